@@ -1,4 +1,4 @@
-//! The seam to the rest of a node: what the bridge asks of the mesh and reads of the store.
+//! The seam to the rest of a node: questions to the mesh, reads of the store.
 
 use mesh::{
     api::command::Command,
@@ -19,8 +19,8 @@ pub trait Mesh: Send + Sync + 'static {
     fn call(&self, command: Command, reply: Reply);
 }
 
-/// Reads of what is durable and of ephemeral rooms alike. What was committed before a read began is
-/// seen by it. Called from async code and from blocking threads, by many at once.
+/// Reads of durable and of ephemeral rooms alike. A read sees everything that was committed before it
+/// began. Called from async code and from blocking threads, by many at once.
 #[expect(clippy::missing_errors_doc, reason = "one error, documented at its type")]
 pub trait Reads: Send + Sync + 'static {
     /// The oldest `limit` rows of the delivery log above `after`, ascending.
@@ -28,9 +28,9 @@ pub trait Reads: Send + Sync + 'static {
         self.page_of_arrival(room, after, Number::ZERO, limit)
     }
 
-    /// The same, for a client that came with the cursor `came` and has got everything since: with what was delivered here
-    /// up to `came`, is not proven seen, and is passed over above `after` under another number
-    /// ([`RoomEvent::PassedOver`]); without what `came` proves to be seen.
+    /// The same, for a client that came with the cursor `came` and has got everything since: with messages that were delivered here
+    /// up to `came`, are not proven seen, and are passed over above `after` under another number
+    /// ([`RoomEvent::PassedOver`]); without those that `came` proves to be seen.
     ///
     /// [`RoomEvent::PassedOver`]: mesh::api::event::RoomEvent::PassedOver
     fn page_of_arrival(
@@ -71,11 +71,11 @@ pub trait Reads: Send + Sync + 'static {
     /// The highest number delivered here; [`Number::ZERO`] in an empty room.
     fn tip(&self, room: RoomId) -> Result<Number, ReadError>;
 
-    /// What a cursor of another node has not proven seen, ascending, each under its first number
+    /// Messages that a cursor of another node has not proven seen, ascending, each under its first number
     /// above the cursor.
     fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
 
-    /// What was kept under names that begin so ([`Command::Keep`]): names and values, ascending.
+    /// Rows that were kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
 
     /// Whether a client that may have its cursor from any node can go on from it in this node's
@@ -112,14 +112,14 @@ pub struct Row {
     pub message: MessageId,
     /// Clock, wall time, kind.
     pub facts: Facts,
-    /// What was said. `None`: no longer kept, or of a kind that this version does not know.
+    /// The content. `None`: no longer kept, or of a kind that this version does not know.
     pub said: Option<Said>,
 }
 
-/// What a client that came from another node has to be given.
+/// Messages for a client that came from another node.
 #[derive(Clone, Debug, Default)]
 pub struct Roam {
-    /// What can be served now.
+    /// Messages that can be served now.
     pub rows: Vec<Row>,
     /// There is more than the limit allowed: it is asked for from the last row's number.
     pub more: bool,
@@ -127,7 +127,7 @@ pub struct Roam {
     /// delivery will not bring, for it was delivered here before. To be read again, from the same
     /// cursor, before live delivery goes on.
     pub later: bool,
-    /// What has no number above the cursor, and under which it was delivered here.
+    /// Entries without a number above the cursor, and the number under which each was delivered here.
     pub unproven: Vec<(LocalRef, Option<Number>)>,
     /// `unproven` may have to be numbered, or nothing is known of the cursor's era: ask with
     /// [`Command::Roam`], then read again.
@@ -140,7 +140,7 @@ pub struct Roam {
 pub struct ReadError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl ReadError {
-    /// From what the store says.
+    /// From an error of the store.
     pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ReadError {
         ReadError(source.into())
     }

@@ -1,4 +1,4 @@
-//! What an operator decides about the bridge.
+//! Decisions of the operator about the bridge.
 
 use std::{
     net::IpAddr,
@@ -8,33 +8,30 @@ use std::{
 
 use mesh::{
     api::agenda::Standing,
-    name::id::{KeyPrint, RoomId, RoomKey},
+    name::id::{KeyPrint, RoomKey},
     wire::acts::Tier,
 };
-use protocol::value::ApiKey;
 
 use crate::limits;
 
 /// Settings of a bridge.
 #[derive(Debug)]
 pub struct Config {
-    /// The room that clients know as `lobby`.
-    pub lobby: RoomId,
-    /// Who may register.
+    /// The keys that may register.
     pub auth: Auth,
-    /// What agents may say.
+    /// How much agents may say.
     pub quotas: Quotas,
-    /// Who may have a key made over HTTP.
+    /// The clients that may have a key made over HTTP.
     pub signup: Signup,
     /// Origins (`https://example.org`) whose web pages may open `/ws` and ask over HTTP. A page of any
-    /// other origin may not: it would be the browser's user who is attached without knowing.
+    /// other origin may not: it would be the browser's user that is attached without knowing.
     pub origins: Vec<String>,
     /// Names of this node over HTTP, besides those in `origins`. Requests for any other name are
     /// refused: see `http::guard`.
     pub hosts: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpAddr>,
-    /// Webhooks may go to addresses that are not public: to whatever this node can reach.
+    /// Webhooks may go to addresses that are not public: to all that this node can reach.
     pub allow_private_webhooks: bool,
     /// Connections of all transports together.
     pub connections_max: usize,
@@ -47,9 +44,8 @@ pub struct Config {
 impl Config {
     /// The defaults of the specification.
     #[must_use]
-    pub fn new(lobby: RoomId, auth: Auth) -> Config {
+    pub fn new(auth: Auth) -> Config {
         Config {
-            lobby,
             auth,
             quotas: Quotas::default(),
             signup: Signup::Off,
@@ -63,13 +59,14 @@ impl Config {
         }
     }
 
-    /// What an agent of this standing may say. A node that checks no keys sets no limits either.
-    pub(crate) fn quota(&self, standing: Standing) -> Quota {
+    /// How much an agent of this standing may say. A node that checks no keys sets no limits either.
+    #[must_use]
+    pub fn quota(&self, standing: Standing) -> Quota {
         match (&self.auth, standing) {
             (Auth::Open, _) => Quota::NONE,
             (Auth::Key(_), Standing::Own) => self.quotas.own,
-            (Auth::Key(_), Standing::Minted(Tier::Free)) => self.quotas.free,
-            (Auth::Key(_), Standing::Minted(Tier::Pro)) => self.quotas.pro,
+            (Auth::Key(_), Standing::Minted(Tier::Low)) => self.quotas.free,
+            (Auth::Key(_), Standing::Minted(Tier::High)) => self.quotas.pro,
         }
     }
 }
@@ -95,11 +92,11 @@ impl Default for Timeouts {
     }
 }
 
-/// What agents of one key may say at this node.
+/// How much agents of one key may say at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Messages and acts together, of all connections of the key, in any minute: `send_message`,
-    /// `thinking`, `decision`; what is done with votes, elections and tasks; `subscribe`. `None`: as many
+    /// `thinking`, `decision`; acts in votes, elections and tasks; `subscribe`. `None`: as many
     /// as they like.
     pub messages_per_minute: Option<u32>,
     /// Content of one of them, in bytes. At most [`mesh::limits::CONTENT_BYTES_MAX`].
@@ -111,14 +108,14 @@ impl Quota {
         Quota { messages_per_minute: None, content_bytes_max: mesh::limits::CONTENT_BYTES_MAX };
 }
 
-/// What agents may say, by what their key is.
+/// How much agents may say, by the kind of their key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
     /// Of the node's own key.
     pub own: Quota,
-    /// Of [`Tier::Free`].
+    /// Of [`Tier::Low`].
     pub free: Quota,
-    /// Of [`Tier::Pro`].
+    /// Of [`Tier::High`].
     pub pro: Quota,
 }
 
@@ -137,12 +134,12 @@ impl Default for Quotas {
     }
 }
 
-/// Who may have a key made with `POST /api/keys`.
+/// The clients that may have a key made over HTTP.
 #[derive(Debug)]
 pub enum Signup {
     /// Nobody.
     Off,
-    /// Whoever holds the operator's secret.
+    /// Holders of the operator's secret.
     Admin(AdminSecret),
     /// Everybody, a few per hour and address.
     Open,
@@ -164,22 +161,22 @@ impl AdminSecret {
     }
 }
 
-/// Who may register.
+/// The keys that may register.
 #[derive(Debug)]
 pub enum Auth {
     /// Everybody, with any key; every room is visible.
     Open,
-    /// Whoever holds the node's key, or one that was minted.
+    /// The node's key, and those that were minted.
     Key(NodeKey),
 }
 
-/// A key as a client showed it: what the mesh is told of it.
+/// A key that a client showed, as the mesh is told of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub(crate) key: KeyPrint,
     /// It is the node's own, or the node checks none. Whether another one is valid the mesh knows.
     pub(crate) own: bool,
-    /// What opens the private rooms of a key that is not the node's own: those of its own stay on it.
+    /// Opens the private rooms of a key that is not the node's own: those of its own stay on it.
     pub(crate) opener: Option<RoomKey>,
 }
 impl Auth {
@@ -191,9 +188,8 @@ impl Auth {
         }
     }
 
-    /// What a key stands for here. `None`: it cannot be valid.
-    pub(crate) fn identify(&self, key: &ApiKey) -> Option<Shown> {
-        let text = key.expose();
+    /// The meaning of a key here. `None`: it cannot be valid.
+    pub(crate) fn identify(&self, text: &str) -> Option<Shown> {
         match self {
             Auth::Open => Some(Shown { key: KeyPrint::OPEN, own: true, opener: None }),
             Auth::Key(_) if text.len() > limits::KEY_BYTES_MAX => None,
@@ -239,7 +235,7 @@ mod tests {
     #[test]
     fn a_rotated_key_is_the_only_one_of_the_nodes_own() {
         let auth = Auth::Key(NodeKey::new("old"));
-        let own = |auth: &Auth, key: &str| auth.identify(&ApiKey::new(key)).map(|it| it.own);
+        let own = |auth: &Auth, key: &str| auth.identify(key).map(|shown| shown.own);
         assert_eq!(own(&auth, "old"), Some(true));
         assert_eq!(own(&auth, "new"), Some(false));
         let Auth::Key(key) = &auth else { unreachable!("made above") };
@@ -252,11 +248,11 @@ mod tests {
     #[test]
     fn a_key_of_others_opens_its_own_rooms_and_the_nodes_own_stay_here() {
         let auth = Auth::Key(NodeKey::new("own"));
-        let shown = auth.identify(&ApiKey::new("minted")).unwrap();
+        let shown = auth.identify("minted").unwrap();
         assert_eq!(shown.key, KeyPrint::of("minted"));
         assert!(shown.opener == Some(RoomKey::of("minted")));
-        assert!(auth.identify(&ApiKey::new("own")).unwrap().opener.is_none());
-        let shown = Auth::Open.identify(&ApiKey::new("any")).unwrap();
+        assert!(auth.identify("own").unwrap().opener.is_none());
+        let shown = Auth::Open.identify("any").unwrap();
         assert_eq!((shown.key, shown.own), (KeyPrint::OPEN, true));
         assert!(shown.opener.is_none());
     }

@@ -1,11 +1,9 @@
-//! What the bridge has done since it was made, counted: for whoever watches the node.
+//! Counts of the bridge's work since it was made, for operators.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
-
-use protocol::code::Code;
 
 /// How a client is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +31,10 @@ impl Transport {
     }
 }
 
-/// See the module. Every number only rises, but for those of what is open.
+/// See the module. Every number only rises, but for those of open connections.
 #[derive(Debug)]
 pub struct Counters {
     connections: [Connections; Transport::ALL.len()],
-    refusals: Vec<AtomicU64>,
     pub(crate) turned_away: AtomicU64,
     pub(crate) webhooks_delivered: AtomicU64,
     pub(crate) webhooks_retried: AtomicU64,
@@ -54,7 +51,6 @@ impl Default for Counters {
     fn default() -> Counters {
         Counters {
             connections: Default::default(),
-            refusals: Code::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             turned_away: AtomicU64::new(0),
             webhooks_delivered: AtomicU64::new(0),
             webhooks_retried: AtomicU64::new(0),
@@ -81,22 +77,11 @@ impl Counters {
         Open(self.clone(), transport)
     }
 
-    pub(crate) fn refuse(&self, code: Code) {
-        if let Some(place) = Code::ALL.iter().position(|it| *it == code) {
-            self.refusals[place].fetch_add(1, Relaxed);
-        }
-    }
-
     /// Connections that are open, and how many were ever opened.
     #[must_use]
     pub fn connections(&self, transport: Transport) -> (u64, u64) {
-        let it = &self.connections[transport as usize];
-        (it.open.load(Relaxed), it.opened.load(Relaxed))
-    }
-
-    /// How often each code was given to clients of connections.
-    pub fn refusals(&self) -> impl Iterator<Item = (Code, u64)> {
-        Code::ALL.iter().zip(&self.refusals).map(|(code, count)| (*code, count.load(Relaxed)))
+        let connections = &self.connections[transport as usize];
+        (connections.open.load(Relaxed), connections.opened.load(Relaxed))
     }
 
     /// Connections that came when there were as many as there may be.
@@ -109,7 +94,7 @@ impl Counters {
     #[must_use]
     pub fn webhooks(&self) -> [u64; 3] {
         [&self.webhooks_delivered, &self.webhooks_retried, &self.webhooks_failed]
-            .map(|it| it.load(Relaxed))
+            .map(|count| count.load(Relaxed))
     }
 }
 
@@ -127,17 +112,5 @@ mod tests {
         assert_eq!(counters.connections(Transport::Unix), (0, 0));
         drop(second);
         assert_eq!(counters.connections(Transport::Tcp), (0, 2));
-    }
-
-    #[test]
-    fn every_code_has_a_counter() {
-        let counters = Counters::default();
-        for code in Code::ALL {
-            counters.refuse(*code);
-        }
-        counters.refuse(Code::ALL[3]);
-        let all: Vec<(Code, u64)> = counters.refusals().collect();
-        assert_eq!(all.len(), Code::ALL.len());
-        assert!(all.iter().all(|(code, count)| *count == 1 + u64::from(*code == Code::ALL[3])));
     }
 }

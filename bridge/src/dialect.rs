@@ -1,25 +1,170 @@
-//! Which language a connection speaks: decided by its first frame.
+//! A language that clients speak to a node: how it is recognised, and its connections.
 //!
-//! There is one now. Another one stands beside it here, with its own session.
+//! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`]; none is known
+//! here.
 
-use protocol::frame::{Incoming, RequestError, parse_request};
+use std::{fmt, sync::Arc};
 
-/// A language on the wire.
+use axum::{Router, http::Method, response::Response};
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::{
+    read::Desk,
+    seam::event::{Event, Voice},
+    session::seat::Seat,
+};
+
+/// A frame as it came: its meaning is the dialect's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// NDJSON as in the specification.
-    ClawChat,
+pub enum Heard<'a> {
+    /// A line, or a text message.
+    Text(&'a str),
+    /// A binary message of a WebSocket.
+    Binary,
 }
 
-impl Dialect {
-    /// The dialect of a connection whose first frame is this.
-    pub(crate) fn of(_first: &str) -> Dialect {
-        Dialect::ClawChat
+impl Heard<'_> {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Heard::Text(text) => text.len(),
+            Heard::Binary => 0,
+        }
+    }
+}
+
+/// The first frame of a connection, as far as dialects are told apart by it. Empty if it is no JSON object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct First {
+    /// Its `jsonrpc`, if that is a text.
+    #[serde(default, deserialize_with = "text")]
+    pub jsonrpc: Option<String>,
+    /// Its `type`, if that is a text.
+    #[serde(default, rename = "type", deserialize_with = "text")]
+    pub kind: Option<String>,
+}
+
+/// A text, or nothing of anything else.
+fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let value = serde_json::Value::deserialize(from)?;
+    Ok(if let serde_json::Value::String(text) = value { Some(text) } else { None })
+}
+
+impl First {
+    pub(crate) fn read(frame: Heard<'_>) -> First {
+        match frame {
+            // An array would do for the reader, too.
+            Heard::Text(text) if text.trim_ascii_start().starts_with('{') => {
+                serde_json::from_str(text).unwrap_or_default()
+            }
+            Heard::Text(_) | Heard::Binary => First::default(),
+        }
+    }
+}
+
+/// See the module.
+pub trait Dialect: Send + Sync + 'static {
+    /// Whether a connection that begins so speaks it. The first dialect of the node that says so has it; the last one has
+    /// all that are left.
+    fn speaks(&self, first: &First) -> bool;
+
+    /// A connection in it begins.
+    fn begin(&self) -> Box<dyn Conversation>;
+
+    /// How clients are told of events, those that have not said anything included.
+    fn voice(&self) -> Arc<dyn Voice>;
+
+    /// Its pages, if it has some.
+    fn site(&self, desk: &Desk) -> Option<Site>;
+}
+
+/// One connection in a dialect.
+pub trait Conversation: Send {
+    /// A frame came. Frames of one connection come in their order, and none before the calls that have to be done first
+    /// are answered.
+    fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>);
+}
+
+/// The pages of a dialect, over HTTP.
+pub struct Site {
+    /// Its routes.
+    pub router: Router,
+    /// With which its paths begin.
+    pub paths: &'static [&'static str],
+    /// Whether a request by this method is answered only under names that cannot have been pointed at this node: a page
+    /// that was taken for the node's own could read the answer.
+    pub checks_names: fn(&Method) -> bool,
+    /// Headers that pages of allowed origins may send.
+    pub headers: &'static [&'static str],
+    /// How a request is refused before it comes to the router.
+    pub refuse: fn(Intrusion) -> Response,
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site").field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
+/// Why a request over HTTP goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intrusion {
+    /// A web page that is not allowed asks.
+    Origin,
+    /// It comes under a name that may have been pointed at this node.
+    Name,
+}
+
+/// All dialects of a node.
+#[derive(Clone)]
+pub(crate) struct Dialects(Arc<[Arc<dyn Dialect>]>);
+
+impl Dialects {
+    /// At least one.
+    pub(crate) fn new(dialects: Vec<Arc<dyn Dialect>>) -> Dialects {
+        assert!(!dialects.is_empty(), "a node speaks at least one dialect");
+        Dialects(dialects.into())
     }
 
-    pub(crate) fn parse(self, frame: &str) -> Result<Incoming, RequestError> {
-        match self {
-            Dialect::ClawChat => parse_request(frame),
+    /// The dialect of a connection that begins so.
+    pub(crate) fn of(&self, first: Heard<'_>) -> &Arc<dyn Dialect> {
+        let first = First::read(first);
+        let speaks = |dialect: &&Arc<dyn Dialect>| dialect.speaks(&first);
+        self.0.iter().find(speaks).unwrap_or_else(|| self.last())
+    }
+
+    /// The one that has all connections which no other has.
+    pub(crate) fn last(&self) -> &Arc<dyn Dialect> {
+        self.0.last().expect("there is one")
+    }
+
+    pub(crate) fn sites(&self, desk: &Desk) -> Vec<Site> {
+        self.0.iter().filter_map(|dialect| dialect.site(desk)).collect()
+    }
+
+    /// The frame for a client that cannot be served.
+    pub(crate) fn too_many_connections(&self) -> Option<Bytes> {
+        self.last().voice().frame(&Event::TooManyConnections)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_frame_says_what_tells_dialects_apart() {
+        let read = |text| First::read(Heard::Text(text));
+        let first = |jsonrpc: Option<&str>, kind: Option<&str>| First {
+            jsonrpc: jsonrpc.map(String::from),
+            kind: kind.map(String::from),
+        };
+        assert_eq!(read(r#" {"jsonrpc":"2.0","id":1}"#), first(Some("2.0"), None));
+        assert_eq!(read(r#"{"type":"req","id":[1]}"#), first(None, Some("req")));
+        assert_eq!(read(r#"{"type":7,"jsonrpc":null}"#), First::default());
+        for none in ["", "junk", "[1]", r#"["2.0","req"]"#, r#"{"type":"req""#, "null"] {
+            assert_eq!(read(none), First::default(), "{none}");
         }
+        assert_eq!(First::read(Heard::Binary), First::default());
     }
 }

@@ -1,30 +1,6 @@
 //! Ids that the bridge makes.
 
-use std::{
-    fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
-};
-
-/// Ids of frames: unique, cheap, and not to be guessed from outside. UUIDs of version 8.
-#[derive(Debug)]
-pub(crate) struct FrameIds {
-    start: [u8; 8],
-    next: AtomicU64,
-}
-
-impl FrameIds {
-    pub(crate) fn new() -> FrameIds {
-        FrameIds { start: random(), next: AtomicU64::new(0) }
-    }
-
-    pub(crate) fn fresh(&self) -> String {
-        let next = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut id = [0; 16];
-        id[..8].copy_from_slice(&self.start);
-        id[8..].copy_from_slice(&next.to_be_bytes());
-        uuid(id, 8)
-    }
-}
+use std::fmt::Write as _;
 
 /// An id for an agent that gave none: a UUID of version 4.
 pub(crate) fn agent() -> String {
@@ -69,10 +45,6 @@ mod tests {
 
     #[test]
     fn ids_are_uuids_and_differ() {
-        let ids = FrameIds::new();
-        let (a, b) = (ids.fresh(), ids.fresh());
-        assert_ne!(a, b);
-        assert_eq!((a.len(), a.as_bytes()[14]), (36, b'8'));
         assert_ne!(key(), key());
         assert_eq!(key().len(), 64);
         assert_eq!(agent().as_bytes()[14], b'4');

@@ -1,13 +1,15 @@
-//! Every bound of the bridge, with its reason. What a client can grow is bounded here; what it may
-//! say is bounded by [`protocol::limits`], what the mesh keeps by [`mesh::limits`].
+//! Every bound of the bridge, with its reason. Everything that a client can grow is bounded here; its frames
+//! are bounded by its dialect, too, and the mesh's memory by [`mesh::limits`].
 
 use std::time::Duration;
 
+/// The longest frame of a client in bytes, the newline of a line included. A longer one closes the connection (spec §1).
+pub const LINE_BYTES_MAX: usize = 1_048_576;
 /// Connections of all transports together. Some 12 KiB each when idle, so 240 MiB when full.
 pub const CONNECTIONS_MAX: usize = 20_000;
 
-/// Message and event frames that wait for one reader. Enough for a burst of a busy room; what does
-/// not fit is read again from the delivery log.
+/// Message and event frames that wait for one reader. Enough for a burst of a busy room; messages that do
+/// not fit are read again from the delivery log.
 pub const QUEUE_FRAMES_MAX: usize = 1_024;
 /// Bytes of these. A thousand slow readers hold 256 MiB at most, shared frames counted each time.
 pub const QUEUE_BYTES_MAX: usize = 256 * 1024;
@@ -16,7 +18,7 @@ pub const QUEUE_BYTES_MAX: usize = 256 * 1024;
 pub const SPILL_FRAMES_MAX: usize = 256;
 /// Bytes of these.
 pub const SPILL_BYTES_MAX: usize = 128 * 1024;
-/// Members here who are told at once whose turn it is: with so many each event has some 5 KB.
+/// Members here that are told at once whose turn it is: with so many each event has some 5 KB.
 pub const CROWD_TOLD_UP_TO: usize = 128;
 /// How often more of a larger room are told: a message need not wait for longer than it takes to tell some.
 pub const CROWD_TOLD_EVERY: Duration = Duration::from_millis(20);
@@ -30,9 +32,9 @@ pub const WRITES_PER_CATCH_UP: u32 = 8;
 
 /// Rows of one page of a catch-up: amortises the read, and is not felt by others.
 pub const CATCH_UP_ROWS_MAX: usize = 128;
-/// Rows of the first page; later ones follow the size of what was read.
+/// Rows of the first page; the size of a page decides the rows of the next.
 pub const CATCH_UP_ROWS_FIRST: usize = 16;
-/// What a page of a catch-up should come to in bytes.
+/// Bytes that a page of a catch-up should come to.
 pub const CATCH_UP_BYTES: usize = 128 * 1024;
 /// Pages that are read at once, over all connections: bounds the memory that pages take.
 pub const READS_AT_ONCE: usize = 8;
@@ -52,23 +54,18 @@ pub const MISSED_MAX: usize = 200;
 pub const AWAY_AGENTS_MAX: usize = 1_024;
 /// Bytes of all these notices, shared frames counted each time.
 pub const AWAY_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Rooms of which a connection remembers with which cursor its client came from elsewhere: 24 bytes each. Who comes to more
-/// misses in the others, at worst, what is heard of late (`docs/numbering.md`, Roaming, 4).
+/// Rooms of which a connection remembers with which cursor its client came from elsewhere: 24 bytes each. A client that comes to more
+/// misses in the others, at worst, messages that are heard of late (`docs/numbering.md`, Roaming, 4).
 pub const CAME_ROOMS_MAX: usize = 1_024;
 /// How often a page that waits for a number to be passed is read again, and the pause between: 5 s,
 /// in which the era's numbers come in or its sequencer is replaced. Then it is given as it is.
 pub const LATER_TRIES_MAX: u8 = 50;
 /// See [`LATER_TRIES_MAX`].
 pub const LATER_RETRY: Duration = Duration::from_millis(100);
-/// Messages that the HTTP history shows (spec §8).
-pub const HTTP_HISTORY_ROWS: usize = 100;
-
 /// Keys whose messages are counted: as many as there can be agents. Some 3 MB.
 pub const METERED_KEYS_MAX: usize = mesh::limits::AGENTS_PER_NODE_MAX;
-/// What a message's body needs besides its texts.
+/// Bytes that a message's body needs besides its texts.
 pub const BODY_OVERHEAD_BYTES: usize = 1_024;
-/// How long candidates may decline, as `election_started` says it (spec §4).
-pub const OPT_OUT_SECS: u64 = 2;
 /// Votes in one list.
 pub const VOTES_MAX: usize = 100;
 /// The id of the message that a message answers.
@@ -78,15 +75,15 @@ pub const CAPABILITY_BYTES_MAX: usize = 256;
 /// A key. Longer ones are not hashed before they are refused.
 pub const KEY_BYTES_MAX: usize = 1_024;
 
-/// What a connection's read buffer begins with, and shrinks to.
+/// The size that a connection's read buffer begins with, and shrinks to.
 pub const READ_BYTES_MIN: usize = 1_024;
 /// Of one connection so much is read before others have their turn. Parsing it takes less than a millisecond, and
-/// a line of 1 MiB a few: of sixteen who send such lines without end nobody notices more.
+/// a line of 1 MiB a few: of sixteen that send such lines without end nobody notices more.
 pub const READ_BYTES_PER_TURN: usize = 256 * 1_024;
-/// Who uses that up within this time sends more than 2.5 MB a second, which agents that talk do not: such connections
-/// share what follows.
+/// A connection that uses that up within this time sends more than 2.5 MB a second, which agents that talk do not: such
+/// connections share the following allowance.
 pub const READ_TURN_WITHIN: Duration = Duration::from_millis(100);
-/// What all of them together may send: 125 MB a second, more than the messages of it could be stored, and a third of a
+/// The allowance of all of them together: 125 MB a second, more than the messages of it could be stored, and a third of a
 /// core's time to read.
 pub const READ_TIME_PER_BYTE: Duration = Duration::from_nanos(8);
 /// So much of it that nobody took is there to be taken: timers are a millisecond late, or a few.
@@ -100,7 +97,7 @@ pub const REGISTER_WITHIN: Duration = Duration::from_secs(10);
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
 /// Without a byte for this long a connection is closed (spec §1).
 pub const SILENT_FOR_MAX: Duration = Duration::from_secs(90);
-/// What is queued when a connection ends may take this long to leave.
+/// The queue of a connection that ends may take this long to leave.
 pub const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 /// A detach that the mesh had no room for is repeated after this.
 pub const DETACH_RETRY: Duration = Duration::from_millis(100);
@@ -111,23 +108,21 @@ pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// Connections over HTTP that are no WebSockets, or none yet: strangers'. So many of them leave room for
 /// agents, over other transports too.
 pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
-/// The head of a request, and what is read or written of a connection at once.
+/// The head of a request, and the bytes that are read or written of a connection at once.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
-/// An HTTP connection that sends nothing for this long is closed, whatever it waits for; between two
+/// An HTTP connection that sends nothing for this long is closed in any case; between two
 /// requests, [`REGISTER_WITHIN`] is the limit. WebSockets have a shorter limit
 /// of their own, which knows when the silence is ours.
 pub const HTTP_SILENT_FOR_MAX: Duration = Duration::from_secs(600);
-/// The body of an HTTP request: a label and what JSON needs around it.
-pub const HTTP_BODY_BYTES_MAX: usize = 4 * 1_024;
 /// Keys made for one address in any hour, where everybody may (spec §8).
 pub const SIGNUPS_PER_HOUR_MAX: usize = 10;
-/// And for all addresses together, in any day: keys are kept for ever, by all nodes. Whoever has many
+/// And for all addresses together, in any day: keys are kept for ever, by all nodes. A stranger with many
 /// addresses needs two months to use up those that [`mesh::limits::KEYS_MAX`] leaves to visitors.
 pub const SIGNUPS_PER_DAY_MAX: usize = 1_000;
-/// What a WebSocket reads at once.
+/// Bytes that a WebSocket reads at once.
 pub const WEBSOCKET_READ_BYTES: usize = 4 * 1_024;
 
-/// A line of a client that has not registered. Who has shown no key is not to fill the memory: a
+/// A line of a client that has not registered. A stranger is not to fill the memory: a
 /// `register` with all it may carry fits, and 20,000 connections of strangers hold 1.3 GB at worst; twice that if
 /// all are WebSockets, and for no longer than [`REGISTER_WITHIN`].
 pub const STRANGER_LINE_BYTES_MAX: usize = 64 * 1024;
@@ -173,11 +168,11 @@ pub const WEBHOOK_KINDS_MAX: usize = 64;
 /// See [`WEBHOOK_KINDS_MAX`].
 pub const WEBHOOK_KIND_BYTES_MAX: usize = 128;
 /// Look-ups of host names for deliveries at once: each holds a thread, for as long as the system likes,
-/// whoever still waits for it.
+/// even if nobody waits for it any more.
 pub const WEBHOOK_LOOKUPS_AT_ONCE: usize = 32;
 /// Of these, for subscriptions of one key.
 pub const WEBHOOK_LOOKUPS_PER_KEY: usize = 4;
-/// Look-ups for those who subscribe: one of each key at once, and none takes a delivery's turn.
+/// Look-ups for subscribers: one of each key at once, and none takes a delivery's turn.
 pub const WEBHOOK_CHECKS_AT_ONCE: usize = 8;
 /// Addresses of one host that are tried.
 pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
@@ -187,14 +182,14 @@ pub const WEBHOOK_CONNECT_WITHIN: Duration = Duration::from_secs(5);
 pub const WEBHOOK_POST_WITHIN: Duration = Duration::from_secs(15);
 /// The head of an answer.
 pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 * 1024;
-/// What is read of an answer's body, and for how long, out of politeness.
+/// Bytes that are read of an answer's body, and for how long, out of politeness.
 pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// See [`WEBHOOK_ANSWER_BYTES_MAX`].
 pub const WEBHOOK_ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// Readers of which is known what they were given here: an agent in a room each, some 200 bytes in memory and on the
+/// Readers whose progress is known: an agent in a room each, some 200 bytes in memory and on the
 /// disk. Those that were not heard of for the longest time are forgotten: they may get messages again.
 pub const READERS_MAX: usize = 16_384;
-/// How often what changed of it is written.
+/// How often changes of it are written.
 pub const READERS_KEPT_EVERY: Duration = Duration::from_secs(1);
 /// And how many at once: in some commits together.
 pub const READERS_KEPT_AT_ONCE: usize = 512;

@@ -1,28 +1,12 @@
-//! The way back of a call's answer.
+//! The way back of a call's end.
 
-use std::sync::Arc;
+use std::fmt;
 
-use mesh::{
-    api::command::{Outcome, Refused},
-    name::id::{AgentId, KeyPrint, RoomId},
-};
+use mesh::api::command::{Outcome, Refused};
 use tokio::sync::oneshot;
 
-use crate::{hub::Hub, link::Link, webhooks::Answered};
-
-/// Names a call of one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ticket(pub(crate) u64);
-
 /// How a call ended.
-pub(crate) type Answer = Result<Outcome, Failure>;
-
-/// An answer to a connection, by who was asked.
-#[derive(Debug)]
-pub(crate) enum Given {
-    Mesh(Answer),
-    Webhooks(Answered),
-}
+pub(crate) type Ended = Result<Outcome, Failure>;
 
 /// Why a call came to nothing.
 #[derive(Debug)]
@@ -31,46 +15,32 @@ pub(crate) enum Failure {
     Refused(Refused),
     /// The mesh has not taken it: its queue was full.
     Unanswered,
-    /// The mesh took it and said nothing: the node stops, and nobody knows what becomes of it.
+    /// The mesh took it and said nothing: the node stops, and nobody knows whether it is done.
     Unknown,
 }
 
-/// What routing has to know of an answer. It is told on the engine's thread, so that it is in force
-/// for the very next event.
-#[derive(Debug)]
-pub(crate) enum Hook {
-    /// Nothing.
-    None,
-    /// The connection is this agent's.
-    Attach { agent: AgentId, key: KeyPrint, stable: bool },
-    /// It was seated when it asked (`fresh`: not before): events that the join causes may come
-    /// before its answer.
-    Join { room: RoomId, fresh: bool },
-    /// Its seat is to be taken away.
-    Leave { room: RoomId },
-}
-
 /// Where the answer to a [`crate::Mesh::call`] goes.
-#[derive(Debug)]
 pub struct Reply {
-    to: Option<To>,
+    to: Option<Box<dyn FnOnce(Ended) + Send>>,
     taken: bool,
 }
 
-#[derive(Debug)]
-enum To {
-    Link { hub: Arc<Hub>, link: Arc<Link>, ticket: Ticket, hook: Hook },
-    Once(oneshot::Sender<Answer>),
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("taken", &self.taken).finish_non_exhaustive()
+    }
 }
 
 impl Reply {
-    pub(crate) fn to_link(hub: Arc<Hub>, link: Arc<Link>, ticket: Ticket, hook: Hook) -> Reply {
-        Reply { to: Some(To::Link { hub, link, ticket, hook }), taken: false }
+    /// `to` is called once, on the thread that answers, and never blocks.
+    pub(crate) fn new(to: impl FnOnce(Ended) + Send + 'static) -> Reply {
+        Reply { to: Some(Box::new(to)), taken: false }
     }
 
-    pub(crate) fn once() -> (Reply, oneshot::Receiver<Answer>) {
+    pub(crate) fn once() -> (Reply, oneshot::Receiver<Ended>) {
         let (sender, receiver) = oneshot::channel();
-        (Reply { to: Some(To::Once(sender)), taken: false }, receiver)
+        // An error: nobody waits any more, for the connection has ended.
+        (Reply::new(|ended| drop(sender.send(ended))), receiver)
     }
 
     /// The mesh has begun with it. If it is dropped from now on, the client is told that nobody knows whether it was
@@ -80,20 +50,14 @@ impl Reply {
     }
 
     /// Hands the answer over. Never blocks. To be called on the thread that calls
-    /// [`Hub::notify`], in the order of the effects.
+    /// [`Hub::notify`](crate::Hub::notify), in the order of the effects.
     pub fn send(mut self, result: Result<Outcome, Refused>) {
         self.finish(result.map_err(Failure::Refused));
     }
 
-    fn finish(&mut self, mut answer: Answer) {
-        match self.to.take() {
-            Some(To::Link { hub, link, ticket, hook }) => {
-                hub.answered(&link, hook, &mut answer);
-                link.answer(ticket, Given::Mesh(answer));
-            }
-            // Nobody waits any more: the connection has ended.
-            Some(To::Once(sender)) => drop(sender.send(answer)),
-            None => {}
+    fn finish(&mut self, ended: Ended) {
+        if let Some(to) = self.to.take() {
+            to(ended);
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Webhooks (spec §11): messages of a room, posted to a URL.
 //!
-//! A subscription lives at the node where it was made, and sees what is delivered there, from whatever
-//! node it comes. The delivery log is its queue, a number its cursor: after a crash it goes on from the
+//! A subscription lives at the node where it was made, and sees the messages that are delivered there, from
+//! any node. The delivery log is its queue, a number its cursor: after a crash it goes on from the
 //! number that was kept last, so a receiver may get a message twice (with the same `webhook-id`), and
 //! never misses one. It ends when it is deleted, when its ephemeral room is destroyed, and when its key
 //! is no longer valid.
 //!
-//! In reading order: `record` (what is kept, failures, filters), `book` (all subscriptions), `worker` (one
+//! In reading order: `record` (the kept form, failures, filters), `book` (all subscriptions), `worker` (one
 //! for each), `post` (one delivery) with `target`, `address`, `turns` and `sign`; `brought` (from a ClawChat server).
 
 mod address;
-mod book;
-mod brought;
+pub(crate) mod book;
+pub mod brought;
 mod post;
 mod record;
 mod sign;
@@ -29,13 +29,10 @@ use std::{
 
 use mesh::{
     api::command::{Command, Refused},
-    name::{id::KeyPrint, number::Number},
-};
-use protocol::{
-    code::Code,
-    object::SubscriptionStatus,
-    reply::{Enabled, Reply as Frame, Subscriptions, Unsubscribed},
-    request::{EnableSubscription, ListSubscriptions, Subscribe, Unsubscribe},
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Number,
+    },
 };
 use tokio::{
     sync::{Semaphore, watch},
@@ -43,36 +40,34 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use book::Book;
 use book::{Full, Subscription};
-pub use brought::BroughtWebhook;
 use post::{Post, Poster};
-use record::{Filter, New, Policy, Record};
+use record::{New, Policy, Record};
 use target::Target;
 use worker::{Worker, Workshop, is_kept, unix};
 
 use crate::{
     backend::{Mesh, ReadError},
-    hub::Hub,
+    delivery::hub::Hub,
     ids, limits,
-    refusal::Refusal,
     reply::{Failure, Reply},
+    seam::{
+        answer::SubscriptionView,
+        call::Subscribe,
+        event::Voice,
+        refusal::{Field, Refusal, Rule, at_most, within},
+    },
 };
 
-/// What a client asks of its subscriptions.
-#[derive(Debug)]
-pub(crate) enum Ask {
-    Subscribe(Subscribe),
-    Unsubscribe(Unsubscribe),
-    List(ListSubscriptions),
-    Enable(EnableSubscription),
-}
-
-/// What it gets.
-pub(crate) type Answered = Result<Frame, Refusal>;
-
 /// An answer on its way.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
+type Answering<A> = Pin<Box<dyn Future<Output = Result<A, Refusal>> + Send>>;
+
+/// A subscription that has been asked for and is sound.
+struct Sound {
+    record: Record,
+    target: Target,
+    ephemeral: bool,
+}
 
 /// See the module.
 pub(crate) struct Webhooks {
@@ -89,15 +84,21 @@ impl fmt::Debug for Webhooks {
 }
 
 impl Webhooks {
-    /// Without subscriptions so far: see [`Webhooks::open`]. `allow_private`: also to addresses that are
-    /// not public.
-    pub(crate) fn new(hub: Arc<Hub>, mesh: Arc<dyn Mesh>, allow_private: bool) -> Arc<Webhooks> {
-        Webhooks::with(hub, mesh, Box::new(Poster::new(allow_private)), Policy::default())
+    /// Without subscriptions so far: see [`Webhooks::open`]. `voice`: messages are posted as it writes them.
+    /// `allow_private`: also to addresses that are not public.
+    pub(crate) fn new(
+        hub: Arc<Hub>,
+        mesh: Arc<dyn Mesh>,
+        voice: Arc<dyn Voice>,
+        allow_private: bool,
+    ) -> Arc<Webhooks> {
+        Webhooks::with(hub, mesh, voice, Box::new(Poster::new(allow_private)), Policy::default())
     }
 
     fn with(
         hub: Arc<Hub>,
         mesh: Arc<dyn Mesh>,
+        voice: Arc<dyn Voice>,
         post: Box<dyn Post>,
         policy: Policy,
     ) -> Arc<Webhooks> {
@@ -106,6 +107,7 @@ impl Webhooks {
             hub,
             mesh,
             post,
+            voice,
             slots: Semaphore::new(limits::WEBHOOK_POSTS_AT_ONCE),
             reads: Semaphore::new(limits::WEBHOOK_READS_AT_ONCE),
         };
@@ -131,20 +133,20 @@ impl Webhooks {
                 continue;
             };
             let Ok(target) = Target::parse(&record.url) else { continue };
-            let it = Arc::new(Subscription::new(record, target, self.policy, now_ms));
-            if self.shop.book.add(it.clone()).is_err() {
+            let hook = Arc::new(Subscription::new(record, target, self.policy, now_ms));
+            if self.shop.book.add(hook.clone()).is_err() {
                 tracing::warn!(
                     event = "webhook_rests",
-                    subscription = it.id,
+                    subscription = hook.id,
                     "a webhook rests: there are too many"
                 );
                 continue;
             }
-            it.live();
+            hook.live();
         }
         self.check_owners(own).await;
-        for it in self.shop.book.all() {
-            self.start(it);
+        for hook in self.shop.book.all() {
+            self.start(hook);
         }
         Ok(())
     }
@@ -178,131 +180,108 @@ impl Webhooks {
         }
     }
 
-    /// What can be said at once is found out before this returns.
-    pub(crate) fn ask(self: &Arc<Webhooks>, key: KeyPrint, ask: Ask) -> Answering {
+    /// Refused at once if it is not sound.
+    pub(crate) fn subscribe(
+        self: &Arc<Webhooks>,
+        key: KeyPrint,
+        call: Subscribe,
+    ) -> Answering<SubscriptionView> {
         let this = self.clone();
-        let answered = match ask {
-            Ask::Subscribe(it) => match self.asked_for(key, it) {
-                Ok((record, target, ephemeral)) => {
-                    return Box::pin(
-                        async move { this.subscribe(record, target, ephemeral).await },
-                    );
-                }
-                Err(refusal) => Err(refusal),
-            },
-            Ask::Unsubscribe(it) => {
-                return Box::pin(async move { this.unsubscribe(key, &it.subscription_id).await });
-            }
-            Ask::Enable(it) => {
-                return Box::pin(async move { this.enable(key, it.subscription_id).await });
-            }
-            Ask::List(it) => self.list(key, &it),
-        };
-        Box::pin(std::future::ready(answered))
+        match self.judge(key, call) {
+            Ok(sound) => Box::pin(async move { this.make(sound).await }),
+            Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
+        }
     }
 
-    fn asked_for(&self, key: KeyPrint, it: Subscribe) -> Result<(Record, Target, bool), Refusal> {
-        let (room, facts) = self.shop.hub.readable(&it.room_id, key)?;
-        let invalid = |text: String| Err(Refusal::invalid(text));
-        let target = match Target::parse(&it.webhook_url) {
-            Ok(target) => target,
-            Err(bad) => return invalid(format!("`webhook_url` must {bad}")),
-        };
-        let secret_bytes = it.secret.expose().len();
-        if !(1..=limits::WEBHOOK_SECRET_BYTES_MAX).contains(&secret_bytes) {
-            let max = limits::WEBHOOK_SECRET_BYTES_MAX;
-            return invalid(format!("`secret` must have 1 to {max} bytes"));
+    fn judge(&self, key: KeyPrint, call: Subscribe) -> Result<Sound, Refusal> {
+        let Subscribe { room, url, secret, mut filter, since } = call;
+        let facts = self.shop.hub.readable(room, key)?;
+        let bad =
+            |bad: target::BadTarget| Refusal::Field(Field::WebhookUrl, Rule::Url(bad.to_string()));
+        let target = Target::parse(&url).map_err(bad)?;
+        within(Field::Secret, secret.expose(), limits::WEBHOOK_SECRET_BYTES_MAX)?;
+        filter.kinds = filter.kinds.filter(|kinds| !kinds.is_empty());
+        let (count, bytes) = (limits::WEBHOOK_KINDS_MAX, limits::WEBHOOK_KIND_BYTES_MAX);
+        let kinds = filter.kinds.as_deref().unwrap_or_default();
+        if kinds.len() > count || kinds.iter().any(|kind| kind.len() > bytes) {
+            return Err(Refusal::Field(Field::Kinds, Rule::Entries { count, bytes }));
         }
-        let kinds = it.kinds.filter(|kinds| !kinds.is_empty());
-        let kinds_len = kinds.as_ref().map_or(0, Vec::len);
-        let longest = kinds.iter().flatten().map(String::len).max().unwrap_or(0);
-        if kinds_len > limits::WEBHOOK_KINDS_MAX || longest > limits::WEBHOOK_KIND_BYTES_MAX {
-            let (most, bytes) = (limits::WEBHOOK_KINDS_MAX, limits::WEBHOOK_KIND_BYTES_MAX);
-            return invalid(format!(
-                "`kinds` must be at most {most}, each of at most {bytes} bytes"
-            ));
+        let names = [(Field::OnlyFrom, &filter.only_from), (Field::NotFrom, &filter.not_from)];
+        for (field, name) in names {
+            let name = name.as_deref().unwrap_or_default();
+            at_most(field, name, mesh::limits::NAME_BYTES_MAX)?;
         }
-        for (field, name) in [("only_from", &it.only_from), ("not_from", &it.not_from)] {
-            let max = mesh::limits::NAME_BYTES_MAX;
-            if name.as_ref().is_some_and(|name| name.len() > max) {
-                return invalid(format!("`{field}` must have at most {max} bytes"));
-            }
-        }
-        let since = match it.since_seq {
+        let since = match since {
             Some(number) => Number(number.min(limits::NUMBERS_END - 1)),
             None => self.shop.hub.reads().tip(room)?,
         };
-        let filter = Filter {
-            kinds,
-            only_from: it.only_from,
-            not_from: it.not_from,
-            exclude_thinking: it.exclude_thinking,
-        };
-        let record = Record::new(New {
-            id: ids::subscription(),
-            owner: key,
-            room,
-            url: it.webhook_url,
-            secret: it.secret,
-            filter,
-            since,
-            now_ms: unix(Duration::as_millis),
-        });
-        Ok((record, target, facts.ephemeral))
+        let (id, now_ms) = (ids::subscription(), unix(Duration::as_millis));
+        let record = Record::new(New { id, owner: key, room, url, secret, filter, since, now_ms });
+        Ok(Sound { record, target, ephemeral: facts.ephemeral })
     }
 
-    async fn subscribe(&self, record: Record, target: Target, ephemeral: bool) -> Answered {
+    async fn make(&self, sound: Sound) -> Result<SubscriptionView, Refusal> {
+        let Sound { record, target, ephemeral } = sound;
         // Before a name is looked up for a key that may have no more; and once more, when that is done.
         self.shop.book.may_add(record.owner()).map_err(too_many)?;
         if let Err(error) = self.shop.post.check(record.owner(), &target).await {
-            return Err(Refusal::invalid(format!("`webhook_url` cannot be used: {error}")));
+            let rule = Rule::Reachable(error.to_string());
+            return Err(Refusal::Field(Field::WebhookUrl, rule));
         }
-        let it = Subscription::new(record, target, self.policy, unix(Duration::as_millis));
-        let it = Arc::new(if ephemeral { it.ephemeral() } else { it });
-        self.shop.book.add(it.clone()).map_err(too_many)?;
-        if !ephemeral && !is_kept(it.make(&*self.shop.mesh)).await {
-            self.shop.book.remove(&it);
-            return Err(overloaded());
+        let hook = Subscription::new(record, target, self.policy, unix(Duration::as_millis));
+        let hook = Arc::new(if ephemeral { hook.ephemeral() } else { hook });
+        self.shop.book.add(hook.clone()).map_err(too_many)?;
+        if !ephemeral && !is_kept(hook.make(&*self.shop.mesh)).await {
+            self.shop.book.remove(&hook);
+            return Err(Refusal::Overloaded);
         }
-        it.live();
-        let view = it.view(self.shop.hub.lobby());
-        self.start(it);
-        Ok(Frame::Subscription(Box::new(view)))
+        hook.live();
+        let view = hook.view();
+        self.start(hook);
+        Ok(view)
     }
 
-    async fn unsubscribe(&self, key: KeyPrint, id: &str) -> Answered {
-        let it = self.shop.book.get(id, key).ok_or_else(not_yours)?;
-        let gone = it.delete(&*self.shop.mesh).ok_or_else(not_yours)?;
-        if !is_kept(gone).await {
-            it.live();
-            return Err(overloaded());
-        }
-        it.end();
-        self.shop.book.remove(&it);
-        Ok(Frame::Unsubscribed(Unsubscribed { deleted: true }))
+    pub(crate) fn unsubscribe(self: &Arc<Webhooks>, key: KeyPrint, id: String) -> Answering<()> {
+        let this = self.clone();
+        Box::pin(async move {
+            let hook = this.shop.book.get(&id, key).ok_or(Refusal::NoSubscription)?;
+            let gone = hook.delete(&*this.shop.mesh).ok_or(Refusal::NoSubscription)?;
+            if !is_kept(gone).await {
+                hook.live();
+                return Err(Refusal::Overloaded);
+            }
+            hook.end();
+            this.shop.book.remove(&hook);
+            Ok(())
+        })
     }
 
-    async fn enable(&self, key: KeyPrint, subscription_id: String) -> Answered {
-        let it = self.shop.book.get(&subscription_id, key).ok_or_else(not_yours)?;
-        if let Some(kept) = it.enable(&*self.shop.mesh)
-            && !is_kept(kept).await
-        {
-            it.not_kept();
-            return Err(overloaded());
-        }
-        let status = SubscriptionStatus::Active;
-        Ok(Frame::Enabled(Enabled { subscription_id, status }))
+    pub(crate) fn enable(self: &Arc<Webhooks>, key: KeyPrint, id: String) -> Answering<()> {
+        let this = self.clone();
+        Box::pin(async move {
+            let hook = this.shop.book.get(&id, key).ok_or(Refusal::NoSubscription)?;
+            if let Some(kept) = hook.enable(&*this.shop.mesh)
+                && !is_kept(kept).await
+            {
+                hook.not_kept();
+                return Err(Refusal::Overloaded);
+            }
+            Ok(())
+        })
     }
 
-    fn list(&self, key: KeyPrint, it: &ListSubscriptions) -> Answered {
-        let room = it.room_id.as_deref().map(|room| self.shop.hub.readable(room, key));
-        let room = room.transpose()?.map(|(room, _)| room);
-        let subscriptions = self.shop.book.list(key, room, self.shop.hub.lobby());
-        Ok(Frame::Subscriptions(Subscriptions { subscriptions }))
+    pub(crate) fn list(
+        self: &Arc<Webhooks>,
+        key: KeyPrint,
+        room: Option<RoomId>,
+    ) -> Answering<Vec<SubscriptionView>> {
+        let readable = room.map(|room| self.shop.hub.readable(room, key)).transpose();
+        let listed = readable.map(|_| self.shop.book.list(key, room));
+        Box::pin(std::future::ready(listed))
     }
 
-    fn start(&self, it: Arc<Subscription>) {
-        let worker = Worker { shop: self.shop.clone(), it };
+    fn start(&self, hook: Arc<Subscription>) {
+        let worker = Worker { shop: self.shop.clone(), hook };
         let mut stop = self.stop.subscribe();
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that have ended.
@@ -310,7 +289,7 @@ impl Webhooks {
         workers.spawn(async move {
             tokio::select! {
                 () = worker.run() => return,
-                // An error: whoever could say so is gone, which is as good.
+                // An error: the sender is gone, which is as good.
                 _ = stop.wait_for(|stop| *stop) => {}
             }
             worker.keep().await;
@@ -318,24 +297,10 @@ impl Webhooks {
     }
 }
 
-fn not_yours() -> Refusal {
-    Refusal::new(Code::AccessDenied, "this key has no such subscription at this node")
-}
-
-fn overloaded() -> Refusal {
-    Refusal::new(Code::InternalError, "the node is overloaded; try again")
-}
-
 fn too_many(full: Full) -> Refusal {
     match full {
-        Full::Key => Refusal::invalid(format!(
-            "this key has {} subscriptions here, which is the most: delete one",
-            limits::WEBHOOKS_PER_KEY_MAX
-        )),
-        Full::Node => Refusal::new(
-            Code::InternalError,
-            "the node has as many subscriptions as it takes; use another node",
-        ),
+        Full::Key => Refusal::KeySubscriptionsFull { max: limits::WEBHOOKS_PER_KEY_MAX },
+        Full::Node => Refusal::SubscriptionsFull,
     }
 }
 

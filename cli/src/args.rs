@@ -1,4 +1,4 @@
-//! The command line: every value typed, every doc comment its help.
+//! Arguments that several commands share: every value typed, every doc comment its help.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -9,23 +9,8 @@ use client::address::{Address, AddressError};
 use client::secrets::Secret;
 use protocol::value::ApiKey;
 
-use crate::commands::Command;
 use crate::outcome::Failure;
 use crate::seq::Seq;
-
-/// Talk in the rooms of a clawmesh node.
-///
-/// Without any option it uses the node of this machine, as `clawmeshd up` starts it.
-#[derive(Debug, clap::Parser)]
-#[command(name = "clawmesh", version)]
-pub struct Cli {
-    /// Which node, and as whom.
-    #[command(flatten)]
-    pub node: Node,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
 
 /// Which node, and as whom. Variables named `CLAWCHAT_…` count where those named `CLAWMESH_…` are not set.
 #[derive(Debug, Clone, clap::Args)]
@@ -69,38 +54,39 @@ pub struct Node {
 }
 
 impl Node {
-    /// What to call oneself.
+    /// The agent's name.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or("cli")
     }
 
-    /// Fills what was not given from the variables of ClawChat's own client.
+    /// Fills missing arguments from the variables of ClawChat's own client.
     ///
     /// # Errors
-    /// [`Failure::Variable`] if one makes no sense.
+    /// [`Failure::Variable`] if one is malformed.
     pub fn or_else(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Node, Failure> {
-        let value = |what: &str| {
-            let name = format!("CLAWCHAT_{what}");
-            variable(&name).filter(|it| !it.is_empty()).map(|it| (name, it))
+        let value = |suffix: &str| {
+            let name = format!("CLAWCHAT_{suffix}");
+            variable(&name).filter(|text| !text.is_empty()).map(|text| (name, text))
         };
-        let list = |what, parse: fn(&str) -> Result<Address, AddressError>| {
-            let Some((name, text)) = value(what) else { return Ok(Vec::new()) };
+        let list = |suffix, parse: fn(&str) -> Result<Address, AddressError>| {
+            let Some((name, text)) = value(suffix) else { return Ok(Vec::new()) };
             let addresses: Result<_, AddressError> = text.split(',').map(parse).collect();
             addresses.map_err(|source| Failure::Variable { name, source })
         };
-        // Whoever says where one is does not want to be somewhere else.
+        // An explicit address excludes all others.
         if self.socket.is_empty() && self.tcp.is_empty() && self.url.is_empty() {
             self.url = list("URL", url)?;
             self.tcp = list("TCP", tcp)?;
-            self.socket = value("SOCKET").map(|(_, it)| it.into()).into_iter().collect();
+            self.socket = value("SOCKET").map(|(_, path)| path.into()).into_iter().collect();
         }
         if self.key.is_none() && self.key_file.is_none() {
-            self.key = value("KEY").map(|(_, it)| ApiKey::new(it));
-            self.key_file = value("KEY_FILE").map(|(_, it)| it.into());
+            self.key = value("KEY").map(|(_, key)| ApiKey::new(key));
+            self.key_file = value("KEY_FILE").map(|(_, path)| path.into());
         }
-        self.room_key = self.room_key.or(value("ROOM_KEY").and_then(|(_, it)| Secret::new(it)));
-        self.name = self.name.or(value("NAME").map(|(_, it)| it));
-        self.agent_id = self.agent_id.or(value("AGENT_ID").map(|(_, it)| it));
+        self.room_key =
+            self.room_key.or(value("ROOM_KEY").and_then(|(_, secret)| Secret::new(secret)));
+        self.name = self.name.or(value("NAME").map(|(_, name)| name));
+        self.agent_id = self.agent_id.or(value("AGENT_ID").map(|(_, id)| id));
         Ok(self)
     }
 }
@@ -138,7 +124,7 @@ impl FromStr for Since {
         match text {
             "tip" | "auto" => Ok(Self::Tip),
             number => Seq::from_str(number)
-                .map(|it| Self::Number(it.0))
+                .map(|seq| Self::Number(seq.0))
                 .map_err(|_| "give a number, tip or auto"),
         }
     }
@@ -147,81 +133,10 @@ impl FromStr for Since {
 /// A number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     match text.parse::<u64>() {
-        Ok(it) if it <= SECONDS_MAX => Ok(Duration::from_secs(it)),
+        Ok(seconds) if seconds <= SECONDS_MAX => Ok(Duration::from_secs(seconds)),
         Ok(_) | Err(_) => Err("give whole seconds, at most a year"),
     }
 }
 
 /// A year: beyond it, sums of times could overflow, and nobody waits so long.
 const SECONDS_MAX: u64 = 366 * 24 * 60 * 60;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::{CommandFactory, Parser};
-
-    fn parse(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split_whitespace())
-    }
-
-    #[test]
-    fn the_table_of_commands_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn values_arrive_typed() {
-        let cli = parse("clawmesh wait lobby --since-seq tip --timeout 5 --tcp h:1,i:2 --name n");
-        let cli = cli.unwrap();
-        assert_eq!(cli.node.tcp, [Address::Tcp("h:1".into()), Address::Tcp("i:2".into())]);
-        assert_eq!(cli.node.name(), "n");
-        let Command::Wait(it) = cli.command else { panic!("not wait") };
-        assert_eq!((it.since_seq, it.timeout.as_secs()), (Some(Since::Tip), 5));
-        assert_eq!("auto".parse(), Ok(Since::Tip));
-        assert_eq!("57".parse(), Ok(Since::Number(57)));
-        assert!("-1".parse::<Since>().is_err());
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused_before_anything_happens() {
-        for line in [
-            "clawmesh",
-            "clawmesh send lobby",
-            "clawmesh send lobby x --end --kind fyi",
-            "clawmesh wait lobby --since-seq now",
-            "clawmesh wait lobby --timeout soon",
-            "clawmesh --tcp nowhere rooms list",
-            "clawmesh --url http://node/ws rooms list",
-            "clawmesh --name= rooms list",
-            "clawmesh history lobby --since a --since-seq 1",
-        ] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-    }
-
-    #[test]
-    fn variables_of_clawchat_count_where_nothing_else_was_said() {
-        let variable = |name: &str| match name {
-            "CLAWCHAT_TCP" => Some("h:1,i:2".to_owned()),
-            "CLAWCHAT_KEY" => Some("theirs".to_owned()),
-            "CLAWCHAT_NAME" => Some("they".to_owned()),
-            _ => None,
-        };
-        let node = |line| parse(line).unwrap().node.or_else(variable).unwrap();
-        let it = node("clawmesh rooms list");
-        assert_eq!(it.tcp, [Address::Tcp("h:1".into()), Address::Tcp("i:2".into())]);
-        assert_eq!((it.name(), it.key.as_ref().unwrap().expose()), ("they", "theirs"));
-        let it = node("clawmesh rooms list --socket s --key-file f --name me");
-        assert!(it.tcp.is_empty() && it.key.is_none());
-        assert_eq!(it.name(), "me");
-        let bad = parse("clawmesh rooms list").unwrap().node;
-        let failure = bad.or_else(|it| (it == "CLAWCHAT_URL").then(|| "nowhere".to_owned()));
-        assert!(failure.unwrap_err().to_string().contains("CLAWCHAT_URL"));
-    }
-
-    #[test]
-    fn the_key_does_not_show_in_debug_output() {
-        let cli = parse("clawmesh --key s3cret --room-key s3cret rooms list").unwrap();
-        assert!(!format!("{cli:?}").contains("s3cret"));
-    }
-}

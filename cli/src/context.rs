@@ -1,4 +1,4 @@
-//! What every command needs: a connection, rooms by name, and where to write.
+//! The surroundings of every command: a connection, rooms by name, and the output.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,6 @@ use client::options::{Options, Policy};
 use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
-use protocol::object::Room;
 use protocol::request::{JoinRoom, ListRooms};
 use protocol::value::ApiKey;
 use tokio::time::{Instant, sleep};
@@ -22,7 +21,7 @@ use crate::format;
 use crate::outcome::Failure;
 use crate::output::Output;
 
-/// What a command runs in.
+/// The surroundings of a command.
 #[derive(Debug)]
 pub struct Context {
     /// Which node, and as whom.
@@ -63,7 +62,7 @@ impl Context {
     /// Connects and registers.
     ///
     /// # Errors
-    /// [`Failure`] that says which flag to change, or what to start.
+    /// [`Failure`] that names the flag to change, or the program to start.
     pub async fn connect(&self) -> Result<(Client, Events), Failure> {
         if self.held.is_some() {
             return Err(Failure::NotInShell);
@@ -74,7 +73,7 @@ impl Context {
     /// Connects and registers, however long it takes a node to be there. `until`: or fails then.
     ///
     /// # Errors
-    /// As [`Context::connect`], for what waiting does not change.
+    /// As [`Context::connect`], if waiting does not help.
     pub async fn connect_patiently(
         &self,
         until: Option<Instant>,
@@ -115,7 +114,7 @@ impl Context {
     /// [`Failure::RoomUnknown`], [`Failure::RoomAmbiguous`], or the node's refusal.
     pub async fn room(&self, client: &Client, room: &str) -> Result<String, Failure> {
         let list = client.call(ListRooms { parent_id: None }).await?;
-        let room = choose(&list.rooms, room)?;
+        let room = choose(&list.rooms, room, |room| (&room.room_id, &room.name))?;
         if self.node.room_key.is_some() && !room.encrypted {
             let name = format::name(&room.name);
             self.output.note(&format!(
@@ -141,7 +140,7 @@ impl Context {
         }
     }
 
-    /// The same, and joins it: who speaks in a room is in it.
+    /// The same, and joins it: only members speak in a room.
     ///
     /// # Errors
     /// As [`Context::room`].
@@ -217,14 +216,18 @@ fn explain(error: ConnectError) -> Failure {
 }
 
 /// An id wins over a name, so that nobody can take a room over by naming another like its id.
-fn choose<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
-    if let Some(room) = rooms.iter().find(|it| it.room_id == wanted) {
+pub(crate) fn choose<'a, R>(
+    rooms: &'a [R],
+    wanted: &str,
+    id_and_name: impl Fn(&R) -> (&str, &str),
+) -> Result<&'a R, Failure> {
+    if let Some(room) = rooms.iter().find(|room| id_and_name(room).0 == wanted) {
         return Ok(room);
     }
-    let mut named = rooms.iter().filter(|it| it.name == wanted);
+    let mut named = rooms.iter().filter(|room| id_and_name(room).1 == wanted);
     let room = || wanted.to_owned();
     match (named.next(), named.count()) {
-        (Some(it), 0) => Ok(it),
+        (Some(room), 0) => Ok(room),
         (Some(_), others) => Err(Failure::RoomAmbiguous { room: room(), count: others + 1 }),
         (None, _) => Err(Failure::RoomUnknown { room: room() }),
     }
@@ -233,6 +236,7 @@ fn choose<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::object::Room;
     use std::io;
 
     fn missing() -> io::Error {
@@ -249,11 +253,12 @@ mod tests {
     #[test]
     fn a_room_is_an_id_or_an_exact_name() {
         let rooms = [room("1", "a"), room("2", "b"), room("3", "b"), room("4", "1")];
-        assert_eq!(choose(&rooms, "1").unwrap().room_id, "1");
-        assert_eq!(choose(&rooms, "a").unwrap().room_id, "1");
-        assert!(matches!(choose(&rooms, "b"), Err(Failure::RoomAmbiguous { count: 2, .. })));
+        let choose = |wanted| choose(&rooms, wanted, |room| (&room.room_id, &room.name));
+        assert_eq!(choose("1").unwrap().room_id, "1");
+        assert_eq!(choose("a").unwrap().room_id, "1");
+        assert!(matches!(choose("b"), Err(Failure::RoomAmbiguous { count: 2, .. })));
         for unknown in ["A", "", "c"] {
-            assert!(matches!(choose(&rooms, unknown), Err(Failure::RoomUnknown { .. })));
+            assert!(matches!(choose(unknown), Err(Failure::RoomUnknown { .. })));
         }
     }
 

@@ -1,13 +1,17 @@
 //! `clawmesh`: talk in the rooms of a node from a shell or a script.
 //!
 //! It speaks the ClawChat protocol through `client` and knows nothing of the mesh behind the node.
-//! One file per command in [`commands`]; commands return an [`outcome::Outcome`] or a
-//! [`outcome::Failure`], and only [`output`] writes. In reading order: [`args`], [`context`],
-//! [`operator`] (the node's control socket), [`commands`], [`pick`] (which messages), [`mod@format`], [`table`], [`seq`] (numbers as people write them),
-//! [`cursor`], [`mod@lantern`] (pure: what [`commands::lantern`] sends and reads), [`output`], [`outcome`],
-//! [`limits`].
+//! Each command returns an [`outcome::Outcome`] or a [`outcome::Failure`], and only [`output`] writes.
+//!
+//! From the top down, each knowing only those below: [`shell`] (runs commands in one connection),
+//! [`command_line`] (the table of commands), [`commands`] (one file each), [`context`] (the connection,
+//! rooms by name, the output) and [`operator`] (the node's control socket), [`args`] (arguments that
+//! commands share), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
+//! [`cursor`], [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
+//! write them), [`limits`].
 
 pub mod args;
+pub mod command_line;
 pub mod commands;
 pub mod context;
 pub mod cursor;
@@ -17,9 +21,11 @@ pub mod limits;
 pub mod operator;
 pub mod outcome;
 pub mod output;
+mod pages;
 pub mod pick;
 mod progress;
 pub mod seq;
+pub mod shell;
 pub mod table;
 
 use std::ffi::OsString;
@@ -27,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::Cli;
+use crate::command_line::{Cli, Command};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::output::Output;
@@ -51,7 +57,13 @@ fn execute(cli: Cli) -> Result<Outcome, Failure> {
         .build()
         .map_err(|source| Failure::Runtime { source })?;
     let node = cli.node.or_else(|name| std::env::var(name).ok())?;
-    runtime.block_on(commands::run(Context::new(node), cli.command))
+    let cx = Context::new(node);
+    runtime.block_on(async {
+        if let Command::Shell(args) = cli.command {
+            return shell::run(&cx, args).await;
+        }
+        cli.command.run(cx).await
+    })
 }
 
 fn finish(result: Result<Outcome, Failure>) -> ExitCode {

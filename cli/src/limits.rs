@@ -19,7 +19,7 @@ pub const HEADLINE_CHARS_MAX: usize = 500;
 /// Characters of an agent's name within an envelope that are kept: nodes take names of 256 bytes.
 pub const NAME_CHARS_MAX: usize = 256;
 
-/// Capabilities of a HELLO that are kept: who says more of itself is cut short.
+/// Capabilities of a HELLO that are kept: a longer list is cut short.
 pub const HELLO_CAPABILITIES_MAX: usize = 64;
 
 /// Numbers of one message that are noted: nodes tell 32.

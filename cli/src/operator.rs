@@ -1,4 +1,4 @@
-//! What only the operator of the node may ask: over the control socket in its data directory.
+//! Requests of the node's operator, over the control socket in its data directory.
 
 use std::io;
 use std::path::PathBuf;

@@ -22,7 +22,7 @@ pub enum Outcome {
     Idle,
     /// The peer ended the conversation: exit 3.
     Ended,
-    /// What was to be checked is not valid: exit 1.
+    /// The checked envelope is not valid: exit 1.
     Invalid,
 }
 
@@ -46,7 +46,7 @@ pub enum Failure {
         "{source}: start a node with `clawmeshd up`, or name another with --socket, --tcp or --url"
     )]
     NoNode {
-        /// What the client met.
+        /// The client's failure.
         source: ConnectError,
     },
     /// The node does not know the key.
@@ -63,7 +63,7 @@ pub enum Failure {
     KeyFile {
         /// Where it was looked for.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The key file is empty.
@@ -80,13 +80,13 @@ pub enum Failure {
     /// No room of that id or name.
     #[error("no room `{room}` that this key may see: look at `clawmesh rooms list`")]
     RoomUnknown {
-        /// What was given.
+        /// The given value.
         room: String,
     },
     /// Several rooms of that name.
     #[error("{count} rooms are named `{room}`: give the id, from `clawmesh rooms list`")]
     RoomAmbiguous {
-        /// What was given.
+        /// The given value.
         room: String,
         /// How many rooms have that name.
         count: usize,
@@ -111,7 +111,7 @@ pub enum Failure {
     Cursor {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The cursor file holds something else.
@@ -125,7 +125,7 @@ pub enum Failure {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file of the user's is not JSON.
@@ -139,7 +139,7 @@ pub enum Failure {
     /// A LANTERN message is not valid; it was not sent.
     #[error("this {} was not sent: {}; see `clawmesh lantern {} --help`", verb.word(), listed(problems), verb.word().to_lowercase())]
     Lantern {
-        /// What it was to be.
+        /// Its intended verb.
         verb: Verb,
         /// All that is wrong with it.
         problems: Vec<Problem>,
@@ -151,9 +151,9 @@ pub enum Failure {
         seq: u64,
     },
     /// No LANTERN thread of that id.
-    #[error("no thread {thread} in the room: {}`clawmesh lantern threads {room}` lists them", within.map(|it| format!("that message stands in thread {it}; ")).unwrap_or_default())]
+    #[error("no thread {thread} in the room: {}`clawmesh lantern threads {room}` lists them", within.map(|other| format!("that message stands in thread {other}; ")).unwrap_or_default())]
     NoThread {
-        /// What was given.
+        /// The given value.
         thread: u64,
         /// The thread in which that message stands.
         within: Option<u64>,
@@ -168,7 +168,7 @@ pub enum Failure {
     Variable {
         /// Which.
         name: String,
-        /// What is wrong with it.
+        /// The problem with its value.
         source: AddressError,
     },
     /// No node runs on a data directory.
@@ -227,7 +227,7 @@ pub enum Failure {
     /// The system gives no threads or sockets.
     #[error("cannot start: {source}")]
     Runtime {
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -243,7 +243,7 @@ impl Failure {
         Self::Operator { why: why.to_owned() }
     }
 
-    /// Every failure is 1: what scripts branch on are the outcomes.
+    /// Every failure is 1: scripts branch on the outcomes.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::FAILURE
     }

@@ -26,7 +26,7 @@ impl Output {
     pub fn new(json: bool) -> Self {
         let out_is_terminal = io::stdout().is_terminal();
         // https://no-color.org: set and not empty.
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             json,
             file: None,
@@ -69,7 +69,7 @@ impl Output {
         if !self.out_is_terminal {
             return None;
         }
-        terminal_size::terminal_size().map(|(terminal_size::Width(it), _)| it)
+        terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| columns)
     }
 
     /// A result: as JSON on one line, or as the lines that people get.
@@ -90,7 +90,7 @@ impl Output {
         Ok(())
     }
 
-    /// One object as JSON on one line, whatever was asked for.
+    /// One object as JSON on one line, with and without `--json`.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -112,7 +112,7 @@ impl Output {
         out.flush()
     }
 
-    /// One line of whatever is not the result.
+    /// One line beside the result.
     ///
     /// # Errors
     /// If stderr is closed.

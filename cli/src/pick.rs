@@ -1,7 +1,6 @@
 //! Which messages a command is about.
 
 use protocol::object::Message;
-use protocol::value::Metadata;
 
 /// The kind that ends the receiver's `wait` with exit code 3.
 pub const END: &str = "conversation_end";
@@ -27,7 +26,7 @@ impl Pick {
         let from = |names: &[String]| names.contains(&message.agent_name);
         let kind = || {
             let kind = kind(message);
-            kind.is_some_and(|it| it == END || self.only_kind.contains(&it))
+            kind.is_some_and(|kind| kind == END || self.only_kind.contains(&kind))
         };
         (self.only_from.is_empty() || from(&self.only_from))
             && !from(&self.not_from)
@@ -35,26 +34,20 @@ impl Pick {
     }
 }
 
-/// What kind of message the sender says it is.
+/// The kind of a message, by its sender.
 pub fn kind(message: &Message) -> Option<String> {
-    tag(message, "kind")
+    message.metadata.as_ref()?.text("kind")
 }
 
 /// Whether it is a pulse of thinking.
 pub fn is_thinking(message: &Message) -> bool {
-    tag(message, "type").as_deref() == Some("thinking")
+    let kind = message.metadata.as_ref().and_then(|metadata| metadata.text("type"));
+    kind.as_deref() == Some("thinking")
 }
 
 /// Whether it ends the conversation.
 pub fn ends(message: &Message) -> bool {
     kind(message).as_deref() == Some(END)
-}
-
-/// A string that the sender put at the top of the metadata.
-fn tag(message: &Message, name: &str) -> Option<String> {
-    let json = message.metadata.as_ref().map(Metadata::get)?;
-    let value: serde_json::Value = serde_json::from_str(json).ok()?;
-    Some(value.get(name)?.as_str()?.to_owned())
 }
 
 #[cfg(test)]
@@ -78,7 +71,7 @@ mod tests {
 
     #[test]
     fn all_that_is_asked_for_must_hold() {
-        let list = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let pick = |only_from: &[&str], not_from: &[&str], only_kind: &[&str]| Pick {
             only_from: list(only_from),
             not_from: list(not_from),

@@ -3,7 +3,7 @@
 //! In calm weather a room counts 1, 2, 3 … and people see just that. Above 2^35 a number names an era
 //! and the place in it, and is long; people see `C.LANE.N`: which era, in whose lane (base 36), and the
 //! number within it. Both forms are taken wherever a number is; scripts and `--json` get the integer.
-//! What eras are: docs/numbering.md.
+//! Eras are explained in docs/numbering.md.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,14 +36,14 @@ impl FromStr for Seq {
         let number = match (lane, n) {
             (None, _) => digits(c, 10),
             (Some(lane), Some(n)) => {
-                let c = digits(c, 10).filter(|it| (1..1 << 18).contains(it));
-                let lane = digits(lane, 36).filter(|it| *it < 1 << LANE_BITS);
-                let n = digits(n, 10).filter(|it| *it < 1 << N_BITS);
+                let c = digits(c, 10).filter(|c| (1..1 << 18).contains(c));
+                let lane = digits(lane, 36).filter(|lane| *lane < 1 << LANE_BITS);
+                let n = digits(n, 10).filter(|n| *n < 1 << N_BITS);
                 c.zip(lane).zip(n).map(|((c, lane), n)| (c << LANE_BITS | lane) << N_BITS | n)
             }
             (Some(_), None) => None,
         };
-        number.filter(|it| *it < END).map(Seq).ok_or(bad)
+        number.filter(|number| *number < END).map(Seq).ok_or(bad)
     }
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Base36 {
         if self.0 >= 36 {
             Base36(self.0 / 36).fmt(f)?;
         }
-        let digit = u32::try_from(self.0 % 36).ok().and_then(|it| char::from_digit(it, 36));
+        let digit = u32::try_from(self.0 % 36).ok().and_then(|digit| char::from_digit(digit, 36));
         write!(f, "{}", digit.unwrap_or('?'))
     }
 }

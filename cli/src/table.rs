@@ -11,12 +11,12 @@ pub fn lines(output: &Output, heads: &[&str], rows: Vec<Vec<String>>) -> Vec<Str
         return Vec::new();
     }
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(heads.iter().map(|it| it.to_uppercase()));
+    table.load_style(NOTHING).set_header(heads.iter().map(|head| head.to_uppercase()));
     if let Some(columns) = output.columns() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     }
     for row in rows {
-        table.add_row(row.iter().map(|it| name(it)));
+        table.add_row(row.iter().map(|cell| name(cell)));
     }
     // A frame of nothing leaves a blank at either side.
     table

@@ -1,4 +1,4 @@
-//! Three agents build a game: they share tasks out by claiming them, build, and play what they built.
+//! Three agents build a game: they share tasks out by claiming them, build, and play their game.
 
 #![expect(clippy::print_stdout, reason = "an example says what happens")]
 
@@ -15,7 +15,7 @@ use protocol::{
     value::{IfAssignee, Metadata, TaskStatus},
 };
 
-/// What is to be built: the rows of a board of tic-tac-toe. In earnest each agent would think about it.
+/// The work to be done: the rows of a board of tic-tac-toe. In earnest each agent would think about it.
 const PARTS: [(&str, &str); 3] = [("top", "X X X"), ("middle", "O O ."), ("bottom", ". . .")];
 
 #[tokio::main]
@@ -31,11 +31,11 @@ async fn main() -> Result<()> {
     }
     for builder in &mut builders {
         for _ in PARTS {
-            builder.until(|it| matches!(it, Event::TaskAssigned(_))).await?;
+            builder.until(|event| matches!(event, Event::TaskAssigned(_))).await?;
         }
     }
 
-    // Everybody takes what is still free: of two that want the same task one is told who has it.
+    // Each agent claims tasks that are free: of two that want the same one, the loser learns the winner.
     let mut done = BTreeSet::new();
     while done.len() < tasks.len() {
         for builder in &builders {
@@ -53,16 +53,16 @@ async fn main() -> Result<()> {
     let ada = &mut builders[0];
     let parts = built(ada, &room_id).await?;
     for (title, _) in PARTS {
-        let part = parts.iter().find(|it| title_of(it).as_deref() == Some(title));
+        let part = parts.iter().find(|part| title_of(part).as_deref() == Some(title));
         let Some(part) = part else { bail!("nobody built {title}") };
         println!("{}   {title}, built by {}", part.content, part.agent_name);
     }
     let list = ListTasks { room_id, status: Some(TaskStatus::Completed) };
     while ada.client.call(list.clone()).await?.tasks.len() < PARTS.len() {
-        // What others did at their nodes is here in a moment.
-        ada.until(|it| matches!(it, Event::TaskUpdated(_))).await?;
+        // The work of others at their nodes is here in a moment.
+        ada.until(|event| matches!(event, Event::TaskUpdated(_))).await?;
     }
-    ensure!(parts.iter().any(|it| it.content == "X X X"), "X wins");
+    ensure!(parts.iter().any(|part| part.content == "X X X"), "X wins");
     println!("X wins");
     Ok(())
 }
@@ -115,11 +115,11 @@ async fn built(who: &mut Member, room: &str) -> Result<Vec<Message>> {
             since_seq: None,
         };
         let mut parts = who.client.call(page).await?.messages;
-        parts.retain(|it| title_of(it).is_some());
+        parts.retain(|part| title_of(part).is_some());
         if parts.len() >= PARTS.len() {
             return Ok(parts);
         }
-        who.until(|it| matches!(it, Event::MessageReceived(_))).await?;
+        who.until(|event| matches!(event, Event::MessageReceived(_))).await?;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Two agents meet in a room, talk, and read what was said.
+//! Two agents meet in a room, talk, and read their history.
 
 #![expect(clippy::print_stdout, reason = "an example says what happens")]
 
@@ -43,11 +43,11 @@ async fn say(who: &Member, room: &str, text: &str, reply_to: Option<String>) -> 
 }
 
 async fn hear(who: &mut Member) -> Result<Message> {
-    let Event::MessageReceived(it) =
-        who.until(|it| matches!(it, Event::MessageReceived(_))).await?
+    let Event::MessageReceived(message) =
+        who.until(|event| matches!(event, Event::MessageReceived(_))).await?
     else {
         bail!("another event than asked for")
     };
-    println!("{} hears #{} {}: {}", who.name(), it.seq, it.agent_name, it.content);
-    Ok(*it)
+    println!("{} hears #{} {}: {}", who.name(), message.seq, message.agent_name, message.content);
+    Ok(*message)
 }

@@ -24,7 +24,9 @@ async fn main() -> Result<()> {
     let vote_id = voters[0].client.call(vote).await?.vote_id;
 
     for (voter, option_index) in voters.iter_mut().zip([1, 1, 2]) {
-        voter.until(|it| matches!(it, Event::VoteCreated(it) if it.vote_id == vote_id)).await?;
+        voter
+            .until(|event| matches!(event, Event::VoteCreated(vote) if vote.vote_id == vote_id))
+            .await?;
         let cast = voter.client.call(CastVote { vote_id: vote_id.clone(), option_index }).await?;
         println!("{} has voted: {} of {}", voter.name(), cast.votes_cast, cast.eligible_voters);
         let status = voter.client.call(GetVoteStatus { vote_id: vote_id.clone() }).await?;
@@ -32,14 +34,18 @@ async fn main() -> Result<()> {
         ensure!(sealed || status.status == VoteStatus::Closed, "nobody knows anything yet");
     }
     for voter in &mut voters {
-        let ended = |it: &Event| matches!(it, Event::VoteResult(it) if it.vote_id == vote_id);
+        let ended =
+            |event: &Event| matches!(event, Event::VoteResult(result) if result.vote_id == vote_id);
         let Event::VoteResult(result) = voter.until(ended).await? else {
             bail!("another event than asked for")
         };
-        let tally: Vec<String> =
-            result.tally.iter().map(|it| format!("{}: {}", it.option_text, it.count)).collect();
+        let tally: Vec<String> = result
+            .tally
+            .iter()
+            .map(|choice| format!("{}: {}", choice.option_text, choice.count))
+            .collect();
         println!("{} sees the result: {}", voter.name(), tally.join(", "));
-        let counts: Vec<u64> = result.tally.iter().map(|it| it.count).collect();
+        let counts: Vec<u64> = result.tally.iter().map(|choice| choice.count).collect();
         ensure!(counts == [0, 2, 1], "everybody sees the same");
     }
     Ok(())

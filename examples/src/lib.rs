@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use client::{
     address::Address,
     client::Client,
-    events::{Event, Events},
+    events::Events,
     options::{Options, Policy},
     secrets::Secrets,
 };
@@ -20,10 +20,10 @@ use protocol::{
     value::ApiKey,
 };
 
-/// An agent, and what it is told.
+/// An agent and its events.
 #[derive(Debug)]
 pub struct Member {
-    /// Through which it asks.
+    /// The connection for its calls.
     pub client: Client,
     events: Events,
 }
@@ -75,27 +75,29 @@ pub async fn gather(name: &str, members: &mut [Member]) -> Result<String> {
     let room_id = members[0].client.call(room).await?.room_id;
     for member in members.iter_mut() {
         // Other nodes hear of it in a moment.
-        let made = |it: &Pushed| matches!(it, Pushed::RoomCreated(it) if it.room_id == room_id);
+        let made =
+            |event: &Pushed| matches!(event, Pushed::RoomCreated(room) if room.room_id == room_id);
         member.until(made).await?;
         member.client.call(JoinRoom { room_id: room_id.clone() }).await?;
     }
     let everybody: BTreeSet<String> =
-        members.iter().map(|it| it.client.agent_id().to_owned()).collect();
+        members.iter().map(|member| member.client.agent_id().to_owned()).collect();
     for member in members {
         loop {
             let ask = ListAgents { room_id: Some(room_id.clone()) };
-            let there = member.client.call(ask).await?.agents.into_iter().map(|it| it.agent_id);
-            if everybody.is_subset(&there.collect()) {
+            let agents = member.client.call(ask).await?.agents;
+            let there = agents.into_iter().map(|agent| agent.agent_id).collect();
+            if everybody.is_subset(&there) {
                 break;
             }
-            member.until(|it| matches!(it, Pushed::AgentJoined(_))).await?;
+            member.until(|event| matches!(event, Pushed::AgentJoined(_))).await?;
         }
     }
     Ok(room_id)
 }
 
 impl Member {
-    /// What the agent calls itself.
+    /// The agent's name.
     pub fn name(&self) -> &str {
         self.client.name()
     }
@@ -106,13 +108,9 @@ impl Member {
     /// The connection is gone for good.
     pub async fn until(&mut self, wanted: impl Fn(&Pushed) -> bool) -> Result<Pushed> {
         loop {
-            match self.events.next().await.context("the connection is gone")? {
-                Event::Pushed(event) if wanted(&event) => return Ok(event),
-                Event::Pushed(_)
-                | Event::Disconnected { .. }
-                | Event::Reconnected { .. }
-                | Event::Missed { .. }
-                | Event::Closed { .. } => {}
+            let event = self.events.next().await.context("the connection is gone")?;
+            if let Some(event) = event.pushed().filter(&wanted) {
+                return Ok(event);
             }
         }
     }

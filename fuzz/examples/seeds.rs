@@ -72,7 +72,7 @@ fn bodies() -> Vec<(u8, Body)> {
         created_by: "a".into(),
         imported: None,
     };
-    let minted = KeyMinted { key: KeyPrint([2; 16]), tier: Tier::Free, label: None };
+    let minted = KeyMinted { key: KeyPrint([2; 16]), tier: Tier::Low, label: None };
     let opened = VoteOpened {
         title: "t".to_owned(),
         description: None,

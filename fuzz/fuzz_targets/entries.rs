@@ -1,4 +1,4 @@
-//! Entries that a member of the mesh signs: whatever they say, an engine takes them or leaves them, says the same after
+//! Entries of any content that a member of the mesh signs: an engine takes them or leaves them, says the same after
 //! a second look, and still serves its own agents.
 //!
 //! The bytes are a list of entries: author and room, kind, step of the clock, length (two bytes), body.
@@ -7,7 +7,22 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{Config, Effect, Engine, Identity, Input, MeshSecret, api::{batch::Summary, command::{Attach, CallId, Caller, Command, Outcome, Say, Speech}}, name::{id::{KeyPrint, LogId, RoomId}, time::Now}, wire::{entry::Facts, message::Message, run::{Carried, Run, RunEntry}}};
+use mesh::{
+    Config, Effect, Engine, Identity, Input, MeshSecret,
+    api::{
+        batch::Summary,
+        command::{Attach, CallId, Caller, Command, Encryption, Outcome, Say, Speech},
+    },
+    name::{
+        id::{KeyPrint, LogId, RoomId},
+        time::Now,
+    },
+    wire::{
+        entry::Facts,
+        message::Message,
+        run::{Carried, Run, RunEntry},
+    },
+};
 
 /// Those of them that the directory or a room gives numbers.
 const VISIBLE: [u8; 5] = [1, 2, 3, 33, 34];
@@ -91,14 +106,17 @@ fuzz_target!(|bytes: &[u8]| {
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };
-    let Some(Outcome::Attached(it)) = node.ask(Command::Attach(attach)) else { panic!("refused") };
-    let caller = Caller { agent: "me".into(), key, registration: it.registration };
+    let Some(Outcome::Attached(attached)) = node.ask(Command::Attach(attach)) else {
+        panic!("refused")
+    };
+    let caller = Caller { agent: "me".into(), key, registration: attached.registration };
     let join = Command::Join { caller: caller.clone(), room: rooms[0] };
     node.ask(join).expect("the lobby is everybody's");
     let say = Say {
         room: rooms[0],
         speech: Speech::Chat,
         content: "hello".to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

@@ -1,4 +1,4 @@
-//! Lines of clients: whatever is taken is said again as it was understood.
+//! Lines of clients: an accepted request is encoded again as it was understood.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

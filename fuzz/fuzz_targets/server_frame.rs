@@ -9,6 +9,6 @@ fuzz_target!(|line: &str| {
     if let Ok(Some(event)) = frame.event() {
         let again = encode_event(&event, "id");
         let frame = ServerFrame::parse(&again).expect("what we say can be read");
-        assert!(frame.event().is_ok_and(|it| it.is_some()));
+        assert!(frame.event().is_ok_and(|event| event.is_some()));
     }
 });

@@ -1,6 +1,6 @@
-//! Lines of three clients of one node: whatever they say, the node still serves another one.
+//! Any lines of three clients of one node: the node still serves another client.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|lines: &str| bridge::fuzzing::play(lines));
+fuzz_target!(|lines: &str| clawchat::fuzzing::play(lines));

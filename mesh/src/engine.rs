@@ -10,7 +10,6 @@ mod asked;
 mod barrier;
 mod beacons;
 mod calls;
-mod command_traits;
 pub(crate) mod config;
 pub(crate) mod context;
 mod creating;
@@ -50,7 +49,10 @@ use crate::{
         agenda::NewKey,
         batch::Change,
         boundary::{Input, Turn},
-        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused},
+        command::{
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused,
+            traits::{Unwritten, WhileStopping},
+        },
         import::Import,
     },
     engine::{
@@ -58,7 +60,6 @@ use crate::{
         barrier::Barriers,
         beacons::Beacons,
         calls::{Calls, Registering, Waiter},
-        command_traits::Unwritten,
         creating::Created,
         digests::Digests,
         elections::Leaders,
@@ -188,7 +189,7 @@ impl Engine {
     // Commands.
 
     fn on_command(&mut self, call: CallId, command: Command) {
-        if self.known.stopping && !command.traits().while_stopping {
+        if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }
         // Events go out in the order of what they tell: an agent that is listed in a reply was announced before it,
@@ -201,7 +202,7 @@ impl Engine {
 
     /// Does what a command wants, or refuses it, as things are known now.
     fn carry_out(&mut self, call: CallId, command: Command) {
-        if self.known.stopping && !command.traits().while_stopping {
+        if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }
         self.dispatch(call, command);
@@ -329,8 +330,8 @@ impl Engine {
     }
 
     fn revoke_key(&mut self, key: KeyPrint) -> Result<Outcome, Refused> {
-        for local in keys::to_revoke(&self.known, key)? {
-            keys::write(&mut self.known, local, KeyAct::Revoked(key))?;
+        for of in keys::to_revoke(&self.known, key)? {
+            keys::write(&mut self.known, of, KeyAct::Revoked(key))?;
             self.fold_facts();
         }
         Ok(Outcome::Done)
@@ -421,10 +422,11 @@ impl Engine {
     pub fn answers_unwritten(&self, command: &Command) -> bool {
         match command.traits().unwritten {
             Unwritten::Answered => true,
-            Unwritten::Waits => false,
+            Unwritten::Refused => false,
             // An id that nobody has claimed is claimed first, and where the private rooms of a minted key are
             // others are asked.
-            Unwritten::IfKnown(attach) => {
+            Unwritten::Depends => {
+                let Command::Attach(attach) = command else { return false };
                 !agents::must_claim(&self.known, attach)
                     && (attach.own || !self.known.spans(attach.key))
             }

@@ -1,5 +1,90 @@
 //! States that follow from a room's acts: the same at every node that has the same logs.
 
+pub(crate) mod act;
 pub(crate) mod elections;
 pub(crate) mod tasks;
 pub(crate) mod votes;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    api::{boundary::Alarm, command::Refused},
+    name::id::{LogId, NodeId},
+    wire::{acts::ElectionAct, entry::Body},
+};
+use act::{Act, Fold, Folded, Void, Written};
+use elections::Elections;
+use tasks::Tasks;
+use votes::Votes;
+
+/// The folds of one room.
+#[derive(Debug)]
+pub(crate) struct Folds {
+    pub(crate) votes: Votes,
+    pub(crate) elections: Elections,
+    pub(crate) tasks: Tasks,
+}
+
+impl Folds {
+    /// `forked`: nodes that forked a log; `unheard`: these and the removed ones.
+    pub(crate) fn new(forked: BTreeSet<NodeId>, unheard: BTreeSet<NodeId>) -> Folds {
+        Folds {
+            votes: Votes::new(forked),
+            elections: Elections::new(unheard),
+            tasks: Tasks::default(),
+        }
+    }
+
+    /// See [`Fold::admits`]. Entries that are no acts are always admitted.
+    pub(crate) fn admits(&self, by: LogId, body: &Body, now: Duration) -> Result<(), Refused> {
+        if let Body::Vote(act) = body {
+            self.votes.admits(by, act, now)
+        } else if let Body::Election(act) = body {
+            self.elections.admits(by, act, now)
+        } else if let Body::Task(act) = body {
+            self.tasks.admits(by, act, now)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether everything is here that an entry of this log is judged by: elections, for decisions and
+    /// for other elections.
+    pub(crate) fn can_judge(&self, by: LogId, body: &Body) -> bool {
+        if let Body::Election(ElectionAct::Started(started)) = body {
+            // Of a term before this one, a node that forked may have written it.
+            self.elections.follows(started.term) || self.elections.has_expelled()
+        } else if let Body::Decision(decision) = body {
+            decision.is_imported() || self.elections.can_judge(by.author, decision)
+        } else {
+            true
+        }
+    }
+
+    /// See [`Fold::apply`].
+    pub(crate) fn apply(&mut self, written: Written, act: Act, alarms: &mut Vec<Alarm>) -> Folded {
+        match act {
+            Act::Vote(act) => self.votes.apply(written, act, alarms),
+            Act::Election(act) => self.elections.apply(written, act, alarms),
+            Act::Task(act) => self.tasks.apply(written, act, alarms),
+        }
+    }
+
+    /// See [`Fold::retract`].
+    pub(crate) fn retract(&mut self, void: Void) {
+        self.votes.retract(void);
+        self.elections.retract(void);
+        self.tasks.retract(void);
+    }
+
+    /// See [`Fold::bytes`].
+    pub(crate) fn bytes(&self) -> usize {
+        self.votes.bytes() + self.elections.bytes() + self.tasks.bytes()
+    }
+
+    /// Whether something may become due in them by time alone. Votes are not asked: the engine lists
+    /// those itself.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.elections.is_waiting() || self.tasks.is_waiting()
+    }
+}

@@ -13,7 +13,8 @@
 //! 5. `order`: the sequencer numbers the entry; every node delivers it in the order of numbers.
 //! 6. `fold`: acts of votes, elections and tasks change the state that follows from them.
 //! 7. [`wire`]: how entries, runs and messages are written, sealed and signed.
-//! 8. `directory`: rooms, lanes, agent ids, keys and nodes, as every node knows them; `presence`: who is where now.
+//! 8. `directory`: rooms, lanes, agent ids, keys and nodes, as every node knows them; `presence`: agents and their
+//!    rooms now.
 //! 9. [`name`]: ids, numbers, time and keys. [`limits`]: every bound, with its reason.
 
 #![warn(missing_docs)]

@@ -1,179 +1,163 @@
-//! Every bound of the core, with its reason. What a peer or a client can grow is bounded here.
+//! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
 use std::time::Duration;
 
-/// Content of one message. The largest that any key may be allowed (spec §8, `pro`).
+// Entries and runs.
+
+/// Content of one message: the largest that any tier of keys may be allowed.
 pub const CONTENT_BYTES_MAX: usize = 262_144;
-/// An entry's body: content, plus as much again as a client's metadata may reasonably take.
+/// An entry's body: content, and a quarter as much again for metadata of clients.
 pub const BODY_BYTES_MAX: usize = CONTENT_BYTES_MAX + 65_536;
-/// A body before it is sealed ([`crate::wire::seal`]): the same in every room, sealed or not.
-pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - crate::wire::seal::SEAL_BYTES;
+/// A sealed body is so much longer: by its nonce, and by the tag that says that it is whole.
+pub const SEAL_BYTES: usize = 12 + 16;
+/// A body before it is sealed: the same in every room, sealed or not.
+pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - SEAL_BYTES;
 /// Bodies up to this travel inside their run; larger ones on their own, by place and hash.
 pub const BODY_INLINE_BYTES_MAX: usize = 8 * 1024;
-/// Entries under one seal: what a receiver must hold before it can check anything.
+/// Entries under one seal: a receiver has to hold them all before it can check any.
 pub const RUN_ENTRIES_MAX: usize = 256;
 /// Encoded bytes of one run, so that it fits a gossip payload with room to spare.
 pub const RUN_BYTES_MAX: usize = 32 * 1024;
-/// One gossip payload (measured: frames near gossipsub's own limit stall the connection).
-pub const GOSSIP_BYTES_MAX: usize = 48 * 1024;
-/// One frame on a direct stream.
-pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// No log gets this long: leaves room to add to any log seq that is read.
+pub(crate) const LOG_SEQ_MAX: u64 = u64::MAX >> 3;
 /// How far one entry's clock may be above its predecessor's: a jump further is not an accident.
 pub const CLOCK_STEP_MAX: u64 = 1 << 20;
-/// The highest clock a log may begin with. A newcomer to a long room starts where the room is, so
-/// the step limit cannot apply to a first entry; this leaves 2^23 such leaps before 63 bits end.
+/// The highest clock a log may begin with. A newcomer to a long room starts where the room is, so the step limit
+/// cannot apply to a first entry; this leaves 2^23 such leaps before 63 bits end.
 pub const CLOCK_START_MAX: u64 = 1 << 40;
 /// Logs in one room: 50 nodes, each expelled and replaced some 80 times over.
 pub const LOGS_PER_ROOM_MAX: usize = 4_096;
-/// Runs of one room that wait for what comes before them. When full the newest is dropped and
-/// fetched again, so that the wait always ends at its old end.
+/// Runs of one room that wait for entries before them. When full the newest is dropped and fetched again, so that the
+/// wait always ends at its old end.
 pub const PENDING_RUNS_PER_ROOM_MAX: usize = 256;
 /// Bytes of pending runs, their large bodies included, over all rooms.
 pub const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bodies of undelivered entries kept in memory so that delivery needs no read; past this the
-/// reader goes to the store.
-pub const WARM_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Items in one `Ordered` entry: small enough that its body is inline, unless it names entries of some 190 logs
-/// or more.
-pub const ORDERED_ITEMS_MAX: usize = 256;
-/// No log gets this long: leaves room to add to any log seq that is read.
-pub(crate) const LOG_SEQ_MAX: u64 = u64::MAX >> 3;
-/// Secrets of its connections that a node keeps besides the newest: with these it meets members that were
-/// away while the secret changed.
-pub const FORMER_SECRETS_MAX: usize = 4;
-/// Nodes that a secret names as left out: 8 KiB with each. Of a mesh that expelled more, the others are left
-/// out by the directory alone.
-pub const EXPELLED_NAMED_MAX: usize = 256;
-/// How often peers are told which secret a node has: what was dropped on the way is made good then.
-pub const ABOUT_EVERY: Duration = Duration::from_secs(60);
-/// Secrets of others that a node takes within [`SECRETS_TAKEN_WITHIN`]: each is written to the disk before
-/// anything else is done, and passed on to all. LocalRef once no more than are kept, so that who was away just now has
-/// one of these. The highest is offered again with [`ABOUT_EVERY`].
-pub const SECRETS_TAKEN_MAX: usize = FORMER_SECRETS_MAX;
-/// See [`SECRETS_TAKEN_MAX`].
-pub const SECRETS_TAKEN_WITHIN: Duration = Duration::from_secs(240);
-/// How long those whom a secret leaves out are not given it, though the directory knows nothing of it: the
-/// entry that expels them may be on its way.
-pub(crate) const SECRET_HELD_BACK_FOR: Duration = Duration::from_secs(10);
-/// What a node says of its program, in bytes.
-pub const VERSION_BYTES_MAX: usize = 40;
-/// Logs that one parting names, that of the directory first: a body of some 200 KiB. Who wrote in more rooms
-/// leaves or is retired only if that is wanted all the same; who is expelled loses what it wrote in the others.
-pub const PARTED_LOGS_MAX: usize = 8_192;
-/// And those of all partings: some 80 bytes each, for ever.
-pub const PARTED_LOGS_KEPT: usize = 262_144;
-/// Eras of which is known when each numbered a room, so that all nodes give it one name: the lowest.
-/// An honest mesh numbers an entry twice at most for each side of a split that had it.
-pub const NAME_ERAS_MAX: usize = 64;
-/// Entries of one era of a directory of which is known which numbers they gave, so that these do not count when a log is
-/// cut: the last ones, some 8 bytes each, written with each of them.
-pub const GIVEN_PER_ERA_MAX: usize = 256;
-/// Lanes of one node: it draws again only when two are equal.
-pub const LANES_PER_NODE_MAX: usize = 16;
-/// Roaming clients that wait for an era at once.
-pub const ROAMING_MAX: usize = 1_024;
-/// Stretches of a delivery log that are remembered of one reader: it has as many places to which it came from another
-/// node, or that it jumped to. What is forgotten may be told again.
-pub const SERVED_STRETCHES_MAX: usize = 8;
-/// Messages that wait for the lobby of a mesh that this node has just joined.
-pub const HELD_MAX: usize = 1_024;
-/// Authors of whom it is counted what they wrote without effect.
-pub const BLAMED_MAX: usize = 256;
-/// So many entries without effect of one author are noise: who loses races for eras writes a few.
-pub const NOISE_FROM: u32 = 32;
-/// If they come within this time.
-pub const NOISE_WITHIN: Duration = Duration::from_secs(10);
-/// So long less is heard of it, then.
-pub const NOISE_LASTS: Duration = Duration::from_secs(10);
-/// Of what it pushes, one message in so long from each peer that has it: twenty a second, enough for a node at which
-/// people or agents talk.
-pub const NOISE_HEARD_EVERY: Duration = Duration::from_millis(50);
-/// From so many peers: a node has fewer connections.
-pub const NOISY_HEARD_OF_MAX: usize = 128;
-/// Proofs of forks that are kept to be told to others.
-pub const PROOFS_MAX: usize = 64;
-/// A whole roster in one message: a frame with room for its envelope.
-pub const ROSTER_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
-/// Changes of one node's roster that came before those they follow: what can be under way by several ways
-/// at once. What is dropped is asked for, after a beacon.
-pub const ROSTER_CHANGES_EARLY_MAX: usize = 16;
-/// A roster that is kept over a restart; a larger one is not worth writing every second.
-pub const ROSTER_KEPT_BYTES_MAX: usize = 256 * 1024;
-/// A roster up to this is written with what it changed by, when agents come and go or take seats: those of
-/// a hundred agents. A larger one, and what agents say of themselves, only every so often.
-pub const ROSTER_KEPT_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
-/// How often a changed roster is written to the store.
-pub const ROSTER_KEPT_EVERY: Duration = Duration::from_secs(1);
-/// A run that has waited for so long is dropped: what it waits for may never come.
+/// A run that has waited for so long is dropped: the entry that it waits for may never come.
 pub const PENDING_FOR: Duration = Duration::from_secs(60);
-/// Eras named in one cut.
+/// Bodies of undelivered entries that are kept in memory, so that delivery needs no read. Beyond this the reader goes
+/// to the store.
+pub const WARM_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Content bytes of all ephemeral rooms together at one node: they are memory.
+pub const EPHEMERAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+// Messages between nodes.
+
+/// One gossip payload (measured: frames near gossipsub's own limit stall the connection).
+pub const GOSSIP_BYTES_MAX: usize = 48 * 1024;
+/// One frame on a direct stream: bounds the memory that one peer's message takes.
+pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// Buckets that rooms are hashed into, for digests and for gossip topics: a frame of digests has one number for each.
+pub const BUCKETS: usize = 64;
+/// Rooms named in one digest message: some 200 KiB.
+pub const DIGEST_ROOMS_MAX: usize = 8_192;
+/// Spans named in one message: more are asked for with the next one.
+pub const SPANS_MAX: usize = 512;
+/// Bytes of runs in answer to one `Want`: a frame with room for one more run and its bodies.
+pub const WANT_REPLY_BYTES: usize = 512 * 1024;
+/// A want that has not been answered is sent again, to the next peer.
+pub const WANT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Entries named in one `Ask`: some 200 KiB if each is a span of its own.
+pub const ASK_ENTRIES_MAX: usize = 4_096;
+/// Bytes of a program's version, as a node tells it: for people, on one line.
+pub const VERSION_BYTES_MAX: usize = 40;
+/// Proofs of forks that are kept to be told to others: a run each, so some 2 MiB.
+pub const PROOFS_MAX: usize = 64;
+/// A turn without effects waits for so long until it is committed with another: a few commits' time, so that a peer
+/// that causes only such turns costs a hundred commits a second at most.
+pub const COMMIT_DEFERRED_FOR: Duration = Duration::from_millis(10);
+/// Rows that wait so, beside those of the last turn.
+pub const COMMIT_DEFERRED_ROWS_MAX: usize = 256;
+
+// Order: numbers, eras, sequencers.
+
+/// Items in one `Ordered` entry: small enough that its body is inline, unless it names entries of some 190 logs or
+/// more.
+pub const ORDERED_ITEMS_MAX: usize = 256;
+/// Eras named in one cut: those that changed since the cut before.
 pub const CUT_ERAS_MAX: usize = 512;
-/// Entries that one claim of an era names as seen: of each era of its cut, and of the one that it follows, who gives its
-/// numbers and who gave it away.
+/// Entries that one claim of an era names as seen: for each era of its cut, and for the one that it follows, the
+/// entry that gave its numbers and the entry that gave it away.
 pub const CLAIM_SEEN_MAX: usize = 2 * (CUT_ERAS_MAX + 1);
 /// Handovers of an era that are kept with it: written whenever it gives numbers, so few.
 pub const HANDOVERS_PER_ERA_MAX: usize = 16;
+/// Lanes of one node: it draws again only when two are equal.
+pub const LANES_PER_NODE_MAX: usize = 16;
+/// A sequencer counts as gone when it has not been heard for this long (`--takeover-after`).
+pub const TAKEOVER_AFTER: Duration = Duration::from_millis(1_500);
+/// How much later the next-ranked follower claims: so that one claims alone, as a rule.
+pub const TAKEOVER_RANK_STEP: Duration = Duration::from_millis(300);
+/// How long a claimer waits for a veto.
+pub const VETO_WAIT: Duration = Duration::from_millis(200);
+/// At most one claim per this time, node and room.
+pub const CLAIM_EVERY: Duration = Duration::from_secs(1);
+/// How long the sequencer of an era lets a claim of a task lie that was made in an earlier era: its answer may be on
+/// the way.
+pub const CLAIM_SETTLE: Duration = Duration::from_secs(1);
+/// When an author first asks for a number for its entry; doubles up to [`ASK_EVERY_MAX`].
+pub const ASK_AFTER: Duration = Duration::from_millis(500);
+/// The longest time between two asks for the same entry.
+pub const ASK_EVERY_MAX: Duration = Duration::from_secs(2);
+/// An author's node claims when its entry has had no number for this long, whatever its rank.
+pub const NUMBER_WITHIN: Duration = Duration::from_secs(3);
+/// Any node asks for a number for an entry that has had none for this long.
+pub const FORLORN_AFTER: Duration = Duration::from_secs(6);
+/// How long content that nobody has is waited for before its number is left as a hole.
+pub const HOLE_AFTER: Duration = Duration::from_secs(10);
+/// The same where all members are connected and have said that they have no such body any more: none can come back
+/// with it.
+pub const GONE_AFTER: Duration = Duration::from_secs(1);
+/// The same when a peer that is connected does not answer at all.
+pub const HOLE_AFTER_SILENCE: Duration = Duration::from_secs(30);
+
+// Liveness.
+
+/// How often the engine looks for work that has become due: the grain of all times here.
+pub const TICK: Duration = Duration::from_millis(100);
+/// How often a node says that it lives.
+pub const BEACON_EVERY: Duration = Duration::from_millis(300);
+/// While all living nodes are connected and heard, and nothing has changed, every so many beacons one is sent.
+pub const SAID_WHILE_CALM: u64 = 2;
+/// And of those that could be, one of so many is gossiped: more often than [`TAKEOVER_AFTER`], so that a node that is
+/// not heard directly is not taken for dead.
+pub const GOSSIPED_WHILE_CALM: u64 = 4;
+/// While the beacons of all living nodes show that they are calm, too, one of so many.
+pub const GOSSIPED_WHILE_STILL: u64 = 16;
+/// A node that has said two beacons in a row is not calm for so long.
+pub const RESTLESS_FOR: Duration = Duration::from_secs(3);
+/// A node that was not heard directly for so long may not hear this node either: a beacon is missing.
+pub const HEARD_DIRECTLY_WITHIN: Duration = Duration::from_secs(1);
+/// A node that was not called for this long was itself paused.
+pub const PAUSED_AFTER: Duration = Duration::from_secs(1);
+/// A node that was not stopped cleanly and hears nobody for this long opens a new era.
+pub const ALONE_AFTER: Duration = Duration::from_secs(2);
+
+// Rooms and clients.
+
 /// Rooms this mesh may have, private ones of this node included. 10,000 rooms cost some 40 MiB.
 pub const ROOMS_MAX: usize = 100_000;
 /// Ephemeral rooms alive at once: their contents are memory.
 pub const EPHEMERAL_ROOMS_MAX: usize = 1_024;
-/// Of these, made at one node: so that the agents of one cannot leave none for the others.
+/// Of these, made at one node: so that the agents of one node leave some for the others.
 pub const EPHEMERAL_ROOMS_PER_NODE_MAX: usize = 256;
-/// Content bytes of all ephemeral rooms together at one node.
-pub const EPHEMERAL_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// Stable agent ids that are owned by keys: for ever, so some 200 bytes each.
-pub const AGENT_IDS_MAX: usize = 100_000;
-/// Of these, those that a key with a limit may claim at one node, for each agent that it may have
-/// connected there. Ids are never given back: one key must not use up those of all.
-pub const AGENT_IDS_PER_AGENT: usize = 10;
-/// API keys that the directory names, revoked ones included: each costs some 200 bytes, for ever.
-pub const KEYS_MAX: usize = 65_536;
-/// The last of these, which operators alone may mint: strangers who sign up leave them.
-pub const KEYS_FOR_OPERATORS: usize = 4_096;
-/// What its operator calls a key.
-pub const KEY_LABEL_BYTES_MAX: usize = 128;
-/// Members of one room, over all nodes.
-pub const MEMBERS_PER_ROOM_MAX: usize = 10_000;
+/// How long an ephemeral room that nobody has joined yet may stay empty.
+pub const EPHEMERAL_EMPTY_FOR: Duration = Duration::from_secs(600);
+/// The announcement of a private ephemeral room, sealed: name, description, ids and some to spare.
+pub const SEALED_FACTS_BYTES_MAX: usize = NAME_BYTES_MAX + DESCRIPTION_BYTES_MAX + 1_024;
+/// Nodes whose rosters are kept: more than any mesh is meant to have.
+pub const NODES_MAX: usize = 1_024;
 /// Agents attached to one node.
 pub const AGENTS_PER_NODE_MAX: usize = 10_000;
+/// Members of one room, over all nodes.
+pub const MEMBERS_PER_ROOM_MAX: usize = 10_000;
 /// Rooms one agent is in.
 pub const ROOMS_PER_AGENT_MAX: usize = 1_000;
-/// What a node says of a private ephemeral room, sealed: name, description, ids and some to spare.
-pub const SEALED_FACTS_BYTES_MAX: usize = NAME_BYTES_MAX + DESCRIPTION_BYTES_MAX + 1_024;
-/// Keys whose private rooms one node follows: what it shows of them is told to all.
-pub const KEYS_FOLLOWED_MAX: usize = 1_024;
-/// Nodes whose rosters are kept.
-pub const NODES_MAX: usize = 1_024;
-/// An agent's id.
+/// An agent's id: it is in every message of the agent.
 pub const AGENT_ID_BYTES_MAX: usize = 128;
-/// An agent's or a room's name.
+/// An agent's or a room's name: it is in every list.
 pub const NAME_BYTES_MAX: usize = 256;
 /// A room's description, an agent's status detail.
 pub const DESCRIPTION_BYTES_MAX: usize = 4_096;
-/// A task's title.
-pub const TASK_TITLE_BYTES_MAX: usize = 1_024;
-/// What an update of a task says.
-pub const TASK_NOTE_BYTES_MAX: usize = 4_096;
-/// Acts that one update of a task replaces: fields are seldom set in more than two places at once.
-pub const TASK_OVER_MAX: usize = 64;
-/// Replaced updates of one task that are remembered, in case what replaced them is of a forked log.
-pub const TASK_WRITES_KEPT: usize = 16;
-/// Tasks of one room that one node made; the oldest are forgotten for new ones.
-pub const TASKS_PER_LOG_MAX: usize = 4_096;
-/// Memory of one room's tasks: those of some nodes that all use up what they may.
-pub const TASKS_BYTES_PER_ROOM_MAX: usize = 128 * 1024 * 1024;
-/// And of what replaced updates of one task take that are remembered: of long notes the newest few.
-pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
-/// Tasks in one answer, the newest; and their bytes, so that a client can read it as one frame.
-pub const TASKS_LISTED_MAX: usize = 1_000;
-/// See [`TASKS_LISTED_MAX`].
-pub const TASKS_LISTED_BYTES_MAX: usize = 1024 * 1024;
-/// Memory of all rooms' votes, elections and tasks at which agents of this node write no more of them.
-/// What other nodes' agents write is taken all the same: each node asks this of its own.
-pub const ACTS_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// Claims of one room that wait for its sequencer.
-pub const CLAIMS_OPEN_MAX: usize = 4_096;
-/// Capabilities of one agent, and bytes of each.
+/// Capabilities of one agent. Each is at most as long as a name.
 pub const CAPABILITIES_MAX: usize = 64;
 /// Mentions in one message.
 pub const MENTIONS_MAX: usize = 256;
@@ -181,168 +165,168 @@ pub const MENTIONS_MAX: usize = 256;
 pub const DEDUP_ID_BYTES_MAX: usize = 128;
 /// Dedup ids remembered, the newest kept.
 pub const DEDUP_IDS_MAX: usize = 65_536;
-/// Rooms named in one digest message.
-pub const DIGEST_ROOMS_MAX: usize = 8_192;
-/// Spans named in one message.
-pub const SPANS_MAX: usize = 512;
-/// Runs sent in answer to one `Want`, in bytes: a frame with room for one more run and its bodies.
-pub const WANT_REPLY_BYTES: usize = 512 * 1024;
-/// Entries named in one `Ask`.
-pub const ASK_ENTRIES_MAX: usize = 4_096;
-/// Candidates of one election. A room with more members holds none.
-pub const ELECTION_CANDIDATES_MAX: usize = 1_000;
-/// Elections of one room that one node started: some 10,000 of ten candidates, or 25,000 of whatever
-/// number if they are always the same. All of them are kept, because decisions are judged by them.
-pub const ELECTIONS_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
-/// Elections of one room that one agent starts within [`ELECTIONS_COUNTED_FOR`]: so that it does not
-/// use up what is there for all.
-pub const ELECTIONS_PER_AGENT_MAX: usize = 100;
-/// See [`ELECTIONS_PER_AGENT_MAX`].
-pub const ELECTIONS_COUNTED_FOR: Duration = Duration::from_secs(3_600);
-/// A vote's title.
-pub const VOTE_TITLE_BYTES_MAX: usize = 1_024;
-/// Options of a vote: what a reader can still compare.
-pub const VOTE_OPTIONS_MAX: usize = 64;
-/// Each of them.
-pub const VOTE_OPTION_BYTES_MAX: usize = 256;
-/// Of these, opened by one agent: so that it cannot leave none for the others.
-pub const VOTES_OPEN_PER_AGENT_MAX: usize = 16;
-/// Votes that agents of one node may have open in a room at once. Generous: those that somebody never
-/// casts in stay open for [`VOTE_FOR_MAX`].
-pub const VOTES_OPEN_PER_LOG_MAX: usize = 256;
-/// Votes of one author that are known in a room: the newest. Older ones are forgotten, the same ones
-/// on every node; their author opens none over one that is not over.
-pub const VOTES_PER_LOG_MAX: usize = 1_024;
-/// Memory that these take: most of it is who may vote.
-pub const VOTES_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
-/// And those of all authors in a room. Honest nodes stay far below: a vote that does not fit any more
-/// is unknown to this node for good, as if a part of the room were missing.
-pub const VOTES_BYTES_PER_ROOM_MAX: usize = 64 * 1024 * 1024;
-/// Ballots in the name of one agent, each in another log: one for each side of a split, and then
-/// some. With the two bounds above it bounds all ballots that are known.
-pub const VOTE_BALLOTS_EACH_MAX: usize = 16;
-/// Closes of one vote that are known: the lowest by position, and its author's.
-pub const VOTE_CLOSES_MAX: usize = 16;
-/// Ballots opened by one entry: small enough that its body is always inline.
-pub const VOTE_SHOWN_AT_ONCE_MAX: usize = 128;
-/// Buckets that rooms are hashed into, for digests and for gossip topics.
-pub const BUCKETS: usize = 64;
-
-/// What nobody hears of waits for so long until it is committed, for something that is said: a few times what a commit
-/// takes, so that who brings only such things costs a hundred commits a second at most.
-pub const UNSAID_FOR: Duration = Duration::from_millis(10);
-/// Rows that wait so, beside those of the last turn.
-pub const UNSAID_ROWS_MAX: usize = 256;
-/// How often a node says that it lives.
-pub const BEACON_EVERY: Duration = Duration::from_millis(300);
-/// While all who live are connected and heard, and nothing has changed, every so many beacons one is sent.
-pub const SAID_WHILE_CALM: u64 = 2;
-/// And of those that could be, one of so many is gossiped: more often than [`TAKEOVER_AFTER`], so that who
-/// is not heard directly is not taken for dead.
-pub const GOSSIPED_WHILE_CALM: u64 = 4;
-/// While the beacons of all who live show that they are calm, too, one of so many.
-pub const GOSSIPED_WHILE_STILL: u64 = 16;
-/// Who has said two beacons in a row is not calm for so long.
-pub const RESTLESS_FOR: Duration = Duration::from_secs(3);
-/// Who was not heard directly for so long may not hear this node either: a beacon is missing.
-pub const HEARD_DIRECTLY_WITHIN: Duration = Duration::from_secs(1);
-/// The most members that are told whose turn it is after every message. All of them are named each time,
-/// to each of them, so this grows with their square: in larger rooms they are told now and then, and of
-/// the last one always.
+/// How long a dedup id is remembered: so long clients may repeat a send.
+pub const DEDUP_FOR: Duration = Duration::from_secs(600);
+/// Messages that wait for the lobby of a mesh that this node has just joined.
+pub const HELD_MAX: usize = 1_024;
+/// The most members that are told after every message whose turn it is. All of them are named each time, to each of
+/// them, so this grows with their square: in larger rooms they are told now and then, and of the last turn always.
 pub const TURNS_TOLD_UP_TO: usize = 128;
-/// How often, then.
+/// How often members of larger rooms are told.
 pub const CROWD_TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How often the engine looks at what has become due: the grain of all the times below.
-pub const TICK: Duration = Duration::from_millis(100);
-/// A sequencer counts as gone when it has not been heard for this long (`--takeover-after`).
-pub const TAKEOVER_AFTER: Duration = Duration::from_millis(1_500);
-/// How much later the next-ranked follower claims.
-pub const TAKEOVER_RANK_STEP: Duration = Duration::from_millis(300);
-/// How long a claimer waits for a veto.
-pub const VETO_WAIT: Duration = Duration::from_millis(200);
-/// LocalRef most one claim per this time, node and room.
-pub const CLAIM_EVERY: Duration = Duration::from_secs(1);
-/// When an author first asks for a number for its entry; doubles up to [`ASK_EVERY_MAX`].
-pub const ASK_AFTER: Duration = Duration::from_millis(500);
-/// The longest time between two asks for the same entry.
-pub const ASK_EVERY_MAX: Duration = Duration::from_secs(2);
-/// An author's node claims when its entry has had no number for this long, whatever its rank.
-pub const NUMBER_WITHIN: Duration = Duration::from_secs(3);
-/// How long candidates of an election may decline (spec §3).
-pub const ELECTION_WINDOW: Duration = Duration::from_secs(2);
-/// How long nodes have for their next step in an election, once it is due.
-pub const ELECTION_GRACE: Duration = Duration::from_secs(1);
-/// How much longer others leave a step to a node that lives.
-pub const ELECTION_PATIENCE: Duration = Duration::from_secs(3);
-/// How much later the next-ranked node does what another one should have done.
-pub const ELECTION_RANK_STEP: Duration = Duration::from_millis(300);
-/// An election that has no result after so long is over: another one may begin.
-pub const ELECTION_DEAD_AFTER: Duration = Duration::from_secs(15);
-/// An election that is older when it comes is history: nobody does anything in it. Clocks of nodes may
-/// differ by as much.
-pub const ELECTION_FRESH_FOR: Duration = Duration::from_secs(60);
-/// How long the sequencer of an era lets a claim lie that was made in an earlier one: its answer may
-/// be on the way.
-pub const CLAIM_SETTLE: Duration = Duration::from_secs(1);
-/// Any node asks for a number for an entry that has had none for this long.
-pub const FORLORN_AFTER: Duration = Duration::from_secs(6);
-/// A node that was not called for this long was itself paused.
-pub const PAUSED_AFTER: Duration = Duration::from_secs(1);
-/// A node that was not stopped cleanly and hears nobody for this long opens a new era.
-pub const ALONE_AFTER: Duration = Duration::from_secs(2);
-/// How long a node that leaves waits for a member to say that it has its last entry.
-pub const LEAVE_HEARD_WITHIN: Duration = Duration::from_secs(2);
-/// How long content that nobody has is waited for before its number is left as a hole.
-pub const HOLE_AFTER: Duration = Duration::from_secs(10);
-/// How long a body that nobody has any more is waited for where all members are connected and have said so: none
-/// can come back with it.
-pub const GONE_AFTER: Duration = Duration::from_secs(1);
-/// And how long when a peer that is connected does not answer at all.
-pub const HOLE_AFTER_SILENCE: Duration = Duration::from_secs(30);
-/// No body is dropped, and none that was is taken for lost, that is younger than this by the node's own
-/// clock: what is under way must get to everybody first.
-pub const RETENTION_MIN: Duration = Duration::from_secs(3_600);
-/// How far an entry's stamp may be ahead of this node's clock and still say when it was written. The body of
-/// one that is further ahead goes with the next old one, or it would be kept for ever.
-pub const STAMP_AHEAD_MS_MAX: u64 = 24 * 3_600 * 1_000;
-/// A node drops nothing old before it has been up for this long: its clock may still be set, and it may
-/// not yet know which keys there are.
-pub const PRUNE_FIRST_AFTER: Duration = Duration::from_secs(600);
-/// How often some room's oldest bodies are dropped. One room at a time: a store drops at most some
-/// hundred bodies then, so that no commit takes long.
-pub const PRUNE_EVERY: Duration = Duration::from_millis(250);
-/// How far the wall clock may move against the monotonic one since the start before nothing old is
-/// dropped any more: what is old, only a clock that is right can tell.
-pub const CLOCK_JUMP_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// A want that has not been answered is sent again, to the next peer.
-pub const WANT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often nodes that follow a key compare what they have of its private rooms.
+/// A whole roster in one message: a frame with room for its envelope.
+pub const ROSTER_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
+/// Changes of one node's roster that came before those they follow: as many as can be under way by several ways at
+/// once. Dropped ones are asked for, after a beacon.
+pub const ROSTER_CHANGES_EARLY_MAX: usize = 16;
+/// A roster that is kept over a restart; a larger one is not worth writing every second.
+pub const ROSTER_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// A roster up to this is written with each change when agents come and go or take seats: those of a hundred agents.
+/// A larger one, and other changes of agents, are written only every so often.
+pub const ROSTER_KEPT_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
+/// How often a changed roster is written to the store.
+pub const ROSTER_KEPT_EVERY: Duration = Duration::from_secs(1);
+/// Roster news that a node keeps to say them again to a peer that lacks the last few: a peer that lacks more gets the
+/// whole.
+pub const ROSTER_NEWS_KEPT: usize = 64;
+/// Bytes of these.
+pub const ROSTER_NEWS_KEPT_BYTES: usize = 64 * 1024;
+/// A node not heard for this long takes its agents with it.
+pub const ROSTER_LEASE: Duration = Duration::from_secs(3);
+/// How long a vanished agent's record is kept, so that it can reconnect anywhere.
+pub const RECONNECT_WITHIN: Duration = Duration::from_secs(120);
+/// How far ahead of our own a peer's roster stamp may be; a clock further off is not followed.
+pub const STAMP_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+// Agent ids, keys and private rooms.
+
+/// Stable agent ids that are owned by keys: for ever, so some 200 bytes each.
+pub const AGENT_IDS_MAX: usize = 100_000;
+/// Of these, those that a key with a limit may claim at one node, for each agent that it may have connected there.
+/// Ids are never given back: one key must not use up those of all.
+pub const AGENT_IDS_PER_AGENT: usize = 10;
+/// API keys that the directory names, revoked ones included: each costs some 200 bytes, for ever.
+pub const KEYS_MAX: usize = 65_536;
+/// The last of these, which operators alone may mint: strangers who sign up leave them.
+pub const KEYS_FOR_OPERATORS: usize = 4_096;
+/// An operator's name for a key.
+pub const KEY_LABEL_BYTES_MAX: usize = 128;
+/// Keys whose private rooms one node follows: its tokens of them are told to all.
+pub const KEYS_FOLLOWED_MAX: usize = 1_024;
+/// How often nodes that follow a key compare their heads of its private rooms.
 pub const FOLLOWERS_COMPARE_EVERY: Duration = Duration::from_secs(2);
 /// How long a registration waits for the private rooms of a key that is new to this node.
 pub const PRESENTED_WITHIN: Duration = Duration::from_secs(1);
-/// For how long the rooms of such a key are shown only when their history is here: what is listed later is new.
-pub const KEY_NEW_FOR: Duration = Duration::from_secs(10);
 /// Registrations that wait for these at once; more go on without.
 pub const PRESENTING_MAX: usize = 1_024;
-/// How long a barrier (`docs/decisions/barrier.md`) waits at least for peers and for what they named: a
-/// connection that lost a packet has sent it again by then.
+/// For how long the rooms of such a key are shown only when their history is here: a room that is listed later is
+/// new.
+pub const KEY_NEW_FOR: Duration = Duration::from_secs(10);
+
+// Names of rooms.
+
+/// Eras of which is known when each numbered a room, so that all nodes give it one name: the lowest. An honest mesh
+/// numbers an entry twice at most for each side of a split that had it.
+pub const NAME_ERAS_MAX: usize = 64;
+/// Entries of one era of a directory of which is known which numbers they gave, so that these do not count when a log
+/// is cut: the last ones, some 8 bytes each, written with each of them.
+pub const GIVEN_PER_ERA_MAX: usize = 256;
+
+// Members of the mesh, and the secret of its connections.
+
+/// Logs that one removal names, that of the directory first: a body of some 200 KiB. A node that wrote in more rooms
+/// leaves or is retired only by force; an expelled one loses its entries in the others.
+pub const PARTED_LOGS_MAX: usize = 8_192;
+/// And those of all removals: some 80 bytes each, for ever.
+pub const PARTED_LOGS_KEPT: usize = 262_144;
+/// How long a node that leaves waits for a member to say that it has its last entry.
+pub const LEAVE_HEARD_WITHIN: Duration = Duration::from_secs(2);
+/// Secrets of its connections that a node keeps besides the newest: with these it meets members that were away while
+/// the secret changed.
+pub const FORMER_SECRETS_MAX: usize = 4;
+/// Nodes that a secret names as left out: 8 KiB with each. In a mesh that expelled more, the directory alone leaves
+/// out the others.
+pub const EXPELLED_NAMED_MAX: usize = 256;
+/// How often peers are told which secret a node has: makes good for messages that were dropped on the way.
+pub const ABOUT_EVERY: Duration = Duration::from_secs(60);
+/// Secrets of others that a node takes within [`SECRETS_TAKEN_WITHIN`]: each is written to the disk before anything
+/// else is done, and passed on to all. At once no more than are kept, so that a member that was away just now has one
+/// of these. The highest is offered again with [`ABOUT_EVERY`].
+pub const SECRETS_TAKEN_MAX: usize = FORMER_SECRETS_MAX;
+/// See [`SECRETS_TAKEN_MAX`].
+pub const SECRETS_TAKEN_WITHIN: Duration = Duration::from_secs(240);
+/// How long nodes that a secret leaves out are not given it, though the directory knows nothing of it: the entry that
+/// expels them may be on its way.
+pub(crate) const SECRET_HELD_BACK_FOR: Duration = Duration::from_secs(10);
+
+// Peers that write without effect.
+
+/// Authors of whom entries without effect are counted.
+pub const BLAMED_MAX: usize = 256;
+/// So many entries without effect of one author are noise: a node that loses races for eras writes a few.
+pub const NOISE_FROM: u32 = 32;
+/// If they come within this time.
+pub const NOISE_WITHIN: Duration = Duration::from_secs(10);
+/// So long less is heard of it, then.
+pub const NOISE_LASTS: Duration = Duration::from_secs(10);
+/// One of its pushed messages in so long is heard from each peer that has it: twenty a second, enough for a node at
+/// which people or agents talk.
+pub const NOISE_HEARD_EVERY: Duration = Duration::from_millis(50);
+/// From so many peers: a node has fewer connections.
+pub const NOISY_HEARD_OF_MAX: usize = 128;
+
+// Starting and stopping.
+
+/// How long a node that stops waits for the numbers of messages whose senders it has not answered yet: three round
+/// trips of 150 ms one way. The daemon gives it 2 s for everything.
+pub const ANSWERED_WHILE_STOPPING: Duration = Duration::from_millis(900);
+/// Each step of a handover must be answered within this.
+pub const HANDOVER_STEP: Duration = Duration::from_secs(1);
+/// The successor may not know yet a room that a node made just before it stops: a refused offer is made again every
+/// [`TICK`] for so long. No longer: a refusal for another reason keeps nobody from stopping.
+pub const OFFERED_AGAIN_FOR: Duration = Duration::from_millis(500);
+
+// Old bodies.
+
+/// No body is dropped, and none that was is taken for lost, that is younger than this by the node's own clock:
+/// entries under way must get to everybody first.
+pub const RETENTION_MIN: Duration = Duration::from_secs(3_600);
+/// How far an entry's stamp may be ahead of this node's clock and still say when it was written. The body of one that
+/// is further ahead goes with the next old one, or it would be kept for ever.
+pub const STAMP_AHEAD_MS_MAX: u64 = 24 * 3_600 * 1_000;
+/// A node drops nothing old before it has been up for this long: its clock may still be set, and it may not yet know
+/// which keys there are.
+pub const PRUNE_FIRST_AFTER: Duration = Duration::from_secs(600);
+/// How often some room's oldest bodies are dropped. One room at a time: a store drops at most some hundred bodies
+/// then, so that no commit takes long.
+pub const PRUNE_EVERY: Duration = Duration::from_millis(250);
+/// How far the wall clock may move against the monotonic one since the start before nothing old is dropped any more:
+/// only a clock that is right can tell the age of a body.
+pub const CLOCK_JUMP_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+// Barriers: questions to peers before a node says no (`docs/decisions/barrier.md`).
+
+/// How long a barrier waits at least for peers and for entries that they named: a connection that lost a packet has
+/// sent it again by then.
 pub const BARRIER_WITHIN: Duration = Duration::from_millis(250);
-/// And so many round trips, if that is more: to ask, to fetch, to fetch what that refers to, and one to spare.
+/// And so many round trips, if that is more: to ask, to fetch, to fetch entries that those refer to, and one to
+/// spare.
 pub const BARRIER_ROUND_TRIPS: u32 = 4;
 /// But no longer: a client waits.
 pub const BARRIER_WITHIN_MAX: Duration = Duration::from_secs(1);
-/// LocalRef most one barrier begins in this time, however fast peers answer: questions are a quarter of those that
-/// a peer may ask at all.
+/// At most one barrier begins in this time, however fast peers answer: questions are a quarter of those that a peer
+/// may ask at all.
 pub const BARRIER_EVERY: Duration = Duration::from_millis(2);
 /// A peer that was silent for a whole barrier is not asked for so long, unless it is heard to answer.
 pub const BARRIER_LEFT_OUT_FOR: Duration = Duration::from_secs(10);
-/// A peer that was asked nothing for so long is asked an empty question: how long that takes is to be known when a
-/// client waits.
+/// A peer that was asked nothing for so long is asked an empty question: its round trip is to be known when a client
+/// waits.
 pub const BARRIER_MEASURED_EVERY: Duration = Duration::from_secs(3);
-/// Barriers that one command waits for: one shows that there is a room, the next brings what is in it; and one
-/// more, if the first showed who else has it. All together take no longer than [`BARRIER_WITHIN_MAX`].
+/// Barriers that one command waits for: one shows that there is a room, the next brings its contents; and one more,
+/// if the first showed another node that has it. All together take no longer than [`BARRIER_WITHIN_MAX`].
 pub const BARRIER_ROUNDS_MAX: u8 = 3;
-/// Commands that wait for a barrier at once. What begins a vote or an election is refused when they are so many.
+/// Commands that wait for a barrier at once. Commands that begin a vote or an election are refused when they are so
+/// many.
 pub const BARRIER_WAITING_MAX: usize = 1_024;
 /// As many of these may be looking for something that is not known here; more are refused at once.
 pub const BARRIER_SEEKING_MAX: usize = 768;
@@ -352,53 +336,72 @@ pub const BARRIER_STRANGERS_MAX: usize = 128;
 pub const BARRIER_ROOMS_MAX: usize = 1_024;
 /// Heads in one answer: some 750 KiB. The room that would be beyond is left out, and those after it.
 pub const BARRIER_HEADS_MAX: usize = 16_384;
-/// Answers that one peer gets within one [`TICK`]: twice what an honest one asks.
+/// Answers that one peer gets within one [`TICK`]: twice as many as an honest one asks for.
 pub const BARRIER_ANSWERS_PER_TICK: u32 = 100;
 /// Rooms of an agent, the last that it joined, in which an id is looked for that is not known here.
 pub const ID_ROOMS_MAX: usize = 64;
 /// Logs whose places an id is compared with: each comparison is a hash.
 pub const ID_LOGS_MAX: usize = 1_024;
-/// Roster news that a node keeps to say them again to a peer that lacks the last few: of more, it gets the whole.
-pub const ROSTER_NEWS_KEPT: usize = 64;
-/// Bytes of these.
-pub const ROSTER_NEWS_KEPT_BYTES: usize = 64 * 1024;
-/// A node not heard for this long takes its agents with it.
-pub const ROSTER_LEASE: Duration = Duration::from_secs(3);
-/// How long a vanished agent's record is kept, so that it can reconnect anywhere (spec §2).
-pub const RECONNECT_WITHIN: Duration = Duration::from_secs(120);
-/// How long an ephemeral room that nobody has joined yet may stay empty.
-pub const EPHEMERAL_EMPTY_FOR: Duration = Duration::from_secs(600);
-/// How long a dedup id is remembered.
-pub const DEDUP_FOR: Duration = Duration::from_secs(600);
-/// How long a node that stops waits for the numbers of messages whose senders it has not answered yet: three round trips
-/// of 150 ms one way. The daemon gives it 2 s for everything.
-pub const ANSWERED_WHILE_STOPPING: Duration = Duration::from_millis(900);
-/// Each step of a handover must be answered within this.
-pub const HANDOVER_STEP: Duration = Duration::from_secs(1);
-/// A room that a node made just before it stops may not be known yet to who is to go on with it: what that refuses is
-/// offered again every [`TICK`] for so long. No longer: who refuses for another reason keeps nobody from stopping.
-pub const OFFERED_AGAIN_FOR: Duration = Duration::from_millis(500);
+
+// Clients from other nodes (`docs/numbering.md`, Roaming).
+
+/// Roaming clients that wait for an era at once.
+pub const ROAMING_MAX: usize = 1_024;
+/// Stretches of a delivery log that are remembered of one reader: one for each place to which it came from another
+/// node, or jumped. A reader may be told again about forgotten ones.
+pub const SERVED_STRETCHES_MAX: usize = 8;
 /// How far ahead a roaming client's cursor may be of the eras this node knows, in `c`.
 pub const ROAM_ERAS_AHEAD_MAX: u32 = 1_024;
-/// LocalRef most one era is claimed for roaming clients per room in this time.
+/// At most one era is claimed for roaming clients per room in this time.
 pub const ROAM_CLAIM_EVERY: Duration = CLAIM_EVERY;
 /// How long a roaming client waits until peers were asked for the claim of its cursor's era, or until it is its turn
 /// to have one claimed. Then it is told to come again.
 pub const ROAM_ASK_FOR: Duration = Duration::from_secs(1);
-/// Meanwhile peers are asked so often what they have of the room.
+/// Meanwhile peers are asked so often for their heads of the room.
 pub const ROAM_ASK_EVERY: Duration = Duration::from_millis(250);
-/// For so long after its start a node that has not met all members again does not judge cursors that it does not know.
+/// For so long after its start a node that has not met all members again does not judge cursors that it does not
+/// know.
 pub const ROAM_START_FOR: Duration = Duration::from_secs(5);
-/// Eras that a node opens in a room for roaming clients within [`ROAM_ERAS_WITHIN`]: enough for one cursor that is as far
-/// ahead as one may be, and so few that clients which make cursors up need five days to use up a room's 262,143.
+/// Eras that a node opens in a room for roaming clients within [`ROAM_ERAS_WITHIN`]: enough for one cursor that is as
+/// far ahead as one may be, and so few that clients which make cursors up need five days to use up a room's 262,143.
 pub const ROAM_ERAS_MAX: u32 = 2 * ROAM_ERAS_AHEAD_MAX;
 /// See [`ROAM_ERAS_MAX`].
 pub const ROAM_ERAS_WITHIN: Duration = Duration::from_secs(3_600);
-/// Entries that are delivered below the cursor of a client from an era that is not known here, and are to get a number
-/// above it: at least one era can be opened for them all.
+/// Entries that are delivered below the cursor of a client from an era that is not known here, and are to get a
+/// number above it: at least one era can be opened for them all.
 pub const ROAM_BELOW_MAX: usize = 4_096;
-/// How far ahead of our own a peer's roster stamp may be; a clock further off is not followed.
-pub const STAMP_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+// Votes, elections and tasks.
+
+/// Memory of all rooms' votes, elections and tasks at which agents of this node write no more of them. Acts of other
+/// nodes' agents are taken all the same: each node asks this of its own.
+pub const ACTS_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// A vote's title.
+pub const VOTE_TITLE_BYTES_MAX: usize = 1_024;
+/// Options of a vote: a reader can still compare them.
+pub const VOTE_OPTIONS_MAX: usize = 64;
+/// Each of them.
+pub const VOTE_OPTION_BYTES_MAX: usize = 256;
+/// Votes that one agent may have open in a room at once: so that it leaves some for the others.
+pub const VOTES_OPEN_PER_AGENT_MAX: usize = 16;
+/// Votes that agents of one node may have open in a room at once. Generous: a vote in which somebody never casts
+/// stays open for [`VOTE_FOR_MAX`].
+pub const VOTES_OPEN_PER_LOG_MAX: usize = 256;
+/// Votes of one author that are known in a room: the newest. Older ones are forgotten, the same ones on every node;
+/// their author opens none over one that is not over.
+pub const VOTES_PER_LOG_MAX: usize = 1_024;
+/// Memory that these take: most of it is the agents that may vote.
+pub const VOTES_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
+/// And those of all authors in a room. Honest nodes stay far below: a vote that does not fit any more is unknown to
+/// this node for good, as if a part of the room were missing.
+pub const VOTES_BYTES_PER_ROOM_MAX: usize = 64 * 1024 * 1024;
+/// Ballots in the name of one agent, each in another log: one for each side of a split, and then some. With the two
+/// bounds above it bounds all ballots that are known.
+pub const VOTE_BALLOTS_EACH_MAX: usize = 16;
+/// Closes of one vote that are known: the lowest by position, and its author's.
+pub const VOTE_CLOSES_MAX: usize = 16;
+/// Ballots opened by one entry: small enough that its body is always inline.
+pub const VOTE_SHOWN_AT_ONCE_MAX: usize = 128;
 /// How long a vote may be open; one without a deadline is closed then.
 pub const VOTE_FOR_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// How long after the deadline the node that opened a vote takes in ballots that are on their way.
@@ -407,15 +410,16 @@ pub const VOTE_COLLECT: Duration = Duration::from_secs(1);
 /// the deadline is noticed within a second, a link of 150 ms one way needs two more, and the ballots of the other
 /// side [`VOTE_REUNITE`].
 pub const VOTE_COLLECT_APART: Duration = Duration::from_secs(5);
-/// How long after a node was heard again its ballots are on their way: the two compare what they have, and fetch it.
+/// How long after a node was heard again its ballots are on their way: the two compare their logs, and fetch the
+/// missing entries.
 pub const VOTE_REUNITE: Duration = Duration::from_secs(2);
-/// Who is silent for longer is not waited for: links to it are not tried every second any more, either.
+/// A node that is silent for longer is not waited for: links to it are not tried every second any more, either.
 pub const VOTE_AWAY_FOR: Duration = Duration::from_secs(15 * 60);
-/// A node that has just started, or was paused, hears others for so long before it closes a vote of
-/// its own whose deadline has passed: ballots were cast while it was away.
+/// A node that has just started, or was paused, hears others for so long before it closes a vote of its own whose
+/// deadline has passed: ballots were cast while it was away.
 pub const VOTE_LISTEN: Duration = Duration::from_secs(3);
-/// How long others leave a vote that should be closed to the node that opened it, though that is
-/// silent. Longer than its own wait.
+/// How long others leave a vote that should be closed to the node that opened it, though that is silent. Longer than
+/// its own wait.
 pub const VOTE_CLOSE_GRACE: Duration = Duration::from_secs(7);
 /// How much later the next-ranked node closes it.
 pub const VOTE_CLOSE_RANK_STEP: Duration = Duration::from_secs(1);
@@ -423,6 +427,49 @@ pub const VOTE_CLOSE_RANK_STEP: Duration = Duration::from_secs(1);
 pub const VOTE_SHOW_WITHIN: Duration = Duration::from_secs(10);
 /// A result that is older is no news to a node that joined, or was away: it can be asked for.
 pub const VOTE_NEWS_FOR: Duration = Duration::from_secs(24 * 3_600);
+/// Candidates of one election. A room with more members holds none.
+pub const ELECTION_CANDIDATES_MAX: usize = 1_000;
+/// Elections of one room that one node started: some 10,000 of ten candidates, or 25,000 of any number if they are
+/// always the same. All of them are kept, because decisions are judged by them.
+pub const ELECTIONS_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
+/// Elections of one room that one agent starts within [`ELECTIONS_COUNTED_FOR`]: so that it leaves some for the
+/// others.
+pub const ELECTIONS_PER_AGENT_MAX: usize = 100;
+/// See [`ELECTIONS_PER_AGENT_MAX`].
+pub const ELECTIONS_COUNTED_FOR: Duration = Duration::from_secs(3_600);
+/// How long candidates of an election may decline.
+pub const ELECTION_WINDOW: Duration = Duration::from_secs(2);
+/// How long nodes have for their next step in an election, once it is due.
+pub const ELECTION_GRACE: Duration = Duration::from_secs(1);
+/// How much longer others leave a step to a node that lives.
+pub const ELECTION_PATIENCE: Duration = Duration::from_secs(3);
+/// How much later the next-ranked node does a step that another one should have done.
+pub const ELECTION_RANK_STEP: Duration = Duration::from_millis(300);
+/// An election that has no result after so long is over: another one may begin.
+pub const ELECTION_DEAD_AFTER: Duration = Duration::from_secs(15);
+/// An election that is older when it comes is history: nobody does anything in it. Clocks of nodes may differ by as
+/// much.
+pub const ELECTION_FRESH_FOR: Duration = Duration::from_secs(60);
+/// A task's title.
+pub const TASK_TITLE_BYTES_MAX: usize = 1_024;
+/// The note of an update of a task.
+pub const TASK_NOTE_BYTES_MAX: usize = 4_096;
+/// Acts that one update of a task replaces: fields are seldom set in more than two places at once.
+pub const TASK_OVER_MAX: usize = 64;
+/// Replaced updates of one task that are remembered, in case their replacement is in a forked log.
+pub const TASK_WRITES_KEPT: usize = 16;
+/// Memory of these: of long notes the newest few.
+pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
+/// Tasks of one room that one node made; the oldest are forgotten for new ones.
+pub const TASKS_PER_LOG_MAX: usize = 4_096;
+/// Memory of one room's tasks: those of some nodes that all use up their share.
+pub const TASKS_BYTES_PER_ROOM_MAX: usize = 128 * 1024 * 1024;
+/// Tasks in one answer, the newest; and their bytes, so that a client can read it as one frame.
+pub const TASKS_LISTED_MAX: usize = 1_000;
+/// See [`TASKS_LISTED_MAX`].
+pub const TASKS_LISTED_BYTES_MAX: usize = 1024 * 1024;
+/// Claims of tasks in one room that wait for its sequencer.
+pub const CLAIMS_OPEN_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -456,8 +503,8 @@ mod tests {
             ("rooms", ROOMS_MAX, 100_000),
             ("pending runs of a room", PENDING_RUNS_PER_ROOM_MAX, 256),
             ("pending bytes", PENDING_BYTES_MAX, 67_108_864),
-            ("logs that one parting names", PARTED_LOGS_MAX, 8_192),
-            ("logs that all partings name", PARTED_LOGS_KEPT, 262_144),
+            ("logs that one removal names", PARTED_LOGS_MAX, 8_192),
+            ("logs that all removals name", PARTED_LOGS_KEPT, 262_144),
             ("items of one Ordered", ORDERED_ITEMS_MAX, 256),
             ("eras of one cut", CUT_ERAS_MAX, 512),
             ("entries that one claim names as seen", CLAIM_SEEN_MAX, 1_026),

@@ -1,4 +1,4 @@
-//! Who is where: rosters of all nodes, and followers of private rooms.
+//! Agents and their rooms: rosters of all nodes, and followers of private rooms.
 
 pub(crate) mod ephemeral;
 pub(crate) mod followers;

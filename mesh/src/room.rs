@@ -1,87 +1,66 @@
-//! One room at one node: its logs, what is accepted into them, and what is delivered from them.
+//! One room at one node. It wires the three parts of a room: its [`Replica`] takes entries in, its [`Order`]
+//! numbers and delivers them, its [`Folds`] keep the states that follow from acts.
 //!
 //! An entry is accepted when everything it refers to is here already: its log's entries before it, its
-//! body, and what it names: by which handover it gives numbers, say. Until then its run waits in `pending`, bounded;
-//! nothing unsettled is ever folded, so folds never wait.
+//! body, and the entries that it names: the handover by which it gives numbers, say. Until then its run waits,
+//! bounded; nothing unsettled is ever folded, so folds never wait.
 
-mod building;
-mod eras;
-mod gone;
-mod imported;
-mod parted;
-mod writing;
-
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::BTreeSet;
 
 use crate::{
     api::{
-        batch::{Change, Fate, NumberRange, RoomRecord, Spoke, StoredRoom, Unsettled},
-        boundary::Alarm,
-        event::Delivered,
+        batch::{Change, RoomRecord, StoredRoom, Unsettled},
+        command::Refused,
     },
+    directory::removals::Cut,
     engine::{
-        context::{Context, stored},
-        happened::{Fact, Happened, Proof},
+        context::Context,
+        happened::{Fact, Happened},
     },
-    fold::{elections::Elections, tasks::Tasks, votes::Votes},
-    limits::{ASK_AFTER, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
+    fold::{
+        Folds,
+        act::{Act, Folded, Void, Written},
+    },
     name::{
-        id::{EntryRef, LocalRef, LogId, MessageId, NodeId, RoomId},
+        id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
+        identity::Identity,
         number::{Era, Number},
     },
     order::{
-        liveness::EligibleNodes,
-        numbering::{NextItem, Numbering, Undelivered},
-        roamers::Roamers,
-        sequencing::Sequencing,
+        self, Order, delivery::Read, issuing::Question, liveness::Liveness, numbering::Numbering,
+        takeover::SequencerStatus,
     },
     replica::{
-        log::{Logs, Position},
-        pending::Pending,
-        sync::Sync,
+        Replica,
+        acceptance::{Accepted, Content},
+        pending::Waiting,
     },
     wire::{
-        entry::{
-            Body, CHAT, DECISION, Decision, Facts, Items, Ordered, Said, Stored, takes_number,
-        },
-        run::{Carried, Verified},
-        seal::{self, SealContext},
+        acts::{TaskAct, VoteAct},
+        entry::{Body, Facts},
+        kinds::{self, Class, DECISION, PARTED},
+        message::Head,
+        run::{Run, Verified},
     },
 };
-use writing::Drafts;
+
+/// When an act is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    /// When it is accepted, or written.
+    WhenItCame,
+    /// Later, after a start: its author need not be a sequencer any more.
+    AfterStart,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Room {
-    pub(crate) id: RoomId,
-    pub(crate) record: RoomRecord,
-    record_dirty: bool,
-    /// Whether entries are claims that the directory folds.
-    pub(crate) is_directory: bool,
-    pub(crate) logs: Logs,
-    /// This node's own log here.
-    pub(crate) mine: LogId,
-    drafts: Drafts,
-    /// Above everything seen here (Lamport).
-    clock: u64,
-    pub(crate) numbering: Numbering,
-    pub(crate) pending: Pending,
-    pub(crate) sequencing: Sequencing,
-    pub(crate) roamers: Roamers,
-    pub(crate) sync: Sync,
-    /// Content bytes held, of an ephemeral room.
-    pub(crate) bytes: usize,
-    pub(crate) holes: u64,
-    pub(crate) votes: Votes,
-    pub(crate) elections: Elections,
-    pub(crate) tasks: Tasks,
+    pub(crate) replica: Replica,
+    pub(crate) order: Order,
+    pub(crate) folds: Folds,
     /// After a start, until acts are folded again: decisions that were not delivered.
     decisions: Vec<Unsettled>,
-    /// For how long bodies are kept here, as far as known. `None`: for ever. Milliseconds.
-    pub(crate) keep_ms: Option<u64>,
 }
 
 impl Room {
@@ -89,625 +68,480 @@ impl Room {
     pub(crate) fn new(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {
         // The room's own row comes before any other of it.
         cx.change(Change::Room { room: id, record: record.clone() });
-        let mut room = Room::blank(cx, id, record, mine);
-        // Whoever made it may have parted since.
-        room.end_eras_if_over(cx, room.record.home);
+        let numbering = Numbering::new(record.home);
+        let mut room = Room::blank(cx, Replica::new(cx, id, record, mine), numbering);
+        cx.active.insert(id);
+        // The node that made it may have been removed since.
+        room.order.end_eras_if_over(cx, &room.replica, room.replica.record.home);
         room
     }
 
-    fn blank(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {
-        let numbering = Numbering::new(record.home);
-        let sealed = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
-        let is_directory = sealed || is_directory(cx, id);
-        let logs = Logs::of(&record, is_open_directory(cx, id));
-        let forked: BTreeSet<NodeId> = cx.forked_in(record.seal.as_ref()).collect();
-        let unheard = cx.unheard_in(record.seal.as_ref());
-        let roamers = Roamers::default();
-        cx.active.insert(id);
-        Room {
-            id,
-            record,
-            record_dirty: false,
-            is_directory,
-            logs,
-            mine,
-            drafts: Drafts::default(),
-            clock: 0,
-            numbering,
-            pending: Pending::default(),
-            sequencing: Sequencing::default(),
-            roamers,
-            sync: Sync::default(),
-            bytes: 0,
-            holes: 0,
-            votes: Votes::new(forked),
-            elections: Elections::new(unheard),
-            tasks: Tasks::new(id),
-            decisions: Vec::new(),
-            keep_ms: None,
-        }
-    }
-
-    /// Folds an act again that the store has, after a start.
-    pub(crate) fn refold(&mut self, cx: &Context, at: LocalRef, facts: Facts, body: Body) {
-        let log = self.logs.get(at.log);
-        if at.seq > log.head || log.fork.is_some_and(|fork| at.seq >= fork) {
-            return;
-        }
-        let place = place(&self.logs, at);
-        match self.with_its_id(place.log, body) {
-            Body::Vote(act) if self.may_be_written(&act, place.log) => {
-                self.votes.fold((self.id, place, at), facts, act);
-            }
-            Body::Election(act) => {
-                // What is wrong with it was counted when it came.
-                let _ = self.elections.fold((self.id, place), (facts, cx.now), act);
-            }
-            Body::Task(act) => self.refold_task(cx.now.mono, (at, facts), act),
-            Body::Vote(_)
-            | Body::Chat(_)
-            | Body::Thinking(_)
-            | Body::Decision(_)
-            | Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Unknown => {}
-        }
+    fn blank(cx: &Context, replica: Replica, numbering: Numbering) -> Room {
+        let seal = replica.record.seal.as_ref();
+        let forked: BTreeSet<NodeId> = cx.forked_in(seal).collect();
+        let folds = Folds::new(forked, cx.unheard_in(seal));
+        Room { replica, order: Order::new(numbering), folds, decisions: Vec::new() }
     }
 
     /// A room as it was when the node last stopped.
-    pub(crate) fn restore(cx: &mut Context, it: StoredRoom, mine: LogId) -> Room {
-        let numbering = Numbering::restore(it.eras, it.waiting, it.foretold);
-        let mut room = Room::blank(cx, it.room, it.record, mine);
-        cx.lost.extend(numbering.lost().map(|it| (room.id, it)));
-        room.numbering = numbering;
-        room.logs = Logs::restore(&room.record, is_open_directory(cx, room.id), it.logs);
-        room.clock = room.logs.iter().map(|(_, log)| log.clock).max().unwrap_or(0);
-        let (decisions, others): (Vec<Unsettled>, Vec<Unsettled>) =
-            it.unsettled.into_iter().partition(|it| it.entry.facts.kind == DECISION);
+    pub(crate) fn restore(cx: &mut Context, stored: StoredRoom, mine: LogId) -> Room {
+        let id = stored.room;
+        let numbering = Numbering::restore(stored.eras, stored.waiting, stored.foretold);
+        cx.lost.extend(numbering.lost().map(|number| (id, number)));
+        let mut replica = Replica::new(cx, id, stored.record, mine);
+        replica.restore_logs(stored.logs);
+        let mut room = Room::blank(cx, replica, numbering);
+        cx.active.insert(id);
+        let (decisions, others): (Vec<Unsettled>, Vec<Unsettled>) = stored
+            .unsettled
+            .into_iter()
+            .partition(|unsettled| unsettled.entry.facts.kind == DECISION);
         room.decisions = decisions;
-        others.into_iter().for_each(|it| room.hold_again(cx, it));
+        others.into_iter().for_each(|unsettled| room.hold_again(cx, unsettled));
         room
     }
 
     /// Decisions that are still to be delivered: they can be judged when all acts are folded again.
     pub(crate) fn hold_decisions(&mut self, cx: &mut Context) {
         for unsettled in std::mem::take(&mut self.decisions) {
-            let body = self.body_of(unsettled.at, &unsettled.entry);
+            let body = self.replica.body_of(unsettled.at, &unsettled.entry);
             if self.is_leaders(unsettled.at, &body) {
                 self.hold_again(cx, unsettled);
             }
         }
     }
 
-    fn hold_again(&mut self, cx: &mut Context, it: Unsettled) {
-        let (at, entry) = (it.at, it.entry);
-        let log = self.logs.get(at.log);
-        let counts = at.seq <= log.head && log.fork.is_none_or(|seq| at.seq < seq);
-        let spot = self.spot(log.id, at.seq, entry.facts.kind);
-        if counts && let Some(bytes) = seal::open(&self.record, &spot, &entry.body) {
-            let body = self.with_its_id(log.id, Body::decode(entry.facts.kind, &bytes));
-            self.hold(cx, at, entry.facts, (&body, bytes.len()));
-            if let Some(waits) = self.numbering.undelivered.get_mut(&at) {
-                waits.numbers = it.numbers;
+    fn hold_again(&mut self, cx: &mut Context, unsettled: Unsettled) {
+        let (at, facts) = (unsettled.at, unsettled.entry.facts);
+        if self.replica.counts(at)
+            && let Some((body, len)) = self.replica.open(at, &unsettled.entry)
+        {
+            self.order.hold(cx, &self.replica, Read { at, facts, body: &body, len });
+            if let Some(waits) = self.order.numbering.undelivered.get_mut(&at) {
+                waits.numbers = unsettled.numbers;
             }
         }
     }
 
-    /// Whether a decision counts as one: only a leader's does.
-    fn is_leaders(&self, at: LocalRef, body: &Body) -> bool {
-        let place = place(&self.logs, at);
-        let Body::Decision(it) = body else { return false };
-        if it.is_imported() {
-            return self.takes_imports_of(place.log);
-        }
-        self.elections.allows(place, it)
-    }
-
-    /// Where an entry of this room stands.
-    fn spot(&self, log: LogId, seq: u64, kind: u8) -> SealContext {
-        SealContext { room: self.id, log, seq, kind }
-    }
-
-    /// What an entry that the store has says.
-    pub(crate) fn body_of(&self, at: LocalRef, entry: &Stored) -> Body {
-        let spot = self.spot(self.logs.id(at.log), at.seq, entry.facts.kind);
-        seal::body(&self.record, &spot, &entry.body)
-    }
-
-    pub(crate) fn edit_record(&mut self) -> &mut RoomRecord {
-        self.record_dirty = true;
-        &mut self.record
-    }
-
+    /// The number of the newest entry that was delivered.
     pub(crate) fn tip(&self) -> Number {
-        self.record.tip
+        self.replica.record.tip
     }
 
-    /// Something here waits: for content, for a number, for what comes before it.
+    /// Something here waits: for content, for a number, for entries before it.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.numbering.undelivered.is_empty()
-            || !self.numbering.busy.is_empty()
-            || !self.pending.is_empty()
-            || self.sync.is_behind()
-            || self.elections.is_waiting()
-            || self.tasks.is_waiting()
+        !self.order.numbering.undelivered.is_empty()
+            || !self.order.numbering.busy.is_empty()
+            || !self.replica.pending.is_empty()
+            || self.replica.sync.is_behind()
+            || self.folds.is_waiting()
     }
 
     // Receiving.
 
     /// A run came from a peer.
     pub(crate) fn receive(&mut self, cx: &mut Context, from: NodeId, run: Verified) {
-        cx.active.insert(self.id);
-        if !self.takes_more(cx, run.run().log) {
-            return;
+        if self.replica.receive(cx, from, run) {
+            self.drain(cx);
         }
-        let from = self.keeper(cx, from, run.run().log.author);
-        match self.place(&run) {
-            Position::Old => {}
-            Position::Bad => cx.blame(run.run().log.author, |it| &mut it.chain),
-            Position::Fork(certificate) => cx.happens(Happened::Forked(Proof { certificate, run })),
-            Position::Gap => {
-                self.sync.note_gap(cx, self.id, from, self.logs.heads());
-                self.pending.keep(cx, run, from);
+    }
+
+    /// A peer says what it has. Fetches entries that are missing here, and answers if asked to.
+    pub(crate) fn on_have(&mut self, cx: &mut Context, from: NodeId, heads: &[Head], answer: bool) {
+        if self.replica.on_have(cx, from, heads, answer) {
+            self.pump(cx);
+        }
+    }
+
+    /// The answer to a want has ended.
+    pub(crate) fn on_spans_end(&mut self, cx: &mut Context, from: NodeId) {
+        self.replica.on_spans_end(from);
+        self.pump(cx);
+    }
+
+    /// Asks for bodies and entries that are known to exist elsewhere, and gives up runs that have waited for
+    /// too long.
+    pub(crate) fn pump(&mut self, cx: &mut Context) {
+        for expired in self.replica.pending.expire(cx) {
+            if self.order.gives_for_another(cx, &self.replica, &expired) {
+                cx.blame(expired.run.run().log.author, |faults| &mut faults.void);
             }
-            Position::Next(_) => {
-                self.pending.keep_next(cx, run, from);
-                self.drain(cx);
-            }
         }
+        self.replica.pump(cx);
     }
 
-    /// Whom to ask for what a run came without: whoever relayed it may not have the room.
-    fn keeper(&self, cx: &Context, from: NodeId, author: NodeId) -> NodeId {
-        if self.record.seal.is_none() {
-            return from;
-        }
-        let peers = self.peers(cx);
-        let near = [from, author].into_iter().find(|it| peers.contains(it));
-        near.or(peers.first().copied()).unwrap_or(author)
-    }
-
-    /// A body that its run came without.
-    pub(crate) fn receive_body(
-        &mut self,
-        cx: &mut Context,
-        from: NodeId,
-        at: (LogId, u64),
-        body: Vec<u8>,
-    ) {
-        let needs = self.needs(cx);
-        self.pending.add_body(cx, from, at, (body, needs));
-    }
-
-    fn place(&self, run: &Verified) -> Position {
-        let unsealed = run.run().log == self.mine && !self.drafts.is_empty();
-        self.logs.place(self.id, run, unsealed)
-    }
-
-    /// Accepts what can be, until nothing more can.
+    /// Accepts runs until no more can be, and delivers.
     pub(crate) fn drain(&mut self, cx: &mut Context) {
-        while let Some(run) = self.next_acceptable(cx) {
-            self.accept(cx, run);
+        while let Some(waiting) = self.next_acceptable(cx) {
+            self.accept(cx, waiting);
         }
-        self.deliver(cx);
+        self.order.deliver(cx, &mut self.replica);
     }
 
-    /// Takes a pending run that everything is here for; forgets those that are of no use any more.
-    fn next_acceptable(&mut self, cx: &mut Context) -> Option<(Verified, BTreeMap<u64, Vec<u8>>)> {
-        for key in self.pending.next_in_logs(|log| self.logs.head_of(log)) {
-            let Some(waiting) = self.pending.get(key) else { continue };
-            match self.place(&waiting.run) {
-                Position::Gap => {}
-                Position::Old | Position::Bad => drop(self.pending.take(cx, key)),
-                Position::Fork(certificate) => {
-                    if let Some(waiting) = self.pending.take(cx, key) {
-                        cx.happens(Happened::Forked(Proof { certificate, run: waiting.run }));
-                    }
-                }
-                Position::Next(skip) => {
-                    let nobody = || self.nobody_has(cx, waiting);
-                    if waiting.is_complete(skip, self.needs(cx), nobody)
-                        && self.builds_on_what_is_here(cx, waiting, skip)
-                    {
-                        return self.pending.take(cx, key).map(|it| (it.run, it.bodies));
-                    }
-                }
-            }
-        }
-        None
+    fn next_acceptable(&mut self, cx: &mut Context) -> Option<Waiting> {
+        let folds = &self.folds;
+        self.replica.next_acceptable(cx, |cx, log, body| {
+            order::is_in_lane(cx, log, body) && folds.can_judge(log, body)
+        })
     }
 
-    fn accept(&mut self, cx: &mut Context, (run, mut bodies): (Verified, BTreeMap<u64, Vec<u8>>)) {
-        let Position::Next(skip) = self.place(&run) else { return };
-        let Some(ix) = self.logs.ensure(run.run().log) else {
-            cx.faults.overflow += 1;
-            return;
-        };
-        self.cut_log(cx, ix);
-        self.drafts.note_accepted();
-        let first = run.run().first + skip as u64;
-        let backlink = run.hash_at(first - 1);
-        let last = run.run().last();
-        for (seq, entry) in (first..).zip(&run.run().entries[skip..]) {
-            let came = bodies.remove(&seq);
-            let (bytes, gone) = match &entry.body {
-                Carried::Here(bytes) => (bytes.to_vec(), None),
-                Carried::Apart { .. } => (came.unwrap_or_default(), None),
-                Carried::Gone(gone) => {
-                    let gone = came.is_none().then_some(*gone);
-                    (came.unwrap_or_default(), gone)
-                }
-            };
-            let mut kept = stored(entry.facts, &bytes);
-            kept.gone = gone;
-            kept.backlink = if seq == first { backlink } else { None };
-            kept.seal = (seq == last).then_some(run.run().seal);
-            let at = LocalRef { log: ix, seq };
-            cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
-            self.logs.advance(ix, seq, entry.facts.clock);
-            self.clock = self.clock.max(entry.facts.clock);
-            if self.logs.get(ix).fork.is_some_and(|cut| seq >= cut) {
-                self.fold_uncounted(cx, at, entry.facts, &bytes);
-                continue;
-            }
-            if gone.is_some() {
-                self.hold_gone(cx, at, entry.facts);
-                continue;
-            }
-            let spot = self.spot(run.run().log, seq, entry.facts.kind);
-            self.note_bytes(cx, bytes.len());
-            let opened = seal::open(&self.record, &spot, &bytes);
-            self.fold(cx, at, entry.facts, opened.as_deref());
+    fn accept(&mut self, cx: &mut Context, waiting: Waiting) {
+        let log = waiting.run.run().log;
+        let Some(mut accepting) = self.replica.accept(cx, waiting) else { return };
+        while let Some(accepted) = self.replica.accept_next(cx, &mut accepting) {
+            self.fold_accepted(cx, accepted);
         }
-        let seal = run.certificate();
-        let record = self.logs.edit(ix);
-        (record.hash, record.seal) = (seal.hash, seal.seal);
-        self.end_eras_if_over(cx, run.run().log);
+        self.order.end_eras_if_over(cx, &self.replica, log);
+    }
+
+    fn fold_accepted(&mut self, cx: &mut Context, accepted: Accepted) {
+        let Accepted { at, facts, content } = accepted;
+        let log = self.replica.logs.id(at.log);
+        match content {
+            Content::Uncounted(bytes) => {
+                // It says nothing, unless it removes another node.
+                if facts.kind == PARTED && self.replica.logs.is_whole() {
+                    let (room, body) = (self.replica.id, Body::decode(facts.kind, &bytes));
+                    cx.happens(Happened::Listed(Fact { room, at, log, facts, body }));
+                }
+            }
+            Content::Gone => self.order.hold_gone(cx, &self.replica, at, facts),
+            Content::Unopened => cx.blame(log.author, |faults| &mut faults.void),
+            Content::Open(bytes) => self.fold(cx, at, facts, &bytes),
+        }
     }
 
     // Folding.
 
-    /// Contents of ephemeral rooms are memory.
-    fn note_bytes(&mut self, cx: &mut Context, len: usize) {
-        if self.record.ephemeral {
-            self.bytes += len;
-            cx.memory.ephemeral += len;
-        }
-    }
-
-    /// `bytes`: the body; `None` if it is sealed and does not open. Then it says nothing and takes no
-    /// number, here as at everybody who has the key: nobody without it can use up numbers.
-    fn fold(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, bytes: Option<&[u8]>) {
-        let log = self.logs.id(at.log);
-        let author = log.author;
-        let Some(bytes) = bytes else {
-            cx.blame(author, |it| &mut it.void);
-            return;
-        };
-        let body = self.with_its_id(log, Body::decode(facts.kind, bytes));
+    /// Takes in an entry that counts; `bytes` is its body.
+    fn fold(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, bytes: &[u8]) {
+        let log = self.replica.logs.id(at.log);
+        let body = self.replica.as_it_counts(log, Body::decode(facts.kind, bytes));
         if facts.kind == DECISION && !self.is_leaders(at, &body) {
-            cx.blame(author, |it| &mut it.void);
+            cx.blame(log.author, |faults| &mut faults.void);
             return;
         }
         if facts.visible {
-            self.hold(cx, at, facts, (&body, bytes.len()));
+            self.order.hold(cx, &self.replica, Read { at, facts, body: &body, len: bytes.len() });
         }
-        match body {
-            Body::Ordered(it) => self.fold_ordered(cx, at, &it),
-            Body::EraClaimed(it) => self.fold_claim(cx, at, &it),
-            Body::HandedOver(it) => self.fold_handover(cx, at, it),
-            Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_) => {
-                if self.is_directory {
-                    cx.happens(Happened::Listed(Fact { room: self.id, at, log, facts, body }));
+        let room = self.replica.id;
+        match body.traits().class {
+            Class::Order => self.order.fold(cx, &mut self.replica, at, &body),
+            Class::Directory => {
+                if self.replica.is_directory {
+                    cx.happens(Happened::Listed(Fact { room, at, log, facts, body }));
                 }
             }
-            Body::Vote(act) => self.fold_vote_act(cx, (at, facts), act),
-            Body::Election(act) => self.fold_election(cx, (place(&self.logs, at), facts), act),
-            Body::Task(act) => self.fold_task(cx, (at, facts), act),
-            Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
-                if let Some(id) = said.dedup {
-                    let wall_ms = facts.wall_ms;
-                    cx.change(Change::Dedup { room: self.id, id, at, wall_ms });
-                    self.sequencing.sent.insert(id, at, wall_ms);
-                }
-                if let Some(id) = said.id {
-                    cx.change(Change::Called { room: self.id, id, at });
+            Class::Vote | Class::Election | Class::Task => {
+                if let Some(act) = Act::of(body) {
+                    self.fold_act(cx, at, facts, act);
                 }
             }
-            // Of a kind that is known, which cannot be read.
-            Body::Unknown if takes_number(facts.kind).is_some() => {
-                cx.blame(author, |it| &mut it.void);
+            Class::Said => self.note_ids(cx, at, facts, &body),
+            Class::Unknown => {
+                // Of a kind that is known, but it cannot be read.
+                if kinds::traits(facts.kind).is_some() {
+                    cx.blame(log.author, |faults| &mut faults.void);
+                }
             }
-            Body::Unknown => {}
         }
     }
 
-    /// A visible entry is here and waits for its delivery.
-    fn hold(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, (body, len): (&Body, usize)) {
-        let (numbers, all) = self.numbering.came(at);
-        if numbers.is_some() {
-            cx.change(Change::NumberRange { room: self.id, at, numbers: None });
+    /// Whether a decision counts as one: only a leader's does.
+    fn is_leaders(&self, at: LocalRef, body: &Body) -> bool {
+        let place = self.replica.name_of(at);
+        let Body::Decision(decision) = body else { return false };
+        if decision.is_imported() {
+            return self.replica.takes_imports_of(place.log);
         }
-        if self.is_directory {
-            let room = self.id;
-            for number in all {
-                cx.happens(Happened::Numbered { room, at, number });
-            }
+        self.folds.elections.allows(place, decision)
+    }
+
+    /// Ids of a message by which it is found: of its send, and from elsewhere.
+    fn note_ids(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, body: &Body) {
+        let Some(said) = body.words() else { return };
+        let room = self.replica.id;
+        if let Some(id) = said.dedup {
+            cx.change(Change::Dedup { room, id, at, wall_ms: facts.wall_ms });
+            self.order.sent.insert(id, at, facts.wall_ms);
         }
-        let turn = if let Body::Chat(said) = body { said.turn } else { None };
-        let said = match body {
-            Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
-                Some(said)
-            }
-            Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Vote(_)
-            | Body::Election(_)
-            | Body::Task(_)
-            | Body::Unknown => None,
+        if let Some(id) = said.id {
+            cx.change(Change::Called { room, id, at });
+        }
+    }
+
+    /// Takes in an act that was accepted.
+    fn fold_act(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, act: Act) {
+        let written = self.written(cx, at, facts);
+        let author = written.place.log.author;
+        let mut alarms = Vec::new();
+        let folded = if self.is_entitled(&act, written.place, Judged::WhenItCame) {
+            self.folds.apply(written, act, &mut alarms)
+        } else {
+            Folded::Void
         };
-        let id = said.and_then(|it| it.id);
-        let warm = cx.memory.warm + len <= WARM_BODY_BYTES_MAX;
-        let said: Option<Arc<Said>> = said.filter(|_| warm).map(|it| Arc::new(it.clone()));
-        let body_bytes = if said.is_some() { len } else { 0 };
-        cx.memory.warm += body_bytes;
-        let waits = Undelivered {
-            facts,
-            numbers,
-            turn,
-            id,
-            said,
-            body_bytes,
-            since: cx.now.mono,
-            ask_at: cx.now.mono + ASK_AFTER,
-            ask_step: ASK_AFTER,
-        };
-        self.numbering.undelivered.insert(at, waits);
-    }
-
-    // Delivering.
-
-    /// Delivers whatever has its turn (rule 2).
-    pub(crate) fn deliver(&mut self, cx: &mut Context) {
-        let mut again = true;
-        while again {
-            again = false;
-            let busy: Vec<Era> = self.numbering.busy.iter().copied().collect();
-            for era in busy {
-                while self.deliver_next(cx, era) {
-                    again = true;
-                }
-            }
+        alarms.into_iter().for_each(|alarm| cx.alarm(alarm));
+        match folded {
+            Folded::Taken => {}
+            Folded::Void => cx.blame(author, |faults| &mut faults.void),
+            Folded::Overflow => cx.faults.overflow += 1,
         }
     }
 
-    /// `false`: nothing has its turn in this era.
-    fn deliver_next(&mut self, cx: &mut Context, era: Era) -> bool {
-        match self.numbering.next_item(era) {
-            NextItem::Item(number, at) => self.deliver_item(cx, number, at),
-            NextItem::Gap(upto) => {
-                let record = self.edit_record();
-                record.tip = record.tip.max(upto);
-                self.numbering.step(era);
-                true
-            }
-            NextItem::Nothing => false,
+    /// Folds an act again that the store has, after a start.
+    pub(crate) fn refold(&mut self, cx: &Context, at: LocalRef, facts: Facts, body: Body) {
+        let log = self.replica.logs.id(at.log);
+        if self.replica.counts(at)
+            && let Some(act) = Act::of(self.replica.as_it_counts(log, body))
+        {
+            self.refold_act(cx, at, facts, act);
         }
     }
 
-    /// Deals with one item. `false`: its content is not here yet.
-    fn deliver_item(&mut self, cx: &mut Context, number: Number, at: LocalRef) -> bool {
-        let era = number.era();
-        if number > self.record.tip {
-            if self.is_missing(cx, at) {
-                if let Some(state) = self.numbering.eras.get_mut(&era) {
-                    state.missing_since.get_or_insert(cx.now.mono);
-                }
-                return false;
-            }
-            if let Some(entry) = self.numbering.undelivered.remove(&at) {
-                self.deliver_entry(cx, number, at, entry);
-            } else if let Some(facts) = self.numbering.gone.remove(&at) {
-                self.deliver_gone(cx, number, at, facts);
-            } else if at.seq <= self.logs.get(at.log).head {
-                cx.happens(Happened::PassedOver { room: self.id, number, at });
-            }
-            self.edit_record().tip = number;
+    pub(crate) fn refold_act(&mut self, cx: &Context, at: LocalRef, facts: Facts, act: Act) {
+        let written = self.written(cx, at, facts);
+        if self.is_entitled(&act, written.place, Judged::AfterStart) {
+            // Faults of the act were counted when it came.
+            let _ = self.folds.apply(written, act, &mut Vec::new());
         }
-        self.numbering.step(era);
-        true
     }
 
-    /// Nothing more is accepted from this author here, because it forked a log.
-    pub(crate) fn is_forked(&self, cx: &Context, author: NodeId) -> bool {
-        self.has_forked_in_memory(author)
-            || cx.forked_in(self.record.seal.as_ref()).any(|it| it == author)
+    fn written(&self, cx: &Context, at: LocalRef, facts: Facts) -> Written {
+        let (room, place) = (self.replica.id, self.replica.name_of(at));
+        Written { room, place, at, facts, now: cx.now }
     }
 
-    /// It forked a log of this room, which is memory only: who does not have the room cannot know of it,
-    /// and who does forgets it with the room.
-    pub(crate) fn has_forked_in_memory(&self, author: NodeId) -> bool {
-        self.record.ephemeral && self.logs.has_shut_out(author)
-    }
-
-    /// Who could give its numbers, and close its votes.
-    pub(crate) fn heirs<'a>(&self, cx: &'a Context) -> EligibleNodes<'a> {
-        EligibleNodes { room: self.id, only: cx.followers.have(self.record.seal.as_ref()) }
-    }
-
-    /// Connected peers that have the room.
-    pub(crate) fn peers(&self, cx: &Context) -> BTreeSet<NodeId> {
-        let heirs = self.heirs(cx);
-        cx.up.iter().copied().filter(|it| heirs.has(*it)).collect()
-    }
-
-    /// This node does not have the room, as far as is known.
-    pub(crate) fn is_elsewhere(&self, cx: &Context, node: NodeId) -> bool {
-        cx.followers.is_rostered(node) && !self.heirs(cx).has(node)
-    }
-
-    /// Not held, though it may still come: of an author that forked nothing does, of one that parted what
-    /// counts.
-    pub(crate) fn is_missing(&self, cx: &Context, at: LocalRef) -> bool {
-        let log = self.logs.get(at.log);
-        at.seq > log.head && self.may_come(cx, log.id, at.seq)
-    }
-
-    fn deliver_entry(
-        &mut self,
-        cx: &mut Context,
-        number: Number,
-        at: LocalRef,
-        entry: Undelivered,
-    ) {
-        cx.memory.warm -= entry.body_bytes;
-        cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
-        self.roamers.delivers(number, at);
-        let numbers = entry.numbers.unwrap_or(NumberRange { best: number, canonical: number });
-        let log = self.logs.id(at.log);
-        let record = self.edit_record();
-        record.delivered += 1;
-        record.last_activity_ms = Some(entry.facts.wall_ms);
-        if entry.facts.kind == CHAT {
-            let spoke = Spoke { clock: entry.facts.clock, log, turn: entry.turn };
-            record.spoke = record.spoke.max(Some(spoke));
+    /// Whether the author of the entry at this place may write such an act at all, as far as that
+    /// follows from more than the acts themselves.
+    fn is_entitled(&self, act: &Act, by: EntryRef, judged: Judged) -> bool {
+        if let Act::Vote(VoteAct::Imported(_)) = act {
+            self.replica.takes_imports_of(by.log)
+        } else if let Act::Task(TaskAct::Granted(grant)) = act {
+            let era = self.order.numbering.eras.get(&grant.era).map(|era| &era.record);
+            era.is_some_and(|era| match judged {
+                Judged::WhenItCame => era.is_issued_by(by.log, grant.by),
+                Judged::AfterStart => era.was_issued(by, grant.by),
+            })
+        } else {
+            true
         }
-        let it = Delivered {
-            number,
-            canonical: (numbers.canonical != number).then_some(numbers.canonical),
-            at,
-            log,
-            message: entry.id.unwrap_or_else(|| MessageId::new(self.id, log, at.seq)),
-            facts: entry.facts,
-            said: entry.said,
-        };
-        self.sequencing.sent.delivered(at, number);
-        cx.happens(Happened::Delivered { room: self.id, entry: it, numbers });
     }
 
-    /// Leaves the next number of `era` as a hole: nobody has its content.
-    pub(crate) fn leave_hole(&mut self, cx: &mut Context, era: Era) {
-        let NextItem::Item(number, at) = self.numbering.next_item(era) else { return };
-        cx.change(Change::Number { room: self.id, number, at, fate: Fate::Hole });
-        cx.alarm(Alarm::Hole { room: self.id, number });
-        self.holes += 1;
-        self.edit_record().tip = number;
-        self.numbering.step(era);
-        self.deliver(cx);
-    }
+    // Forks and removal.
 
-    // Forks.
-
-    /// Nothing of this log counts from `seq` on: what was delivered stays, the rest is dropped.
+    /// Nothing of this log counts from `seq` on: entries that were delivered stay, the rest is dropped.
     pub(crate) fn quarantine(&mut self, cx: &mut Context, log: LogId, seq: u64) {
-        let Some(ix) = self.logs.ensure(log) else { return };
-        if !self.logs.cut(ix, seq) {
+        let Some(ix) = self.replica.logs.ensure(log) else { return };
+        if !self.replica.logs.cut(ix, seq) {
             return;
         }
-        let (from, to) = (LocalRef { log: ix, seq }, LocalRef { log: ix, seq: u64::MAX });
-        let void: Vec<LocalRef> =
-            self.numbering.undelivered.range(from..=to).map(|(at, _)| *at).collect();
-        for at in void {
-            if let Some(entry) = self.numbering.undelivered.remove(&at) {
-                cx.memory.warm -= entry.body_bytes;
-            }
-        }
-        cx.lost.extend(self.numbering.lose(ix, seq).into_iter().map(|it| (self.id, it)));
-        self.votes.cut(log, seq);
-        self.elections.forget_log(log, seq);
-        self.tasks.forget_log(log, seq);
-        self.deliver(cx);
+        self.order.forget_from(cx, &self.replica, LocalRef { log: ix, seq });
+        self.folds.retract(Void::From(EntryRef { log, seq }));
+        self.order.deliver(cx, &mut self.replica);
     }
 
     /// Nothing more is accepted from this author, here or anywhere; its eras end where they are.
     pub(crate) fn shut_out(&mut self, cx: &mut Context, author: NodeId) {
-        self.pending.forget_author(cx, author);
-        self.logs.shut_out(author);
-        self.numbering.end_eras_of(author);
-        self.votes.expel(author);
-        self.elections.expel(author);
-        cx.active.insert(self.id);
+        self.replica.pending.forget_author(cx, author);
+        self.replica.logs.shut_out(author);
+        self.order.numbering.end_eras_of(author);
+        self.folds.retract(Void::Author(author));
+        cx.active.insert(self.replica.id);
     }
 
-    // Numbering what needs it.
-
-    /// Gives numbers of the current era, which this node issues, to these entries.
-    pub(crate) fn issue(&mut self, cx: &mut Context, mut entries: Vec<LocalRef>) {
-        let era = self.numbering.current();
-        entries.sort_by_key(|at| self.position(*at));
-        entries.dedup();
-        let room = cx.capacity(era).saturating_sub(self.numbering.known(era));
-        entries.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-        for part in entries.chunks(ORDERED_ITEMS_MAX) {
-            let first = self.numbering.known(era) + 1;
-            let ordered = self.ordered(era, first, part);
-            if self.append(cx, &Body::Ordered(ordered)).is_none() {
-                return;
-            }
-            for (at, n) in part.iter().zip(first..) {
-                let fresh = self.numbering.undelivered.contains_key(at);
-                if era != Era::HOME || !fresh {
-                    self.numbering.issued.insert(*at, era.number(n));
+    /// A node was removed, or less of it counts than was thought. Returns from where on each of its logs does
+    /// not count, where somebody has said.
+    pub(crate) fn remove(&mut self, cx: &mut Context, node: NodeId) -> Vec<(LogId, u64)> {
+        let logs = self.replica.logs.iter().map(|(_, log)| log.id);
+        let logs: Vec<LogId> = logs.filter(|log| log.author == node).collect();
+        let mut cuts = Vec::new();
+        for log in logs {
+            match self.replica.cut_of(cx, log) {
+                Some(Cut::At(last)) => {
+                    self.quarantine(cx, log, last + 1);
+                    cuts.push((log, last + 1));
                 }
+                // Others hold more of it, or less.
+                Some(Cut::AsHeld) => {
+                    self.folds.retract(Void::Author(node));
+                    self.replica.logs.shut_out(node);
+                }
+                None => {}
             }
         }
-        self.deliver(cx);
+        // It may give numbers here, and nothing of its log be here.
+        let given = self.order.numbering.eras.values().map(|era| era.record.sequencer);
+        let given: BTreeSet<LogId> = given.filter(|log| log.author == node).collect();
+        for log in given {
+            self.order.end_eras_if_over(cx, &self.replica, log);
+        }
+        // Of some of these logs nothing is here yet.
+        let waits = self.replica.pending.keys().into_iter().filter(|(log, _)| log.author == node);
+        if waits.into_iter().any(|(log, _)| !self.replica.takes_more(cx, log)) {
+            self.replica.pending.forget_author(cx, node);
+        }
+        self.folds.retract(Void::Member(node));
+        self.order.deliver(cx, &mut self.replica);
+        cx.active.insert(self.replica.id);
+        cuts
     }
 
-    /// (clock, author, log seq). Delivered entries' clocks are not kept: log seq orders within a
-    /// log, and that is all that a fresh number for an old entry needs.
-    fn position(&self, at: LocalRef) -> (u64, LogId, u64) {
-        let clock = self.numbering.undelivered.get(&at).map_or(0, |it| it.facts.clock);
-        (clock, self.logs.id(at.log), at.seq)
+    // Writing.
+
+    /// Whether this node may write here.
+    pub(crate) fn is_writable(&self, cx: &Context) -> bool {
+        self.order.is_writable(cx, &self.replica)
     }
 
-    fn ordered(&self, era: Era, first: u64, entries: &[LocalRef]) -> Ordered {
-        let mut logs: Vec<LogId> = Vec::new();
-        let mut items: Vec<Items> = Vec::new();
-        for at in entries {
-            let id = self.logs.id(at.log);
-            let place = logs.iter().position(|it| *it == id).unwrap_or_else(|| {
-                logs.push(id);
-                logs.len() - 1
-            });
-            let log = u32::try_from(place).unwrap_or(u32::MAX);
-            match items.last_mut() {
-                Some(last) if last.log == log && last.from + u64::from(last.count) == at.seq => {
-                    last.count += 1;
+    /// Whether this node would fold this act of its own: so that nothing half done stays behind.
+    ///
+    /// # Errors
+    ///
+    /// There is too much of something.
+    pub(crate) fn fits(&self, cx: &Context, body: &Body) -> Result<(), Refused> {
+        self.folds.admits(self.replica.mine, body, cx.now.mono)
+    }
+
+    /// Adds an entry to this node's own log; it is signed when the turn ends. `None`: the room has too
+    /// many logs, or the body too many bytes.
+    pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<LocalRef> {
+        self.append_dated(cx, body, cx.now.wall_ms)
+    }
+
+    /// The same, as of another time (Unix milliseconds).
+    pub(crate) fn append_dated(
+        &mut self,
+        cx: &mut Context,
+        body: &Body,
+        wall_ms: u64,
+    ) -> Option<LocalRef> {
+        let draft = self.replica.write(cx, body, wall_ms)?;
+        self.fold(cx, draft.at, draft.facts, &draft.plain);
+        let at = draft.at;
+        self.replica.keep(draft);
+        Some(at)
+    }
+
+    /// Seals the entries that were written in this turn, and stores them. Returns the runs, to be sent.
+    pub(crate) fn seal(&mut self, cx: &mut Context, identity: &Identity) -> Vec<Run> {
+        self.replica.seal(cx, identity)
+    }
+
+    /// Rows for all control state that changed in this turn.
+    pub(crate) fn flush(&mut self, cx: &mut Context) {
+        let undelivered = &self.order.numbering.undelivered;
+        self.replica.note_settled(|log| {
+            let (from, to) = (LocalRef { log, seq: 0 }, LocalRef { log, seq: u64::MAX });
+            undelivered.range(from..=to).next().map(|(at, _)| at.seq)
+        });
+        self.replica.flush(cx);
+        self.order.flush(cx, &self.replica);
+    }
+
+    // Numbers.
+
+    /// Does what is due: numbers entries that wait, or sees that somebody does.
+    pub(crate) fn advance(&mut self, cx: &mut Context, live: &mut Liveness) {
+        self.drain(cx);
+        self.order.leave_holes(cx, &mut self.replica);
+        let claims = self.folds.tasks.is_waiting();
+        if self.order.numbering.undelivered.is_empty() && !claims {
+            return;
+        }
+        let waits = claims || self.order.needs_numbers(self.tip());
+        match self.order.status(cx, &self.replica, live) {
+            SequencerStatus::Mine => {
+                self.order.number_waiting(cx, &mut self.replica);
+                self.answer_claims(cx);
+            }
+            SequencerStatus::Waiting => {}
+            SequencerStatus::Closed => {
+                if waits {
+                    self.claim(cx);
                 }
-                Some(_) | None => items.push(Items { log, from: at.seq, count: 1 }),
+            }
+            SequencerStatus::Other(_) => {
+                let (now, mine) = (cx.now.mono, self.replica.logs.ix(self.replica.mine));
+                let claims_due = self.folds.tasks.ask(now, mine);
+                self.order.ask(cx, &mut self.replica, live, claims_due);
+                self.claim_if_kept_waiting(cx, false);
+            }
+            SequencerStatus::Gone(gone) => {
+                if waits {
+                    self.order.take_over(cx, &mut self.replica, live, gone);
+                }
+                self.claim_if_kept_waiting(cx, true);
             }
         }
-        Ordered { era, first, logs, items, by: self.numbering.by(era) }
+    }
+
+    /// This node is the sequencer: it answers claims of tasks.
+    fn answer_claims(&mut self, cx: &mut Context) {
+        let era = self.order.numbering.current();
+        let by = self.order.numbering.by(era);
+        for claim in self.folds.tasks.due(cx.now.mono, era) {
+            if let Some(grant) = self.folds.tasks.answer(claim, era, by) {
+                self.append(cx, &Body::Task(TaskAct::Granted(grant)));
+            }
+        }
+    }
+
+    /// The author's node claims the next era, at any rank, when its entry, or its claim of a task, is kept
+    /// waiting (rule 1). `gone`: the sequencer is.
+    fn claim_if_kept_waiting(&mut self, cx: &mut Context, gone: bool) {
+        let mine = self.replica.logs.ix(self.replica.mine);
+        if self.order.keeps_waiting(cx, &self.replica, gone)
+            || self.folds.tasks.kept_waiting(cx.now.mono, mine)
+        {
+            self.claim(cx);
+        }
+    }
+
+    /// Opens the next era and numbers there all entries that wait. `false`: not now.
+    pub(crate) fn claim(&mut self, cx: &mut Context) -> bool {
+        self.claim_for(cx, Vec::new())
+    }
+
+    /// The same, and numbers these before all others.
+    pub(crate) fn claim_for(&mut self, cx: &mut Context, first: Vec<LocalRef>) -> bool {
+        self.order.claim(cx, &mut self.replica, first)
+    }
+
+    /// See [`Order::on_ask`].
+    pub(crate) fn on_ask(&mut self, cx: &mut Context, live: &Liveness, question: Question<'_>) {
+        self.order.on_ask(cx, &mut self.replica, live, question);
+    }
+
+    /// See [`Order::number_above`].
+    pub(crate) fn number_above(
+        &mut self,
+        cx: &mut Context,
+        cursor: Number,
+        entries: &[LocalRef],
+    ) -> bool {
+        self.order.number_above(cx, &mut self.replica, cursor, entries)
+    }
+
+    /// See [`Order::hand_over`].
+    pub(crate) fn hand_over(&mut self, cx: &mut Context, era: Era, to: LogId) -> Option<u64> {
+        self.order.hand_over(cx, &mut self.replica, era, to)
+    }
+
+    /// See [`Order::is_behind_holes`].
+    pub(crate) fn is_behind_holes(&self, cx: &Context, number: Number) -> bool {
+        self.order.is_behind_holes(cx, &self.replica, number)
+    }
+
+    /// See [`Order::issue_imported`].
+    pub(crate) fn issue_imported(
+        &mut self,
+        cx: &mut Context,
+        entries: &[(LocalRef, u64)],
+        next: u64,
+    ) -> bool {
+        self.order.issue_imported(cx, &mut self.replica, entries, next)
     }
 }
 
-/// An entry, named for every node alike.
-fn place(logs: &Logs, at: LocalRef) -> EntryRef {
-    EntryRef { log: logs.id(at.log), seq: at.seq }
-}
-
-fn is_directory(cx: &Context, id: RoomId) -> bool {
-    id == RoomId::directory(cx.mesh) || id == cx.private_directory
-}
-
-/// The mesh's, which all nodes have.
-fn is_open_directory(cx: &Context, id: RoomId) -> bool {
-    id == RoomId::directory(cx.mesh)
-}
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! Everything that is written into logs or sent between nodes, and how it is sealed and signed.
 
 pub mod acts;
+pub(crate) mod cbor;
 pub mod entry;
+pub mod kinds;
 pub mod message;
 pub mod roster;
 pub mod run;

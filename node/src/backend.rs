@@ -1,4 +1,4 @@
-//! What the bridge asks of the engine and reads of the store.
+//! The bridge's way to the engine, and to the store.
 
 use std::sync::Arc;
 
@@ -46,10 +46,11 @@ impl backend::Reads for FromStore {
         &self,
         room: RoomId,
         after: Number,
-        came: Number,
+        origin_cursor: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
-        let rows = self.0.page_of_arrival(room, after, came, limit).map_err(ReadError::new)?;
+        let rows =
+            self.0.page_of_arrival(room, after, origin_cursor, limit).map_err(ReadError::new)?;
         Ok(rows.into_iter().map(convert).collect())
     }
 

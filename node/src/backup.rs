@@ -1,10 +1,10 @@
-//! Backups: everything that a node keeps, as it was at one moment, in a directory of their own; and what is
-//! made of one.
+//! Backups: everything that a node keeps, as it was at one moment, in a directory of their own; and
+//! nodes that are made of a backup.
 //!
-//! A backup is old the moment it is written. A node that went on from it under its own name would write
-//! entries, and give numbers, that it has written and given before, in another way: its log would be forked,
-//! and nobody would follow it any more (`docs/numbering.md`, "Forks"). So what is restored is a new node,
-//! which has what the old one had.
+//! A backup is old the moment it is written. A node that went on from it under its own name would
+//! write entries, and give numbers, that it has written and given before, in another way: its log
+//! would be forked, and nobody would follow it any more (`docs/numbering.md`, "Forks"). So what is
+//! restored is a new node, which has what the old one had.
 
 use std::{
     fs,
@@ -16,11 +16,14 @@ use anyhow::{Context, Result, bail, ensure};
 use mesh::Identity;
 use serde::{Deserialize, Serialize};
 use store::{FILE_NAME, Progress, Reader, Store, check};
-use zeroize::Zeroizing;
 
 use crate::{
+    chance,
     clock::Clock,
-    files::{DataDir, copy_private, make_private_dir, random, read_json, sync_dir, write_json},
+    files::{
+        DataDir,
+        private::{copy_private, make_private_dir, read_json, sync_dir, write_json},
+    },
 };
 
 /// Says what a backup is. Written last: without it a directory is none.
@@ -30,7 +33,7 @@ const CLIENTS_KEY: &str = "auth.key";
 /// The form of backups that this version writes.
 const FORM: u32 = 1;
 
-/// What a backup says of itself.
+/// The description of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     form: u32,
@@ -46,12 +49,13 @@ pub(crate) struct Manifest {
     key_file: Option<PathBuf>,
 }
 
-/// Writes a backup of the node in `dir` to `to`, which must not exist. It is whole or not there. `progress`
-/// may give up by `false`.
+/// Writes a backup of the node in `dir` to `to`, which must not exist. It is whole or not there.
+/// `progress` may give up by `false`.
 pub(crate) fn write(
     dir: &DataDir,
     reader: &Reader,
-    (to, key_file): (&Path, Option<&Path>),
+    to: &Path,
+    key_file: Option<&Path>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<()> {
     let shown = to.display();
@@ -68,15 +72,15 @@ pub(crate) fn write(
     }
     let make =
         || format!("make {}: remove it, if no backup is being written there", partial.display());
-    // Not with what is above it: one that is there is somebody's.
+    // Without its parents: a directory that is there is somebody's.
     fs::DirBuilder::new().mode(0o700).create(&partial).with_context(make)?;
-    let written = fill(dir, reader, (&partial, key_file), progress).and_then(|()| {
+    let written = fill(dir, reader, &partial, key_file, progress).and_then(|()| {
         let manifest = Manifest {
             form: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            made_at: bridge::timestamp(Clock::start().now().wall_ms),
+            made_at: clawchat::timestamp(Clock::start().now().wall_ms),
             node_id: Identity::from_seed(&seed).node_id().to_string(),
-            mesh_id: dir.mesh()?.map(|it| it.mesh_id().to_string()),
+            mesh_id: dir.mesh()?.map(|mesh| mesh.mesh_id().to_string()),
             key_file: key_file.map(Path::to_owned),
         };
         write_json(&partial.join(MANIFEST), &manifest)?;
@@ -94,13 +98,14 @@ pub(crate) fn write(
 fn fill(
     dir: &DataDir,
     reader: &Reader,
-    (to, key_file): (&Path, Option<&Path>),
+    to: &Path,
+    key_file: Option<&Path>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<()> {
     for file in dir.kept()? {
         copy_private(&file, &to.join(file.file_name().unwrap_or_default()))?;
     }
-    if let Some(file) = key_file.filter(|it| it.is_file()) {
+    if let Some(file) = key_file.filter(|file| file.is_file()) {
         copy_private(file, &to.join(CLIENTS_KEY))?;
     }
     reader.copy_to(&to.join(FILE_NAME), progress)?;
@@ -116,7 +121,7 @@ pub(crate) enum Name {
     Same,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(crate) made_at: String,
@@ -145,7 +150,7 @@ pub(crate) fn restore(
     let target = DataDir::prepare(dir)?;
     let staged = target.path().join("restoring.partial");
     make_private_dir(&staged)?;
-    let done = stage(from, (&manifest, &staged), name, progress)
+    let done = stage(from, &manifest, &staged, name, progress)
         .and_then(|restored| move_in(&staged, &target).map(|()| restored));
     if done.is_err() {
         // Keys are in it. If it stays, the directory is not empty, and says so.
@@ -179,7 +184,8 @@ fn manifest(from: &Path) -> Result<Manifest> {
 /// The node as it will be, and which name it has.
 fn stage(
     from: &Path,
-    (manifest, staged): (&Manifest, &Path),
+    manifest: &Manifest,
+    staged: &Path,
     name: Name,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(String, check::Report)> {
@@ -208,8 +214,7 @@ fn stage(
     match name {
         Name::Same => Ok((before.to_string(), report)),
         Name::New => {
-            let mut seed = Zeroizing::new([0; 32]);
-            random(seed.as_mut())?;
+            let seed = chance::draw()?;
             let mut store = Store::open(staged)?;
             store.adopt(before)?;
             staged_dir.write_node_seed(&seed)?;
@@ -230,13 +235,13 @@ fn copy_store(from: &Path, to: &Path) -> Result<()> {
     copy().with_context(|| format!("copy {}", from.display()))
 }
 
-/// The store first and the node's key last: whatever is cut in between does not start.
+/// The store first and the node's key last: a node that was cut in between does not start.
 fn move_in(staged: &Path, target: &DataDir) -> Result<()> {
     let mut files = vec![staged.join(FILE_NAME)];
     let (last, others): (Vec<_>, Vec<_>) = DataDir::existing(staged)?
         .kept()?
         .into_iter()
-        .partition(|it| it.file_name().is_some_and(|it| it == "node.key"));
+        .partition(|file| file.file_name().is_some_and(|name| name == "node.key"));
     files.extend(others);
     files.extend(last);
     for file in files {

@@ -1,7 +1,7 @@
 //! Beacons: that this node lives, said by a thread that waits for nothing but the time.
 //!
-//! To each peer directly, which does not depend on gossip, and by gossip, which reaches everybody: now and then only
-//! while all who live are peers and nothing waits for them.
+//! To each peer directly, which does not depend on gossip, and by gossip, which reaches everybody:
+//! now and then only while all who live are peers and nothing waits for them.
 
 use std::{
     collections::BTreeSet,
@@ -26,10 +26,10 @@ use mesh::{
 };
 use net::Net;
 
-use crate::driver::ALL_NODES;
+use crate::topics::ALL_NODES;
 
-/// What beacons say; `None` until the engine has said so, and while the disk is full: who cannot write
-/// anything does not live for others.
+/// The content of beacons; `None` until the engine has set it, and while the disk is full: a node
+/// that cannot write anything does not live for others.
 #[derive(Debug, Default)]
 pub(crate) struct PulseCell(Mutex<Option<Pulse>>);
 
@@ -81,7 +81,7 @@ impl Drop for Beacons {
     }
 }
 
-/// What the thread needs.
+/// The tools of the thread.
 #[derive(Debug)]
 pub(crate) struct Heart {
     pub(crate) mesh: MeshId,
@@ -112,7 +112,8 @@ impl Heart {
             // Not `next + BEACON_EVERY`: after a pause one beacon is enough.
             next = now + BEACON_EVERY;
             let pulse = self.pulse.get();
-            if let Some(beat) = pulse.and_then(|it| rhythm.beat(self.identity.node_id(), it)) {
+            if let Some(beat) = pulse.and_then(|pulse| rhythm.beat(self.identity.node_id(), pulse))
+            {
                 self.say(beat);
             }
         }
@@ -122,9 +123,9 @@ impl Heart {
         let message: Message<Run> = Message::Beacon(Signed::new(self.mesh, &self.identity, beacon));
         let bytes = Bytes::from(message.encode());
         let peers = self.connected.all();
-        // What waits for a peer is before its beacon; gossip takes another way.
+        // Queued frames go before a peer's beacon; gossip takes another way.
         let waits = peers.iter().any(|peer| !self.net.has_sent(&peer.0));
-        // What is lost is made good by the next one.
+        // The next beacon makes good for one that is lost.
         for peer in peers {
             let _ = self.net.send(&peer.0, bytes.clone());
         }

@@ -19,7 +19,7 @@ struct Told {
 }
 
 impl Told {
-    /// What there is to say when so many entries are known to be elsewhere and not here.
+    /// The line to log when so many entries are known to be elsewhere and not here.
     fn next(&mut self, behind: u64) -> Option<String> {
         let said = if behind >= MANY || (self.catching_up && behind > 0) {
             Some(format!("catching up: {behind} entries to fetch"))

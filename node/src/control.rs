@@ -1,11 +1,14 @@
-//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only its
-//! owner can open.
+//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only
+//! its owner can open.
+
+pub(crate) mod client;
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -21,7 +24,7 @@ use mesh::{
         number::Number,
     },
 };
-use net::{Address, Net};
+use net::Net;
 use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, WantedKey};
 use store::{Progress, Reader};
 use tokio::{
@@ -32,22 +35,20 @@ use tokio::{
 };
 
 use crate::{
-    backup, entry,
-    files::{ApiKey, DataDir, RunFile, random},
-    intake::Counters,
+    backup, chance, entry,
+    files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
     keys,
     limits::{
-        CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY,
-        CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
+        CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
     members,
-    metrics::Meters,
+    metrics::meters::Meters,
     queue::{Asker, Queue},
     report::{self, Own},
     secret::{self, Keeper},
-    ticket::Ticket,
+    ticket::{Ticket, addresses_of},
 };
 
 /// All that requests are about.
@@ -61,12 +62,11 @@ pub(crate) struct Control {
     pub(crate) queue: Arc<Queue>,
     pub(crate) reader: Reader,
     pub(crate) bridge: Bridge,
-    pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
     pub(crate) files: Files,
 }
 
-/// What the node has on its disk.
+/// The node's files.
 #[derive(Debug)]
 pub(crate) struct Files {
     dir: DataDir,
@@ -82,8 +82,8 @@ impl Files {
     }
 }
 
-/// Binds the control socket: in the data directory, or if that is too deep for a socket in a private
-/// directory of its own, to be found in `run.json`.
+/// Binds the control socket: in the data directory, or if that is too deep for a socket in a
+/// private directory of its own, to be found in `run.json`.
 pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
     let path = dir.control_socket();
     let path = if listen::fits(&path) { path } else { elsewhere()? };
@@ -92,10 +92,8 @@ pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
 }
 
 fn elsewhere() -> Result<PathBuf> {
-    let mut name = [0; 8];
-    random(&mut name)?;
     let dir = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let name = format!("clawmesh-{:016x}", u64::from_be_bytes(name));
+    let name = format!("clawmesh-{:016x}", chance::number()?);
     let path = dir.join(&name).join("control.sock");
     let short = Path::new("/tmp").join(&name).join("control.sock");
     Ok(if listen::fits(&path) { path } else { short })
@@ -113,7 +111,7 @@ impl Control {
             };
             let control = self.clone();
             tokio::spawn(async move {
-                // Who does not ask or read in time has gone.
+                // A client that does not ask or read in time has gone.
                 let long = timeout(CONTROL_TIMEOUT, control.answer(socket)).await;
                 if let Ok(Ok(Some((to, mut write)))) = long {
                     let answer = control.back_up(&to, &mut write).await;
@@ -126,7 +124,8 @@ impl Control {
         }
     }
 
-    /// Answers, but for what takes long: a backup to be written, and who waits for it.
+    /// Answers, but for a backup, which takes long: its directory, and the client that waits for
+    /// it.
     async fn answer(
         &self,
         socket: tokio::net::UnixStream,
@@ -145,8 +144,8 @@ impl Control {
         Ok(None)
     }
 
-    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when nobody
-    /// listens any more.
+    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when
+    /// nobody listens any more.
     async fn back_up(&self, to: &Path, write: &mut OwnedWriteHalf) -> Result<()> {
         let Ok(_alone) = self.files.backing_up.try_acquire() else {
             bail!("a backup is being written already: wait for its end");
@@ -158,10 +157,10 @@ impl Control {
             (self.files.dir.clone(), self.reader.clone(), self.files.key_file.clone());
         let (to, at) = (to.to_owned(), progress.clone());
         let writing = tokio::task::spawn_blocking(move || {
-            backup::write(&dir, &reader, (&to, key_file.as_deref()), &mut |now| {
+            backup::write(&dir, &reader, &to, key_file.as_deref(), &mut |now| {
                 let mut at = at.lock().unwrap_or_else(PoisonError::into_inner);
                 // `None`: nobody listens any more.
-                at.as_mut().map(|it| *it = now).is_some()
+                at.as_mut().map(|progress| *progress = now).is_some()
             })
         });
         tokio::pin!(writing);
@@ -194,7 +193,7 @@ impl Control {
             Request::InviteFor { uses, lasts_ms } => self.invite(Some((uses, lasts_ms))).await?,
             Request::ListInvitations => Answer::Invitations(self.invitations.list()),
             Request::RevokeInvitation { id } => {
-                self.on_disk(move |it| it.revoke(&id)).await?;
+                self.on_disk(move |invitations| invitations.revoke(&id)).await?;
                 Answer::Done
             }
             Request::ReloadKey => {
@@ -212,7 +211,7 @@ impl Control {
             }
             Request::ListKeys => {
                 let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
-                    bail!("the engine answers something else; this is a bug");
+                    return Err(wrong_answer());
                 };
                 Answer::Keys(keys.into_iter().map(keys::minted).collect())
             }
@@ -236,7 +235,7 @@ impl Control {
             Request::Leave { force } => {
                 let Outcome::LeftMesh { heard } = self.engine(Command::LeaveMesh { force }).await?
                 else {
-                    bail!("the engine answers something else; this is a bug");
+                    return Err(wrong_answer());
                 };
                 Answer::Left { heard }
             }
@@ -256,21 +255,23 @@ impl Control {
             return Ok(Answer::Ticket(self.ticket().to_text()));
         };
         let lasts = Duration::from_millis(lasts_ms);
-        Ok(Answer::Ticket(self.on_disk(move |it| it.make(uses, lasts)).await?.to_text()))
+        Ok(Answer::Ticket(
+            self.on_disk(move |invitations| invitations.make(uses, lasts)).await?.to_text(),
+        ))
     }
 
     async fn members(&self) -> Result<Vec<Member>> {
         let Outcome::Members(members) = self.engine(Command::Members).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         let mut members: Vec<Member> = members.into_iter().map(members::member).collect();
-        for it in members.iter_mut().filter(|it| it.joined.is_none()) {
-            it.joined = self.invitations.of(&it.node_id).map(Joined::Invited);
+        for member in members.iter_mut().filter(|member| member.joined.is_none()) {
+            member.joined = self.invitations.of(&member.node_id).map(Joined::Invited);
         }
         Ok(members)
     }
 
-    /// What waits for the disk, where it holds up nobody.
+    /// Waits for the disk on a thread where that holds up nobody.
     async fn on_disk<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Invitations) -> Result<T> + Send + 'static,
@@ -283,8 +284,7 @@ impl Control {
 
     /// An invitation by this node, with the addresses that it listens at now.
     pub(crate) fn ticket(&self) -> Ticket {
-        let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
-        Ticket::new(self.secret.current(), self.me, reachable(addresses.collect()))
+        Ticket::new(self.secret.current(), self.me, addresses_of(&self.net))
     }
 
     async fn engine(&self, command: Command) -> Result<Outcome> {
@@ -297,41 +297,40 @@ impl Control {
     /// Entries that connected nodes have and this one has not, over all rooms.
     pub(crate) async fn behind(&self) -> Result<u64> {
         let Outcome::Behind(behind) = self.engine(Command::Behind).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         Ok(behind)
     }
 
     async fn status(&self) -> Result<mesh::api::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         Ok(status)
     }
 
     async fn report(&self) -> Result<Status> {
         let status = self.status().await?;
-        let count =
-            |it: &std::sync::atomic::AtomicU64| it.load(std::sync::atomic::Ordering::Relaxed);
+        let count = |counter: &AtomicU64| counter.load(Relaxed);
         let own = Own {
             name: self.name.clone(),
             store_bytes: self.reader.size_bytes(),
             disk_full: self.meters.disk_full.load(Relaxed),
-            refused: count(&self.counters.refused),
-            dropped: count(&self.counters.dropped),
-            noise: count(&self.counters.noise),
+            refused: count(&self.meters.kept_back.refused),
+            dropped: count(&self.meters.kept_back.dropped),
+            noise: count(&self.meters.kept_back.noise),
             peers: self.net.peers(),
         };
         Ok(report::status(status, own))
     }
 
-    /// What a number means here, and how much of the mesh is known to have it.
+    /// The message that a number names here, and the nodes that are known to have it.
     async fn entry(&self, room_id: &str, seq: u64) -> Result<Entry> {
         let lobby = RoomId::lobby(self.secret.current().mesh_id());
         let room = if room_id == "lobby" { Some(lobby) } else { RoomId::from_uuid(room_id) };
         let room = room.with_context(|| format!("`{room_id}` is no id of a room"))?;
         let status = self.status().await?;
-        entry::describe(&self.reader, &status, (room, Number(seq)))
+        entry::describe(&self.reader, &status, room, Number(seq))
     }
 
     fn reload_key(&self) -> Result<()> {
@@ -346,6 +345,11 @@ impl Control {
     }
 }
 
+/// Each command has one kind of outcome.
+fn wrong_answer() -> anyhow::Error {
+    anyhow::anyhow!("the engine answers something else; this is a bug")
+}
+
 fn failure(error: anyhow::Error) -> Answer {
     Answer::Error(format!("{error:#}"))
 }
@@ -358,52 +362,4 @@ async fn tell(write: &mut OwnedWriteHalf, answer: &Answer) -> std::io::Result<()
 
 fn fingerprint(text: &str) -> Result<KeyPrint> {
     parse_hex(text).map(KeyPrint).context("a fingerprint has 32 hex digits")
-}
-
-/// Addresses for a ticket: those of this machine alone only if there are no others.
-pub(crate) fn reachable(addresses: Vec<Address>) -> Vec<Address> {
-    let (here, mut others): (Vec<_>, Vec<_>) = addresses.into_iter().partition(is_loopback);
-    if others.is_empty() {
-        others = here;
-    }
-    others
-}
-
-/// Whether others cannot reach it.
-pub(crate) fn is_loopback(address: &Address) -> bool {
-    address.socket().is_some_and(|it| it.ip().is_loopback())
-}
-
-/// Asks the node that runs on `dir`; `None`: none does.
-pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, Answer)>> {
-    ask_long(dir, request, &mut |_| ())
-}
-
-/// The same of what may take long, as long as the node says how far it is.
-pub(crate) fn ask_long(
-    dir: &DataDir,
-    request: Request,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<(RunFile, Answer)>> {
-    let Some(run) = dir.run()? else { return Ok(None) };
-    // Killed, or just stopping.
-    let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };
-    let mut exchange = || -> Result<Answer> {
-        socket.set_read_timeout(Some(CONTROL_TIMEOUT))?;
-        socket.set_write_timeout(Some(CONTROL_TIMEOUT))?;
-        writeln!(socket, "{}", serde_json::to_string(&request)?)?;
-        let mut answers = BufReader::new(&socket);
-        loop {
-            let mut line = String::new();
-            answers.by_ref().take(CONTROL_ANSWER_BYTES_MAX).read_line(&mut line)?;
-            let answer = serde_json::from_str(&line)?;
-            let Answer::Progress { rows, of } = answer else { return Ok(answer) };
-            progress(Progress { rows, of });
-        }
-    };
-    let answer = exchange().context("the running node does not answer")?;
-    if let Answer::Error(why) = answer {
-        bail!(why);
-    }
-    Ok(Some((run, answer)))
 }

@@ -16,57 +16,30 @@ use mesh::{
     api::{
         command::{CallId, Outcome, Refused},
         event::RoomEvent,
-        status::Parted,
     },
     name::{
         id::{NodeId, RoomId},
         time::Now,
     },
-    wire::{entry::Parting, message::Message},
+    wire::{
+        entry::{Parted, Parting},
+        message::Message,
+    },
 };
 use net::Net;
 use store::{CommitError, Store};
-use tokio::sync::mpsc;
 
 use crate::{
     beacon::PulseCell,
     clock::Clock,
+    ending::{End, Ending},
     limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
-    metrics::Meters,
-    outgoing::{Asked, Outgoing},
+    metrics::meters::Meters,
+    outgoing::{Outgoing, Question},
     queue::{Asker, Item, Queue},
     secret::{self, Keeper},
+    topics::topic_of,
 };
-
-/// Gossip topics: one for each bucket of rooms, and one for all nodes.
-pub(crate) const TOPICS: u16 = mesh::limits::BUCKETS as u16 + 1;
-/// The one for all nodes.
-pub(crate) const ALL_NODES: u16 = TOPICS - 1;
-
-/// How the engine's thread came to its end.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// As it was asked to.
-    Stopped,
-    /// The node cannot go on.
-    Failed(anyhow::Error),
-}
-
-/// Where the first end is heard of. Later ones follow from it.
-#[derive(Clone, Debug)]
-pub(crate) struct Ending(mpsc::Sender<End>);
-
-impl Ending {
-    pub(crate) fn channel() -> (Ending, mpsc::Receiver<End>) {
-        let (sender, receiver) = mpsc::channel(1);
-        (Ending(sender), receiver)
-    }
-
-    pub(crate) fn say(&self, end: End) {
-        // Full: one was said already. Closed: the process is ending anyway.
-        drop(self.0.try_send(end));
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -98,13 +71,13 @@ impl Driver {
 
     fn run(mut self) -> End {
         let mut calls = Calls::default();
-        let mut unsaid = DeferredCommit::default();
+        let mut deferred = DeferredCommit::default();
         let mut inputs = 0;
         let mut written = self.clock.now().mono;
         loop {
             // The first turn is of the engine's opening: it has no input.
             let turn = self.engine.take_turn();
-            if let Some(turn) = unsaid.add(turn, self.clock.now().mono) {
+            if let Some(turn) = deferred.add(turn, self.clock.now().mono) {
                 if !turn.batch.is_empty() {
                     written = self.clock.now().mono;
                 } else if let Err(error) = self.settle(written) {
@@ -116,12 +89,13 @@ impl Driver {
                     Err(error) => return End::Failed(error),
                 }
             }
-            let Some(items) = self.next(unsaid.due()) else { return End::Stopped };
+            let Some(items) = self.next(deferred.due()) else { return End::Stopped };
             inputs += self.handle(items, &mut calls);
         }
     }
 
-    /// What waits; or nothing, when something is due: to the engine, or, at the time given, to what it has said.
+    /// The items that wait; none when the engine is due, or, at the time given, its deferred
+    /// commit.
     fn next(&mut self, due: Option<Duration>) -> Option<Vec<Item>> {
         let deadline = self.engine.deadline();
         let until = due.map_or(deadline, |due| due.min(deadline));
@@ -134,7 +108,7 @@ impl Driver {
         Some(items)
     }
 
-    /// These, and what waits besides, as far as a turn goes: how many.
+    /// Handles these items and those that wait besides, as far as a turn goes: how many.
     fn handle(&mut self, mut items: Vec<Item>, calls: &mut Calls) -> usize {
         let enough = self.clock.now().mono + TURN_WITHIN;
         let mut inputs = 0;
@@ -152,7 +126,7 @@ impl Driver {
             if inputs >= INPUTS_PER_TURN || self.clock.now().mono >= enough {
                 break;
             }
-            // Closed: what was handled is ended as any turn, if anybody hears of it.
+            // Closed: the inputs so far end as any turn, if anybody hears of it.
             let Some(more) = self.queue.take(INPUTS_AT_ONCE, Duration::ZERO) else { break };
             items = more;
         }
@@ -190,7 +164,7 @@ impl Driver {
         Ok(stopped)
     }
 
-    /// Whether there was room for all of it. What is written is not in it any more.
+    /// Whether there was room for all of it. Parts that are written are not in it any more.
     pub(crate) fn write(&mut self, turn: &mut Turn) -> anyhow::Result<bool> {
         if !turn.batch.is_empty() {
             self.store.set_wall_ms(self.clock.now().wall_ms);
@@ -229,10 +203,10 @@ impl Driver {
             Effect::Broadcast { room, message } => self.broadcast(room, &message),
             Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
             Effect::SendSpans { to, room, spans } => {
-                self.outgoing.answer(to, room, Asked::Spans(spans));
+                self.outgoing.answer(to, room, Question::Spans(spans));
             }
             Effect::SendBodies { to, room, at } => {
-                self.outgoing.answer(to, room, Asked::Bodies(at));
+                self.outgoing.answer(to, room, Question::Bodies(at));
             }
             Effect::Reply { call, result } => {
                 if let Ok(Outcome::Said(said)) = &result {
@@ -257,7 +231,9 @@ impl Driver {
             Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
             Effect::Noisy(author) => self.queue.noise.note(author),
-            Effect::Alarm(Alarm::Parted { node, it }) if node.0 == self.net.node() => farewell(it),
+            Effect::Alarm(Alarm::Parted { node, removal }) if node.0 == self.net.node() => {
+                farewell(removal)
+            }
             Effect::Alarm(alarm) => {
                 self.meters.alarm(&alarm);
                 warn(&alarm);
@@ -268,7 +244,7 @@ impl Driver {
     }
 
     fn broadcast(&self, room: Option<RoomId>, message: &Message) {
-        let topic = room.map_or(ALL_NODES, topic_of);
+        let topic = topic_of(room);
         let payload = Bytes::from(message.encode());
         self.meters.sent.gossip.fetch_add(payload.len() as u64, Relaxed);
         if let Err(error) = self.net.publish(topic, payload) {
@@ -279,10 +255,6 @@ impl Driver {
 
 fn is_secret(effect: &Effect) -> bool {
     matches!(effect, Effect::Secret(_))
-}
-
-fn topic_of(room: RoomId) -> u16 {
-    u16::try_from(mesh::bucket(room)).unwrap_or(ALL_NODES)
 }
 
 /// When the thread ends, however: a panic is an end, too.
@@ -330,7 +302,7 @@ impl Calls {
     }
 }
 
-/// What an operator should see.
+/// Tells the operator of an alarm.
 fn warn(alarm: &Alarm) {
     match alarm {
         Alarm::Forked { author, room, seq } => tracing::warn!(event = "forked",
@@ -338,7 +310,7 @@ fn warn(alarm: &Alarm) {
             "node {author} has signed two histories of one log: nothing more is taken from it; \
              its operator should stop it, it was probably restored from a backup"
         ),
-        Alarm::Parted { node, it } => warn_of_parting(*node, *it),
+        Alarm::Parted { node, removal } => warn_of_removal(*node, *removal),
         Alarm::EraOpened { room, era, before } => tracing::warn!(event = "era_opened",
             %room, ?era,
             "this node numbers a room from now on, in a new era: node {} did before",
@@ -380,9 +352,9 @@ fn warn(alarm: &Alarm) {
     }
 }
 
-fn warn_of_parting(node: NodeId, it: Parted) {
-    let by = it.by.short();
-    match it.why {
+fn warn_of_removal(node: NodeId, removal: Parted) {
+    let by = removal.by.short();
+    match removal.why {
         Parting::Expelled => tracing::warn!(
             event = "expelled",
             "node {node} was expelled from the mesh by node {by}"
@@ -394,10 +366,10 @@ fn warn_of_parting(node: NodeId, it: Parted) {
     }
 }
 
-/// This node has no part in the mesh any more.
-fn farewell(it: Parted) {
-    let by = it.by.short();
-    let how = match it.why {
+/// This node was removed from the mesh.
+fn farewell(removal: Parted) {
+    let by = removal.by.short();
+    let how = match removal.why {
         Parting::Expelled => format!("was expelled from the mesh, says node {by}"),
         Parting::Left => "has left the mesh".to_owned(),
         Parting::Retired => format!("was retired from the mesh, says node {by}"),

@@ -1,4 +1,5 @@
-//! What a number means, for an operator who wonders: whose it is, which message has it, who signed that.
+//! The meaning of a number, for an operator who wonders: its owner, its message, the node that
+//! signed that.
 
 use anyhow::Result;
 use mesh::{
@@ -11,18 +12,20 @@ use mesh::{
 use protocol::operator::{Entry, Era, Signed};
 use store::{Reader, Row};
 
-/// `status`: what the engine knows of nodes, lanes and the room.
+/// `status`: the engine's view of nodes, lanes and the room.
 pub(crate) fn describe(
     reader: &Reader,
     status: &Status,
-    (room, number): (RoomId, Number),
+    room: RoomId,
+    number: Number,
 ) -> Result<Entry> {
     let message = match reader.by_number(room, number)? {
-        Some(row) => Some(signed(reader, status, (room, row))?),
+        Some(row) => Some(signed(reader, status, room, row)?),
         None => None,
     };
     let era = number.era();
-    let owner = era.lane().and_then(|lane| status.lanes.iter().find(|(it, _)| *it == lane));
+    let owner =
+        era.lane().and_then(|lane| status.lanes.iter().find(|(lane_of, _)| *lane_of == lane));
     let era = Era {
         c: era.c(),
         lane: era.lane(),
@@ -32,23 +35,23 @@ pub(crate) fn describe(
     Ok(Entry { room_id: room.to_uuid(), seq: number.0, era, message })
 }
 
-fn signed(reader: &Reader, status: &Status, (room, row): (RoomId, Row)) -> Result<Signed> {
+fn signed(reader: &Reader, status: &Status, room: RoomId, row: Row) -> Result<Signed> {
     let author = row.log.author;
-    let named = |it: &&NodeStatus| it.node == author;
+    let named = |node: &&NodeStatus| node.node == author;
     let numbers = reader.numbers_of(room, row.at)?;
     let delivered = numbers.iter().find(|(_, fate)| *fate == Fate::Delivered);
-    let here = status.rooms.iter().find(|it| it.room == room);
-    let sent = |it: &RoomStatus| row.at.seq <= it.sent;
+    let here = status.rooms.iter().find(|known| known.room == room);
+    let sent = |room: &RoomStatus| row.at.seq <= room.sent;
     Ok(Signed {
         message_id: row.message.to_uuid(),
         node_id: author.to_string(),
-        node_name: status.nodes.iter().find(named).and_then(|it| it.name.clone()),
+        node_name: status.nodes.iter().find(named).and_then(|node| node.name.clone()),
         log_seq: row.at.seq,
         clock: row.facts.clock,
-        timestamp: bridge::timestamp(row.facts.wall_ms),
+        timestamp: clawchat::timestamp(row.facts.wall_ms),
         delivered: delivered.map(|(number, _)| number.0),
         numbers: numbers.iter().map(|(number, _)| number.0).collect(),
-        agent_id: row.said.map(|it| it.agent.to_string()),
+        agent_id: row.said.map(|said| said.agent.to_string()),
         // Its author has it, if that is another node.
         elsewhere: author != status.node || here.is_some_and(sent),
     })

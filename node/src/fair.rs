@@ -1,15 +1,16 @@
-//! Queues by peer that take turns: whoever sends much waits for itself, not others for it.
+//! Queues by peer that take turns: a peer that sends much waits for itself, and others do not wait
+//! for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use mesh::name::id::NodeId;
 
-/// See the module. What it holds its owner bounds.
+/// See the module. The owner bounds its content.
 #[derive(Debug)]
 pub(crate) struct Fair<T> {
     /// None of them is empty, but those whose turn it is.
     queues: BTreeMap<NodeId, VecDeque<T>>,
-    /// Who has something, and is not being served.
+    /// Peers that have something, and are not being served.
     turns: VecDeque<NodeId>,
     len: usize,
 }
@@ -35,23 +36,24 @@ impl<T> Fair<T> {
         self.queues.get(&peer).map_or(0, VecDeque::len)
     }
 
-    pub(crate) fn push(&mut self, peer: NodeId, it: T) {
+    pub(crate) fn push(&mut self, peer: NodeId, item: T) {
         self.len += 1;
         if let Some(queue) = self.queues.get_mut(&peer) {
             // Waiting already, or being served: then its turn comes with `served`.
-            queue.push_back(it);
+            queue.push_back(item);
         } else {
-            self.queues.insert(peer, VecDeque::from([it]));
+            self.queues.insert(peer, VecDeque::from([item]));
             self.turns.push_back(peer);
         }
     }
 
-    /// The first thing of whoever's turn it is. Nothing more of that peer is given before it is [`Fair::served`].
+    /// The first thing of the next peer. Nothing more of that peer is given before it is
+    /// [`Fair::served`].
     pub(crate) fn next(&mut self) -> Option<(NodeId, T)> {
         let peer = self.turns.pop_front()?;
-        let it = self.queues.get_mut(&peer).and_then(VecDeque::pop_front)?;
+        let item = self.queues.get_mut(&peer).and_then(VecDeque::pop_front)?;
         self.len -= 1;
-        Some((peer, it))
+        Some((peer, item))
     }
 
     /// The peer may have its next turn, after all others.

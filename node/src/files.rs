@@ -1,28 +1,29 @@
 //! The files of a data directory, each replaced in one step, all readable by their owner alone.
 
+pub(crate) mod api_key;
+mod mesh_key;
+pub(crate) mod private;
+
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail};
-use mesh::{
-    LinkSecret, MeshSecret,
-    name::id::{MeshId, NodeId, parse_hex},
-};
+use mesh::{MeshSecret, name::id::parse_hex};
 use net::PeerAddress;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::{invitations::Kept, limits::REMEMBERED_MAX};
+use crate::{invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
+use private::{hex, make_private_dir, read_json, read_secret, replace, write_json};
 
 /// A data directory, by its files.
 #[derive(Clone, Debug)]
 pub(crate) struct DataDir(PathBuf);
 
-/// What a running node says of itself to the other commands on its machine.
+/// The description of a running node for the other commands on its machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunFile {
     /// Where it takes operators' commands.
@@ -40,12 +41,12 @@ impl DataDir {
         if mode & 0o077 != 0 {
             fs::set_permissions(path, fs::Permissions::from_mode(0o700)).with_context(hint)?;
         }
-        // Whatever the working directory is later.
+        // Absolute: the working directory may change.
         Ok(DataDir(path.canonicalize().with_context(hint)?))
     }
 
-    /// Closes to everybody else what is in it: the store holds keys of private rooms, and may be from a
-    /// version, or a backup, that left it open.
+    /// Closes to everybody else what is in it: the store holds keys of private rooms, and may be
+    /// from a version, or a backup, that left it open.
     pub(crate) fn tighten(&self) -> Result<()> {
         let hint = || format!("--data-dir {}", self.0.display());
         for entry in fs::read_dir(&self.0).with_context(hint)? {
@@ -102,33 +103,36 @@ impl DataDir {
     pub(crate) fn mesh(&self) -> Result<Option<MeshSecret>> {
         let file = self.file("mesh.key");
         let Some(text) = read_secret(&file)? else { return Ok(None) };
-        read_mesh(&text).map(Some).with_context(|| self.damaged("mesh.key", "the key of a mesh"))
+        mesh_key::read(&text)
+            .map(Some)
+            .with_context(|| self.damaged("mesh.key", "the key of a mesh"))
     }
 
     /// Puts the node into `mesh`. The key of another one that it was in stays as `mesh.key.before`.
     pub(crate) fn write_mesh(&self, mesh: &MeshSecret) -> Result<()> {
         let file = self.file("mesh.key");
-        let other =
-            |it: &Zeroizing<String>| read_mesh(it).is_none_or(|it| it.mesh_id() != mesh.mesh_id());
+        let other = |text: &Zeroizing<String>| {
+            mesh_key::read(text).is_none_or(|mesh_before| mesh_before.mesh_id() != mesh.mesh_id())
+        };
         if let Some(before) = read_secret(&file)?.filter(other) {
             replace(&self.file("mesh.key.before"), before.as_bytes())?;
         }
-        replace(&file, write_mesh(mesh).as_bytes())
+        replace(&file, mesh_key::write(mesh).as_bytes())
     }
 
     /// The invitations that this node made.
-    pub(crate) fn invitations(&self) -> Result<Vec<Kept>> {
+    pub(crate) fn invitations(&self) -> Result<Vec<KeptInvitation>> {
         let kept = read_json(&self.file("invitations.json"));
         let kept = kept.with_context(|| self.damaged("invitations.json", "invitations"))?;
         Ok(kept.unwrap_or_default())
     }
 
-    pub(crate) fn write_invitations(&self, kept: &[Kept]) -> Result<()> {
+    pub(crate) fn write_invitations(&self, kept: &[KeptInvitation]) -> Result<()> {
         write_json(&self.file("invitations.json"), &kept)
     }
 
-    /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason not
-    /// to start: the addresses come again with the first peer.
+    /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason
+    /// not to start: the addresses come again with the first peer.
     pub(crate) fn peers(&self) -> Vec<PeerAddress> {
         let file = self.file("peers.json");
         let texts: Vec<String> = match read_json(&file) {
@@ -155,7 +159,7 @@ impl DataDir {
         write_json(&self.file("peers.json"), &texts)
     }
 
-    /// What the node that runs here, or was killed here, says of itself.
+    /// The description of the node that runs here, or was killed here.
     pub(crate) fn run(&self) -> Result<Option<RunFile>> {
         read_json(&self.file("run.json"))
     }
@@ -169,7 +173,7 @@ impl DataDir {
         drop(fs::remove_file(self.file("run.json")));
     }
 
-    /// The mesh addresses bound at the last start: what a stopped node can say in a ticket.
+    /// The mesh addresses bound at the last start, for a ticket of a stopped node.
     pub(crate) fn last_listen(&self) -> Result<Vec<String>> {
         Ok(read_json(&self.file("listen.json"))?.unwrap_or_default())
     }
@@ -182,7 +186,8 @@ impl DataDir {
         self.file("control.sock")
     }
 
-    /// Every file that is not the store's and not only the running process's: what a backup needs besides.
+    /// Every file that is not the store's and not only the running process's: a backup needs these
+    /// besides.
     pub(crate) fn kept(&self) -> Result<Vec<PathBuf>> {
         let hint = || format!("--data-dir {}", self.0.display());
         let mut kept = Vec::new();
@@ -200,233 +205,10 @@ impl DataDir {
     }
 }
 
-/// Copies a file of the size of a key; the copy is its owner's alone, whatever the file was.
-pub(crate) fn copy_private(from: &Path, to: &Path) -> Result<()> {
-    let content =
-        Zeroizing::new(fs::read(from).with_context(|| format!("read {}", from.display()))?);
-    replace(to, &content)
-}
-
-/// Makes what was done to the names in a directory last.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    File::open(dir)?.sync_all()
-}
-
-/// A mesh whose secret never changed: the secret, and the founder. Any other: `2`, its id and the founder;
-/// then a line for each secret, the newest first: its number, the secret, and who had been expelled.
-fn read_mesh(text: &str) -> Option<MeshSecret> {
-    let mut lines = text.trim().lines();
-    let first: Vec<&str> = lines.next()?.split(' ').collect();
-    match first[..] {
-        [secret, founder] => {
-            let secret = Zeroizing::new(parse_hex(secret)?);
-            Some(MeshSecret::new(*secret, NodeId(parse_hex(founder)?)))
-        }
-        ["2", mesh, founder] => {
-            let secrets = lines.map(|line| {
-                let mut words = line.split(' ');
-                let number = words.next()?.parse().ok()?;
-                let secret = Zeroizing::new(parse_hex(words.next()?)?);
-                let without = words.map(|it| parse_hex(it).map(NodeId));
-                let without: Vec<NodeId> = without.collect::<Option<_>>()?;
-                Some(LinkSecret::new(number, *secret).leaving_out(without))
-            });
-            let mut secrets: Vec<LinkSecret> = secrets.collect::<Option<_>>()?;
-            let newest = (!secrets.is_empty()).then(|| secrets.remove(0))?;
-            let (mesh, founder) = (MeshId(parse_hex(mesh)?), NodeId(parse_hex(founder)?));
-            let mut mesh = MeshSecret::renewed(mesh, founder, newest);
-            mesh.keep_former(secrets);
-            Some(mesh)
-        }
-        _ => None,
-    }
-}
-
-fn write_mesh(mesh: &MeshSecret) -> Zeroizing<String> {
-    let link = mesh.link();
-    let founding = || MeshSecret::new(*link.bytes(), mesh.founder()).mesh_id() == mesh.mesh_id();
-    // The name is made of the founding secret: beside any other it has to be written.
-    if link.epoch().number == 0 && founding() {
-        return Zeroizing::new(format!("{} {}\n", &*hex(link.bytes()), mesh.founder()));
-    }
-    let mut text = Zeroizing::new(format!("2 {} {}\n", mesh.mesh_id(), mesh.founder()));
-    for it in [link].into_iter().chain(mesh.former()) {
-        text.push_str(&format!("{} {}", it.epoch().number, &*hex(it.bytes())));
-        it.without().iter().for_each(|node| text.push_str(&format!(" {node}")));
-        text.push('\n');
-    }
-    text
-}
-
-/// Makes a directory and those above it; what is made is its owner's alone.
-pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// An API key: 64 hex digits. In a file, a newline after them.
-#[derive(Clone)]
-pub(crate) struct ApiKey(Zeroizing<String>);
-
-impl std::fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ApiKey(…)")
-    }
-}
-
-impl ApiKey {
-    pub(crate) fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// The key in `file`; `None` if there is no such file.
-    pub(crate) fn read(file: &Path) -> Result<Option<ApiKey>> {
-        ApiKey::read_as("--key-file", file)
-    }
-
-    /// The same, named by another flag.
-    pub(crate) fn read_as(flag: &str, file: &Path) -> Result<Option<ApiKey>> {
-        let said = flag;
-        let flag = || format!("{said} {}", file.display());
-        let Some(text) = read_secret(file).with_context(flag)? else { return Ok(None) };
-        let key = text.trim();
-        if parse_hex::<32>(key).is_none() {
-            bail!(
-                "{}: not a key of 64 hex digits; name another file, or move it away and a new key is made",
-                flag()
-            );
-        }
-        warn_if_open(file, "chmod 600 it, then `clawmeshd key rotate`").with_context(flag)?;
-        Ok(Some(ApiKey(Zeroizing::new(key.to_owned()))))
-    }
-
-    /// A new key.
-    pub(crate) fn draw() -> Result<ApiKey> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        random(bytes.as_mut())?;
-        Ok(ApiKey(hex(&bytes)))
-    }
-
-    /// A new key, in `file` when this returns.
-    pub(crate) fn make(file: &Path) -> Result<ApiKey> {
-        let key = ApiKey::draw()?;
-        key.keep(file)?;
-        Ok(key)
-    }
-
-    /// It is in `file` when this returns.
-    pub(crate) fn keep(&self, file: &Path) -> Result<()> {
-        let flag = || format!("--key-file {}", file.display());
-        if let Some(dir) = file.parent() {
-            make_private_dir(dir).with_context(flag)?;
-        }
-        let line = Zeroizing::new(format!("{}\n", self.text()));
-        replace(file, line.as_bytes()).with_context(flag)
-    }
-}
-
-/// The operator's secret for keys over HTTP, in a file of the operator's making.
-pub(crate) fn admin_secret(file: &Path) -> Result<Zeroizing<String>> {
-    let flag = || format!("--admin-secret-file {}", file.display());
-    let text = read_secret(file).with_context(flag)?;
-    let secret = text.as_deref().map_or("", |text| text.trim());
-    if secret.is_empty() || secret.len() > bridge::limits::KEY_BYTES_MAX {
-        let max = bridge::limits::KEY_BYTES_MAX;
-        bail!("{}: write a secret of 1 to {max} bytes into it", flag());
-    }
-    warn_if_open(file, "chmod 600 it, and change the secret").with_context(flag)?;
-    Ok(Zeroizing::new(secret.to_owned()))
-}
-
-fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
-    if fs::metadata(file)?.permissions().mode() & 0o077 != 0 {
-        tracing::warn!(
-            event = "secret_open",
-            "others can read the secret in {}: {advice}",
-            file.display()
-        );
-    }
-    Ok(())
-}
-
-/// Fills `bytes` from the system's randomness.
-pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes)
-        .map_err(|error| anyhow::anyhow!("no randomness from the system: {error}"))
-}
-
-fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |it: u8| char::from(DIGITS[usize::from(it & 15)]);
-    let mut text = Zeroizing::new(String::with_capacity(64));
-    for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(*byte));
-    }
-    text
-}
-
-fn read_secret(file: &Path) -> Result<Option<Zeroizing<String>>> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(Zeroizing::new(text))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("read {}", file.display())),
-    }
-}
-
-pub(crate) fn read_json<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
-    let Some(text) = read_secret(file)? else { return Ok(None) };
-    serde_json::from_str(&text).map(Some).with_context(|| format!("read {}", file.display()))
-}
-
-pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value)?;
-    text.push('\n');
-    replace(file, text.as_bytes())
-}
-
-/// Whether something was not written because there is no room, or there may not be more.
-pub(crate) fn is_full(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|it| it.downcast_ref::<io::Error>()).any(no_room)
-}
-
-fn no_room(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-}
-
-/// Writes a file so that at any moment the old or the new content is there, whole: after a power
-/// failure, too.
-fn replace(file: &Path, content: &[u8]) -> Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = file.with_file_name(name);
-    let write = || -> io::Result<()> {
-        // Left by a crash; it may have other permissions than ours.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        out.write_all(content)?;
-        out.sync_all()?;
-        fs::rename(&new, file)?;
-        sync_dir(file.parent().unwrap_or(Path::new(".")))
-    };
-    write().map_err(|error| {
-        // Half a file is of no use to anybody, and takes room. If it stays, the next one replaces it.
-        drop(fs::remove_file(&new));
-        let file = file.display();
-        let what = match no_room(&error) {
-            true => format!("write {file}: make room on its disk, then try again; it is as it was"),
-            false => format!("write {file}"),
-        };
-        anyhow::Error::new(error).context(what)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use mesh::{LinkSecret, name::id::NodeId};
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -460,18 +242,6 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         dir.tighten().unwrap();
         assert_eq!(mode(&file), 0o600);
-    }
-
-    #[test]
-    fn an_admin_secret_is_what_the_file_says() {
-        let temp = tempfile::tempdir().unwrap();
-        let file = temp.path().join("secret");
-        let refused = || format!("{:#}", admin_secret(&file).unwrap_err());
-        assert!(refused().starts_with("--admin-secret-file "), "{}", refused());
-        fs::write(&file, " \n").unwrap();
-        assert!(refused().starts_with("--admin-secret-file "), "{}", refused());
-        fs::write(&file, "hush\n").unwrap();
-        assert_eq!(&*admin_secret(&file).unwrap(), "hush");
     }
 
     #[test]
@@ -517,7 +287,7 @@ mod tests {
         assert_eq!(read.former(), mesh.former());
         assert_eq!(read.former()[0].bytes(), &[0xa5; 32]);
         for damaged in ["2 a b", "2", "", "x y z w", "2 01 02\n1 03"] {
-            assert!(read_mesh(damaged).is_none(), "{damaged}");
+            assert!(mesh_key::read(damaged).is_none(), "{damaged}");
         }
     }
 
@@ -545,23 +315,5 @@ mod tests {
         let all: Vec<_> = (0..REMEMBERED_MAX + 3).map(peer).collect();
         dir.write_peers(&all).unwrap();
         assert_eq!(dir.peers(), all[3..]);
-    }
-
-    #[test]
-    fn keys_are_made_and_read_back() {
-        let temp = tempfile::tempdir().unwrap();
-        let file = temp.path().join("new/auth.key");
-        assert!(ApiKey::read(&file).unwrap().is_none());
-        let key = ApiKey::make(&file).unwrap();
-        assert_eq!(mode(&file), 0o600);
-        assert_eq!(mode(file.parent().unwrap()), 0o700);
-        let text = fs::read_to_string(&file).unwrap();
-        assert_eq!(text, format!("{}\n", key.text()));
-        assert_eq!(text.len(), 65);
-        assert_eq!(ApiKey::read(&file).unwrap().unwrap().text(), key.text());
-        assert_ne!(ApiKey::make(&file).unwrap().text(), key.text());
-        fs::write(&file, "secret").unwrap();
-        let error = format!("{:#}", ApiKey::read(&file).unwrap_err());
-        assert!(error.starts_with("--key-file") && !error.contains("secret"), "{error}");
     }
 }

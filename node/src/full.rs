@@ -1,8 +1,8 @@
-//! What the engine's thread does while the disk is full. The turn that there is no room for is kept, and what
-//! follows from it is neither said nor done until it is written; the engine stands still at its moment.
-//! Commands that would write are refused. Those that only ask are answered, by an engine that knows of that
-//! turn already: a list may show what is not on the disk yet. What peers say is dropped, as by a node that is
-//! not there; they say it again.
+//! The engine's thread while the disk is full. The turn that has no room is kept, and its effects
+//! are neither said nor done until it is written; the engine stands still at its moment. Commands
+//! that would write are refused. Those that only ask are answered, by an engine that knows of that
+//! turn already: a list may show entries that are not on the disk yet. Messages of peers are
+//! dropped, as by a node that is not there; they say them again.
 
 use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant};
 
@@ -10,7 +10,7 @@ use mesh::{
     Effect, Input, Turn,
     api::{
         batch::Change,
-        command::{Command, Outcome, Refused},
+        command::{Command, Refused, traits::Promise},
     },
     name::{id::NodeId, time::Now},
 };
@@ -21,7 +21,7 @@ use crate::{
     queue::{Asker, Item},
 };
 
-/// What happened meanwhile, for the engine when it goes on.
+/// Events of the meantime, for the engine when it goes on.
 #[derive(Debug, Default)]
 struct Meanwhile {
     /// Peers that came or went, with the last two things that each of them did.
@@ -30,11 +30,18 @@ struct Meanwhile {
     stop: bool,
 }
 
+/// A turn that waits for room, and the moment at which the engine stands still.
+struct Unwritten {
+    turn: Turn,
+    at: Now,
+}
+
 impl Driver {
-    /// Waits until a turn is written, with what else has to be told then. `None`: the node was stopped before.
+    /// Waits until a turn is written, with the effects that have to follow then. `None`: the node
+    /// was stopped before.
     pub(crate) fn wait_for_room(
         &mut self,
-        mut turn: Turn,
+        turn: Turn,
         at: Now,
         calls: &mut Calls,
     ) -> anyhow::Result<Option<Turn>> {
@@ -45,10 +52,10 @@ impl Driver {
         );
         self.meters.disk_full.store(true, Relaxed);
         let pulse = self.pulse.stop();
-        // Who only asked, in the same turn, need not wait.
+        // Clients that only asked, in the same turn, need not wait.
         let (answers, rest): (Vec<_>, Vec<_>) =
             turn.effects.into_iter().partition(acknowledges_nothing);
-        turn.effects = rest;
+        let mut unwritten = Unwritten { turn: Turn { effects: rest, ..turn }, at };
         for answer in answers {
             self.perform(answer, calls)?;
         }
@@ -62,14 +69,14 @@ impl Driver {
                     Item::Peer(input) => meanwhile.note(input),
                     Item::Command(Command::Stop, _) => meanwhile.stop = true,
                     Item::Command(command, asker) => {
-                        self.answer(command, asker, (&mut turn, at), calls)?;
+                        self.answer(command, asker, &mut unwritten, calls)?;
                     }
                 }
             }
             if !meanwhile.stop && tried.elapsed() < DISK_FULL_RETRY {
                 continue;
             }
-            if self.write(&mut turn)? {
+            if self.write(&mut unwritten.turn)? {
                 break;
             }
             if meanwhile.stop {
@@ -88,16 +95,17 @@ impl Driver {
             self.pulse.set(pulse);
         }
         self.go_on(meanwhile);
-        Ok(Some(turn))
+        Ok(Some(unwritten.turn))
     }
 
     fn answer(
         &mut self,
         command: Command,
         asker: Asker,
-        (turn, at): (&mut Turn, Now),
+        unwritten: &mut Unwritten,
         calls: &mut Calls,
     ) -> anyhow::Result<()> {
+        let Unwritten { turn, at } = unwritten;
         let waiting = turn.effects.len() + turn.batch.len();
         let comes = matches!(command, Command::Attach(_));
         if !self.engine.answers_unwritten(&command) || (comes && waiting > DISK_FULL_WAITING_MAX) {
@@ -105,11 +113,11 @@ impl Driver {
             return Ok(());
         }
         let call = calls.open(asker);
-        self.engine.handle(at, Input::Command { call, command });
+        self.engine.handle(*at, Input::Command { call, command });
         let Turn { batch, effects } = self.engine.take_turn();
         // Of the node's own state the last one says all.
-        if batch.iter().any(|it| matches!(it, Change::Node(_))) {
-            turn.batch.retain(|it| !matches!(it, Change::Node(_)));
+        if batch.iter().any(|change| matches!(change, Change::Node(_))) {
+            turn.batch.retain(|change| !matches!(change, Change::Node(_)));
         }
         turn.batch.extend(batch);
         for effect in effects {
@@ -122,7 +130,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives the engine what happened meanwhile, which is handled with what comes next.
+    /// Gives the engine the events of the meantime, which it handles with the next inputs.
     fn go_on(&mut self, meanwhile: Meanwhile) {
         let now = self.clock.now();
         for input in meanwhile.peers.into_values().flatten() {
@@ -134,49 +142,16 @@ impl Driver {
     }
 }
 
-/// Whether it is an answer that promises nothing of what is not written.
+/// Whether an effect is an answer that promises nothing of a turn that is not written.
 fn acknowledges_nothing(effect: &Effect) -> bool {
     let Effect::Reply { result, .. } = effect else { return false };
-    match result {
-        Ok(
-            Outcome::Rooms(_)
-            | Outcome::Agents(_)
-            | Outcome::RoomInfo(_)
-            | Outcome::Votes(_)
-            | Outcome::Tasks(_)
-            | Outcome::Keys(_)
-            | Outcome::Key(_)
-            | Outcome::Status(_)
-            | Outcome::Behind(_)
-            | Outcome::Members(_),
-        )
-        | Err(_) => true,
-        Ok(
-            Outcome::Done
-            | Outcome::Attached(_)
-            | Outcome::Room(_)
-            | Outcome::Joined(_)
-            | Outcome::Said(_)
-            | Outcome::Vote(_)
-            | Outcome::Cast { .. }
-            | Outcome::Candidates(_)
-            | Outcome::Task(_)
-            | Outcome::Roamed(_)
-            | Outcome::LeftMesh { .. },
-        ) => false,
-    }
+    result.as_ref().map_or(true, |outcome| outcome.promise() == Promise::None)
 }
 
 impl Meanwhile {
     fn note(&mut self, input: Input) {
-        let peer = match &input {
-            Input::PeerUp(peer) | Input::PeerDown(peer) => *peer,
-            Input::Message { .. }
-            | Input::Gossip { .. }
-            | Input::Command { .. }
-            | Input::Timeout => return,
-        };
-        let all = self.peers.entry(peer).or_default();
+        let (Input::PeerUp(peer) | Input::PeerDown(peer)) = &input else { return };
+        let all = self.peers.entry(*peer).or_default();
         // It was gone in between, and that is all there is to know of it.
         if all.len() == 2 {
             all.remove(0);

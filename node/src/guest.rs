@@ -1,4 +1,5 @@
-//! Joining by an invitation: it is shown to the node that made it, which answers with a ticket or says why not.
+//! Joining by an invitation: it is shown to the node that made it, which answers with a ticket or
+//! says why not.
 
 use anyhow::{Context, Result, bail};
 use mesh::name::id::NodeId;
@@ -17,16 +18,16 @@ use crate::{
 /// Tickets for all that a node is told to join by. Where it is a member already, nobody is asked.
 pub(crate) async fn tickets(dir: &DataDir, store: &Store, join: &[Join]) -> Result<Vec<Ticket>> {
     let mut tickets: Vec<Ticket> = Vec::new();
-    for it in join {
-        let invitation = match it {
+    for word in join {
+        let invitation = match word {
             Join::Ticket(ticket) => {
                 tickets.push(ticket.clone());
                 continue;
             }
             Join::Invitation(invitation) => invitation,
         };
-        let known = tickets.iter().map(|it| it.mesh().clone());
-        let mesh = known.chain(dir.mesh()?).find(|it| it.mesh_id() == invitation.mesh);
+        let known = tickets.iter().map(|ticket| ticket.mesh().clone());
+        let mesh = known.chain(dir.mesh()?).find(|mesh| mesh.mesh_id() == invitation.mesh);
         let ticket = match mesh {
             Some(mesh) => Ticket::new(mesh, invitation.inviter, invitation.addresses.clone()),
             None => ask(dir, store, invitation).await?,

@@ -1,17 +1,14 @@
-//! What the network brings, checked before anybody else sees it.
+//! Everything that the network brings, checked before anybody else sees it.
 //!
-//! One thread takes it from the network; signatures are checked by a few others. Peers take turns, and of one peer one
-//! thing is checked at a time, so that its frames stay in order between its `Up` and its `Down`. That it lives a peer says
-//! past all of that.
+//! One thread takes it from the network; signatures are checked by a few others. Peers take turns,
+//! and of one peer one thing is checked at a time, so that its frames stay in order between its
+//! `Up` and its `Down`. That it lives a peer says past all of that.
 
 mod desk;
 mod questions;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     thread,
     time::Instant,
 };
@@ -21,7 +18,7 @@ use mesh::{
     Input,
     name::id::{MeshId, NodeId},
     wire::{
-        message::{BadMessage, Message},
+        message::{BadMessage, Message, traits::Answer},
         run::Verified,
     },
 };
@@ -31,26 +28,11 @@ use tokio::sync::mpsc;
 use crate::{
     beacon::Connected,
     limits::{BEACON_BYTES_MAX, VERIFIERS},
-    metrics::Meters,
+    metrics::meters::Meters,
     queue::{Closed, Queue},
 };
 use desk::Desk;
 pub(crate) use questions::Questions;
-
-/// What became of messages, since the start.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    /// Not of this protocol, or with a bad signature.
-    pub(crate) refused: AtomicU64,
-    /// Of a kind that only a later version knows: passed over.
-    pub(crate) newer: AtomicU64,
-    /// Gossip that came faster than the engine took it. It is asked for.
-    pub(crate) dropped: AtomicU64,
-    /// Questions of peers that ask too much.
-    pub(crate) unheard: AtomicU64,
-    /// What nodes push that write much without effect. It is asked for.
-    pub(crate) noise: AtomicU64,
-}
 
 /// Where things go.
 #[derive(Clone, Debug)]
@@ -59,7 +41,6 @@ pub(crate) struct Intake {
     pub(crate) net: Net,
     pub(crate) queue: Arc<Queue>,
     pub(crate) connected: Arc<Connected>,
-    pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
     /// Addresses worth remembering.
     pub(crate) learned: mpsc::Sender<PeerAddress>,
@@ -106,10 +87,11 @@ impl Intake {
                 let Some(beacon) = sign_of_life(NodeId(from), &payload, self.mesh) else {
                     return desk.put(NodeId(from), Job::Frame { payload, share });
                 };
-                // There is nothing to check, and whether a peer lives is not to wait for what else it says.
+                // There is nothing to check, and a beacon is not to wait behind other messages of
+                // its peer.
                 self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
                 let input = Input::Message { from: NodeId(from), message: beacon };
-                if self.queue.put((NodeId(from), input), payload.len(), Some(share)).is_err() {
+                if self.queue.put(NodeId(from), input, payload.len(), Some(share)).is_err() {
                     desk.close();
                 }
                 return;
@@ -132,16 +114,16 @@ impl Intake {
                 Job::Up => {
                     self.connected.set(from, true);
                     tracing::info!("connected to node {}", from.short());
-                    self.queue.put((from, Input::PeerUp(from)), 0, None)
+                    self.queue.put(from, Input::PeerUp(from), 0, None)
                 }
                 Job::Down => {
                     self.connected.set(from, false);
                     tracing::info!("lost node {}", from.short());
-                    self.queue.put((from, Input::PeerDown(from)), 0, None)
+                    self.queue.put(from, Input::PeerDown(from), 0, None)
                 }
                 Job::Frame { payload, share } => self.frame(from, &payload, share),
                 Job::Gossip { payload, ticket, share } => {
-                    self.gossip(from, &payload, (ticket, share));
+                    self.gossip(from, &payload, ticket, share);
                     Ok(())
                 }
             };
@@ -152,11 +134,11 @@ impl Intake {
         }
     }
 
-    /// What a later version says is not for us, and no fault.
+    /// A message of a later version is not for us, and no fault.
     fn is_newer(&self, error: &BadMessage) -> bool {
         let newer = matches!(error, BadMessage::Newer);
         if newer {
-            self.counters.newer.fetch_add(1, Ordering::Relaxed);
+            self.meters.kept_back.newer.fetch_add(1, Ordering::Relaxed);
         }
         newer
     }
@@ -168,7 +150,7 @@ impl Intake {
             Ok(Some(message)) if !self.may_ask(from, &message) => Ok(()),
             Ok(Some(message)) => {
                 let input = Input::Message { from, message };
-                self.queue.put((from, input), payload.len(), Some(share))
+                self.queue.put(from, input, payload.len(), Some(share))
             }
             Err(error) if self.is_newer(&error) => Ok(()),
             Err(error) => {
@@ -180,25 +162,26 @@ impl Intake {
 
     /// Whether it is no question, or the peer may ask another one.
     fn may_ask(&self, from: NodeId, message: &Message<Verified>) -> bool {
-        if !questions::is_one(message) {
+        if message.traits().answer == Answer::None {
             return true;
         }
         let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let Err(over) = questions.ask(from, Instant::now()) else { return true };
         drop(questions);
-        self.counters.unheard.fetch_add(1, Ordering::Relaxed);
+        self.meters.kept_back.unheard.fetch_add(1, Ordering::Relaxed);
         if let Some(fault) = over {
             self.net.penalise(from.0, Reason::Invalid, fault);
         }
         false
     }
 
-    fn gossip(&self, from: NodeId, payload: &[u8], (ticket, share): (Ticket, Share)) {
+    fn gossip(&self, from: NodeId, payload: &[u8], ticket: Ticket, share: Share) {
         self.meters.received.gossip.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(from, payload) {
             // Nor is it relayed: nobody is to have the work that this node spares itself.
             Ok(None) => self.net.verdict(ticket, Verdict::Ignore),
-            // No correct node says or relays it so: whoever passes it on would be taken for who said it.
+            // No correct node says or relays it so: the peer that passes it on would be taken for
+            // its author.
             Ok(Some(message)) if !message.may_be_gossiped() => {
                 self.reject(from, ticket, "it is of a kind that is not gossiped");
             }
@@ -206,8 +189,8 @@ impl Intake {
                 // Relayed at once: whether this node has time for it is not the others' concern.
                 self.net.verdict(ticket, Verdict::Accept);
                 let input = Input::Gossip { from, message };
-                if !self.queue.offer((from, input), payload.len(), Some(share)) {
-                    self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                if !self.queue.offer(from, input, payload.len(), Some(share)) {
+                    self.meters.kept_back.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
             // Not relayed, for nobody knows here whether it is well signed.
@@ -219,7 +202,7 @@ impl Intake {
     /// Counts against the peer, as `penalise` does for a frame.
     fn reject(&self, from: NodeId, ticket: Ticket, why: &str) {
         self.net.verdict(ticket, Verdict::Reject);
-        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        self.meters.kept_back.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), why, "gossip is refused");
     }
 
@@ -229,7 +212,7 @@ impl Intake {
         if let Message::Runs(runs) = &message
             && !self.queue.noise.hears(from, runs)
         {
-            self.counters.noise.fetch_add(1, Ordering::Relaxed);
+            self.meters.kept_back.noise.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
         }
         message.verify(self.mesh).map(Some)
@@ -237,18 +220,18 @@ impl Intake {
 
     fn refuse(&self, from: NodeId, error: &BadMessage) {
         self.net.penalise(from.0, Reason::Invalid, &format!("a frame is refused: {error}"));
-        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        self.meters.kept_back.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), %error, "a frame is refused");
     }
 }
 
-/// What a peer says of itself alone, over its own connection: that it lives.
+/// A beacon of the peer itself, over its own connection.
 fn sign_of_life(from: NodeId, payload: &[u8], mesh: MeshId) -> Option<Message<Verified>> {
     if payload.len() > BEACON_BYTES_MAX {
         return None;
     }
     let read = Message::decode(payload).ok()?;
-    let own = matches!(&read, Message::Beacon(it) if it.it.node == from);
+    let own = matches!(&read, Message::Beacon(it) if it.value.node == from);
     if own { read.verify_from(from, mesh).ok() } else { None }
 }
 

@@ -1,8 +1,10 @@
-//! Invitations: tickets that admit so many nodes, for so long. They carry no secret of the mesh, but the key of one
-//! answer by the node that made them: it counts who comes, and gives a ticket of the mesh or says why not.
+//! Invitations: tickets that admit so many nodes, for so long. They carry no secret of the mesh,
+//! but the key of one answer by the node that made them: it counts who comes, and gives a ticket of
+//! the mesh or says why not.
 //!
-//! As a [ticket](crate::ticket) of version 3: flags (0), mesh (16), the invitation's number (8), its key (32), the
-//! inviter (32), when it expires (8, milliseconds since 1970, big endian), and addresses as there.
+//! As a [ticket](crate::ticket) of version 3: flags (0), mesh (16), the invitation's number (8),
+//! its key (32), the inviter (32), when it expires (8, milliseconds since 1970, big endian), and
+//! addresses as there.
 
 use std::{fmt, str::FromStr};
 
@@ -15,7 +17,7 @@ use crate::ticket::{
     INVITATION, Ticket, TicketError, put_addresses, seal, take, take_addresses, unseal, usable,
 };
 
-/// What a node is told to join by.
+/// The text that a node joins by.
 #[derive(Clone, Debug)]
 pub enum Join {
     /// It carries the mesh's secret.
@@ -45,9 +47,9 @@ pub struct Invitation {
     pub mesh: MeshId,
     /// Names it at the inviter; nothing secret.
     pub id: InvitationId,
-    /// Who has it is answered.
+    /// A guest that has it is answered.
     pub key: Zeroizing<[u8; 32]>,
-    /// Who made it, and answers.
+    /// The node that made it, and answers.
     pub inviter: NodeId,
     /// Unix milliseconds, by the inviter's clock.
     pub expires_ms: u64,
@@ -82,7 +84,7 @@ impl Invitation {
     }
 }
 
-/// What follows the version.
+/// The bytes after the version.
 fn read(mut rest: &[u8]) -> Option<Invitation> {
     let [_flags] = take::<1>(&mut rest)?;
     let mesh = MeshId(take(&mut rest)?);
@@ -104,7 +106,7 @@ impl fmt::Debug for Invitation {
     }
 }
 
-/// What the inviter answers.
+/// The inviter's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {

@@ -1,9 +1,12 @@
-//! The invitations that this node made, and who came by them: in `invitations.json`, written before anybody is let in.
+//! The invitations that this node made, and the nodes that came by them: in `invitations.json`,
+//! written before anybody is let in.
+
+pub(crate) mod kept;
 
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -11,62 +14,19 @@ use mesh::{
     MeshSecret,
     name::id::{NodeId, parse_hex},
 };
-use net::{Address, Doorkeeper, InvitationId, Net, limits::INVITATIONS_MAX};
+use net::{Doorkeeper, InvitationId, Net, limits::INVITATIONS_MAX};
 use protocol::operator::{self, InvitationState};
-use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::{
-    control::reachable,
-    files::{DataDir, random},
+    chance,
+    clock::Clock,
+    files::{DataDir, private::hex},
     invitation::{Invitation, Reply},
     limits::{INVITATION_LASTS_MAX, INVITATION_LASTS_MIN, INVITATION_USES_MAX},
     secret::Keeper,
-    ticket::Ticket,
+    ticket::{Ticket, addresses_of},
 };
-
-/// One invitation, as it is kept.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Kept {
-    /// 16 hex digits.
-    id: String,
-    /// 64 hex digits.
-    key: String,
-    made_ms: u64,
-    expires_ms: u64,
-    uses: u32,
-    /// The print of the mesh's secret when it was made.
-    secret: String,
-    /// Ids of nodes, in the order in which they came.
-    admitted: Vec<String>,
-    revoked: bool,
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.key.zeroize();
-    }
-}
-
-impl Kept {
-    fn state(&self, secret: &str, now_ms: u64) -> InvitationState {
-        if self.revoked {
-            InvitationState::Revoked
-        } else if self.secret != secret {
-            InvitationState::SecretChanged
-        } else if now_ms >= self.expires_ms {
-            InvitationState::Expired
-        } else if self.admitted.len() >= usize::try_from(self.uses).unwrap_or(usize::MAX) {
-            InvitationState::UsedUp
-        } else {
-            InvitationState::Open
-        }
-    }
-
-    fn number(&self) -> Option<InvitationId> {
-        parse_hex(&self.id)
-    }
-}
+use kept::KeptInvitation;
 
 /// See the module.
 pub(crate) struct Invitations {
@@ -74,7 +34,7 @@ pub(crate) struct Invitations {
     me: NodeId,
     secret: Arc<Keeper>,
     net: Net,
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<KeptInvitation>>,
 }
 
 impl fmt::Debug for Invitations {
@@ -107,16 +67,14 @@ impl Invitations {
         if !(INVITATION_LASTS_MIN..=INVITATION_LASTS_MAX).contains(&lasts) {
             bail!("--expires: choose 1s to 365d");
         }
-        let (mut id, mut key) = ([0; 8], Zeroizing::new([0; 32]));
-        random(&mut id)?;
-        random(key.as_mut())?;
+        let (id, key) = (*chance::draw::<8>()?, chance::draw::<32>()?);
         let mesh = self.secret.current();
         let print = print_of(&mesh);
-        let made_ms = now_ms();
+        let made_ms = Clock::start().now().wall_ms;
         let expires_ms = made_ms.saturating_add(u64::try_from(lasts.as_millis())?);
-        let new = Kept {
-            id: hex(&id),
-            key: hex(&*key),
+        let new = KeptInvitation {
+            id: hex(&id).to_string(),
+            key: hex(&*key).to_string(),
             made_ms,
             expires_ms,
             uses,
@@ -126,7 +84,7 @@ impl Invitations {
         };
         self.change(|kept| {
             if kept.len() >= INVITATIONS_MAX {
-                let over = |it: &Kept| it.state(&print, made_ms) != InvitationState::Open;
+                let over = |invitation: &KeptInvitation| invitation.state(&print, made_ms) != InvitationState::Open;
                 let oldest = kept.iter().position(over).with_context(|| {
                     format!(
                         "{INVITATIONS_MAX} invitations of this node are open: revoke one, with `clawmeshd invite \
@@ -138,7 +96,7 @@ impl Invitations {
             kept.push(new);
             Ok(())
         })?;
-        let addresses = self.addresses();
+        let addresses = addresses_of(&self.net);
         let mesh = mesh.mesh_id();
         Ok(Invitation { mesh, id, key, inviter: self.me, expires_ms, addresses })
     }
@@ -146,9 +104,12 @@ impl Invitations {
     /// Nobody comes in by it any more.
     pub(crate) fn revoke(&self, id: &str) -> Result<()> {
         self.change(|kept| {
-            let found = kept.iter_mut().find(|it| it.id == id).with_context(|| {
-                format!("no invitation {id}: `clawmeshd invite --list` shows those of this node")
-            })?;
+            let found =
+                kept.iter_mut().find(|invitation| invitation.id == id).with_context(|| {
+                    format!(
+                        "no invitation {id}: `clawmeshd invite --list` shows those of this node"
+                    )
+                })?;
             found.revoked = true;
             Ok(())
         })
@@ -156,14 +117,14 @@ impl Invitations {
 
     /// For operators, the oldest first.
     pub(crate) fn list(&self) -> Vec<operator::Invitation> {
-        let (print, now) = (print_of(&self.secret.current()), now_ms());
-        let shown = |it: &Kept| operator::Invitation {
-            id: it.id.clone(),
-            made: bridge::timestamp(it.made_ms),
-            expires: bridge::timestamp(it.expires_ms),
-            uses: it.uses,
-            used: u32::try_from(it.admitted.len()).unwrap_or(u32::MAX),
-            state: it.state(&print, now),
+        let (print, now) = (print_of(&self.secret.current()), Clock::start().now().wall_ms);
+        let shown = |invitation: &KeptInvitation| operator::Invitation {
+            id: invitation.id.clone(),
+            made: clawchat::timestamp(invitation.made_ms),
+            expires: clawchat::timestamp(invitation.expires_ms),
+            uses: invitation.uses,
+            used: u32::try_from(invitation.admitted.len()).unwrap_or(u32::MAX),
+            state: invitation.state(&print, now),
         };
         self.locked().iter().map(shown).collect()
     }
@@ -171,12 +132,13 @@ impl Invitations {
     /// By which of them a node came.
     pub(crate) fn of(&self, node_id: &str) -> Option<String> {
         let kept = self.locked();
-        let found = kept.iter().find(|it| it.admitted.iter().any(|by| by == node_id))?;
+        let found =
+            kept.iter().find(|invitation| invitation.admitted.iter().any(|by| by == node_id))?;
         Some(found.id.clone())
     }
 
     /// Durable before it counts.
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<Kept>) -> Result<T>) -> Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<KeptInvitation>) -> Result<T>) -> Result<T> {
         let mut kept = self.locked();
         let mut next = kept.clone();
         let done = change(&mut next)?;
@@ -186,25 +148,25 @@ impl Invitations {
         Ok(done)
     }
 
-    /// Also those that are over: who comes by them is told so.
-    fn tell_net(&self, kept: &[Kept]) {
-        let known = kept.iter().filter_map(|it| {
-            let key: [u8; 32] = parse_hex(&it.key)?;
-            Some((it.number()?, key.into()))
+    /// Also those that are over: their guests are told so.
+    fn tell_net(&self, kept: &[KeptInvitation]) {
+        let known = kept.iter().filter_map(|invitation| {
+            let key: [u8; 32] = parse_hex(&invitation.key)?;
+            Some((invitation.number()?, key.into()))
         });
         self.net.invite(known.collect());
     }
 
     fn admit(&self, invitation: InvitationId, node: NodeId) -> Result<Reply> {
-        let (now, node) = (now_ms(), node.to_string());
+        let (now, node) = (Clock::start().now().wall_ms, node.to_string());
         let mut kept = self.locked();
         // Once: the ticket is to carry the secret that the invitation was judged by.
         let mesh = self.secret.current();
         let print = print_of(&mesh);
-        let Some(at) = kept.iter().position(|it| it.number() == Some(invitation)) else {
+        let Some(at) = kept.iter().position(|kept| kept.number() == Some(invitation)) else {
             return Ok(Reply::Revoked);
         };
-        // Whoever did not hear the answer may ask again.
+        // A guest that did not hear the answer may ask again.
         let again = kept[at].admitted.contains(&node);
         match kept[at].state(&print, now) {
             InvitationState::Expired => return Ok(Reply::Expired),
@@ -220,16 +182,11 @@ impl Invitations {
             *kept = next;
             tracing::info!(invitation = kept[at].id, "node {node} comes in by an invitation");
         }
-        let ticket = Ticket::new(mesh, self.me, self.addresses());
+        let ticket = Ticket::new(mesh, self.me, addresses_of(&self.net));
         Ok(Reply::Ticket(ticket.to_text()))
     }
 
-    fn addresses(&self) -> Vec<Address> {
-        let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
-        reachable(addresses.collect())
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<KeptInvitation>> {
         // It is replaced as a whole.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -249,44 +206,5 @@ impl Doorkeeper for Invitations {
 }
 
 fn print_of(mesh: &MeshSecret) -> String {
-    hex(&mesh.link().epoch().print)
-}
-
-fn now_ms() -> u64 {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kept(uses: u32, admitted: usize) -> Kept {
-        Kept {
-            id: "00".repeat(8),
-            key: "11".repeat(32),
-            made_ms: 1_000,
-            expires_ms: 2_000,
-            uses,
-            secret: "now".to_owned(),
-            admitted: vec!["22".repeat(32); admitted],
-            revoked: false,
-        }
-    }
-
-    #[test]
-    fn an_invitation_is_open_until_anything_ends_it() {
-        let state = |it: &Kept, now| it.state("now", now);
-        assert_eq!(state(&kept(2, 1), 1_999), InvitationState::Open);
-        assert_eq!(state(&kept(2, 2), 1_999), InvitationState::UsedUp);
-        assert_eq!(state(&kept(2, 1), 2_000), InvitationState::Expired);
-        assert_eq!(kept(2, 1).state("later", 1_999), InvitationState::SecretChanged);
-        let mut revoked = kept(2, 1);
-        revoked.revoked = true;
-        assert_eq!(state(&revoked, 1_999), InvitationState::Revoked);
-    }
+    hex(&mesh.link().epoch().print).to_string()
 }

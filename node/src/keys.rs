@@ -1,5 +1,5 @@
-//! Minted keys, as operators name and see them. The text of a key is never here: what makes it shows
-//! it once, and everybody else knows its fingerprint.
+//! Minted keys, as operators name and see them. The text of a key is never here: the command that
+//! makes it shows it once, and everybody else knows its fingerprint.
 
 use std::fmt::Write as _;
 
@@ -27,23 +27,23 @@ impl From<TierName> for Tier {
 /// A tier as the core has it.
 pub(crate) fn core_tier(tier: Tier) -> acts::Tier {
     match tier {
-        Tier::Free => acts::Tier::Free,
-        Tier::Pro => acts::Tier::Pro,
+        Tier::Free => acts::Tier::Low,
+        Tier::Pro => acts::Tier::High,
     }
 }
 
 /// A key as operators see it.
 pub(crate) fn minted(view: KeyView) -> MintedKey {
     let tier = match view.tier {
-        acts::Tier::Free => Tier::Free,
-        acts::Tier::Pro => Tier::Pro,
+        acts::Tier::Low => Tier::Free,
+        acts::Tier::High => Tier::Pro,
     };
     MintedKey {
         fingerprint: view.key.to_string(),
         tier,
         label: view.label,
         node_id: view.node.to_string(),
-        minted_at: bridge::timestamp(view.minted_ms),
+        minted_at: clawchat::timestamp(view.minted_ms),
         revoked: view.revoked,
         local: view.local,
     }
@@ -90,7 +90,7 @@ mod tests {
     fn a_label_is_one_line_whatever_its_operator_wrote() {
         let view = KeyView {
             key: KeyPrint([0xab; 16]),
-            tier: acts::Tier::Pro,
+            tier: acts::Tier::High,
             label: Some("a\nb \u{1b}[31m".into()),
             node: NodeId([1; 32]),
             minted_ms: 0,

@@ -1,21 +1,26 @@
 //! The daemon `clawmeshd`: it composes the core, the store, the network and the bridge into a node.
 //!
-//! It decides nothing about rooms; it owns files, sockets, threads and time. Its one contract: what
-//! the core wants durable is durable before anything the core says is said.
+//! It decides nothing about rooms; it owns files, sockets, threads and time. Its one contract: a
+//! turn is durable before any of its effects is seen.
 //!
-//! In reading order: [`settings`], `files`, [`ticket`], [`invitation`], `invitations`, `guest`, `membership`, `secret` (which
-//! mesh, and under which secret); `driver` (the engine's thread) with `queue`, `fair`, `clock` and `full`; to peers `outgoing` and `beacon`, from
-//! them `intake` and `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `entry`, `keys`, `members`,
-//! `catching_up`, `backup` and `metrics`; `import`, what a server had; [`start`] puts it together; `commands` is the command line, and `notify` what a service manager is told.
+//! In reading order: [`settings`], `files`, `chance`, [`ticket`], [`invitation`], `invitations`,
+//! `guest`, `membership`, `secret` (the mesh, and its secret); `driver` (the engine's thread) with
+//! `queue`, `fair`, `clock`, `full` and `ending`; to peers `outgoing`, `beacon` and `topics`, from
+//! them `intake` and `remembered`; to clients `backend` and `listen`; to operators `control`,
+//! [`report`], `entry`, `keys`, `members`, `catching_up`, `backup` and `metrics`; `import`, from a
+//! ClawChat server; [`start`] puts it together; `commands` is the command line, and `notify` tells
+//! the service manager.
 
 mod backend;
 mod backup;
 mod beacon;
 mod catching_up;
+mod chance;
 mod clock;
 mod commands;
 mod control;
 mod driver;
+mod ending;
 mod entry;
 mod fair;
 mod files;
@@ -40,6 +45,7 @@ mod secret;
 pub mod settings;
 mod start;
 pub mod ticket;
+mod topics;
 
 pub use commands::run;
 pub use settings::Settings;

@@ -2,31 +2,33 @@
 
 use std::time::Duration;
 
-/// Inputs handled in one turn: what gathers during one commit, with room to spare.
+/// Inputs handled in one turn: as many as gather during one commit, with room to spare.
 pub const INPUTS_PER_TURN: usize = 1_024;
-/// And no more of them once a turn has taken this long: who asked for little is not to wait for who asks for much.
+/// And no more of them once a turn has taken this long: a client that asks for little is not to
+/// wait for one that asks for much.
 pub const TURN_WITHIN: Duration = Duration::from_millis(10);
 /// Inputs taken at once, between two looks at that.
 pub const INPUTS_AT_ONCE: usize = 64;
-/// While the disk is full, what waits is tried again so often: room is made by people.
+/// While the disk is full, the turn that waits is tried again so often: room is made by people.
 pub const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
-/// Effects and rows that wait for room on the disk, besides those of the turn that found it full: agents that
-/// come and go make some each. With more nobody new is let in.
+/// Effects and rows that wait for room on the disk, besides those of the turn that found it full:
+/// agents that come and go make some each. With more nobody new is let in.
 pub const DISK_FULL_WAITING_MAX: usize = 65_536;
-/// When nothing was written for so long the store is settled: a burst has ended, and who writes a few messages a
-/// second does not pay for it while waiting for an `ok`.
+/// When nothing was written for so long the store is settled: a burst has ended, and a client that
+/// writes a few messages a second does not pay for it while waiting for an `ok`.
 pub const SETTLE_AFTER: Duration = Duration::from_millis(200);
 /// Commands that wait for the engine. At 50,000 a second some 150 ms; more are refused.
 pub const COMMANDS_MAX: usize = 8_192;
 /// Bytes that these carry.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Verified messages of peers that wait for the engine. When full gossip is dropped. Frames of a peer are not read any
-/// more while too many of that peer, or of all, wait: the network sees to that.
+/// Verified messages of peers that wait for the engine. When full gossip is dropped. Frames of a
+/// peer are not read any more while too many of that peer, or of all, wait: the network sees to
+/// that.
 pub const PEER_INPUTS_MAX: usize = 4_096;
 /// Bytes of these, as they came.
 pub const PEER_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// A frame that may be a beacon: 64 bytes of a signature, 32 of a node, four numbers and framing. What is longer is
-/// not looked into before its turn.
+/// A frame that may be a beacon: 64 bytes of a signature, 32 of a node, four numbers and framing. A
+/// longer one is not looked into before its turn.
 pub const BEACON_BYTES_MAX: usize = 192;
 /// Threads that check signatures: one is not enough for a node that catches up, more would take the
 /// processor from the engine.
@@ -35,10 +37,10 @@ pub const VERIFIERS: usize = 2;
 pub const QUESTIONS_PER_SECOND_MAX: u32 = 2_000;
 /// And at once: a node that meets one with very many rooms asks for each of them.
 pub const QUESTIONS_BURST_MAX: u32 = 16_384;
-/// Beyond, each this many count as a strike; it asks again for what it needs.
+/// Beyond, each this many count as a strike; the peer asks again.
 pub const QUESTIONS_PER_STRIKE: u32 = 2_048;
-/// Answers from the store, and frames that have to wait behind them. When full they are dropped, and
-/// asked for again.
+/// Answers from the store, and frames that have to wait behind them. When full they are dropped,
+/// and asked for again.
 pub const ANSWERS_MAX: usize = 1_024;
 /// Of these, for one peer.
 pub const ANSWERS_PER_PEER_MAX: usize = 512;
@@ -49,11 +51,11 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const REMEMBERED_MAX: usize = 256;
 /// They are written at most this often.
 pub const REMEMBER_EVERY: Duration = Duration::from_secs(1);
-/// News of addresses on their way to the file; what is lost comes again with the next connection.
+/// News of addresses on their way to the file; lost ones come again with the next connection.
 pub const REMEMBER_QUEUE: usize = 256;
 /// Addresses in one ticket: it has to fit a line of a terminal or two.
 pub const TICKET_ADDRESSES_MAX: usize = 4;
-/// A ticket's text: what is longer is none.
+/// A ticket's text: a longer one is none.
 pub const TICKET_TEXT_MAX: usize = 4_096;
 /// One address in a ticket: the longest host name, and a port.
 pub const ADDRESS_BYTES_MAX: usize = 255;
@@ -67,8 +69,8 @@ pub const INVITATION_LASTS_MAX: Duration = Duration::from_secs(365 * 24 * 3_600)
 
 /// A node's name, in bytes: it is part of room names.
 pub const NODE_NAME_BYTES_MAX: usize = 64;
-/// The shortest `--takeover-after`: two beacons may be lost of a node that has it, too. Others send fewer while all
-/// is calm ([`mesh::order::pulse`]).
+/// The shortest `--takeover-after`: two beacons may be lost of a node that has it, too. Others send
+/// fewer while all is calm ([`mesh::order::pulse`]).
 pub const TAKEOVER_AFTER_MIN: Duration = Duration::from_millis(700);
 /// The longest. Past the roster's lease nobody would be sure who is there.
 pub const TAKEOVER_AFTER_MAX: Duration = Duration::from_secs(600);
@@ -85,9 +87,10 @@ pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 pub const CONTROL_PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// Rooms shown by `clawmeshd status` without `--json`.
 pub const STATUS_ROOMS_SHOWN: usize = 40;
-/// Nodes that it blames for what they signed.
+/// Nodes that it blames for their entries.
 pub const STATUS_BLAMED_SHOWN: usize = 8;
-/// And from how much on: who loses a race for an era or a task has written a little of it, too.
+/// And from how much on: a node that loses a race for an era or a task has written a little of it,
+/// too.
 pub const STATUS_BLAMED_FROM: u64 = 16;
 
 /// The engine is asked for `/metrics` at most this often: with 100,000 rooms that is work.
@@ -96,7 +99,7 @@ pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);
 pub const METRICS_STATUS_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long the handover may take when the node is stopped: two steps of
-/// [`mesh::limits::HANDOVER_STEP`], and what their turns take. With [`LEAVE_WITHIN`] under 3 s.
+/// [`mesh::limits::HANDOVER_STEP`], and their turns. With [`LEAVE_WITHIN`] under 3 s.
 pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);
 /// How long clients and network may take to write what is queued, after that.
 pub const LEAVE_WITHIN: Duration = Duration::from_millis(600);

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::files::make_private_dir;
+use crate::files::private::make_private_dir;
 
 /// Binds `HOST:PORT` for `--flag`.
 pub(crate) async fn tcp(flag: &str, at: &str) -> Result<(TcpListener, SocketAddr)> {
@@ -27,7 +27,8 @@ pub(crate) async fn tcp(flag: &str, at: &str) -> Result<(TcpListener, SocketAddr
     Ok((listener, bound))
 }
 
-/// A Unix socket's file: removed with this, unless somebody listens there. So drop the listener first.
+/// A Unix socket's file: removed with this, unless somebody listens there. So drop the listener
+/// first.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 

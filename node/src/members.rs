@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 use mesh::{
-    api::status::{self, MemberStatus},
+    api::status::MemberStatus,
     name::id::{NodeId, parse_hex},
     wire::entry::Parting,
 };
@@ -18,7 +18,7 @@ pub(crate) fn node_id(text: &str) -> Result<NodeId> {
     parse_hex(text).map(NodeId).context("a node's id has 64 hex digits")
 }
 
-/// How a node parts, as the core has it.
+/// The kind of a removal, as the core has it.
 pub(crate) fn core_parting(how: PartedHow) -> Parting {
     match how {
         PartedHow::Expelled => Parting::Expelled,
@@ -27,21 +27,21 @@ pub(crate) fn core_parting(how: PartedHow) -> Parting {
     }
 }
 
-/// What became of a node, as operators see it.
-pub(crate) fn parted(it: status::Parted) -> Parted {
-    let how = match it.why {
+/// The removal of a node, as operators see it.
+pub(crate) fn removal(removal: mesh::wire::entry::Parted) -> Parted {
+    let how = match removal.why {
         Parting::Expelled => PartedHow::Expelled,
         Parting::Left => PartedHow::Left,
         Parting::Retired => PartedHow::Retired,
     };
-    Parted { how, by: it.by.to_string(), at: bridge::timestamp(it.wall_ms) }
+    Parted { how, by: removal.by.to_string(), at: clawchat::timestamp(removal.wall_ms) }
 }
 
 /// A member as operators see it.
-pub(crate) fn member(it: MemberStatus) -> Member {
-    let parted = it.parted.map(parted);
-    let state = match (&parted, it.me, it.connected, it.alive) {
-        (Some(it), ..) => match it.how {
+pub(crate) fn member(status: MemberStatus) -> Member {
+    let removal = status.parted.map(removal);
+    let state = match (&removal, status.me, status.connected, status.alive) {
+        (Some(removal), ..) => match removal.how {
             PartedHow::Expelled => MemberState::Expelled,
             PartedHow::Left => MemberState::Left,
             PartedHow::Retired => MemberState::Retired,
@@ -52,16 +52,16 @@ pub(crate) fn member(it: MemberStatus) -> Member {
         (None, false, false, false) => MemberState::Away,
     };
     Member {
-        node_id: it.node.to_string(),
-        name: it.name,
-        since: bridge::timestamp(it.since_ms),
-        lane: it.lane,
+        node_id: status.node.to_string(),
+        name: status.name,
+        since: clawchat::timestamp(status.since_ms),
+        lane: status.lane,
         state,
-        secret: it.about.as_ref().map(|about| about.epoch.number),
-        version: it.about.map(|about| about.version),
-        joined: it.founder.then_some(Joined::Founded),
-        heard_ms_ago: it.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
-        parted,
+        secret: status.about.as_ref().map(|about| about.epoch.number),
+        version: status.about.map(|about| about.version),
+        joined: status.founder.then_some(Joined::Founded),
+        heard_ms_ago: status.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
+        parted: removal,
     }
 }
 
@@ -77,23 +77,23 @@ pub(crate) fn table(members: &[Member]) -> String {
         );
     };
     row(["NODE", "NAME", "SINCE", "JOINED", "LANE", "SECRET", "VERSION", "STATE"]);
-    for it in members {
-        let lane = it.lane.map_or_else(String::new, |lane| lane.to_string());
-        let secret = it.secret.map_or_else(String::new, |number| number.to_string());
-        let joined = match &it.joined {
+    for member in members {
+        let lane = member.lane.map_or_else(String::new, |lane| lane.to_string());
+        let secret = member.secret.map_or_else(String::new, |number| number.to_string());
+        let joined = match &member.joined {
             Some(Joined::Founded) => "founder",
             Some(Joined::Invited(id)) => id,
             None => "",
         };
-        let (name, state) = (shown(&it.name), state(it, members));
-        let version = it.version.as_deref().map_or_else(String::new, shown);
-        let node = short(&it.node_id);
-        row([node, &name, &it.since, joined, &lane, &secret, &version, &state]);
+        let (name, state) = (shown(&member.name), state(member, members));
+        let version = member.version.as_deref().map_or_else(String::new, shown);
+        let node = short(&member.node_id);
+        row([node, &name, &member.since, joined, &lane, &secret, &version, &state]);
     }
     text
 }
 
-/// What a member is called by other operators: one line, whatever they wrote.
+/// A member's name, which other operators choose: one line in any case.
 pub(crate) fn shown(name: &str) -> String {
     name.escape_debug().to_string()
 }
@@ -102,17 +102,17 @@ pub(crate) fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-fn state(it: &Member, members: &[Member]) -> String {
-    if let Some(parted) = &it.parted {
-        let by = members.iter().find(|it| it.node_id == parted.by);
-        let by = by.map_or_else(|| short(&parted.by).to_owned(), |it| shown(&it.name));
-        return match parted.how {
-            PartedHow::Left => format!("left {}", parted.at),
-            PartedHow::Retired => format!("retired by {by} {}", parted.at),
-            PartedHow::Expelled => format!("expelled by {by} {}", parted.at),
+fn state(member: &Member, members: &[Member]) -> String {
+    if let Some(removal) = &member.parted {
+        let by = members.iter().find(|other| other.node_id == removal.by);
+        let by = by.map_or_else(|| short(&removal.by).to_owned(), |other| shown(&other.name));
+        return match removal.how {
+            PartedHow::Left => format!("left {}", removal.at),
+            PartedHow::Retired => format!("retired by {by} {}", removal.at),
+            PartedHow::Expelled => format!("expelled by {by} {}", removal.at),
         };
     }
-    match (it.state, it.heard_ms_ago) {
+    match (member.state, member.heard_ms_ago) {
         (MemberState::Here, _) => "this node".to_owned(),
         (MemberState::Connected, _) => "connected".to_owned(),
         (MemberState::Heard, _) => "heard through others".to_owned(),
@@ -124,8 +124,9 @@ fn state(it: &Member, members: &[Member]) -> String {
 /// The member that is meant: by the first digits of its id, or by its name if no other has it.
 pub(crate) fn choose<'m>(members: &'m [Member], named: &str) -> Result<&'m Member> {
     let digits = named.to_ascii_lowercase();
-    let is_id = named.len() >= PREFIX_MIN && named.bytes().all(|it| it.is_ascii_hexdigit());
-    let fits = |it: &&Member| it.name == named || (is_id && it.node_id.starts_with(&digits));
+    let is_id = named.len() >= PREFIX_MIN && named.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits =
+        |member: &&Member| member.name == named || (is_id && member.node_id.starts_with(&digits));
     let mut found = members.iter().filter(fits);
     match (found.next(), found.next()) {
         (Some(member), None) => Ok(member),
@@ -178,10 +179,13 @@ mod tests {
 
     #[test]
     fn the_table_says_what_became_of_everybody() {
-        let mut out = status(3, "third");
-        out.parted =
-            Some(status::Parted { why: Parting::Expelled, by: NodeId([1; 32]), wall_ms: 0 });
-        let members = [status(1, "first"), status(2, "se\ncond"), out].map(member);
+        let mut third = status(3, "third");
+        third.parted = Some(mesh::wire::entry::Parted {
+            why: Parting::Expelled,
+            by: NodeId([1; 32]),
+            wall_ms: 0,
+        });
+        let members = [status(1, "first"), status(2, "se\ncond"), third].map(member);
         let text = table(&members);
         assert_eq!(text.lines().count(), 4, "{text}");
         for part in

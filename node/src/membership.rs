@@ -1,7 +1,7 @@
 //! Which mesh the node is in: founded at its first start, or joined with a ticket.
 //!
-//! `mesh.key` decides. It is replaced in one step; what the store says of the mesh follows it, at this
-//! start or, after a crash in between, at the next. So a join can be cut at any point.
+//! `mesh.key` decides. It is replaced in one step; the store's record of the mesh follows it, at
+//! this start or, after a crash in between, at the next. So a join can be cut at any point.
 
 use anyhow::{Context, Result, bail};
 use mesh::{
@@ -17,18 +17,19 @@ use store::Store;
 use zeroize::Zeroizing;
 
 use crate::{
-    files::{DataDir, random},
-    limits::REMEMBERED_MAX,
+    chance,
+    files::DataDir,
+    limits::{NODE_NAME_BYTES_MAX, REMEMBERED_MAX},
     ticket::Ticket,
 };
 
-/// Who the node is, and where it belongs.
+/// A node's identity, and its mesh.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) seed: Zeroizing<[u8; 32]>,
     pub(crate) identity: Identity,
     pub(crate) mesh: MeshSecret,
-    /// What the engine starts from.
+    /// The summary that the engine starts from.
     pub(crate) summary: Summary,
     /// Addresses of others, the newest last.
     pub(crate) peers: Vec<PeerAddress>,
@@ -39,7 +40,7 @@ pub(crate) struct Member {
 pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Result<Member> {
     let (seed, new) = match dir.node_seed()? {
         Some(seed) => (seed, false),
-        None => (draw()?, true),
+        None => (chance::draw()?, true),
     };
     let identity = Identity::from_seed(&seed);
     let me = identity.node_id();
@@ -54,7 +55,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         }
         (_, Some(invited)) => invited,
         (Some(current), None) => current,
-        (None, None) => MeshSecret::new(*draw()?, me),
+        (None, None) => MeshSecret::new(*chance::draw()?, me),
     };
     let id = target.mesh_id();
     let mut summary = store.summary(me, Some(id))?;
@@ -72,7 +73,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         dir.write_node_seed(&seed)?;
     }
     let peers = remember(dir, me, tickets)?;
-    let news = |it: MeshSecret| it.mesh_id() != id || it.link() != target.link();
+    let news = |mesh: MeshSecret| mesh.mesh_id() != id || mesh.link() != target.link();
     if dir.mesh()?.is_none_or(news) {
         dir.write_mesh(&target)?;
     }
@@ -97,8 +98,8 @@ fn may_be_in(record: &NodeRecord, id: MeshId, joins: bool) -> Result<()> {
     Ok(())
 }
 
-/// The seed of the node's key, made if there is none yet: for who asks to be let into the mesh `id`, if
-/// the node may be there.
+/// The seed of the node's key, made if there is none yet: for a node that asks to be let into the
+/// mesh `id`, if it may be there.
 pub(crate) fn seed_to_join(
     dir: &DataDir,
     store: &Store,
@@ -106,16 +107,16 @@ pub(crate) fn seed_to_join(
 ) -> Result<Zeroizing<[u8; 32]>> {
     let seed = dir.node_seed()?;
     // Without a key it has no record, else the key is missing.
-    let me = seed.as_ref().map_or(NodeId([0; 32]), |it| Identity::from_seed(it).node_id());
+    let me = seed.as_ref().map_or(NodeId([0; 32]), |seed| Identity::from_seed(seed).node_id());
     let record = store.summary(me, Some(id))?.node;
     match (seed, record) {
         (Some(seed), record) => {
-            record.map_or(Ok(()), |it| may_be_in(&it, id, true))?;
+            record.map_or(Ok(()), |record| may_be_in(&record, id, true))?;
             Ok(seed)
         }
         (None, Some(_)) => bail!(missing(dir, "node.key")),
         (None, None) => {
-            let seed = draw()?;
+            let seed = chance::draw()?;
             dir.write_node_seed(&seed)?;
             Ok(seed)
         }
@@ -141,29 +142,35 @@ pub(crate) fn archive(
     meshes.sort_unstable();
     meshes.dedup();
     let mut views = Vec::new();
-    for before in meshes.into_iter().filter(|it| *it != mesh) {
+    for before in meshes.into_iter().filter(|before| *before != mesh) {
         let summary = store.summary(me, Some(before))?;
         views.extend(mesh::archive(before, me, name, &summary));
     }
     Ok(views)
 }
 
-fn draw() -> Result<Zeroizing<[u8; 32]>> {
-    let mut bytes = Zeroizing::new([0; 32]);
-    random(bytes.as_mut())?;
-    Ok(bytes)
+/// The machine's name, or the beginning of the node's id.
+pub(crate) fn default_name(me: NodeId) -> String {
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .iter()
+        .find_map(|file| std::fs::read_to_string(file).ok())
+        .or_else(|| std::env::var("HOSTNAME").ok());
+    let name = host.as_deref().map(str::trim).filter(|name| {
+        !name.is_empty() && name.len() <= NODE_NAME_BYTES_MAX && !name.chars().any(char::is_control)
+    });
+    name.map_or_else(|| me.short(), str::to_owned)
 }
 
 /// The mesh that all tickets lead to.
 fn one_mesh(tickets: &[Ticket]) -> Result<Option<MeshSecret>> {
     let Some(first) = tickets.first() else { return Ok(None) };
-    if tickets.iter().any(|it| it.mesh().mesh_id() != first.mesh().mesh_id()) {
+    if tickets.iter().any(|ticket| ticket.mesh().mesh_id() != first.mesh().mesh_id()) {
         bail!("--join: the tickets are of different meshes; a node is in one");
     }
     Ok(Some(first.mesh().clone()))
 }
 
-/// What the node is told in the new mesh of its time in the one before.
+/// The record of the node in the new mesh, with traces of its time in the one before.
 fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
     let tip = store.reader().tip(RoomId::lobby(before.mesh))?;
     let record = NodeRecord {
@@ -182,12 +189,12 @@ fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
 /// The addresses known, with those of the tickets as the newest.
 fn remember(dir: &DataDir, me: NodeId, tickets: &[Ticket]) -> Result<Vec<PeerAddress>> {
     let mut peers = dir.peers();
-    let told = tickets.iter().flat_map(Ticket::peers).filter(|it| it.node != Some(me.0));
+    let told = tickets.iter().flat_map(Ticket::peers).filter(|peer| peer.node != Some(me.0));
     let told: Vec<PeerAddress> = told.collect();
     if told.is_empty() {
         return Ok(peers);
     }
-    peers.retain(|it| !told.contains(it));
+    peers.retain(|peer| !told.contains(peer));
     peers.extend(told);
     peers.drain(..peers.len().saturating_sub(REMEMBERED_MAX));
     dir.write_peers(&peers)?;

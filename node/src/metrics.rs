@@ -1,122 +1,33 @@
-//! `/metrics`: how the node is, in numbers, for Prometheus. Counts only: no name of a room, agent or key
-//! is in it, and no label has more values than this page has lines. What each means: `docs/operating.md`.
+//! `/metrics`: how the node is, in numbers, for Prometheus. Counts only: no name of a room, agent
+//! or key is in it, and no label has more values than this page has lines. The meaning of each:
+//! `docs/operating.md`.
 
+pub(crate) mod meters;
 mod process;
 mod text;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    time::Instant,
 };
 
 use bridge::Transport;
-use mesh::{
-    Alarm,
-    api::{
-        command::{Command, Outcome, SaidOk},
-        status::Status,
-    },
+use mesh::api::{
+    command::{Command, Outcome},
+    status::Status,
 };
 use net::Net;
 use store::Reader;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    intake,
     limits::{METRICS_STATUS_EVERY, METRICS_STATUS_WITHIN},
     queue::{Asker, Queue},
 };
-use text::{Histogram, Page};
+use meters::Meters;
+use text::Page;
 
-/// Upper bounds of how long a commit takes, in seconds. A fast disk syncs within a millisecond, one that
-/// turns within some ten; from a tenth of a second on agents notice.
-const COMMIT_SECONDS: &[f64] =
-    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
-/// Upper bounds of how many inputs one commit answers.
-const COMMIT_INPUTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
-
-/// What the engine's thread and those for peers count.
-#[derive(Debug)]
-pub(crate) struct Meters {
-    pub(crate) accepted: AtomicU64,
-    pub(crate) delivered: AtomicU64,
-    /// What is to be written waits for room on the disk.
-    pub(crate) disk_full: AtomicBool,
-    commit_seconds: Histogram,
-    commit_inputs: Histogram,
-    pub(crate) rows: AtomicU64,
-    pub(crate) eras_opened: AtomicU64,
-    pub(crate) holes: AtomicU64,
-    pub(crate) received: Traffic,
-    pub(crate) sent: Traffic,
-}
-
-/// Bytes of payload, to or from peers.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) frames: AtomicU64,
-    pub(crate) gossip: AtomicU64,
-}
-
-impl Default for Meters {
-    fn default() -> Meters {
-        Meters {
-            accepted: AtomicU64::new(0),
-            delivered: AtomicU64::new(0),
-            disk_full: AtomicBool::new(false),
-            commit_seconds: Histogram::new(COMMIT_SECONDS),
-            commit_inputs: Histogram::new(COMMIT_INPUTS),
-            rows: AtomicU64::new(0),
-            eras_opened: AtomicU64::new(0),
-            holes: AtomicU64::new(0),
-            received: Traffic::default(),
-            sent: Traffic::default(),
-        }
-    }
-}
-
-impl Meters {
-    /// A commit of so many rows, for so many inputs.
-    pub(crate) fn committed(&self, took: Duration, inputs: usize, rows: usize) {
-        self.commit_seconds.observe(took.as_secs_f64());
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a turn takes some thousand inputs at most"
-        )]
-        self.commit_inputs.observe(inputs as f64);
-        self.rows.fetch_add(rows as u64, Relaxed);
-    }
-
-    /// A message of an agent of this node has its answer.
-    pub(crate) fn said(&self, said: &SaidOk) {
-        if !said.repeated {
-            self.accepted.fetch_add(1, Relaxed);
-        }
-    }
-
-    pub(crate) fn alarm(&self, alarm: &Alarm) {
-        match alarm {
-            Alarm::EraOpened { .. } => {
-                self.eras_opened.fetch_add(1, Relaxed);
-            }
-            Alarm::Hole { .. } => {
-                self.holes.fetch_add(1, Relaxed);
-            }
-            Alarm::Parted { .. }
-            | Alarm::Forked { .. }
-            | Alarm::LaneClash { .. }
-            | Alarm::DroppedThoughOpen { .. }
-            | Alarm::ClockJumped { .. }
-            | Alarm::SecretWithout { .. }
-            | Alarm::Exhausted { .. } => {}
-        }
-    }
-}
-
-/// Whatever has something to say.
+/// The sources of the page.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) meters: Arc<Meters>,
@@ -125,9 +36,10 @@ pub(crate) struct Sources {
     pub(crate) reader: Reader,
     /// Not the bridge itself: that has this.
     pub(crate) counters: Arc<bridge::Counters>,
-    pub(crate) refused: Arc<intake::Counters>,
+    /// Of ClawChat's clients.
+    pub(crate) refusals: Arc<clawchat::Refusals>,
     pub(crate) started: Instant,
-    /// What the engine last said, and when.
+    /// The engine's last answer, and when it came.
     pub(crate) status: Mutex<Option<(Instant, Arc<Status>)>>,
 }
 
@@ -147,8 +59,8 @@ impl Sources {
         page.text()
     }
 
-    /// The engine's own view, asked for at most every few seconds, however many ask: with very many rooms
-    /// it is work. `None`: it does not answer in time.
+    /// The engine's own view, asked for at most every few seconds, however many ask: with very many
+    /// rooms it is work. `None`: it does not answer in time.
     async fn status(&self) -> Option<Arc<Status>> {
         let kept = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, status)) = kept.filter(|(at, _)| at.elapsed() < METRICS_STATUS_EVERY) {
@@ -195,7 +107,7 @@ impl Sources {
             "counter",
             "Requests of agents that were refused, by ClawChat's code.",
         );
-        for (code, count) in counters.refusals() {
+        for (code, count) in self.refusals.by_code() {
             page.labelled(&[("code", code.as_str())], count);
         }
         let [delivered, retried, failed] = counters.webhooks();
@@ -234,18 +146,18 @@ impl Sources {
 
     fn peers(&self, page: &mut Page) {
         let peers = self.net.peers();
-        let connected = peers.iter().filter(|it| it.connected).count();
+        let connected = peers.iter().filter(|peer| peer.connected).count();
         page.gauge("clawmesh_peers_connected", "Nodes that this one has a link to.", connected);
-        let refused = peers.iter().filter(|it| it.refused_for.is_some()).count();
+        let refused = peers.iter().filter(|peer| peer.refused_for.is_some()).count();
         let help = "Nodes refused for a while because of what they did.";
         page.gauge("clawmesh_peers_refused", help, refused);
-        let strikes: u64 = peers.iter().map(|it| it.strikes_ever).sum();
+        let strikes: u64 = peers.iter().map(|peer| peer.strikes_ever).sum();
         let help =
             "Things that nodes did that no correct node does; eight in a minute get one refused.";
         page.gauge("clawmesh_peer_strikes", help, strikes);
-        let queued: usize = peers.iter().map(|it| it.outbound.bytes).sum();
+        let queued: usize = peers.iter().map(|peer| peer.outbound.bytes).sum();
         page.gauge("clawmesh_peer_queued_bytes", "What waits to be sent to nodes.", queued);
-        let slowest = peers.iter().filter_map(|it| it.rtt).max().unwrap_or_default();
+        let slowest = peers.iter().filter_map(|peer| peer.rtt).max().unwrap_or_default();
         let help = "The longest round trip among the last pings; 0 without peers.";
         page.gauge("clawmesh_peer_round_trip_seconds_max", help, slowest.as_secs_f64());
         for (name, help, traffic) in [
@@ -265,19 +177,19 @@ impl Sources {
             page.labelled(&[("by", "gossip")], traffic.gossip.load(Relaxed));
         }
         let help = "Gossip dropped because too much waited for the engine; it is asked for.";
-        let dropped = self.refused.dropped.load(Relaxed);
+        let dropped = self.meters.kept_back.dropped.load(Relaxed);
         page.counter("clawmesh_peer_messages_dropped_total", help, dropped);
         let help = "Questions of nodes that ask more than is answered.";
-        let unheard = self.refused.unheard.load(Relaxed);
+        let unheard = self.meters.kept_back.unheard.load(Relaxed);
         page.counter("clawmesh_peer_questions_unheard_total", help, unheard);
         let help = "Messages with entries of nodes that write much without effect, passed over; they are asked for.";
-        let noise = self.refused.noise.load(Relaxed);
+        let noise = self.meters.kept_back.noise.load(Relaxed);
         page.counter("clawmesh_peer_messages_noise_total", help, noise);
         let help = "Messages of nodes that could not be read, or whose seals are wrong.";
-        let refused = self.refused.refused.load(Relaxed);
+        let refused = self.meters.kept_back.refused.load(Relaxed);
         page.counter("clawmesh_peer_messages_refused_total", help, refused);
         let help = "Messages of nodes of a later version that say what this one does not know.";
-        let newer = self.refused.newer.load(Relaxed);
+        let newer = self.meters.kept_back.newer.load(Relaxed);
         page.counter("clawmesh_peer_messages_newer_total", help, newer);
         let help = "Eras that this node opened: it took a room over, or one was full.";
         let opened = self.meters.eras_opened.load(Relaxed);
@@ -291,7 +203,7 @@ fn of_mesh(page: &mut Page, status: &Status) {
     page.family("clawmesh_agents", "gauge", "Agents that are attached.");
     page.labelled(&[("at", "node")], status.agents);
     page.labelled(&[("at", "mesh")], status.agents_mesh);
-    let alive = status.nodes.iter().filter(|it| it.alive).count();
+    let alive = status.nodes.iter().filter(|node| node.alive).count();
     let help = "Nodes of the mesh besides this one.";
     page.family("clawmesh_nodes", "gauge", help);
     page.labelled(&[("state", "alive")], alive);
@@ -300,14 +212,14 @@ fn of_mesh(page: &mut Page, status: &Status) {
     let sum =
         |of: &dyn Fn(&mesh::api::status::RoomStatus) -> u64| rooms.iter().map(of).sum::<u64>();
     page.gauge("clawmesh_rooms", "Rooms that this node has.", rooms.len());
-    let numbered = rooms.iter().filter(|it| it.sequencer == status.node).count();
+    let numbered = rooms.iter().filter(|room| room.sequencer == status.node).count();
     page.gauge("clawmesh_rooms_numbered", "Rooms that this node gives the numbers of.", numbered);
     let help = "Entries of this node that no other is known to have.";
-    page.gauge("clawmesh_unsent_entries", help, sum(&|it| it.unsent));
+    page.gauge("clawmesh_unsent_entries", help, sum(&|room| room.unsent));
     let help = "Entries that connected nodes have and this one has not.";
-    page.gauge("clawmesh_behind_entries", help, sum(&|it| it.behind));
+    page.gauge("clawmesh_behind_entries", help, sum(&|room| room.behind));
     let help = "Entries that are here and were not delivered.";
-    page.gauge("clawmesh_undelivered_entries", help, sum(&|it| it.undelivered as u64));
+    page.gauge("clawmesh_undelivered_entries", help, sum(&|room| room.undelivered as u64));
     let help = "Nodes that have signed two histories.";
     page.gauge("clawmesh_forked_nodes", help, status.forked.len());
     let faults = status.faults;

@@ -1,4 +1,4 @@
-//! What a service manager is told (`sd_notify(3)`): that the node is ready, and that it stops.
+//! Messages to a service manager (`sd_notify(3)`): that the node is ready, and that it stops.
 
 use std::{ffi::OsStr, io, os::unix::net::UnixDatagram};
 

@@ -1,5 +1,5 @@
-//! Frames to peers. Most go straight to the network; what has to be read from the store first is read
-//! on a thread of its own, and whatever follows to the same peer waits behind it.
+//! Frames to peers. Most go straight to the network; answers from the store are read on a thread of
+//! their own, and later frames to the same peer wait behind them.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
@@ -14,10 +14,10 @@ use net::Net;
 use store::{ReadError, Reader};
 
 use crate::{
-    driver::{End, Ending},
+    ending::{End, Ending},
     fair::Fair,
     limits::{ANSWER_BYTES_MAX, ANSWERS_MAX, ANSWERS_PER_PEER_MAX},
-    metrics::Meters,
+    metrics::meters::Meters,
 };
 
 /// The driver's end.
@@ -34,36 +34,36 @@ impl Drop for Outgoing {
     }
 }
 
-/// What one peer asked for.
+/// A question of a peer.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Question {
     Spans(Vec<Span>),
     Bodies(Vec<Head>),
 }
 
 #[derive(Debug)]
-enum Job {
-    Load(RoomId, Asked),
+enum Outbound {
+    Load(RoomId, Question),
     Frame(Vec<u8>),
 }
 
-/// What waits for the thread or is in its hands, by peer; they take turns.
+/// Jobs that wait for the thread or are in its hands, by peer; they take turns.
 #[derive(Debug, Default)]
 struct Waiting {
-    held: Mutex<Held>,
+    held: Mutex<Backlog>,
     work: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    jobs: Fair<Job>,
+struct Backlog {
+    jobs: Fair<Outbound>,
     /// Whose job the thread has in its hands.
     serving: Option<NodeId>,
     bytes: usize,
     closed: bool,
 }
 
-impl Held {
+impl Backlog {
     fn has(&self, peer: NodeId) -> bool {
         self.serving == Some(peer) || self.jobs.len_of(peer) > 0
     }
@@ -73,7 +73,8 @@ impl Outgoing {
     /// Starts the thread. It ends when this is dropped.
     pub(crate) fn start(
         net: Net,
-        (reader, meters): (Reader, Arc<Meters>),
+        reader: Reader,
+        meters: Arc<Meters>,
         ending: &Ending,
     ) -> std::io::Result<Outgoing> {
         let net = Sender { net, meters };
@@ -93,7 +94,7 @@ impl Outgoing {
         let held = self.waiting.locked();
         if held.has(to) {
             if held.bytes + frame.len() <= ANSWER_BYTES_MAX {
-                self.push(held, to, Job::Frame(frame));
+                self.push(held, to, Outbound::Frame(frame));
             }
             return;
         }
@@ -102,11 +103,11 @@ impl Outgoing {
     }
 
     /// Answers a peer from the store. Never waits.
-    pub(crate) fn answer(&self, to: NodeId, room: RoomId, asked: Asked) {
-        self.push(self.waiting.locked(), to, Job::Load(room, asked));
+    pub(crate) fn answer(&self, to: NodeId, room: RoomId, asked: Question) {
+        self.push(self.waiting.locked(), to, Outbound::Load(room, asked));
     }
 
-    fn push(&self, mut held: MutexGuard<'_, Held>, to: NodeId, job: Job) {
+    fn push(&self, mut held: MutexGuard<'_, Backlog>, to: NodeId, job: Outbound) {
         if held.jobs.len() >= ANSWERS_MAX || held.jobs.len_of(to) >= ANSWERS_PER_PEER_MAX {
             tracing::debug!(peer = %to.short(), "too many answers wait; one is dropped");
             return;
@@ -118,25 +119,25 @@ impl Outgoing {
     }
 }
 
-impl Job {
+impl Outbound {
     /// As far as they count.
     fn bytes(&self) -> usize {
         match self {
-            Job::Load(..) => 0,
-            Job::Frame(frame) => frame.len(),
+            Outbound::Load(..) => 0,
+            Outbound::Frame(frame) => frame.len(),
         }
     }
 }
 
 impl Waiting {
-    fn locked(&self) -> MutexGuard<'_, Held> {
+    fn locked(&self) -> MutexGuard<'_, Backlog> {
         // Nothing that is done under the lock can leave it half changed.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the next job. `None`: there will be none.
-    fn next(&self) -> Option<(NodeId, Job)> {
-        let idle = |held: &mut Held| !held.jobs.has_next() && !held.closed;
+    fn next(&self) -> Option<(NodeId, Outbound)> {
+        let idle = |held: &mut Backlog| !held.jobs.has_next() && !held.closed;
         let mut held =
             self.work.wait_while(self.locked(), idle).unwrap_or_else(PoisonError::into_inner);
         let next = held.jobs.next()?;
@@ -163,11 +164,11 @@ impl Worker {
         while let Some((to, job)) = self.waiting.next() {
             let bytes = job.bytes();
             match job {
-                Job::Frame(frame) => self.net.send(to, frame),
-                Job::Load(room, asked) => {
+                Outbound::Frame(frame) => self.net.send(to, frame),
+                Outbound::Load(room, asked) => {
                     let message = match asked {
-                        Asked::Spans(spans) => self.reader.answer_spans(room, &spans)?,
-                        Asked::Bodies(at) => self.reader.answer_bodies(room, &at)?,
+                        Question::Spans(spans) => self.reader.answer_spans(room, &spans)?,
+                        Question::Bodies(at) => self.reader.answer_bodies(room, &at)?,
                     };
                     self.net.send(to, message.encode());
                 }
@@ -178,7 +179,7 @@ impl Worker {
     }
 }
 
-/// The network, and who counts what it takes.
+/// The network, and counters of the bytes that it takes.
 #[derive(Clone, Debug)]
 struct Sender {
     net: Net,

@@ -1,8 +1,8 @@
-//! What waits for the engine: commands of clients, and what peers did.
+//! The inputs that wait for the engine: commands of clients, and events of peers.
 //!
-//! They take turns, clients as a whole and each peer for itself, with a bound for each of the two: clients are
-//! refused when theirs is full, and of peers the network holds back what is too much. A flood of one does not
-//! crowd out the others.
+//! They take turns, clients as a whole and each peer for itself, with a bound for each of the two:
+//! clients are refused when theirs is full, and of peers the network holds back what is too much. A
+//! flood of one does not crowd out the others.
 
 use std::{
     collections::VecDeque,
@@ -25,11 +25,11 @@ use crate::{
     limits::{COMMAND_BYTES_MAX, COMMANDS_MAX, PEER_BYTES_MAX, PEER_INPUTS_MAX},
 };
 
-/// Who waits for a command's end.
+/// The asker that waits for a command's end.
 #[derive(Debug)]
 pub(crate) enum Asker {
-    /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had it already, that nobody knows
-    /// what becomes of it.
+    /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had
+    /// it already, that nobody knows what becomes of it.
     Client(Reply),
     /// An operator, or this program itself.
     Operator(oneshot::Sender<Result<Outcome, Refused>>),
@@ -59,7 +59,7 @@ impl Asker {
 pub(crate) enum Item {
     /// A command.
     Command(Command, Asker),
-    /// What a peer did.
+    /// An event of a peer.
     Peer(Input),
 }
 
@@ -70,13 +70,13 @@ pub(crate) struct Closed;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<Inputs>,
     work: Condvar,
-    /// What of peers is not to come here.
+    /// Noisy peers, whose entries are not to come here.
     pub(crate) noise: Noise,
 }
 
-/// What is heard of noisy nodes: the engine says who they are, and threads that check signatures ask before they do.
+/// Noisy nodes: the engine names them, and threads that check signatures ask before they do.
 #[derive(Debug)]
 pub(crate) struct Noise {
     hearing: Mutex<Hearing>,
@@ -106,21 +106,21 @@ impl Noise {
     }
 
     fn locked(&self) -> MutexGuard<'_, Hearing> {
-        // Whatever was being done, it is as good as before.
+        // A panic leaves it as good as before.
         self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Inputs {
     commands: VecDeque<(Command, Asker, usize)>,
-    commands_held: Held,
+    commands_held: Usage,
     peers: Fair<FromPeer>,
-    peers_held: Held,
+    peers_held: Usage,
     closed: bool,
 }
 
-/// What a peer did; its share of the network's room is given back when the engine takes it.
+/// An event of a peer; its share of the network's room is given back when the engine takes it.
 #[derive(Debug)]
 struct FromPeer {
     input: Input,
@@ -128,7 +128,7 @@ struct FromPeer {
     _share: Option<Share>,
 }
 
-impl State {
+impl Inputs {
     fn is_empty(&self) -> bool {
         self.commands.is_empty() && !self.peers.has_next()
     }
@@ -136,12 +136,12 @@ impl State {
 
 /// How much of a bound is used.
 #[derive(Debug, Default)]
-struct Held {
+struct Usage {
     items: usize,
     bytes: usize,
 }
 
-impl Held {
+impl Usage {
     /// One thing always fits, however large.
     fn takes(&self, bytes: usize, items_max: usize, bytes_max: usize) -> bool {
         self.items == 0 || (self.items < items_max && self.bytes + bytes <= bytes_max)
@@ -159,12 +159,13 @@ impl Held {
 }
 
 impl Queue {
-    /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any more
-    /// to take it, it is told so.
+    /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any
+    /// more to take it, it is told so.
     pub(crate) fn ask(&self, command: Command, asker: Asker) {
-        let bytes = command_bytes(&command);
+        let bytes = command.traits().bytes;
         let mut state = self.locked();
-        // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few at a time.
+        // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few
+        // at a time.
         let own = matches!(asker, Asker::Nobody);
         let fits = own || state.commands_held.takes(bytes, COMMANDS_MAX, COMMAND_BYTES_MAX);
         // Not under the lock: there is somebody to tell.
@@ -185,7 +186,8 @@ impl Queue {
     /// Queues what a peer said by gossip, if there is room.
     pub(crate) fn offer(
         &self,
-        (from, input): (NodeId, Input),
+        from: NodeId,
+        input: Input,
         bytes: usize,
         share: Option<Share>,
     ) -> bool {
@@ -197,10 +199,11 @@ impl Queue {
         true
     }
 
-    /// Queues what a peer did and must not be lost: its share is what bounds it, and those of all.
+    /// Queues an event of a peer that must not be lost: its share bounds it, and those of all.
     pub(crate) fn put(
         &self,
-        (from, input): (NodeId, Input),
+        from: NodeId,
+        input: Input,
         bytes: usize,
         share: Option<Share>,
     ) -> Result<(), Closed> {
@@ -212,17 +215,17 @@ impl Queue {
         Ok(())
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, from: NodeId, it: FromPeer) {
-        state.peers_held.add(it.bytes);
-        state.peers.push(from, it);
+    fn push(&self, mut state: MutexGuard<'_, Inputs>, from: NodeId, item: FromPeer) {
+        state.peers_held.add(item.bytes);
+        state.peers.push(from, item);
         drop(state);
         self.work.notify_one();
     }
 
-    /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer in turn, each in
-    /// the order in which they came. `None`: it is closed.
+    /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer
+    /// in turn, each in the order in which they came. `None`: it is closed.
     pub(crate) fn take(&self, max: usize, wait: Duration) -> Option<Vec<Item>> {
-        let idle = |state: &mut State| state.is_empty() && !state.closed;
+        let idle = |state: &mut Inputs| state.is_empty() && !state.closed;
         let waited = self.work.wait_timeout_while(self.locked(), wait, idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.closed {
@@ -249,7 +252,7 @@ impl Queue {
         Some(taken)
     }
 
-    /// Nothing is taken in any more; who waits is told.
+    /// Nothing is taken in any more; waiting askers are told.
     pub(crate) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;
@@ -266,65 +269,13 @@ impl Queue {
     /// Items and bytes that wait: of clients, and of peers.
     pub(crate) fn lengths(&self) -> ((usize, usize), (usize, usize)) {
         let state = self.locked();
-        let of = |held: &Held| (held.items, held.bytes);
+        let of = |held: &Usage| (held.items, held.bytes);
         (of(&state.commands_held), of(&state.peers_held))
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, Inputs> {
         // Nothing that is done under the lock can leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What a command carries, as far as a client decides.
-fn command_bytes(command: &Command) -> usize {
-    match command {
-        Command::Say { say, .. } => {
-            say.content.len() + say.metadata.as_ref().map_or(0, String::len)
-        }
-        Command::Attach(attach) => attach.capabilities.iter().map(String::len).sum(),
-        Command::CreateRoom { room, .. } => {
-            room.name.len() + room.description.as_ref().map_or(0, String::len)
-        }
-        Command::SetPresence { presence, .. } => presence.detail.as_ref().map_or(0, String::len),
-        Command::Detach { seen, .. } => seen.len() * size_of::<(u128, u64)>(),
-        Command::Roam { entries, .. } => entries.len() * size_of::<mesh::name::id::LocalRef>(),
-        Command::CreateVote { vote, .. } => {
-            let options: usize = vote.options.iter().map(String::len).sum();
-            vote.title.len() + vote.description.as_ref().map_or(0, String::len) + options
-        }
-        Command::AssignTask { task, .. } => {
-            task.title.len() + task.description.as_ref().map_or(0, String::len)
-        }
-        Command::UpdateTask { update, .. } => update.note.as_ref().map_or(0, String::len),
-        Command::Keep { name, value } => {
-            name.len() + value.as_ref().map_or(0, |value| value.0.len())
-        }
-        Command::CastVote { .. }
-        | Command::GetVote { .. }
-        | Command::Seek { .. }
-        | Command::ListVotes { .. }
-        | Command::ElectLeader { .. }
-        | Command::Decline { .. }
-        | Command::ListTasks { .. }
-        | Command::MintKey(_)
-        | Command::SignUp(_)
-        | Command::RevokeKey { .. }
-        | Command::ListKeys
-        | Command::Members
-        | Command::Part { .. }
-        | Command::RotateSecret { .. }
-        | Command::LeaveMesh { .. }
-        | Command::CheckKey { .. }
-        | Command::Join { .. }
-        | Command::Leave { .. }
-        | Command::SetTyping { .. }
-        | Command::ListRooms { .. }
-        | Command::ListAgents { .. }
-        | Command::RoomInfo { .. }
-        | Command::Status
-        | Command::Behind
-        | Command::Stop => 0,
     }
 }
 
@@ -334,14 +285,20 @@ mod tests {
 
     const NOW: Duration = Duration::ZERO;
 
-    fn up(node: u8) -> (NodeId, Input) {
-        (NodeId([node; 32]), Input::PeerUp(NodeId([node; 32])))
+    fn offer(queue: &Queue, node: u8, bytes: usize) -> bool {
+        let node = NodeId([node; 32]);
+        queue.offer(node, Input::PeerUp(node), bytes, None)
+    }
+
+    fn put(queue: &Queue, node: u8, bytes: usize) -> Result<(), Closed> {
+        let node = NodeId([node; 32]);
+        queue.put(node, Input::PeerUp(node), bytes, None)
     }
 
     #[test]
     fn peers_that_flood_do_not_keep_commands_out() {
         let queue = Queue::default();
-        while queue.offer(up(1), 0, None) {}
+        while offer(&queue, 1, 0) {}
         let (asker, mut answer) = oneshot::channel();
         queue.ask(Command::Status, Asker::Operator(asker));
         assert!(matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
@@ -355,9 +312,9 @@ mod tests {
     fn a_peer_that_floods_waits_for_itself() {
         let queue = Queue::default();
         for _ in 0..1_000 {
-            assert!(queue.offer(up(1), 0, None));
+            assert!(offer(&queue, 1, 0));
         }
-        queue.put(up(2), 0, None).unwrap();
+        put(&queue, 2, 0).unwrap();
         let taken = queue.take(2, NOW).unwrap();
         let second = NodeId([2; 32]);
         assert!(matches!(taken[..], [_, Item::Peer(Input::PeerUp(node))] if node == second));
@@ -385,14 +342,14 @@ mod tests {
     #[test]
     fn what_must_not_be_lost_is_not_lost() {
         let queue = Queue::default();
-        assert!(queue.offer(up(1), PEER_BYTES_MAX, None));
-        assert!(!queue.offer(up(2), 1, None));
-        queue.put(up(2), 1, None).unwrap();
+        assert!(offer(&queue, 1, PEER_BYTES_MAX));
+        assert!(!offer(&queue, 2, 1));
+        put(&queue, 2, 1).unwrap();
         assert_eq!(queue.lengths().1, (2, PEER_BYTES_MAX + 1));
         assert_eq!(queue.take(9, NOW).unwrap().len(), 2);
         assert_eq!(queue.lengths().1, (0, 0));
         queue.close();
-        assert!(queue.put(up(3), 0, None).is_err());
-        assert!(!queue.offer(up(4), 0, None));
+        assert!(put(&queue, 3, 0).is_err());
+        assert!(!offer(&queue, 4, 0));
     }
 }

@@ -80,7 +80,7 @@ async fn write(dir: DataDir, known: Vec<PeerAddress>) -> Vec<PeerAddress> {
         }
         known
     });
-    // A panic there: what was known is lost with it, what is learned from now on is not.
+    // A panic there: the known addresses are lost with it, later ones are not.
     writing.await.unwrap_or_default()
 }
 

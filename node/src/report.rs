@@ -1,4 +1,4 @@
-//! What a node says of itself: when it is ready, and when an operator asks.
+//! A node's account of itself: when it is ready, and when an operator asks.
 
 use std::{
     fmt::{self, Write as _},
@@ -7,7 +7,7 @@ use std::{
 
 use mesh::api::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Blamed, Faults, PartedHow, Peer, Room, Status};
+use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status};
 use serde::Serialize;
 
 use crate::{
@@ -22,7 +22,7 @@ pub struct Ready {
     pub ready: bool,
     /// 64 hex digits.
     pub node_id: String,
-    /// What people call it.
+    /// People's name for it.
     pub name: String,
     /// 32 hex digits.
     pub mesh_id: String,
@@ -52,14 +52,15 @@ impl fmt::Debug for Ready {
 }
 
 impl Ready {
-    /// For people, with the next step. `key_file`: what clients need; `None`: nothing.
+    /// For people, with the next step. `key_file`: the file with the clients' key; `None`: they
+    /// need none.
     #[must_use]
     pub fn summary(&self, key_file: Option<&std::path::Path>) -> String {
         let off = || "off".to_owned();
-        let shown = |it: &Option<String>| it.clone().unwrap_or_else(off);
-        let socket = self.socket.as_ref().map_or_else(off, |it| it.display().to_string());
+        let shown = |address: &Option<String>| address.clone().unwrap_or_else(off);
+        let socket = self.socket.as_ref().map_or_else(off, |path| path.display().to_string());
         let http = self.http.as_ref().map_or_else(off, |at| format!("http://{at}  ws://{at}/ws"));
-        let key = key_file.map_or("none is needed".to_owned(), |it| it.display().to_string());
+        let key = key_file.map_or("none is needed".to_owned(), |file| file.display().to_string());
         let mut text = String::new();
         let mut line = |name: &str, value: &str| {
             // Writing to a String cannot fail.
@@ -73,7 +74,8 @@ impl Ready {
         line("nodes", &self.listen.join("  "));
         line("key", &key);
         let at = self.tcp.as_ref().map(|at| format!("tcp://{at}"));
-        let at = at.or_else(|| self.socket.as_ref().map(|it| format!("unix://{}", it.display())));
+        let at =
+            at.or_else(|| self.socket.as_ref().map(|path| format!("unix://{}", path.display())));
         let attach = at.map_or_else(String::new, |at| {
             format!(
                 "Attach an agent: any ClawChat client, at {at}; or try `clawmesh rooms list`.\n"
@@ -88,7 +90,7 @@ impl Ready {
     }
 }
 
-/// What only the daemon knows.
+/// Facts that only the daemon knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     pub(crate) name: String,
@@ -100,15 +102,19 @@ pub(crate) struct Own {
     pub(crate) peers: Vec<PeerStatus>,
 }
 
-/// What `clawmeshd status` shows.
+/// The answer to `clawmeshd status`.
 pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
     let faults = status.faults;
     let mut blamed: Vec<Blamed> = status
         .blamed
         .into_iter()
-        .map(|(node, it)| Blamed { node_id: node.to_string(), chain: it.chain, void: it.void })
+        .map(|(node, faults)| Blamed {
+            node_id: node.to_string(),
+            chain: faults.chain,
+            void: faults.void,
+        })
         .collect();
-    blamed.sort_by_key(|it| std::cmp::Reverse(it.chain + it.void));
+    blamed.sort_by_key(|blamed| std::cmp::Reverse(blamed.chain + blamed.void));
     Status {
         node_id: status.node.to_string(),
         name: own.name,
@@ -130,70 +136,77 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
             stray: faults.stray,
         },
         blamed,
-        parted: status.parted.map(members::parted),
+        parted: status.parted.map(members::removal),
         forked: status.forked.iter().map(ToString::to_string).collect(),
     }
 }
 
 /// The same for people.
-pub(crate) fn text(it: &Status) -> String {
+pub(crate) fn text(status: &Status) -> String {
     let mut text = format!(
-        "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n\nPeers\n",
-        it.name,
-        &it.node_id[..8],
-        it.mesh_id,
-        it.agents,
-        it.agents_mesh,
-        size(it.store_bytes)
+        "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n",
+        status.name,
+        &status.node_id[..8],
+        status.mesh_id,
+        status.agents,
+        status.agents_mesh,
+        size(status.store_bytes)
     );
-    if it.disk_full {
-        let peers = text.split_off(text.len() - "\nPeers\n".len());
+    if status.disk_full {
         text.push_str(
             "DISK FULL: nothing new is taken; make room, and this node goes on by itself\n",
         );
-        text.push_str(&peers);
     }
-    let mut line = |text_line: fmt::Arguments<'_>| {
+    text.push_str("\nPeers\n");
+    let mut line = |line: fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {text_line}");
+        let _ = writeln!(text, "  {line}");
     };
-    if let Some(parted) = &it.parted {
-        let how = match parted.how {
-            PartedHow::Expelled => "was expelled from",
-            PartedHow::Left => "has left",
-            PartedHow::Retired => "was retired from",
-        };
-        let says = match parted.how {
-            PartedHow::Left => String::new(),
-            PartedHow::Expelled | PartedHow::Retired => {
-                format!(", says node {}", members::short(&parted.by))
-            }
-        };
-        line(format_args!("this node {how} the mesh {}{says}: it is an archive", parted.at));
-    } else if it.peers.is_empty() {
+    if let Some(removal) = &status.parted {
+        line(format_args!("{}", removal_line(removal)));
+    } else if status.peers.is_empty() {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
-    for peer in &it.peers {
+    for peer in &status.peers {
         line(format_args!("{}", peer_line(peer)));
     }
-    line(format_args!("\nRooms"));
-    for room in it.rooms.iter().take(STATUS_ROOMS_SHOWN) {
-        line(format_args!("{}", room_line(room, &it.node_id)));
+    text.push_str("\nRooms\n");
+    let mut line = |line: fmt::Arguments<'_>| {
+        let _ = writeln!(text, "  {line}");
+    };
+    for room in status.rooms.iter().take(STATUS_ROOMS_SHOWN) {
+        line(format_args!("{}", room_line(room, &status.node_id)));
     }
-    if let Some(more) = it.rooms.len().checked_sub(STATUS_ROOMS_SHOWN + 1) {
+    if let Some(more) = status.rooms.len().checked_sub(STATUS_ROOMS_SHOWN + 1) {
         line(format_args!("and {} more: see --json", more + 1));
     }
-    for author in &it.forked {
+    for author in &status.forked {
         line(format_args!("FORKED: node {author} signed two histories; nothing more is taken"));
     }
-    let worst = it.blamed.iter().filter(|it| it.chain + it.void >= STATUS_BLAMED_FROM);
+    let worst =
+        status.blamed.iter().filter(|blamed| blamed.chain + blamed.void >= STATUS_BLAMED_FROM);
     for Blamed { node_id, chain, void } in worst.take(STATUS_BLAMED_SHOWN) {
         line(format_args!(
             "BLAMED: node {node_id} signed {void} entries that nobody may sign or understands, and {chain} runs that do not \
              continue its log"
         ));
     }
-    text.replace("  \nRooms", "\nRooms")
+    text
+}
+
+/// The removal of this node.
+fn removal_line(removal: &Parted) -> String {
+    let Parted { how, by, at } = removal;
+    let by = members::short(by);
+    match how {
+        PartedHow::Expelled => {
+            format!("this node was expelled from the mesh {at}, says node {by}: it is an archive")
+        }
+        PartedHow::Left => format!("this node has left the mesh {at}: it is an archive"),
+        PartedHow::Retired => {
+            format!("this node was retired from the mesh {at}, says node {by}: it is an archive")
+        }
+    }
 }
 
 fn peer_line(peer: &Peer) -> String {
@@ -214,7 +227,7 @@ fn peer_line(peer: &Peer) -> String {
     format!("{who:<24} {how}{rtt}, {} agents, {place}{blame}", peer.agents)
 }
 
-/// What a peer did that no correct node does, on a line of its own.
+/// The faults of a peer, on a line of their own.
 fn blame(peer: &Peer) -> String {
     let Some(fault) = peer.fault.as_ref().filter(|_| peer.strikes_ever > 0) else {
         return String::new();
@@ -239,42 +252,44 @@ fn room_line(room: &Room, me: &str) -> String {
     )
 }
 
-fn room(it: RoomStatus) -> Room {
+fn room(status: RoomStatus) -> Room {
     Room {
-        room_id: it.room.to_uuid(),
-        name: it.name,
-        era: it.era.c(),
-        lane: it.era.lane(),
-        sequencer: it.sequencer.to_string(),
-        tip: it.tip.0,
-        undelivered: it.undelivered,
-        behind: it.behind,
-        unsent: it.unsent,
-        holes: it.holes,
+        room_id: status.room.to_uuid(),
+        name: status.name,
+        era: status.era.c(),
+        lane: status.era.lane(),
+        sequencer: status.sequencer.to_string(),
+        tip: status.tip.0,
+        undelivered: status.undelivered,
+        behind: status.behind,
+        unsent: status.unsent,
+        holes: status.holes,
     }
 }
 
-/// What the engine knows of nodes, joined with what the network does.
+/// The engine's view of nodes, joined with the network's.
 fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = network
         .into_iter()
-        .map(|it| Peer {
-            node_id: it.node.map(|id| mesh::name::id::NodeId(id).to_string()),
-            connected: it.connected,
-            addresses: it.addresses.iter().map(ToString::to_string).collect(),
-            rtt_ms: it.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
-            queued_bytes: it.outbound.bytes,
-            strikes: it.strikes,
-            strikes_ever: it.strikes_ever,
-            fault: it.fault,
-            refused_ms: it.refused_for.map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
-            last_error: it.last_error.filter(|_| !it.connected),
+        .map(|peer| Peer {
+            node_id: peer.node.map(|id| mesh::name::id::NodeId(id).to_string()),
+            connected: peer.connected,
+            addresses: peer.addresses.iter().map(ToString::to_string).collect(),
+            rtt_ms: peer.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
+            queued_bytes: peer.outbound.bytes,
+            strikes: peer.strikes,
+            strikes_ever: peer.strikes_ever,
+            fault: peer.fault,
+            refused_ms: peer
+                .refused_for
+                .map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
+            last_error: peer.last_error.filter(|_| !peer.connected),
             ..Peer::default()
         })
         .collect();
     for node in nodes {
         let id = Some(node.node.to_string());
-        let place = peers.iter().position(|it| it.node_id == id).unwrap_or_else(|| {
+        let place = peers.iter().position(|peer| peer.node_id == id).unwrap_or_else(|| {
             peers.push(Peer { node_id: id, connected: node.connected, ..Peer::default() });
             peers.len() - 1
         });

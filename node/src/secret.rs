@@ -10,7 +10,8 @@ use mesh::{
 use net::{Net, Secret};
 
 use crate::{
-    files::{DataDir, is_full, random},
+    chance,
+    files::{DataDir, private::is_full},
     queue::{Asker, Queue},
 };
 
@@ -31,7 +32,8 @@ impl Keeper {
         self.locked().clone()
     }
 
-    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing has changed.
+    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing
+    /// has changed.
     pub(crate) fn renew(&self, link: LinkSecret, net: &Net) -> Result<bool> {
         let mut mesh = self.locked();
         let mut next = mesh.clone();
@@ -54,17 +56,15 @@ impl Keeper {
     }
 }
 
-/// What the network needs of it: the newest, and those before.
+/// The pre-shared keys for the network: the newest, and those before.
 pub(crate) fn pre_shared_keys(mesh: &MeshSecret) -> (Secret, Vec<Secret>) {
-    let former = mesh.former().iter().map(|it| (*it.pre_shared_key(mesh.founder())).into());
+    let former = mesh.former().iter().map(|link| (*link.pre_shared_key(mesh.founder())).into());
     ((*mesh.pre_shared_key()).into(), former.collect())
 }
 
-/// What the engine takes for the next one.
+/// Random bytes for the next secret.
 pub(crate) fn draw() -> Result<Drawn> {
-    let mut bytes = [0; 32];
-    random(&mut bytes)?;
-    Ok(Drawn::new(bytes))
+    Ok(Drawn::new(*chance::draw()?))
 }
 
 /// The engine asks for one.

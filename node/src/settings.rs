@@ -1,5 +1,6 @@
 //! Settings of `clawmeshd up`: flag over environment over file over default, each parsed once.
 
+pub(crate) mod error;
 mod layer;
 mod limits;
 mod parse;
@@ -12,17 +13,16 @@ use std::{
 
 use mesh::limits::TAKEOVER_AFTER;
 use net::Discovery;
-use thiserror::Error;
 
+use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
-    bad, has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address,
-    takeover,
+    has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address, takeover,
 };
 
-use crate::{invitation::Join, ticket::TicketError};
+use crate::invitation::Join;
 
 /// Everything that an operator decides about a node.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Settings {
     pub http: Option<String>,
     /// Whether `/metrics` is served over HTTP.
     pub metrics: bool,
-    /// Who may attach.
+    /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
     pub listen: Vec<SocketAddr>,
@@ -45,13 +45,13 @@ pub struct Settings {
     pub join: Vec<Join>,
     /// Whom to connect to besides.
     pub discovery: Discovery,
-    /// What people call the node; `None`: the machine's name.
+    /// People's name for the node; `None`: the machine's name.
     pub name: Option<String>,
     /// A sequencer counts as gone when it has not been heard for this long.
     pub takeover_after: Duration,
     /// Webhooks may go to addresses that are not public.
     pub allow_private_webhooks: bool,
-    /// Who may have a key made over HTTP.
+    /// The clients that may have a key made over HTTP.
     pub signup: Signup,
     /// Origins of web pages that may attach.
     pub http_origins: Vec<String>,
@@ -59,16 +59,16 @@ pub struct Settings {
     pub http_hosts: Vec<String>,
     /// Proxies that are believed about who asks.
     pub trusted_proxies: Vec<IpAddr>,
-    /// What agents may do.
+    /// Limits of agents.
     pub limits: Limits,
 }
 
-/// Who may have a key made over HTTP.
+/// The clients that may have a key made over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signup {
     /// Nobody.
     Off,
-    /// Who has the secret in this file.
+    /// Those that have the secret in this file.
     Admin(PathBuf),
     /// Everybody.
     Open,
@@ -83,12 +83,12 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Who may attach.
+/// The agents that may attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// Everybody.
     Open,
-    /// Who has the key in this file, which is made if it is not there.
+    /// Those that have the key in this file, which is made if it is not there.
     KeyFile(PathBuf),
 }
 
@@ -119,26 +119,6 @@ impl Settings {
     }
 }
 
-/// Why settings cannot be used. Names the flag to change.
-#[derive(Debug, Error)]
-pub(crate) enum SettingsError {
-    #[error("--{flag} {value}: {why}")]
-    Value { flag: &'static str, value: String, why: String },
-    // Said here, so it is no source: the chain would say it twice.
-    #[error("--join: {0}")]
-    Ticket(TicketError),
-    #[error("--{0} and --no-{0} contradict each other: give one of them")]
-    Contradiction(&'static str),
-    #[error("--config {}: {why}", file.display())]
-    File { file: PathBuf, why: String },
-    #[error("{variable}={value}: write true or false")]
-    Variable { variable: String, value: String },
-    #[error("--{0}: this user has no home directory, so name one")]
-    NoHome(&'static str),
-}
-
-type Result<T> = std::result::Result<T, SettingsError>;
-
 /// The layers, one over the other.
 #[derive(Debug)]
 pub(crate) struct Layered {
@@ -146,8 +126,8 @@ pub(crate) struct Layered {
 }
 
 impl Layered {
-    /// `flags` over the environment (`env` looks a variable up) over the file that `config`, or else
-    /// `CLAWMESH_CONFIG`, names.
+    /// `flags` over the environment (`env` looks a variable up) over the file that `config`, or
+    /// else `CLAWMESH_CONFIG`, names.
     pub(crate) fn new(
         flags: Layer,
         config: Option<PathBuf>,
@@ -179,7 +159,7 @@ impl Layered {
                 (Some(_), Some(true)) => return Err(SettingsError::Contradiction(flag)),
                 (None, Some(true)) => return Ok(None),
                 (Some(value), Some(false) | None) => return Ok(Some(value)),
-                // Switched on here, whatever is below; where, the default says.
+                // Switched on here, also if a lower layer switches it off; where, the default says.
                 (None, Some(false)) => break,
                 (None, None) => {}
             }
@@ -188,11 +168,11 @@ impl Layered {
     }
 
     pub(crate) fn log(&self) -> Option<String> {
-        self.first(|it| it.log.clone())
+        self.first(|layer| layer.log.clone())
     }
 
     pub(crate) fn log_format(&self) -> Result<LogFormat> {
-        match self.first(|it| it.log_format.clone()).as_deref() {
+        match self.first(|layer| layer.log_format.clone()).as_deref() {
             None | Some("text") => Ok(LogFormat::Text),
             Some("json") => Ok(LogFormat::Json),
             Some(other) => Err(bad("log-format", other, "write text or json")),
@@ -200,26 +180,26 @@ impl Layered {
     }
 
     pub(crate) fn json(&self) -> bool {
-        self.first(|it| it.json).unwrap_or(false)
+        self.first(|layer| layer.json).unwrap_or(false)
     }
 
     pub(crate) fn data_dir(&self) -> Result<PathBuf> {
-        match self.first(|it| it.data_dir.clone()) {
+        match self.first(|layer| layer.data_dir.clone()) {
             Some(dir) => Ok(dir),
             None => Ok(home("data-dir")?.join(".clawmesh")),
         }
     }
 
     pub(crate) fn key_file(&self) -> Result<PathBuf> {
-        match self.first(|it| it.key_file.clone()) {
+        match self.first(|layer| layer.key_file.clone()) {
             Some(file) => Ok(file),
             None => standard_key_file(),
         }
     }
 
-    /// Who may attach.
+    /// The agents that may attach.
     pub(crate) fn auth(&self) -> Result<Auth> {
-        match self.first(|it| it.no_auth) {
+        match self.first(|layer| layer.no_auth) {
             Some(true) => Ok(Auth::Open),
             Some(false) | None => Ok(Auth::KeyFile(self.key_file()?)),
         }
@@ -227,52 +207,54 @@ impl Layered {
 
     /// The meshes to join.
     pub(crate) fn join(&self) -> Result<Vec<Join>> {
-        let join = self.first(|it| it.join.clone()).unwrap_or_default();
+        let join = self.first(|layer| layer.join.clone()).unwrap_or_default();
         join.iter().map(|text| text.parse().map_err(SettingsError::Ticket)).collect()
     }
 
-    /// What people call the node, if they do.
+    /// People's name for the node, if it has one.
     pub(crate) fn name(&self) -> Result<Option<String>> {
-        self.first(|it| it.name.clone()).map(node_name).transpose()
+        self.first(|layer| layer.name.clone()).map(node_name).transpose()
     }
 
     /// Everything, parsed.
     pub(crate) fn resolve(&self) -> Result<Settings> {
         let socket = self.switched(
             "socket",
-            |it| (it.socket.clone(), it.no_socket),
+            |layer| (layer.socket.clone(), layer.no_socket),
             || Ok(home("socket")?.join(".clawchat/clawchat.sock")),
         )?;
-        let tcp = |it: &Layer| (it.tcp.clone(), it.no_tcp);
+        let tcp = |layer: &Layer| (layer.tcp.clone(), layer.no_tcp);
         let tcp = self.switched("tcp", tcp, || Ok("127.0.0.1:9229".to_owned()))?;
-        let http = |it: &Layer| (it.http.clone(), it.no_http);
+        let http = |layer: &Layer| (layer.http.clone(), layer.no_http);
         let http = self.switched("http", http, || Ok("127.0.0.1:9230".to_owned()))?;
         for (flag, value) in [("tcp", &tcp), ("http", &http)] {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
-        let listen = self.first(|it| it.listen.clone());
+        let listen = self.first(|layer| layer.listen.clone());
         let listen = listen.unwrap_or_else(|| vec!["127.0.0.1:9231".to_owned()]);
-        let takeover_after = self.first(|it| it.takeover_after.clone());
+        let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
             data_dir: self.data_dir()?,
             socket,
             tcp,
             http,
-            metrics: !self.first(|it| it.no_metrics).unwrap_or(false),
+            metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             auth: self.auth()?,
             listen: listen.iter().map(|text| socket_address(text)).collect::<Result<_>>()?,
-            discovery: match self.first(|it| it.no_discovery) {
+            discovery: match self.first(|layer| layer.no_discovery) {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,
             },
             join: self.join()?,
             name: self.name()?,
-            takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |it| takeover(&it))?,
-            allow_private_webhooks: self.first(|it| it.allow_private_webhooks).unwrap_or(false),
+            takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |time| takeover(&time))?,
+            allow_private_webhooks: self
+                .first(|layer| layer.allow_private_webhooks)
+                .unwrap_or(false),
             signup: self.signup()?,
-            http_origins: self.list(|it| it.http_origin.clone(), origin)?,
-            http_hosts: self.list(|it| it.http_host.clone(), host)?,
-            trusted_proxies: self.list(|it| it.trusted_proxy.clone(), proxy)?,
+            http_origins: self.list(|layer| layer.http_origin.clone(), origin)?,
+            http_hosts: self.list(|layer| layer.http_host.clone(), host)?,
+            trusted_proxies: self.list(|layer| layer.trusted_proxy.clone(), proxy)?,
             limits: self.limits()?,
         })
     }
@@ -288,8 +270,8 @@ impl Layered {
     }
 
     fn signup(&self) -> Result<Signup> {
-        let policy = self.first(|it| it.signup.clone());
-        let file = self.first(|it| it.admin_secret_file.clone());
+        let policy = self.first(|layer| layer.signup.clone());
+        let file = self.first(|layer| layer.admin_secret_file.clone());
         match policy.as_deref() {
             None | Some("off") => Ok(Signup::Off),
             Some("open") => Ok(Signup::Open),

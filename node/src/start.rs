@@ -12,12 +12,10 @@ use anyhow::{Context, Result};
 use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
+    dialect::Dialect,
 };
-use mesh::{
-    Engine,
-    api::command::Command,
-    name::id::{NodeId, RoomId},
-};
+use clawchat::{ClawChat, Refusals};
+use mesh::{Engine, api::command::Command, name::id::RoomId};
 use net::{Inbox, Net, StartError};
 use store::{Reader, Store};
 use tokio::{
@@ -30,25 +28,30 @@ use tokio::{
 use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
-    catching_up,
+    catching_up, chance,
     clock::Clock,
     control::{self, Control, Files},
-    driver::{Driver, End, Ending, TOPICS},
-    files::{ApiKey, DataDir, RunFile, admin_secret, random},
+    driver::Driver,
+    ending::{End, Ending},
+    files::{
+        DataDir, RunFile,
+        api_key::{ApiKey, admin_secret},
+    },
     guest,
     import::Journal,
-    intake::{Counters, Intake},
+    intake::Intake,
     invitations::Invitations,
-    limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
+    limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
-    metrics::{Meters, Sources},
+    metrics::{Sources, meters::Meters},
     outgoing::Outgoing,
     queue::{Asker, Queue},
     remembered::Remembered,
     report::Ready,
     secret::{Keeper, pre_shared_keys},
     settings::{Auth, Settings, Signup},
+    topics::TOPICS,
 };
 
 /// A node that serves. Dropped without [`Running::stop`], it ends as if it had crashed, as soon as
@@ -68,7 +71,7 @@ pub struct Running {
     serving: Serving,
 }
 
-/// What serves clients and operators.
+/// The listeners for clients and operators, served.
 #[derive(Debug)]
 struct Serving {
     shutdown: watch::Sender<bool>,
@@ -77,7 +80,7 @@ struct Serving {
     sockets: Vec<SocketFile>,
 }
 
-/// What clients and operators connect to, bound but not served yet.
+/// The listeners for clients and operators, bound but not served yet.
 #[derive(Debug)]
 struct Doors {
     tcp: Option<(TcpListener, SocketAddr)>,
@@ -92,7 +95,7 @@ struct Doors {
 /// What an operator can change is said in one line that names the flag.
 pub async fn start(settings: Settings) -> Result<Running> {
     let dir = DataDir::prepare(&settings.data_dir)?;
-    // First of all: whoever has the store is the only one here.
+    // First of all: the process that has the store is the only one here.
     let mut store = Store::open(dir.path()).context("--data-dir")?;
     if store.was_repaired() {
         tracing::info!("this node was not stopped in order: all of its store was looked through");
@@ -107,14 +110,14 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let (net, inbox) = network(&settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
-    let name = settings.name.clone().unwrap_or_else(|| default_name(me));
+    let name = settings.name.clone().unwrap_or_else(|| membership::default_name(me));
     let clock = Clock::start();
     let mut config = mesh::Config::new(mesh, member.mesh.founder());
     config.name.clone_from(&name);
     config.secret = member.mesh.link().clone();
     env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
     config.takeover_after = settings.takeover_after;
-    config.seed = draw()?;
+    config.seed = chance::number()?;
     config.archive = membership::archive(&store, me, mesh, &name)?;
     config.tiers = settings.limits.tiers;
     config.retention = settings.limits.retention;
@@ -122,13 +125,15 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let parts = Parts { dir, key_file, clock, name, member, net, metrics };
-    let config = bridge_config(settings, RoomId::lobby(mesh), auth, signup);
-    parts.assemble((engine, store), inbox, doors, config).await
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
+    let config = bridge_config(settings, auth, signup);
+    parts.assemble(inbox, doors, config).await
 }
 
-/// What the threads and tasks are made of.
+/// The parts of threads and tasks.
 struct Parts {
+    engine: Engine,
+    store: Store,
     dir: DataDir,
     key_file: Option<PathBuf>,
     clock: Clock,
@@ -139,19 +144,14 @@ struct Parts {
 }
 
 impl Parts {
-    async fn assemble(
-        self,
-        (engine, store): (Engine, Store),
-        inbox: Inbox,
-        doors: Doors,
-        config: bridge::Config,
-    ) -> Result<Running> {
-        let Parts { dir, key_file, clock, name, member, net, metrics } = self;
+    async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
-        let (counters, meters) = (Arc::<Counters>::default(), Arc::<Meters>::default());
-        let (hub, bridge) = bridge(config, &reader, &queue);
+        let meters = Arc::<Meters>::default();
+        let Clients { hub, bridge, refusals } =
+            Clients::new(RoomId::lobby(mesh), config, &reader, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -163,7 +163,7 @@ impl Parts {
             queue: queue.clone(),
             net: net.clone(),
             secret: secret.clone(),
-            outgoing: Outgoing::start(net.clone(), (reader.clone(), meters.clone()), &ending)?,
+            outgoing: Outgoing::start(net.clone(), reader.clone(), meters.clone(), &ending)?,
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),
@@ -175,7 +175,6 @@ impl Parts {
             net: net.clone(),
             queue: queue.clone(),
             connected,
-            counters: counters.clone(),
             meters: meters.clone(),
             learned,
             questions: Arc::default(),
@@ -191,12 +190,11 @@ impl Parts {
             queue: queue.clone(),
             reader,
             bridge: bridge.clone(),
-            counters,
             meters: meters.clone(),
             files: Files::new(dir.clone(), key_file.clone()),
         });
         first_turn(&queue, &bridge).await?;
-        show_metrics(&control, metrics.then_some(meters));
+        show_metrics(&control, refusals, metrics.then_some(meters));
 
         let ready = ready(&dir, &control, &doors);
         publish_addresses(&dir, &doors, &ready, key_file.clone())?;
@@ -231,8 +229,8 @@ impl Running {
         self.key_file.as_deref()
     }
 
-    /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it is to be
-    /// stopped. Cancel-safe.
+    /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it
+    /// is to be stopped. Cancel-safe.
     ///
     /// # Errors
     /// Why it cannot go on.
@@ -240,7 +238,7 @@ impl Running {
         match self.end.recv().await {
             Some(End::Failed(error)) => Err(error),
             Some(End::Stopped) => {
-                // Nothing more comes: who stops it need not wait.
+                // Nothing more comes: `stop` need not wait.
                 self.end.close();
                 Ok(())
             }
@@ -345,8 +343,8 @@ fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net:
     Heart { mesh, identity, pulse, connected, net }
 }
 
-/// What `/metrics` says from now on, if anything.
-fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
+/// Gives `/metrics` its page, if there is one.
+fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<Meters>>) {
     let Some(meters) = meters else { return };
     let sources = Arc::new(Sources {
         meters,
@@ -354,7 +352,7 @@ fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
         net: control.net.clone(),
         reader: control.reader.clone(),
         counters: control.bridge.counters().clone(),
-        refused: control.counters.clone(),
+        refusals,
         started: Instant::now(),
         status: Mutex::default(),
     });
@@ -364,7 +362,7 @@ fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
     }));
 }
 
-/// Who may attach, and the key file if there is one.
+/// The agents that may attach, and the key file if there is one.
 fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
     match auth {
         Auth::Open => Ok((BridgeAuth::Open, None)),
@@ -379,7 +377,7 @@ fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
     }
 }
 
-/// Who may have a key made over HTTP.
+/// The clients that may have a key made over HTTP.
 fn signup(signup: &Signup) -> Result<BridgeSignup> {
     Ok(match signup {
         Signup::Off => BridgeSignup::Off,
@@ -388,12 +386,7 @@ fn signup(signup: &Signup) -> Result<BridgeSignup> {
     })
 }
 
-fn bridge_config(
-    settings: Settings,
-    lobby: RoomId,
-    auth: BridgeAuth,
-    signup: BridgeSignup,
-) -> bridge::Config {
+fn bridge_config(settings: Settings, auth: BridgeAuth, signup: BridgeSignup) -> bridge::Config {
     bridge::Config {
         quotas: settings.limits.quotas,
         signup,
@@ -401,27 +394,40 @@ fn bridge_config(
         hosts: settings.http_hosts,
         trusted_proxies: settings.trusted_proxies,
         allow_private_webhooks: settings.allow_private_webhooks,
-        ..bridge::Config::new(lobby, auth)
+        ..bridge::Config::new(auth)
     }
 }
 
-fn bridge(config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> (Arc<Hub>, Bridge) {
-    let hub = Arc::new(Hub::new(config.lobby, Arc::new(FromStore(reader.clone()))));
-    let to_engine = Arc::new(ToEngine(queue.clone()));
-    let bridge = Bridge::new(config, hub.clone(), to_engine);
-    (hub, bridge)
+/// The bridge with its dialects, which are chosen here and nowhere else.
+struct Clients {
+    hub: Arc<Hub>,
+    bridge: Bridge,
+    refusals: Arc<Refusals>,
+}
+
+impl Clients {
+    fn new(lobby: RoomId, config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> Clients {
+        let clawchat = ClawChat::new(lobby);
+        let refusals = clawchat.refusals();
+        // The last one has all connections that no other recognises.
+        let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
+        let hub = Arc::new(Hub::new(Arc::new(FromStore(reader.clone()))));
+        let to_engine = Arc::new(ToEngine(queue.clone()));
+        let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
+        Clients { hub, bridge, refusals }
+    }
 }
 
 async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
     for address in &settings.listen {
-        // libp2p would share the port with whoever has it, and get some of the connections.
+        // libp2p would share the port with another process, and get some of the connections.
         drop(
             std::net::TcpListener::bind(address)
                 .map_err(|error| cannot_listen(*address, &error))?,
         );
     }
-    // Who has no part in the mesh any more is an archive: it has nothing to say to anybody.
-    let archive = member.summary.node.as_ref().is_some_and(|it| it.parted.is_some());
+    // A node that was removed from the mesh is an archive: it has nothing to say to anybody.
+    let archive = member.summary.node.as_ref().is_some_and(|record| record.parted.is_some());
     let (pre_shared_key, former_keys) = pre_shared_keys(&member.mesh);
     let settings = net::Settings {
         secret_key: (*member.seed).into(),
@@ -445,25 +451,8 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     )
 }
 
-/// The machine's name, or the beginning of the node's id.
-pub(crate) fn default_name(me: NodeId) -> String {
-    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
-        .iter()
-        .find_map(|file| std::fs::read_to_string(file).ok())
-        .or_else(|| std::env::var("HOSTNAME").ok());
-    let name = host.as_deref().map(str::trim).filter(|it| {
-        !it.is_empty() && it.len() <= NODE_NAME_BYTES_MAX && !it.chars().any(char::is_control)
-    });
-    name.map_or_else(|| me.short(), str::to_owned)
-}
-
-pub(crate) fn draw() -> Result<u64> {
-    let mut seed = [0; 8];
-    random(&mut seed)?;
-    Ok(u64::from_be_bytes(seed))
-}
-
-/// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in before.
+/// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in
+/// before.
 async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
     let (asker, answer) = oneshot::channel();
     queue.ask(Command::Status, Asker::Operator(asker));
@@ -474,7 +463,8 @@ async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
 }
 
 fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
-    let shown = |it: &Option<(TcpListener, SocketAddr)>| it.as_ref().map(|(_, at)| at.to_string());
+    let shown =
+        |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| at.to_string());
     Ready {
         ready: true,
         node_id: control.me.to_string(),
@@ -502,9 +492,9 @@ fn publish_addresses(
 }
 
 async fn told(mut stopping: watch::Receiver<bool>) {
-    // An error: whoever could say so is gone, which is as good.
+    // An error: nobody is left who could say so, which is as good.
     drop(stopping.wait_for(|stopping| *stopping).await);
 }
 
-/// The longest that [`Running::stop`] takes, but for what the system does.
+/// The longest that [`Running::stop`] takes, but for the system's share.
 pub const STOP_WITHIN: Duration = HAND_OVER_WITHIN.saturating_add(LEAVE_WITHIN);

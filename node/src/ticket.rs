@@ -1,9 +1,11 @@
 //! Tickets: all that a new node needs to join a mesh, as one word of text.
 //!
-//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1; 2 once the secret has changed), a flag (1: the inviter is
-//! the founder), in version 2 the mesh's id (16) and the number of its secret (8), the mesh's secret (32), its founder (32), the inviter (32, unless it is the founder),
-//! the number of addresses (1), each with its length (1) before its text; and the CRC-32 of all that
-//! (4, big endian). A changed character changes at most 5 adjacent bits, which CRC-32 always notices.
+//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1; 2 once the secret has
+//! changed), a flag (1: the inviter is the founder), in version 2 the mesh's id (16) and the number
+//! of its secret (8), the mesh's secret (32), its founder (32), the inviter (32, unless it is the
+//! founder), the number of addresses (1), each with its length (1) before its text; and the CRC-32
+//! of all that (4, big endian). A changed character changes at most 5 adjacent bits, which CRC-32
+//! always notices.
 
 use std::{fmt, str::FromStr};
 
@@ -11,7 +13,7 @@ use mesh::{
     LinkSecret, MeshSecret,
     name::id::{MeshId, NodeId},
 };
-use net::{Address, PeerAddress};
+use net::{Address, Net, PeerAddress};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -27,7 +29,7 @@ pub(crate) const INVITATION: u8 = 3;
 const INVITED_BY_FOUNDER: u8 = 1;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// A mesh's secret, and where one of its nodes is. Whoever has it is in.
+/// A mesh's secret, and where one of its nodes is. A node that has it is in.
 #[derive(Clone)]
 pub struct Ticket {
     mesh: MeshSecret,
@@ -50,8 +52,8 @@ pub enum TicketError {
 }
 
 impl Ticket {
-    /// An invitation into `mesh` by its node `inviter`, which is met at `addresses`. The first few of
-    /// them are kept.
+    /// An invitation into `mesh` by its node `inviter`, which is met at `addresses`. The first few
+    /// of them are kept.
     #[must_use]
     pub fn new(mesh: MeshSecret, inviter: NodeId, addresses: Vec<Address>) -> Ticket {
         Ticket { mesh, inviter, addresses: usable(addresses) }
@@ -113,7 +115,7 @@ impl FromStr for Ticket {
     }
 }
 
-/// What follows the version.
+/// The bytes after the version.
 fn read(mut rest: &[u8], renewed: bool) -> Option<Ticket> {
     let [flags] = take::<1>(&mut rest)?;
     let known = if renewed {
@@ -149,8 +151,27 @@ impl fmt::Debug for Ticket {
 
 /// The first few addresses that fit.
 pub(crate) fn usable(addresses: Vec<Address>) -> Vec<Address> {
-    let fits = |it: &Address| it.to_string().len() <= ADDRESS_BYTES_MAX;
+    let fits = |address: &Address| address.to_string().len() <= ADDRESS_BYTES_MAX;
     addresses.into_iter().filter(fits).take(TICKET_ADDRESSES_MAX).collect()
+}
+
+/// Addresses of this node for a ticket.
+pub(crate) fn addresses_of(net: &Net) -> Vec<Address> {
+    reachable(net.listening().into_iter().filter_map(|at| at.try_into().ok()).collect())
+}
+
+/// Addresses for a ticket: those of this machine alone only if there are no others.
+pub(crate) fn reachable(addresses: Vec<Address>) -> Vec<Address> {
+    let (here, mut others): (Vec<_>, Vec<_>) = addresses.into_iter().partition(is_loopback);
+    if others.is_empty() {
+        others = here;
+    }
+    others
+}
+
+/// Whether others cannot reach it.
+pub(crate) fn is_loopback(address: &Address) -> bool {
+    address.socket().is_some_and(|at| at.ip().is_loopback())
 }
 
 pub(crate) fn put_addresses(bytes: &mut Vec<u8>, addresses: &[Address]) {
@@ -224,12 +245,12 @@ fn digit(value: u32) -> char {
     char::from(ALPHABET[(value & 31) as usize])
 }
 
-/// Strict: what does not come from [`to_base32`] is refused.
+/// Strict: a text that does not come from [`to_base32`] is refused.
 fn from_base32(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
     let (mut held, mut bits) = (0_u32, 0);
     for digit in text.bytes() {
-        let value = ALPHABET.iter().position(|it| *it == digit)?;
+        let value = ALPHABET.iter().position(|letter| *letter == digit)?;
         held = held << 5 | u32::try_from(value).ok()?;
         bits += 5;
         if bits >= 8 {

@@ -16,7 +16,7 @@ use std::{
 
 use thiserror::Error;
 
-/// What the daemon is called.
+/// The name of the daemon.
 const DAEMON: &str = "clawmeshd";
 
 /// No daemon to run.
@@ -49,7 +49,7 @@ pub fn beside() -> Result<PathBuf, BinaryError> {
 /// Whether a source that cargo lists for the binary is younger than it. `false` when cargo left no list.
 #[must_use]
 pub fn is_stale(binary: &Path) -> bool {
-    let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified());
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
     let built: io::Result<SystemTime> = changed(binary);
     let Ok(built) = built else { return true };
     let Ok(list) = fs::read_to_string(binary.with_extension("d")) else { return false };
@@ -62,7 +62,7 @@ pub fn is_stale(binary: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// What cargo says when it cannot build it.
+/// The words of cargo when it cannot build it.
 pub fn fresh() -> Result<PathBuf, BinaryError> {
     static BUILT: OnceLock<Result<PathBuf, BinaryError>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {

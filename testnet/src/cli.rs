@@ -59,7 +59,7 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
         Command::Run(run) => run.run(output),
         Command::Large(large) => large.run(output),
         Command::Bench(bench) => {
-            // Load that shares its machine with what it measures: one thread of it.
+            // The load shares its machine with the measured server: one thread.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.context("cannot start")?.block_on(bench.run(output))
         }

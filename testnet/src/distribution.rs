@@ -17,7 +17,7 @@ impl Distribution {
         self.0.len()
     }
 
-    /// What so many of a hundred did not exceed, in milliseconds; 0 if there is nothing.
+    /// The time that so many of a hundred did not exceed, in milliseconds; 0 if there are none.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         // 99.9 of a hundred is not quite that in binary: a millionth of a sample more is none.
         let rank = (percent / 100.0 * self.0.len() as f64 - 1e-6).ceil();
@@ -29,7 +29,7 @@ impl Distribution {
 
 impl FromIterator<Duration> for Distribution {
     fn from_iter<I: IntoIterator<Item = Duration>>(took: I) -> Distribution {
-        let us = |it: Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX);
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Distribution::new(took.into_iter().map(us).collect())
     }
 }
@@ -40,8 +40,9 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_what_was_measured() {
-        let it = Distribution::new((1..=1_000).rev().map(|ms| ms * 1_000).collect());
-        let percentiles = [0.0, 50.0, 99.0, 99.9, 100.0].map(|percent| it.percentile(percent));
+        let thousand = Distribution::new((1..=1_000).rev().map(|ms| ms * 1_000).collect());
+        let percentiles =
+            [0.0, 50.0, 99.0, 99.9, 100.0].map(|percent| thousand.percentile(percent));
         assert_eq!(percentiles, [1.0, 500.0, 990.0, 999.0, 1_000.0]);
         assert_eq!(Distribution::default().percentile(50.0), 0.0);
     }

@@ -3,7 +3,7 @@
 //! [`sim`] is a world in virtual time: the real engine and store, everything else made up, one seed one
 //! world; [`worlds`] plays many of them. [`process`] is the other one: real daemons, real sockets,
 //! signals; [`binary`] finds the daemon to run and [`wire`] is a client that repairs nothing, so that
-//! what the nodes do shows, and [`pipe`] a link with faults. [`scenario`] is what happens, as data, in either world;
+//! errors of nodes show, and [`pipe`] a link with faults. [`scenario`] has events and promises as data, for either world;
 //! [`attack`] does harm to real daemons; [`mod@bench`] measures them, and [`large`] counts what large meshes cost. [`cli`] is the program `clawmesh-testnet` over all.
 
 pub mod attack;

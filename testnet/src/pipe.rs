@@ -1,6 +1,6 @@
 //! A faulty pipe: a TCP proxy that holds, delays, narrows and cuts what goes through it.
 //!
-//! TCP loses nothing: what a lossy network does to it is to make it stand still. So a way that is
+//! TCP loses nothing: a lossy network makes it stand still. So a way that is
 //! [`Way::held`] keeps its bytes, and they come when it is open again, as after retransmission; and a pipe
 //! that is cut closes its connections and those that are made anew, as a machine without the program does.
 
@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// What is read at once.
+/// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 << 10;
 /// Chunks on the way in one direction; when there are more the sender feels it, as with any full link.
 const CHUNKS_MAX: usize = 64;
@@ -46,7 +46,7 @@ pub struct Way {
 pub struct State {
     /// Connections are closed, and new ones at once.
     pub cut: bool,
-    /// From whoever connects to whoever listens.
+    /// From the side that connects to the side that listens.
     pub there: Way,
     /// And back.
     pub back: Way,
@@ -62,7 +62,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe to whoever listens at `target`, `HOST:PORT`.
+    /// A pipe to the listener at `target`, `HOST:PORT`.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ async fn connection(from: TcpStream, target: String, (mut states, carried): Shar
     }
 }
 
-/// What a pipe's connections share: how it is, and what it carried.
+/// The state that a pipe's connections share: how it is, and how much it carried.
 type Shared = (watch::Receiver<State>, Arc<AtomicU64>);
 
 async fn carry<F>(mut from: OwnedReadHalf, to: OwnedWriteHalf, (states, carried): Shared, way: F)

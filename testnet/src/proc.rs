@@ -1,10 +1,10 @@
-//! What a process takes, as the kernel tells it.
+//! The resources of a process, as the kernel tells them.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 
-/// Ticks of `/proc/PID/stat` in a second: 100 on every Linux since long ago, whatever the kernel's own.
+/// Ticks of `/proc/PID/stat` in a second: 100 on every Linux since long ago, whichever the kernel's own.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Resident memory in bytes.
@@ -37,7 +37,7 @@ pub(crate) fn processor_seconds(pid: u32) -> Result<f64> {
     Ok((user + system) / TICKS_PER_SECOND)
 }
 
-/// What the files of a directory take of the disk, in bytes.
+/// The room that the files of a directory take of the disk, in bytes.
 pub(crate) fn on_disk(dir: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut bytes = 0;

@@ -1,7 +1,7 @@
 //! Real daemons on this machine: started, joined, killed, started again.
 //!
 //! Every port is free when a daemon first asks for one (0) and is asked for again when it is restarted,
-//! as an operator's would be. What a daemon logs goes to a file in its data directory, and its end is
+//! as an operator's would be. A daemon's log goes to a file in its data directory, and its end is
 //! part of the error when the daemon does not do what it should. A daemon that is dropped is killed.
 
 use std::{
@@ -33,14 +33,14 @@ use crate::{
 /// How long a daemon may take to be ready: it answers within a second, but machines that run tests are
 /// busy.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// How long a daemon may take to stop. It promises 3 s; whoever tests that looks at [`Stopped::took`].
+/// How long a daemon may take to stop. It promises 3 s; tests of that look at [`Stopped::took`].
 const STOPPED_WITHIN: Duration = Duration::from_secs(60);
 /// How long nodes may take to know each other.
 const JOINED_WITHIN: Duration = Duration::from_secs(60);
 /// How long somebody else may have a port that a daemon had: another test was given it, or a connection that
 /// went out.
 const PORTS_FREE_WITHIN: Duration = Duration::from_secs(20);
-/// What a daemon says then, and in how many of its last lines.
+/// A daemon's words then, and in how many of its last lines.
 const PORTS_TAKEN: [&str; 2] =
     ["the port is in use", "choose another address or stop what uses it"];
 const LAST_WORDS: usize = 4;
@@ -60,9 +60,9 @@ pub enum ProcessError {
     /// The system refuses.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// It ended, or said something else than that it is ready.
@@ -70,9 +70,9 @@ pub enum ProcessError {
     Daemon {
         /// Which one.
         name: String,
-        /// What it did.
+        /// Its misbehaviour.
         what: String,
-        /// What it logged last.
+        /// The end of its log.
         log: String,
     },
     /// An agent that looked whether nodes see each other got no answer.
@@ -90,7 +90,7 @@ impl ProcessError {
     fn is_of_ports(&self) -> bool {
         let ProcessError::Daemon { log, .. } = self else { return false };
         let last = log.trim_end().rsplit('\n').take(LAST_WORDS).collect::<String>();
-        PORTS_TAKEN.iter().any(|it| last.contains(it))
+        PORTS_TAKEN.iter().any(|text| last.contains(text))
     }
 }
 
@@ -101,7 +101,7 @@ pub struct Options {
     pub binary: PathBuf,
     /// Where it keeps everything.
     pub data_dir: PathBuf,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// The file of the key that agents need; `None`: they need none.
     pub key_file: Option<PathBuf>,
@@ -109,13 +109,13 @@ pub struct Options {
     pub join: Vec<String>,
     /// Further flags of `clawmeshd up`.
     pub flags: Vec<String>,
-    /// Who gets a Ctrl-C at this terminal.
+    /// Whether nodes get a Ctrl-C at this terminal.
     pub terminal: Terminal,
     /// A wall clock of its own; `None`: the machine's.
     pub clock: Option<Clock>,
 }
 
-/// Who gets a Ctrl-C at the terminal.
+/// Whether nodes get a Ctrl-C at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminal {
     /// This program and its daemons: none is left when a test run is broken off.
@@ -124,12 +124,12 @@ pub enum Terminal {
     Mine,
 }
 
-/// What a daemon says when it is ready.
+/// The line of a daemon that is ready.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Ready {
     /// The node's id.
     pub node_id: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// The mesh it is in.
     pub mesh_id: String,
@@ -175,7 +175,7 @@ impl Daemon {
         Ok(Daemon { options, ready, child: Some(child) })
     }
 
-    /// What it said when it was last ready.
+    /// Its line when it was last ready.
     #[must_use]
     pub fn ready(&self) -> &Ready {
         &self.ready
@@ -309,11 +309,11 @@ impl Daemon {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// What `clawmeshd status --json` says.
+    /// The document of `clawmeshd status --json`.
     ///
     /// # Errors
     ///
-    /// What it says instead.
+    /// Any other output.
     pub async fn status(&self) -> Result<serde_json::Value> {
         let mut command = Command::new(&self.options.binary);
         command.args(["status", "--json", "--data-dir"]).arg(&self.options.data_dir);
@@ -325,11 +325,11 @@ impl Daemon {
         })
     }
 
-    /// What `clawmeshd status` says, for people.
+    /// The text of `clawmeshd status`, for people.
     ///
     /// # Errors
     ///
-    /// What it says instead.
+    /// Any other output.
     pub async fn status_text(&self) -> Result<String> {
         let mut command = Command::new(&self.options.binary);
         command.args(["status", "--data-dir"]).arg(&self.options.data_dir);
@@ -346,7 +346,7 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// What `clawmeshd invite` says.
+    /// The ticket of `clawmeshd invite`.
     pub async fn invite_at(&self, address: &str) -> Result<String> {
         let mut command = Command::new(&self.options.binary);
         command.args(["invite", "--at", address, "--data-dir"]).arg(&self.options.data_dir);
@@ -363,7 +363,7 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// What it logged last, always: a daemon does not end by itself.
+    /// The end of its log, always: a daemon does not end by itself.
     pub async fn ended(&mut self) -> ProcessError {
         let what = match &mut self.child {
             Some(child) => match child.wait().await {
@@ -385,14 +385,16 @@ impl Daemon {
 impl Options {
     fn command(&self, before: Option<&Ready>) -> Command {
         let free = "127.0.0.1:0";
-        let at = |pick: fn(&Ready) -> Option<&String>| before.and_then(pick).map_or(free, |it| it);
+        let at = |pick: fn(&Ready) -> Option<&String>| {
+            before.and_then(pick).map_or(free, |address| address)
+        };
         let mut command = Command::new(&self.binary);
         command.args(["up", "--json", "--name", &self.name]);
         command.arg("--data-dir").arg(&self.data_dir);
         command.arg("--socket").arg(self.data_dir.join("clawchat.sock"));
-        command.args(["--tcp", at(|it| it.tcp.as_ref())]);
-        command.args(["--http", at(|it| it.http.as_ref())]);
-        command.args(["--listen", at(|it| it.listen.first())]);
+        command.args(["--tcp", at(|ready| ready.tcp.as_ref())]);
+        command.args(["--http", at(|ready| ready.http.as_ref())]);
+        command.args(["--listen", at(|ready| ready.listen.first())]);
         match &self.key_file {
             Some(file) => command.arg("--key-file").arg(file),
             None => command.arg("--no-auth"),
@@ -401,7 +403,7 @@ impl Options {
             command.args(["--join", ticket]);
         }
         command.args(&self.flags);
-        // What the user set for a daemon of their own is not for these.
+        // The user's settings for a daemon of their own are not for these.
         let foreign = |name: &OsStr| name.to_string_lossy().starts_with("CLAWMESH_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| foreign(name)) {
             command.env_remove(name);
@@ -485,7 +487,7 @@ pub struct Plan {
     pub keep: Option<PathBuf>,
     /// Further flags of `clawmeshd up`, for all of them.
     pub flags: Vec<String>,
-    /// Who gets a Ctrl-C at this terminal.
+    /// Whether nodes get a Ctrl-C at this terminal.
     pub terminal: Terminal,
 }
 

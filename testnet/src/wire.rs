@@ -28,7 +28,7 @@ pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
 const EVENTS_SHOWN: usize = 8;
 const EVENT_CHARS_SHOWN: usize = 200;
 
-/// What went wrong with a request.
+/// The failure of a request.
 #[derive(Debug, Error)]
 pub enum WireError {
     /// The node said no.
@@ -45,7 +45,7 @@ pub enum WireError {
     /// Nothing came.
     #[error("no {what} within {within:?}")]
     Silent {
-        /// What was waited for.
+        /// The event that was waited for.
         what: String,
         /// How long.
         within: Duration,
@@ -105,11 +105,11 @@ pub enum Incoming {
 pub struct Agent {
     /// Its id, once registered.
     pub id: String,
-    /// What it calls itself.
+    /// Its name for itself.
     pub name: String,
     lines: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
-    /// What has come of a line that has not come whole.
+    /// The beginning of a line that has not come whole.
     partial: Vec<u8>,
     requests: u64,
     events: VecDeque<Event>,
@@ -261,7 +261,7 @@ impl Agent {
         }
     }
 
-    /// What was waited for, and what came instead.
+    /// The expected answer, and another one.
     fn but_seen(&self, what: &str) -> String {
         let recent = self.events.iter().rev().take(EVENTS_SHOWN);
         let recent: Vec<String> = recent
@@ -278,7 +278,7 @@ impl Agent {
         self.events.iter()
     }
 
-    /// All events that have come, oldest first. What the node sent before it answers this is among them.
+    /// All events that have come, oldest first. Events before the answer to this are among them.
     ///
     /// # Errors
     ///
@@ -346,7 +346,7 @@ impl Agent {
     }
 }
 
-/// What a reply says.
+/// The content of a reply.
 fn answer(mut frame: Value) -> Result<Value> {
     let body = frame["payload"].take();
     if frame["type"] == "error" {
@@ -356,16 +356,17 @@ fn answer(mut frame: Value) -> Result<Value> {
     }
 }
 
-/// What a node answers to `GET path`: the status and, if it is one, the JSON document.
+/// A node's answer to `GET path`: the status and, if it is one, the JSON document.
 ///
 /// # Errors
 ///
 /// The node does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
-    Ok(document(http(address, &format!("GET {path}"), "").await?))
+    let (status, text) = http(address, &format!("GET {path}"), "").await?;
+    Ok((status, document(&text)))
 }
 
-/// What a node answers to `GET path`: the status and the text.
+/// A node's answer to `GET path`: the status and the text.
 ///
 /// # Errors
 ///
@@ -374,17 +375,18 @@ pub async fn get_text(address: &str, path: &str) -> Result<(u16, String)> {
     http(address, &format!("GET {path}"), "").await
 }
 
-/// What a node answers to `POST path` with a JSON document.
+/// A node's answer to `POST path` with a JSON document.
 ///
 /// # Errors
 ///
 /// As [`get`].
 pub async fn post(address: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-    Ok(document(http(address, &format!("POST {path}"), &body.to_string()).await?))
+    let (status, text) = http(address, &format!("POST {path}"), &body.to_string()).await?;
+    Ok((status, document(&text)))
 }
 
-fn document((status, text): (u16, String)) -> (u16, Value) {
-    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
 async fn http(address: &str, what: &str, body: &str) -> Result<(u16, String)> {

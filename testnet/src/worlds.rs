@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use crate::sim::{self, Failure, Kind, Report, promises::Broken};
+use crate::sim::{self, Broken, Failure, Kind, Report};
 
-/// What many worlds came to.
+/// The results of many worlds.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Worlds played, broken ones included.

@@ -1,7 +1,7 @@
-//! The hot paths, one at a time: what each message costs between a client's frame and the disk, and back.
+//! The hot paths, one at a time: the cost of each message between a client's frame and the disk, and back.
 //!
-//! `cargo bench -p tests` runs them; `-- verify` only those with that name. What users see of it all
-//! together, `clawmesh-testnet bench` measures.
+//! `cargo bench -p tests` runs them; `-- verify` only those with that name. The sum that users see
+//! is measured by `clawmesh-testnet bench`.
 
 use std::{hint::black_box, time::Duration};
 
@@ -10,7 +10,7 @@ use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
     api::{
         batch::{Change, Summary},
-        command::{Attach, CallId, Caller, Command, Outcome, Say, Speech},
+        command::{Attach, CallId, Caller, Command, Encryption, Outcome, Say, Speech},
     },
     name::{
         id::{KeyPrint, LogId, MeshId, RoomId},
@@ -18,7 +18,8 @@ use mesh::{
         time::Now,
     },
     wire::{
-        entry::{Body, CHAT, Facts, Said},
+        entry::{Body, Facts, Said},
+        kinds::CHAT,
         run::{Carried, Run, RunEntry},
     },
 };
@@ -33,7 +34,7 @@ use tempfile::TempDir;
 
 /// As in the figures of `clawmesh-testnet bench`.
 const CONTENT_BYTES: usize = 200;
-/// What a page of history is taken from.
+/// The log that a page of history is taken from.
 const STORED: u64 = 10_000;
 /// Messages of a page.
 const PAGE: usize = 50;
@@ -177,8 +178,8 @@ impl Node {
         };
         node.give(Command::Attach(attach));
         for effect in node.commit() {
-            if let Effect::Reply { result: Ok(Outcome::Attached(it)), .. } = effect {
-                node.caller.registration = it.registration;
+            if let Effect::Reply { result: Ok(Outcome::Attached(attached)), .. } = effect {
+                node.caller.registration = attached.registration;
             }
         }
         let (caller, room) = (node.caller.clone(), node.lobby());
@@ -203,6 +204,7 @@ impl Node {
             room: self.lobby(),
             speech: Speech::Chat,
             content: content(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,
@@ -211,7 +213,7 @@ impl Node {
         self.give(Command::Say { caller: self.caller.clone(), say });
     }
 
-    /// What was said since the last time, as the store is to keep it.
+    /// The entries since the last time, as the store is to keep them.
     fn turn(&mut self) -> (Vec<Change>, Vec<Effect>) {
         let turn = self.engine.take_turn();
         (turn.batch, turn.effects)

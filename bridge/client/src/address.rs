@@ -33,7 +33,7 @@ impl Address {
     /// A WebSocket URL.
     ///
     /// # Errors
-    /// [`AddressError::Url`] for whatever is not `ws://…` or `wss://…`.
+    /// [`AddressError::Url`] unless it is `ws://…` or `wss://…`.
     pub fn web_socket(text: &str) -> Result<Self, AddressError> {
         let bad = || AddressError::Url { text: text.to_owned() };
         let uri: Uri = text.parse().map_err(|_| bad())?;
@@ -75,7 +75,7 @@ impl fmt::Display for Address {
         match self {
             Address::Unix(path) => path.display().fmt(f),
             Address::Tcp(endpoint) => f.write_str(endpoint),
-            Address::WebSocket(it) => f.write_str(&it.url),
+            Address::WebSocket(address) => f.write_str(&address.url),
         }
     }
 }
@@ -95,13 +95,13 @@ pub enum AddressError {
     /// A TCP address needs both.
     #[error("`{text}` is not HOST:PORT")]
     NoPort {
-        /// What was given.
+        /// The given text.
         text: String,
     },
     /// Not a WebSocket URL.
     #[error("`{text}` is not a URL like ws://HOST:PORT/ws or wss://HOST/ws")]
     Url {
-        /// What was given.
+        /// The given text.
         text: String,
     },
 }

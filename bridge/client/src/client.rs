@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::frame::{ServerFrame, encode_request};
 use protocol::limits::LINE_BYTES_MAX;
-use protocol::reply::{ErrorBody, Reason};
-use protocol::request::{Command, Request};
+use protocol::reply::{Answer, ErrorBody, Reason};
+use protocol::request::{Command, Repeat, Request, Speech};
 use protocol::value::{DedupId, SendOptions};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -57,12 +57,12 @@ impl Client {
         &self.shared.agent_id
     }
 
-    /// What the agent calls itself.
+    /// The agent's name.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// What content is encrypted with; rooms may get their secrets at any time.
+    /// The secrets that encrypt content; rooms may get theirs at any time.
     pub fn secrets(&self) -> &Secrets {
         &self.shared.secrets
     }
@@ -71,8 +71,8 @@ impl Client {
     ///
     /// A call whose connection is lost before the answer is repeated on the next one if that does
     /// no harm. `send_message`, `thinking` and `decision` are: they get a dedup id unless they have one, so
-    /// that a mesh node stores them once. Rooms joined and left through here are what the
-    /// client joins again. Where a secret applies, content is encrypted before it is sent, once for
+    /// that a mesh node stores them once. The client joins again the rooms that
+    /// were joined through here and not left. Where a secret applies, content is encrypted before it is sent, once for
     /// all repeats, and the messages of the answer are decrypted.
     ///
     /// # Errors
@@ -81,10 +81,9 @@ impl Client {
     /// was done.
     pub async fn call<C>(&self, command: C) -> Result<C::Reply, CallError>
     where
-        C: Command<Reply: 'static>,
+        C: Command,
     {
-        let mut request = with_dedup(command.into())?;
-        self.shared.secrets.seal(&mut request)?;
+        let request = self.prepare(command.into())?;
         let deadline = Instant::now() + self.shared.call_timeout;
         loop {
             let outcome = match timeout_at(deadline, self.once(&request)).await {
@@ -92,22 +91,39 @@ impl Client {
                 Err(_) => return Err(CallError::TimedOut),
             };
             match outcome {
-                Ok(frame) if frame.kind == "error" => {
-                    let ErrorBody { code, message, mesh } = frame.body()?;
-                    if mesh.is_some_and(|it| it.reason == Reason::Unknown) {
-                        // As good as a connection that broke before the answer.
-                        return Err(CallError::Lost);
-                    }
-                    return Err(CallError::Refused { code, message });
-                }
-                Ok(frame) => {
-                    let mut reply = frame.body()?;
-                    self.shared.secrets.open_reply(&mut reply);
-                    return Ok(reply);
-                }
+                Ok(frame) => return self.read(&frame),
                 Err(CallError::Lost) if repeats_without_harm(&request) => {}
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Gives content a dedup id, and encrypts it.
+    fn prepare(&self, mut request: Request) -> Result<Request, CallError> {
+        if let Some(Speech { content, options }) = request.speech() {
+            let options = options.get_or_insert_with(SendOptions::default);
+            if options.dedup.is_none() {
+                options.dedup = Some(fresh_dedup_id()?);
+            }
+            self.shared.secrets.seal(content)?;
+        }
+        Ok(request)
+    }
+
+    /// The answer to a command, decrypted.
+    fn read<A: Answer>(&self, frame: &ServerFrame) -> Result<A, CallError> {
+        match frame.answer::<A>()? {
+            Ok(mut answer) => {
+                for message in answer.messages() {
+                    self.shared.secrets.open_in_place(message.content_mut());
+                }
+                Ok(answer)
+            }
+            // As good as a connection that broke before the answer.
+            Err(ErrorBody { mesh: Some(note), .. }) if note.reason == Reason::Unknown => {
+                Err(CallError::Lost)
+            }
+            Err(ErrorBody { code, message, .. }) => Err(CallError::Refused { code, message }),
         }
     }
 
@@ -124,80 +140,16 @@ impl Client {
     }
 }
 
-/// Whether a second execution changes nothing, or is recognised by the node.
+/// Whether a second execution changes nothing; every request that says something has a dedup id.
 fn repeats_without_harm(request: &Request) -> bool {
-    match request {
-        Request::Ping(_)
-        | Request::Pong(_)
-        | Request::JoinRoom(_)
-        | Request::SendMessage(_)
-        | Request::Thinking(_)
-        | Request::GetHistory(_)
-        | Request::RoomTip(_)
-        | Request::ListRooms(_)
-        | Request::ListAgents(_)
-        | Request::RoomInfo(_)
-        | Request::SetTyping(_)
-        | Request::SetPresence(_)
-        | Request::GetVoteStatus(_)
-        | Request::ListVotes(_)
-        | Request::Decision(_)
-        | Request::ListTasks(_)
-        | Request::ListSubscriptions(_)
-        | Request::EnableSubscription(_) => true,
-        // The repeat would be refused although the first one succeeded, or would come to two of
-        // what was to be one, or would undo what others did in between.
-        Request::Register(_)
-        | Request::CreateRoom(_)
-        | Request::LeaveRoom(_)
-        | Request::CreateVote(_)
-        | Request::CastVote(_)
-        | Request::ElectLeader(_)
-        | Request::DeclineElection(_)
-        | Request::AssignTask(_)
-        | Request::UpdateTask(_)
-        | Request::Subscribe(_)
-        | Request::Unsubscribe(_) => false,
+    match request.repeat() {
+        Repeat::Harmless | Repeat::Deduplicated => true,
+        Repeat::Harmful => false,
     }
 }
 
-fn with_dedup(mut request: Request) -> Result<Request, CallError> {
-    let mesh = match &mut request {
-        Request::SendMessage(it) => &mut it.mesh,
-        Request::Thinking(it) => &mut it.mesh,
-        Request::Decision(it) => &mut it.mesh,
-        Request::Register(_)
-        | Request::Ping(_)
-        | Request::Pong(_)
-        | Request::CreateRoom(_)
-        | Request::JoinRoom(_)
-        | Request::LeaveRoom(_)
-        | Request::GetHistory(_)
-        | Request::RoomTip(_)
-        | Request::ListRooms(_)
-        | Request::ListAgents(_)
-        | Request::RoomInfo(_)
-        | Request::SetTyping(_)
-        | Request::SetPresence(_)
-        | Request::CreateVote(_)
-        | Request::CastVote(_)
-        | Request::GetVoteStatus(_)
-        | Request::ListVotes(_)
-        | Request::ElectLeader(_)
-        | Request::DeclineElection(_)
-        | Request::AssignTask(_)
-        | Request::UpdateTask(_)
-        | Request::ListTasks(_)
-        | Request::Subscribe(_)
-        | Request::Unsubscribe(_)
-        | Request::ListSubscriptions(_)
-        | Request::EnableSubscription(_) => return Ok(request),
-    };
-    let options = mesh.get_or_insert_with(SendOptions::default);
-    if options.dedup.is_none() {
-        let random = (getrandom::u64(), getrandom::u64());
-        let (Ok(high), Ok(low)) = random else { return Err(CallError::NoRandomness) };
-        options.dedup = DedupId::new(format!("{high:016x}{low:016x}"));
-    }
-    Ok(request)
+fn fresh_dedup_id() -> Result<DedupId, CallError> {
+    let random = (getrandom::u64(), getrandom::u64());
+    let (Ok(high), Ok(low)) = random else { return Err(CallError::NoRandomness) };
+    Ok(DedupId::new(format!("{high:016x}{low:016x}")).expect("32 digits are short enough"))
 }

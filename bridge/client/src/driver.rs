@@ -26,7 +26,7 @@ pub(crate) struct Order {
     pub(crate) answer: oneshot::Sender<ServerFrame>,
 }
 
-/// What a successful call changes about the rooms to join again.
+/// The change of a successful call to the rooms to join again.
 #[derive(Debug)]
 pub(crate) enum Membership {
     Joined(String),
@@ -35,41 +35,17 @@ pub(crate) enum Membership {
 
 impl Membership {
     pub(crate) fn of(request: &Request) -> Option<Self> {
-        match request {
-            Request::JoinRoom(it) => Some(Self::Joined(it.room_id.clone())),
-            Request::LeaveRoom(it) => Some(Self::Left(it.room_id.clone())),
-            Request::Register(_)
-            | Request::Ping(_)
-            | Request::Pong(_)
-            | Request::CreateRoom(_)
-            | Request::SendMessage(_)
-            | Request::Thinking(_)
-            | Request::GetHistory(_)
-            | Request::RoomTip(_)
-            | Request::ListRooms(_)
-            | Request::ListAgents(_)
-            | Request::RoomInfo(_)
-            | Request::SetTyping(_)
-            | Request::SetPresence(_)
-            | Request::CreateVote(_)
-            | Request::CastVote(_)
-            | Request::GetVoteStatus(_)
-            | Request::ListVotes(_)
-            | Request::ElectLeader(_)
-            | Request::DeclineElection(_)
-            | Request::Decision(_)
-            | Request::AssignTask(_)
-            | Request::UpdateTask(_)
-            | Request::ListTasks(_)
-            | Request::Subscribe(_)
-            | Request::Unsubscribe(_)
-            | Request::ListSubscriptions(_)
-            | Request::EnableSubscription(_) => None,
+        if let Request::JoinRoom(join) = request {
+            Some(Self::Joined(join.room_id.clone()))
+        } else if let Request::LeaveRoom(leave) = request {
+            Some(Self::Left(leave.room_id.clone()))
+        } else {
+            None
         }
     }
 }
 
-/// A registered connection. Dropping it ends it, after what was handed to the writer is written.
+/// A registered connection. Dropping it ends it, after the writer has written its frames.
 pub(crate) struct Link {
     reader: Reader,
     outbox: mpsc::Sender<String>,
@@ -146,7 +122,7 @@ impl Driver {
             }
             match self.round().await {
                 Ok((mut link, registered)) => {
-                    let back = registered.resumed.map(|it| it.rooms).unwrap_or_default();
+                    let back = registered.resumed.map(|resumed| resumed.rooms).unwrap_or_default();
                     if let Ok(lost) = self.rejoin(&mut link, &back).await {
                         return Ok(Some((link, lost)));
                     }
@@ -183,24 +159,14 @@ impl Driver {
         let (reader, writer) = timeout(patience, transport::connect(address))
             .await
             .map_err(|_| timed_out())?
-            .map_err(|broken| match broken {
-                Broken::Socket(source) => {
-                    ConnectError::Unreachable { address: address.clone(), source }
-                }
-                source @ (Broken::Closed
-                | Broken::Silent
-                | Broken::WebSocket(_)
-                | Broken::TooLong
-                | Broken::NotUtf8
-                | Broken::Frame(_)) => ConnectError::Broken { address: address.clone(), source },
-            })?;
+            .map_err(|broken| unreachable(address, broken))?;
         let (outbox, frames) = mpsc::channel(FRAMES_QUEUED_MAX);
         tokio::spawn(write(writer, frames));
         let mut link = Link { reader, outbox };
         let registered = self
             .exchange(&mut link, &self.registration())
             .await
-            .and_then(|frame| Ok(answer::<Registered>(&frame)?))
+            .and_then(|frame| Ok(frame.answer::<Registered>()?))
             .map_err(|source| ConnectError::Broken { address: address.clone(), source })?;
         match registered {
             Ok(registered) => {
@@ -224,7 +190,7 @@ impl Driver {
         })
     }
 
-    /// Joins again what the node has not restored by itself; the rooms that are closed to it.
+    /// Joins the rooms that the node has not restored by itself. Returns those that are closed to the agent.
     async fn rejoin(&mut self, link: &mut Link, back: &[String]) -> Result<Vec<String>, Broken> {
         let mut lost = Vec::new();
         for room_id in self.rooms.clone() {
@@ -233,7 +199,7 @@ impl Driver {
             }
             let join = Request::JoinRoom(request::JoinRoom { room_id: room_id.clone() });
             let frame = self.exchange(link, &join).await?;
-            if frame.kind == "error" {
+            if frame.is_refusal() {
                 self.rooms.remove(&room_id);
                 lost.push(room_id);
             }
@@ -280,7 +246,7 @@ impl Driver {
                 }
                 next = next_order(&mut self.orders, &link.outbox), if has_room => match next {
                     Next::Order(permit, order) => {
-                        // Whoever asked has stopped waiting: do not act behind its back.
+                        // The caller may have stopped waiting: do not act behind its back.
                         if !order.answer.is_closed() {
                             permit.send(order.line);
                             open.0.insert(order.id, (order.membership, order.answer));
@@ -315,7 +281,7 @@ impl Driver {
         };
         // The answer to a call that was given up is nobody's.
         if let Some((membership, answer)) = open.0.remove(id) {
-            if frame.kind != "error" {
+            if !frame.is_refusal() {
                 self.note(membership);
             }
             // The caller may just have stopped waiting.
@@ -344,18 +310,20 @@ impl Driver {
                 let _ = outbox.try_send(encode_request(&pong, None, frame.id.as_deref()));
             }
             Ok(Some(mut event)) => {
-                self.options.secrets.open_event(&mut event);
+                if let Some(content) = event.content_mut() {
+                    self.options.secrets.open_in_place(content);
+                }
                 self.queue.push(Event::Pushed(event), bytes);
             }
             // Types of later versions, errors about nothing we asked, pongs to our probes.
             Ok(None) => {}
-            // Reconnecting would not make it readable; a reader that pages finds out what it was.
+            // Reconnecting would not make it readable; a reader that pages sees its effect.
             Err(_) => self.queue.push(Event::Missed { count: 1 }, bytes),
         }
     }
 }
 
-/// What was asked and not answered yet, by request id.
+/// Calls that are not answered yet, by request id.
 #[derive(Default)]
 struct Calls(HashMap<String, (Option<Membership>, oneshot::Sender<ServerFrame>)>);
 
@@ -385,11 +353,12 @@ async fn next_order<'a>(
     }
 }
 
-/// The result of a command, or the node's refusal.
-fn answer<T: serde::de::DeserializeOwned>(
-    frame: &ServerFrame,
-) -> Result<Result<T, ErrorBody>, protocol::frame::FrameError> {
-    if frame.kind == "error" { frame.body().map(Err) } else { frame.body().map(Ok) }
+fn unreachable(address: &Address, broken: Broken) -> ConnectError {
+    let address = address.clone();
+    if let Broken::Socket(source) = broken {
+        return ConnectError::Unreachable { address, source };
+    }
+    ConnectError::Broken { address, source: broken }
 }
 
 /// Writes frames until the link is dropped or the socket fails, which closes the outbox.

@@ -1,4 +1,4 @@
-//! What can go wrong, by operation.
+//! Errors, by operation.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub enum ConnectError {
     Unreachable {
         /// Where.
         address: Address,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The node did not answer in time.
@@ -28,7 +28,7 @@ pub enum ConnectError {
         /// Where.
         address: Address,
     },
-    /// What listens there does not speak the protocol, or closed the connection.
+    /// The listener does not speak the protocol, or closed the connection.
     #[error("{address} broke off while registering: {source}")]
     Broken {
         /// Where.
@@ -114,7 +114,7 @@ pub enum CallError {
     TooLarge {
         /// Its length.
         bytes: usize,
-        /// What a node reads.
+        /// The bound of a node.
         max: usize,
     },
     /// The answer does not have the shape it should.

@@ -1,4 +1,4 @@
-//! What happens without being asked for.
+//! Events: pushed by the node, and of the connection itself.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub enum Event {
         /// Rooms that the node would not let it back into.
         rooms_lost: Vec<String>,
     },
-    /// The reader was too slow and events were dropped here: page, to see what they were.
+    /// The reader was too slow and events were dropped here: page, to see their messages.
     Missed {
         /// How many, the client's own ones included.
         count: u64,
@@ -35,10 +35,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The node's event; `None` if the client itself has something to say.
+    pub fn pushed(self) -> Option<Pushed> {
+        if let Event::Pushed(pushed) = self { Some(pushed) } else { None }
+    }
+}
+
 /// The events of one client, for one reader.
 ///
 /// The connection is read whether or not anybody reads events, so that replies come and heartbeats
-/// are answered. What does not fit into the queue (`EVENTS_QUEUED_MAX`, `EVENTS_QUEUED_BYTES_MAX`) is
+/// are answered. Events beyond the queue (`EVENTS_QUEUED_MAX`, `EVENTS_QUEUED_BYTES_MAX`) are
 /// dropped, in one piece, and [`Event::Missed`] stands in its place. Dropping this switches
 /// the queue off.
 #[derive(Debug)]
@@ -65,11 +72,6 @@ impl Events {
             }
             changed.await;
         }
-    }
-
-    /// The next event, if there is one now.
-    pub fn try_next(&mut self) -> Option<Event> {
-        self.queue.lock().pop()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::address::Address;
 use crate::options::{Options, Policy};
 use crate::secrets::Secrets;
 
-/// Nothing in these tests takes long; what does is a failure.
+/// Every step of these tests is short; a long one is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Fake {
@@ -41,10 +41,10 @@ impl Fake {
     pub(crate) async fn accept_agent(&self) -> Conn {
         let mut conn = self.accept().await;
         let incoming = conn.recv().await;
-        let Request::Register(it) = &incoming.request else { panic!("not a register") };
+        let Request::Register(register) = &incoming.request else { panic!("not a register") };
         let registered = Registered {
-            agent_id: it.agent_id.clone().unwrap_or("a".into()),
-            name: it.name.clone(),
+            agent_id: register.agent_id.clone().unwrap_or("a".into()),
+            name: register.name.clone(),
             protocol_version: 1,
             resumed: None,
         };

@@ -5,11 +5,11 @@
 //!
 //! Its contract: [`client::Client::call`] answers each call once, and repeats it after a lost
 //! connection only where that does no harm (a repeated send carries the same dedup id).
-//! [`messages::Messages`] gives every message of a room once, in rising order of `seq`, whatever
-//! happened to the connection in between. [`events::Events`] may drop when nobody reads it, and then
+//! [`messages::Messages`] gives every message of a room once, in rising order of `seq`, over
+//! lost connections and changes of node. [`events::Events`] may drop when nobody reads it, and then
 //! says so: replies and heartbeats never wait for a reader of events.
 //!
-//! What nodes are not to read it encrypts end to end, with [`secrets`] they never see.
+//! It encrypts content end to end, with [`secrets`] that nodes never see.
 //!
 //! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`secrets`],
 //! [`sealing`], [`error`], [`limits`]; inside, `driver` owns the connection, `transport` and `tls` the bytes.

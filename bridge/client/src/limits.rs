@@ -1,7 +1,7 @@
 //! Every bound of the client, with its reason.
 
 /// Longest frame that is read, in bytes. A history page has up to 500 messages of up to 256 KiB;
-/// whatever is longer is no page and must not fill the memory.
+/// a longer frame is no page and must not fill the memory.
 pub const FRAME_READ_BYTES_MAX: usize = 160 * 1024 * 1024;
 
 /// Events kept for a reader that is busy. A page holds 500 messages: two pages' worth of bursts.
@@ -19,9 +19,9 @@ pub const CALLS_OPEN_MAX: usize = 1024;
 /// Frames handed to the writer and not written yet. Each is at most a megabyte.
 pub const FRAMES_QUEUED_MAX: usize = 16;
 
-/// Messages that one `get_history` asks for: what standard clients ask for, too.
+/// Messages that one `get_history` asks for; standard clients ask for as many.
 pub const PAGE_MESSAGES: u64 = 500;
 
 /// Messages remembered by id, so that one that another node gives under another number is not given
-/// twice. What a split leaves to be numbered again is seldom more; older ones may come again.
+/// twice. After a split seldom more are numbered again; older ones may come again.
 pub const IDS_REMEMBERED_MAX: usize = 16 * 1024;

@@ -1,10 +1,10 @@
-//! Every message of a room once, in order, whatever happens to the connection.
+//! Every message of a room once, in order, over lost connections.
 //!
 //! The stream first joins the room, so that live messages come, and only then pages from its cursor.
 //! A live message is taken as the next one only if its number follows the cursor directly; after a
 //! jump (own messages are not pushed, eras begin elsewhere), a reconnect or a gap in the events it
-//! pages again. What is not above the cursor is dropped, and so is what was given already: after a
-//! split another node may have it under another number.
+//! pages again. Messages at or below the cursor are dropped, and so are those that were given already:
+//! after a split another node may have them under other numbers.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -26,7 +26,7 @@ pub enum Start {
     After(u64),
 }
 
-/// What a stream gives.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// The next visible message, thinking included, one's own included.
@@ -145,7 +145,7 @@ impl Messages {
                 self.page().await?;
                 continue;
             }
-            if let Some(message) = self.ahead.take().filter(|it| it.seq > self.cursor) {
+            if let Some(message) = self.ahead.take().filter(|message| message.seq > self.cursor) {
                 self.cursor = message.seq;
                 if self.given.insert(&message.message_id) {
                     return Ok(Item::Message(message));

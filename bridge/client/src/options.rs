@@ -7,21 +7,21 @@ use protocol::value::ApiKey;
 use crate::address::Address;
 use crate::secrets::Secrets;
 
-/// Who connects where.
+/// The identity of a client, and the addresses of its nodes.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Tried in this order, round robin; not empty.
     pub addresses: Vec<Address>,
     /// The API key.
     pub key: ApiKey,
-    /// What the agent calls itself.
+    /// The agent's name.
     pub name: String,
     /// A stable identity. It is taken over if it is connected elsewhere. Without one the node draws
     /// one, and the client keeps it over reconnects.
     pub agent_id: Option<String>,
-    /// What the agent says it can do.
+    /// The agent's abilities, as it states them.
     pub capabilities: Vec<String>,
-    /// What content is encrypted with, end to end. A clone kept back takes more secrets later.
+    /// The secrets that encrypt content end to end. A clone kept back takes more of them later.
     pub secrets: Secrets,
     /// How patient to be.
     pub policy: Policy,

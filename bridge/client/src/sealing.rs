@@ -2,7 +2,7 @@
 //!
 //! Key = HKDF-SHA256 of the shared secret, without salt, with `clawchat-e2e-v1:` and the room's id as
 //! info. Blob = `clw1:` and unpadded standard base64 of nonce (12 bytes) ‖ ChaCha20-Poly1305
-//! ciphertext and tag. Whoever has the secret can read and write: a blob says nothing of its author.
+//! ciphertext and tag. Every holder of the secret can read and write: a blob says nothing of its author.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use chacha20poly1305::aead::Aead;
@@ -11,7 +11,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// What encrypted content begins with.
+/// The beginning of encrypted content.
 pub const MARK: &str = "clw1:";
 
 const INFO: &str = "clawchat-e2e-v1:";
@@ -24,7 +24,7 @@ pub enum BadBlob {
     /// It does not begin with the mark.
     #[error("the content is not encrypted: it does not begin with {MARK}")]
     NotABlob,
-    /// What follows the mark is not base64 as the dialect writes it.
+    /// The text after the mark is not base64 as the dialect writes it.
     #[error("the encrypted content is damaged: it is not unpadded base64")]
     NotBase64,
     /// Nonce and tag do not fit.
@@ -35,7 +35,7 @@ pub enum BadBlob {
         "the content does not open: it was changed, is of another room, or was encrypted with another room key"
     )]
     DoesNotOpen,
-    /// What was encrypted is no text.
+    /// The encrypted bytes are no text.
     #[error("the encrypted content is not UTF-8 text")]
     NotText,
 }
@@ -45,7 +45,7 @@ pub enum BadBlob {
 #[error("the content is too long to be encrypted")]
 pub struct TooLong;
 
-/// What encrypts and decrypts the content of one room.
+/// The key that encrypts and decrypts the content of one room.
 pub struct RoomKey(ChaCha20Poly1305);
 
 impl std::fmt::Debug for RoomKey {
@@ -81,7 +81,7 @@ impl RoomKey {
     /// The text of a blob.
     ///
     /// # Errors
-    /// [`BadBlob`], whatever it is given.
+    /// [`BadBlob`]; no blob makes it panic.
     pub fn open(&self, blob: &str) -> Result<String, BadBlob> {
         let digits = blob.strip_prefix(MARK).ok_or(BadBlob::NotABlob)?;
         let bytes = STANDARD_NO_PAD.decode(digits).map_err(|_| BadBlob::NotBase64)?;

@@ -1,25 +1,21 @@
 //! Which rooms are encrypted end to end, and with which secret.
 //!
 //! Where a secret applies, every content that is sent is encrypted and every blob that comes in is
-//! decrypted, whatever the node says of the room: a node cannot talk a client out of it. A blob that
-//! does not open stays as it is, so that one bad message hides no other; [`Secrets::open`] says what is
-//! wrong with it. Content that came unencrypted is passed on: it proves nothing either way.
+//! decrypted, also if the node says otherwise of the room: a node cannot talk a client out of it. A blob that
+//! does not open stays as it is, so that one bad message hides no other; [`Secrets::open`] names the
+//! fault. Content that came unencrypted is passed on: it proves nothing either way.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use protocol::event::Event as Pushed;
-use protocol::object::Message;
-use protocol::reply::HistoryResult;
-use protocol::request::Request;
+use protocol::object::Content;
 use zeroize::Zeroizing;
 
 use crate::error::CallError;
 use crate::sealing::{BadBlob, MARK, RoomKey};
 
-/// What the agents of a room share, and no node knows. Not empty.
+/// A secret that the agents of a room share, and no node knows. Not empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -77,89 +73,20 @@ impl Secrets {
         self.key(room_id).map(|key| key.open(content)).transpose()
     }
 
-    /// Encrypts what a request says.
-    pub(crate) fn seal(&self, request: &mut Request) -> Result<(), CallError> {
-        let (room_id, content) = match request {
-            Request::SendMessage(it) => (&it.room_id, &mut it.content),
-            Request::Thinking(it) => (&it.room_id, &mut it.content),
-            Request::Decision(it) => (&it.room_id, &mut it.content),
-            Request::Register(_)
-            | Request::Ping(_)
-            | Request::Pong(_)
-            | Request::CreateRoom(_)
-            | Request::JoinRoom(_)
-            | Request::LeaveRoom(_)
-            | Request::GetHistory(_)
-            | Request::RoomTip(_)
-            | Request::ListRooms(_)
-            | Request::ListAgents(_)
-            | Request::RoomInfo(_)
-            | Request::SetTyping(_)
-            | Request::SetPresence(_)
-            | Request::CreateVote(_)
-            | Request::CastVote(_)
-            | Request::GetVoteStatus(_)
-            | Request::ListVotes(_)
-            | Request::ElectLeader(_)
-            | Request::DeclineElection(_)
-            | Request::AssignTask(_)
-            | Request::UpdateTask(_)
-            | Request::ListTasks(_)
-            | Request::Subscribe(_)
-            | Request::Unsubscribe(_)
-            | Request::ListSubscriptions(_)
-            | Request::EnableSubscription(_) => return Ok(()),
-        };
-        if let Some(key) = self.key(room_id) {
+    /// Encrypts a content that is to be sent.
+    pub(crate) fn seal(&self, content: Content<'_>) -> Result<(), CallError> {
+        if let Some(key) = self.key(content.room_id) {
             let mut nonce = [0; 12];
             getrandom::fill(&mut nonce).map_err(|_| CallError::NoRandomness)?;
-            *content = key.seal(nonce, content)?;
+            *content.text = key.seal(nonce, content.text)?;
         }
         Ok(())
     }
 
-    /// Decrypts the messages of a reply. Other replies carry no content.
-    pub(crate) fn open_reply(&self, reply: &mut dyn Any) {
-        if let Some(message) = reply.downcast_mut::<Message>() {
-            self.open_message(message);
-        } else if let Some(page) = reply.downcast_mut::<HistoryResult>() {
-            page.messages.iter_mut().for_each(|message| self.open_message(message));
-        }
-    }
-
-    /// Decrypts the message of an event.
-    pub(crate) fn open_event(&self, event: &mut Pushed) {
-        match event {
-            Pushed::MessageReceived(message) | Pushed::Thinking(message) => {
-                self.open_message(message);
-            }
-            Pushed::Mention(mention) => self.open_message(&mut mention.message),
-            Pushed::DecisionMade(it) => self.open_content(&it.room_id, &mut it.content),
-            Pushed::AgentJoined(_)
-            | Pushed::AgentLeft(_)
-            | Pushed::RoomCreated(_)
-            | Pushed::RoomDestroyed(_)
-            | Pushed::TypingIndicator(_)
-            | Pushed::PresenceUpdate(_)
-            | Pushed::TurnChanged(_)
-            | Pushed::VoteCreated(_)
-            | Pushed::VoteResult(_)
-            | Pushed::ElectionStarted(_)
-            | Pushed::LeaderElected(_)
-            | Pushed::LeaderCleared(_)
-            | Pushed::TaskAssigned(_)
-            | Pushed::TaskUpdated(_)
-            | Pushed::Ping(_) => {}
-        }
-    }
-
-    fn open_message(&self, message: &mut Message) {
-        self.open_content(&message.room_id, &mut message.content);
-    }
-
-    fn open_content(&self, room_id: &str, content: &mut String) {
-        if let Ok(Some(text)) = self.open(room_id, content) {
-            *content = text;
+    /// Decrypts a content that came in, if it opens.
+    pub(crate) fn open_in_place(&self, content: Content<'_>) {
+        if let Ok(Some(text)) = self.open(content.room_id, content.text) {
+            *content.text = text;
         }
     }
 }

@@ -38,8 +38,8 @@ fn live(seq: u64) -> Pushed {
 }
 
 fn dedup_of(incoming: &Incoming) -> String {
-    let Request::SendMessage(it) = &incoming.request else { panic!("not a send_message") };
-    let options = it.mesh.as_ref().expect("mesh options");
+    let Request::SendMessage(send) = &incoming.request else { panic!("not a send_message") };
+    let options = send.mesh.as_ref().expect("mesh options");
     options.dedup.as_ref().expect("a dedup id").as_str().to_owned()
 }
 
@@ -52,10 +52,10 @@ async fn agent(fake: &Fake) -> (Client, crate::events::Events, Conn) {
 
 /// Answers `get_history` from the messages that the "node" has.
 async fn answer_page(conn: &mut Conn, incoming: &Incoming, stored: &[u64], most: usize) {
-    let Request::GetHistory(it) = &incoming.request else {
+    let Request::GetHistory(page) = &incoming.request else {
         panic!("not a get_history: {incoming:?}")
     };
-    let after = it.since_seq.expect("a cursor");
+    let after = page.since_seq.expect("a cursor");
     let messages: Vec<Message> =
         stored.iter().filter(|seq| **seq > after).take(most).map(|seq| message(*seq)).collect();
     let page = HistoryResult { room_id: "r".into(), messages, mesh: None };
@@ -79,9 +79,9 @@ async fn answers_find_their_callers_in_any_order() {
         let first = conn.recv().await;
         let second = conn.recv().await;
         for incoming in [second, first] {
-            let Request::RoomTip(it) = &incoming.request else { panic!("not a room_tip") };
-            let seq = it.room_id.len() as u64;
-            let reply = RoomTipResult { room_id: it.room_id.clone(), seq };
+            let Request::RoomTip(tip) = &incoming.request else { panic!("not a room_tip") };
+            let seq = tip.room_id.len() as u64;
+            let reply = RoomTipResult { room_id: tip.room_id.clone(), seq };
             conn.push(live(1)).await;
             conn.answer(&incoming, Reply::RoomTip(reply)).await;
         }
@@ -156,8 +156,8 @@ async fn a_silent_node_is_probed_and_then_left() {
     let (_client, mut events) = connected.unwrap();
     assert!(matches!(conn.recv().await.request, Request::Ping(_)));
     let again = within(fake.accept()).await.recv().await;
-    let Request::Register(it) = again.request else { panic!("not a register") };
-    assert_eq!((it.agent_id.as_deref(), it.reconnect), (Some("a"), true));
+    let Request::Register(register) = again.request else { panic!("not a register") };
+    assert_eq!((register.agent_id.as_deref(), register.reconnect), (Some("a"), true));
     let event = within(events.next()).await;
     assert!(matches!(event, Some(Event::Disconnected { .. })), "{event:?}");
 }
@@ -348,14 +348,17 @@ async fn a_message_under_another_number_elsewhere_is_given_once() {
         let page = conn.recv().await;
         answer_page(&mut conn, &page, &[], 500).await;
         conn.push(live(3)).await;
-        // What follows comes from a node that numbered 2 and 3 in an era of its own.
+        // The next messages come from a node that numbered 2 and 3 in an era of its own.
         let other = [(100, "m2"), (101, "m100"), (102, "m3")];
         conn.push(Pushed::MessageReceived(Box::new(renumbered(100, "m2")))).await;
         for _ in 0..2 {
             let page = conn.recv().await;
-            let Request::GetHistory(it) = &page.request else { panic!("{page:?}") };
-            let after = it.since_seq.expect("a cursor");
-            let messages = other.iter().filter(|it| it.0 > after).map(|it| renumbered(it.0, it.1));
+            let Request::GetHistory(ask) = &page.request else { panic!("{page:?}") };
+            let after = ask.since_seq.expect("a cursor");
+            let messages = other
+                .iter()
+                .filter(|other| other.0 > after)
+                .map(|other| renumbered(other.0, other.1));
             let messages = messages.collect();
             let result = HistoryResult { room_id: "r".into(), messages, mesh: None };
             conn.answer(&page, Reply::History(result)).await;
@@ -457,13 +460,15 @@ async fn web_socket_and_unix_socket_carry_the_same_frames() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// What the node saw of a send, and that it is a blob which says `text`.
+/// The content of a send as the node saw it: a blob that opens to `text`.
 fn blob_of(incoming: &Incoming, text: &str) -> String {
-    let content = if let Request::SendMessage(it) = &incoming.request {
-        it.content.clone()
+    let content = if let Request::SendMessage(send) = &incoming.request {
+        send.content.clone()
     } else {
-        let Request::Thinking(it) = &incoming.request else { panic!("not a send: {incoming:?}") };
-        it.content.clone()
+        let Request::Thinking(thought) = &incoming.request else {
+            panic!("not a send: {incoming:?}")
+        };
+        thought.content.clone()
     };
     assert_eq!(RoomKey::derive("hush", "r").open(&content).as_deref(), Ok(text));
     content
@@ -519,17 +524,22 @@ async fn with_a_secret_the_node_sees_blobs_and_the_program_does_not() {
             since_seq: Some(0),
         };
         let page = client.call(page).await.unwrap();
-        let contents: Vec<&str> = page.messages.iter().map(|it| it.content.as_str()).collect();
+        let contents: Vec<&str> =
+            page.messages.iter().map(|message| message.content.as_str()).collect();
         assert_eq!((contents[0], contents[2]), ("secret", "plain"));
         // One that does not open hides no other, and says why when asked.
         assert!(client.secrets().open("r", contents[1]).is_err(), "{contents:?}");
         let mut opened = Vec::new();
         while opened.len() < 3 {
             match events.next().await {
-                Some(Event::Pushed(Pushed::MessageReceived(it) | Pushed::Thinking(it))) => {
-                    opened.push(it.content);
+                Some(Event::Pushed(
+                    Pushed::MessageReceived(message) | Pushed::Thinking(message),
+                )) => {
+                    opened.push(message.content);
                 }
-                Some(Event::Pushed(Pushed::Mention(it))) => opened.push(it.message.content),
+                Some(Event::Pushed(Pushed::Mention(mention))) => {
+                    opened.push(mention.message.content)
+                }
                 other => assert!(other.is_some(), "closed"),
             }
         }

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Trusts the system's roots (or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name). They are read at
-/// each connection: rare, and what was installed meanwhile counts.
+/// each connection: connections are rare, and newly installed roots count.
 ///
 /// # Errors
 /// If there are none.

@@ -14,7 +14,7 @@ use crate::error::Broken;
 use crate::limits::FRAME_READ_BYTES_MAX;
 use crate::tls;
 
-/// What a WebSocket is on: TCP, or TLS over it.
+/// The stream below a WebSocket: TCP, or TLS over it.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -125,7 +125,7 @@ impl Writer {
 /// Splits a stream of bytes at its newlines.
 pub(crate) struct Lines {
     stream: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
-    // Outlives a cancelled read: what was read of a line stays here.
+    // Outlives a cancelled read: the bytes of an unfinished line stay here.
     line: Vec<u8>,
 }
 
@@ -189,7 +189,7 @@ mod tests {
         let server = tokio::spawn(async move {
             for _ in 0..2 {
                 let (socket, _) = listener.accept().await.unwrap();
-                // Whoever does not trust it breaks off.
+                // A client that does not trust it breaks off.
                 let Ok(stream) = acceptor.accept(socket).await else { continue };
                 let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
                 socket.send(tungstenite::Message::text("{}")).await.unwrap();

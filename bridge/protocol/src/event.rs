@@ -1,14 +1,28 @@
-//! What nodes push (§4).
+//! Events, as nodes push them (§4).
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::object::{MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
+use crate::object::{Content, MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
 use crate::value::{Metadata, Progress, Status};
 
-/// Each row: the event, its payload, its `type`.
+/// By the place of an event's content.
+macro_rules! content_of {
+    (own $payload:ident) => {
+        Some(Content { room_id: &$payload.room_id, text: &mut $payload.content })
+    };
+    (message $payload:ident) => {
+        Some($payload.message.content_mut())
+    };
+    (none $payload:ident) => {
+        None
+    };
+}
+
+/// Each row: the event, its payload, its `type`, and the place of the content that a client may have to
+/// decrypt: the payload's own, that of the message within, or none.
 macro_rules! events {
-    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, )*) => {
+    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, $content:ident; )*) => {
         /// Everything a node can push. Closed on purpose.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[serde(untagged)]
@@ -20,6 +34,11 @@ macro_rules! events {
             /// The `type` on the wire.
             pub fn type_name(&self) -> &'static str {
                 match self { $( Self::$name(_) => $type, )* }
+            }
+
+            /// The content of a message in it.
+            pub fn content_mut(&mut self) -> Option<Content<'_>> {
+                match self { $( Self::$name(_payload) => content_of!($content _payload), )* }
             }
 
             /// Reads a payload by its type; `None` if this crate does not know the type.
@@ -38,43 +57,43 @@ macro_rules! events {
 
 events! {
     /// Somebody else said something in a room of the agent.
-    MessageReceived(Box<Message>) = "message_received",
+    MessageReceived(Box<Message>) = "message_received", own;
     /// Somebody else thought out loud in a room of the agent.
-    Thinking(Box<Message>) = "thinking",
+    Thinking(Box<Message>) = "thinking", own;
     /// The agent was mentioned, perhaps in a room it is not in.
-    Mention(Mention) = "mention",
+    Mention(Mention) = "mention", message;
     /// Somebody joined a room of the agent.
-    AgentJoined(AgentJoined) = "agent_joined",
+    AgentJoined(AgentJoined) = "agent_joined", none;
     /// Somebody left a room of the agent.
-    AgentLeft(AgentLeft) = "agent_left",
+    AgentLeft(AgentLeft) = "agent_left", none;
     /// A room that the agent may see was created.
-    RoomCreated(Box<Room>) = "room_created",
+    RoomCreated(Box<Room>) = "room_created", none;
     /// An ephemeral room is gone.
-    RoomDestroyed(RoomDestroyed) = "room_destroyed",
+    RoomDestroyed(RoomDestroyed) = "room_destroyed", none;
     /// Somebody is typing, or not any more.
-    TypingIndicator(TypingIndicator) = "typing_indicator",
-    /// Somebody said what it is doing.
-    PresenceUpdate(PresenceUpdate) = "presence_update",
+    TypingIndicator(TypingIndicator) = "typing_indicator", none;
+    /// An agent set its presence.
+    PresenceUpdate(PresenceUpdate) = "presence_update", none;
     /// Somebody else should speak.
-    TurnChanged(TurnChanged) = "turn_changed",
+    TurnChanged(TurnChanged) = "turn_changed", none;
     /// A vote was opened in a room of the agent.
-    VoteCreated(Box<Vote>) = "vote_created",
+    VoteCreated(Box<Vote>) = "vote_created", none;
     /// It is over. Once for each vote.
-    VoteResult(Box<VoteResult>) = "vote_result",
+    VoteResult(Box<VoteResult>) = "vote_result", none;
     /// An election has begun in a room of the agent.
-    ElectionStarted(ElectionStarted) = "election_started",
+    ElectionStarted(ElectionStarted) = "election_started", none;
     /// A room of the agent has a leader.
-    LeaderElected(LeaderElected) = "leader_elected",
+    LeaderElected(LeaderElected) = "leader_elected", none;
     /// It has none any more, or got none.
-    LeaderCleared(LeaderCleared) = "leader_cleared",
+    LeaderCleared(LeaderCleared) = "leader_cleared", none;
     /// The leader has decided; told to itself, too.
-    DecisionMade(Box<DecisionMade>) = "decision_made",
+    DecisionMade(Box<DecisionMade>) = "decision_made", own;
     /// A task was made in a room of the agent.
-    TaskAssigned(Box<Task>) = "task_assigned",
+    TaskAssigned(Box<Task>) = "task_assigned", none;
     /// A task was changed.
-    TaskUpdated(Box<Task>) = "task_updated",
+    TaskUpdated(Box<Task>) = "task_updated", none;
     /// The node's heartbeat: a client answers `pong` with `reply_to`.
-    Ping(Heartbeat) = "ping",
+    Ping(Heartbeat) = "ping", none;
 }
 
 /// The agent was mentioned.
@@ -91,7 +110,7 @@ pub struct Mention {
 pub struct AgentJoined {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub agent: AgentName,
     /// It was away for less than 120 s and is back; left out when false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -112,7 +131,7 @@ pub struct AgentName {
 pub struct AgentLeft {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub agent_id: String,
 }
 
@@ -128,7 +147,7 @@ pub struct RoomDestroyed {
 pub struct TypingIndicator {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub agent_id: String,
     /// Its name.
     pub agent_name: String,
@@ -136,14 +155,14 @@ pub struct TypingIndicator {
     pub typing: bool,
 }
 
-/// Somebody said what it is doing. Unset fields are `null` on the wire.
+/// An agent set its presence. Unset fields are `null` on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceUpdate {
-    /// Who.
+    /// The agent.
     pub agent_id: String,
     /// Its name.
     pub agent_name: String,
-    /// What it is doing.
+    /// Its status.
     pub status: Status,
     /// In its own words.
     #[serde(default)]
@@ -162,11 +181,11 @@ pub struct TurnChanged {
     pub current_turn_holder: Option<String>,
     /// Ids of the members in join order.
     pub turn_order: Vec<String>,
-    /// What moved it.
+    /// The reason why it moved.
     pub reason: TurnReason,
 }
 
-/// What moved the turn.
+/// The reason why the turn moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnReason {
@@ -187,31 +206,31 @@ pub struct VoteResult {
     pub vote_id: String,
     /// The room's id.
     pub room_id: String,
-    /// What was voted on.
+    /// The question.
     pub title: String,
-    /// What could be chosen.
+    /// The choices.
     pub options: Vec<String>,
     /// One for each option, in their order.
     pub tally: Vec<Tallied>,
-    /// Who chose what.
+    /// Every ballot that was opened.
     pub ballots: Vec<Ballot>,
     /// Ballots that count.
     pub total_votes: u64,
-    /// Who could vote.
+    /// Agents that could vote.
     pub eligible_voters: u64,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<VoteNote>,
 }
 
-/// Who chose what.
+/// An opened ballot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ballot {
-    /// Who.
+    /// The agent.
     pub agent_id: String,
     /// Its name when the vote was opened.
     pub agent_name: String,
-    /// What, from 0.
+    /// The choice, from 0.
     pub option_index: u64,
 }
 
@@ -220,7 +239,7 @@ pub struct Ballot {
 pub struct ElectionStarted {
     /// The room's id.
     pub room_id: String,
-    /// Ids of those who can be elected: the members.
+    /// Ids of the agents that can be elected: the members.
     pub candidates: Vec<String>,
     /// The agent that wanted it.
     pub started_by: String,
@@ -233,7 +252,7 @@ pub struct ElectionStarted {
 pub struct LeaderElected {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub leader_id: String,
     /// Its name.
     pub leader_name: String,
@@ -255,18 +274,18 @@ pub struct DecisionMade {
     pub room_id: String,
     /// The message's id.
     pub message_id: String,
-    /// Who decided.
+    /// The leader's id.
     pub leader_id: String,
     /// Its name.
     pub leader_name: String,
-    /// What.
+    /// The decision.
     pub content: String,
-    /// What the leader attached, with `type` and `decided_by`.
+    /// The leader's metadata, with `type` and `decided_by`.
     #[serde(default)]
     pub metadata: Option<Metadata>,
     /// RFC 3339 UTC.
     pub timestamp: String,
-    /// What only mesh nodes say: its number.
+    /// The note of a mesh node: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshNote>,
 }

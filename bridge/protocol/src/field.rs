@@ -8,15 +8,15 @@ pub(crate) trait Field: Sized {
     /// Completes "`name` must be …".
     const EXPECTED: &'static str;
 
-    /// The value, or `None` if it is not what [`Self::EXPECTED`] says.
+    /// The value, or `None` if it is not as [`Self::EXPECTED`] says.
     fn decode(raw: &RawValue) -> Option<Self>;
 
-    /// What an absent field means, if it may be absent.
+    /// The meaning of an absent field, if it may be absent.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// What `null` means, if it is not the same as an absent field.
+    /// The meaning of `null`, if it is not the same as an absent field.
     fn null() -> Option<Self> {
         None
     }

@@ -5,20 +5,21 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::event::Event;
 use crate::field::Fields;
-use crate::reply::Reply;
+use crate::reply::{Answer, ErrorBody, Reply};
 use crate::request::Request;
 
 /// A request and the id that its reply must carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming {
-    /// What the client chose; absent = the reply has no `reply_to`.
+    /// The client's choice; absent = the reply has no `reply_to`.
     pub id: Option<String>,
-    /// What it asks.
+    /// The request.
     pub request: Request,
 }
 
@@ -27,10 +28,10 @@ pub struct Incoming {
 pub struct RequestError {
     /// The `id` of the request, as far as it could be read.
     pub reply_to: Option<String>,
-    /// Names what is wrong or missing; holds nothing of the payload.
+    /// Names the malformed or missing field; holds nothing of the payload.
     pub message: String,
-    /// Only its payload is unsound, and it is a command of agents: who has not registered gets
-    /// `not_registered`, whatever the payload.
+    /// Only its payload is unsound, and it is a command of agents: before `register` the answer is
+    /// `not_registered` with any payload.
     pub of_agents: bool,
 }
 
@@ -45,7 +46,7 @@ impl std::error::Error for RequestError {}
 /// Reads one line of a client, with or without its newline.
 ///
 /// # Errors
-/// [`RequestError`] for whatever is not a known request with a sound payload.
+/// [`RequestError`] unless it is a known request with a sound payload.
 pub fn parse_request(line: &str) -> Result<Incoming, RequestError> {
     let refuse = |message: String| RequestError { reply_to: None, message, of_agents: false };
     let envelope = Fields::read(line, &["id", "type", "payload"])
@@ -100,7 +101,7 @@ pub struct ServerFrame {
     /// The id of the request it answers; absent for events.
     #[serde(default)]
     pub reply_to: Option<String>,
-    /// What it is.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
     /// Its payload; absent = `null`.
@@ -137,11 +138,20 @@ impl ServerFrame {
         Event::read(&self.kind, &self.payload).transpose().map_err(FrameError)
     }
 
-    /// The payload as the reply to a command.
+    /// Whether it is a refusal.
+    pub fn is_refusal(&self) -> bool {
+        self.kind == "error"
+    }
+
+    /// The payload as the answer to a command, or the node's refusal.
     ///
     /// # Errors
     /// [`FrameError`] if it lacks something.
-    pub fn body<T: serde::de::DeserializeOwned>(&self) -> Result<T, FrameError> {
+    pub fn answer<A: Answer>(&self) -> Result<Result<A, ErrorBody>, FrameError> {
+        if self.is_refusal() { self.body().map(Err) } else { self.body().map(Ok) }
+    }
+
+    fn body<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
         serde_json::from_str(self.payload.get()).map_err(FrameError)
     }
 }

@@ -92,24 +92,29 @@ fn the_requests_of_the_specification_are_read() {
 #[test]
 fn defaults_are_the_specifications() {
     let read = |line: &str| parse_request(line).unwrap().request;
-    let Request::GetHistory(it) = read(r#"{"type":"get_history","payload":{"room_id":"r"}}"#)
+    let Request::GetHistory(ask) = read(r#"{"type":"get_history","payload":{"room_id":"r"}}"#)
     else {
         panic!("not a get_history");
     };
-    assert_eq!((it.limit, it.before, it.since, it.since_seq), (50, None, None, None));
-    let Request::SetTyping(it) = read(r#"{"type":"set_typing","payload":{"room_id":"r"}}"#) else {
+    assert_eq!((ask.limit, ask.before, ask.since, ask.since_seq), (50, None, None, None));
+    let Request::SetTyping(typing) = read(r#"{"type":"set_typing","payload":{"room_id":"r"}}"#)
+    else {
         panic!("not a set_typing");
     };
-    assert!(it.typing);
-    let Request::Register(it) = read(r#"{"type":"register","payload":{"key":"k","name":"n"}}"#)
+    assert!(typing.typing);
+    let Request::Register(register) =
+        read(r#"{"type":"register","payload":{"key":"k","name":"n"}}"#)
     else {
         panic!("not a register");
     };
-    assert_eq!((it.protocol_version, it.reconnect, it.agent_id), (1, false, None));
-    let Request::ListVotes(it) = read(r#"{"type":"list_votes","payload":{"room_id":"r"}}"#) else {
+    assert_eq!(
+        (register.protocol_version, register.reconnect, register.agent_id),
+        (1, false, None)
+    );
+    let Request::ListVotes(ask) = read(r#"{"type":"list_votes","payload":{"room_id":"r"}}"#) else {
         panic!("not a list_votes");
     };
-    assert_eq!(it.limit, 20);
+    assert_eq!(ask.limit, 20);
 }
 
 #[test]
@@ -121,8 +126,8 @@ fn a_condition_that_is_null_is_another_than_none() {
     ] {
         let line = format!(r#"{{"type":"update_task","payload":{{"task_id":"t"{given}}}}}"#);
         let request = parse_request(&line).unwrap().request;
-        let Request::UpdateTask(it) = &request else { panic!("not an update_task") };
-        assert_eq!(it.if_assignee, expect);
+        let Request::UpdateTask(update) = &request else { panic!("not an update_task") };
+        assert_eq!(update.if_assignee, expect);
         let written = encode_request(&request, None, None);
         assert_eq!(written.trim_end(), line);
     }

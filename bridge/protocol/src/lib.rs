@@ -1,14 +1,14 @@
-//! The wire types of the ClawChat dialect, version 1: what a client and a node say to each other.
+//! The wire types of the ClawChat dialect, version 1: lines between a client and a node.
 //!
 //! This crate is an API boundary. It knows JSON and nothing else: no sockets, no clocks, no
-//! randomness (ids of frames are given by the caller), no meaning. Its one contract: whatever
-//! [`frame::parse_request`] accepts is typed, sound and within the bounds of [`limits`], and whatever an
-//! `encode_*` function of [`frame`] returns is exactly one line.
+//! randomness (ids of frames are given by the caller), no meaning. Its one contract: a request
+//! that [`frame::parse_request`] accepts is typed, sound and within the bounds of [`limits`], and the text
+//! of an `encode_*` function of [`frame`] is exactly one line.
 //!
 //! Timestamps are RFC 3339 strings in UTC with `Z`; ids are strings; `seq` is within `[1, 2^53)`.
 //!
-//! In reading order: [`request`] (what clients ask), [`reply`] and [`event`] (what nodes say),
-//! [`object`] (what both speak about), [`code`] (why a node refuses), [`value`] (checked strings and
+//! In reading order: [`request`] (from clients), [`reply`] and [`event`] (from nodes),
+//! [`object`] (within all three), [`code`] (reasons of refusals), [`value`] (checked strings and
 //! numbers), [`frame`] (lines to types and back), [`limits`]; and [`operator`], the dialect of the node's
 //! control socket.
 

@@ -1,11 +1,11 @@
-//! What requests, replies and events speak about: rooms, messages, agents, votes, tasks,
+//! The objects of requests, replies and events: rooms, messages, agents, votes, tasks,
 //! subscriptions (§5).
 
 use serde::{Deserialize, Serialize};
 
 use crate::value::{Metadata, Progress, Status, TaskStatus};
 
-/// Who may see a room.
+/// The keys that may see a room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
@@ -22,7 +22,7 @@ pub struct Room {
     pub room_id: String,
     /// Unique at any one time, not empty.
     pub name: String,
-    /// What the room is for.
+    /// The room's purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The room it is a part of.
@@ -36,7 +36,7 @@ pub struct Room {
     /// The agent that created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// Who may see it.
+    /// The keys that may see it.
     pub visibility: Visibility,
     /// The owning key's fingerprint, never the key; only for callers that hold the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub struct Room {
     /// Contents are end-to-end encrypted by the clients.
     #[serde(default)]
     pub encrypted: bool,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshNote>,
 }
@@ -71,16 +71,32 @@ pub struct Message {
     /// The id of the message it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to_message: Option<String>,
-    /// What the sender attached; `null` on the wire if nothing.
+    /// The sender's attachment; `null` on the wire if there is none.
     #[serde(default)]
     pub metadata: Option<Metadata>,
     /// RFC 3339 UTC.
     pub timestamp: String,
     /// The number under which this node delivered it: in `[1, 2^53)`, rising.
     pub seq: u64,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshNote>,
+}
+
+impl Message {
+    /// Its content, to be encrypted or decrypted in place.
+    pub fn content_mut(&mut self) -> Content<'_> {
+        Content { room_id: &self.room_id, text: &mut self.content }
+    }
+}
+
+/// The content of a message, wherever it stands: encrypted end to end in some rooms.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Content<'a> {
+    /// The room, which decides on the key.
+    pub room_id: &'a str,
+    /// The text, or a `clw1:` blob.
+    pub text: &'a mut String,
 }
 
 /// An agent that is connected somewhere.
@@ -88,16 +104,16 @@ pub struct Message {
 pub struct Agent {
     /// Stable if the agent chose it.
     pub agent_id: String,
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
-    /// What it says it can do.
+    /// Its abilities, as it states them.
     #[serde(default)]
     pub capabilities: Vec<String>,
     /// RFC 3339 UTC.
     pub connected_at: String,
     /// RFC 3339 UTC.
     pub last_active: String,
-    /// What it says it is doing.
+    /// Its status, as it states it.
     #[serde(default)]
     pub status: Status,
     /// In its own words.
@@ -106,12 +122,12 @@ pub struct Agent {
     /// How far it says it has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshNote>,
 }
 
-/// What a mesh node adds to an object under its one key `mesh`; standard clients ignore it.
+/// The note of a mesh node on an object, under its one key `mesh`; standard clients ignore it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MeshNote {
     /// The lowest number the message ever had, where that is not its `seq`.
@@ -142,30 +158,30 @@ pub struct Vote {
     pub vote_id: String,
     /// The room it is held in.
     pub room_id: String,
-    /// What is voted on.
+    /// The question.
     pub title: String,
     /// More about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be chosen, at least two.
+    /// The choices, at least two.
     pub options: Vec<String>,
     /// The agent that opened it.
     pub created_by: String,
     /// RFC 3339 UTC.
     pub created_at: String,
-    /// RFC 3339 UTC time at which it closes, whoever has voted.
+    /// RFC 3339 UTC time at which it closes, with the ballots it then has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closes_at: Option<String>,
     /// Whether it is over.
     pub status: VoteStatus,
     /// Ballots so far.
     pub votes_cast: u64,
-    /// Who may vote: the members when it was opened.
+    /// Agents that may vote: the members when it was opened.
     pub eligible_voters: u64,
     /// Once it is closed: one for each option, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<Vec<Tallied>>,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<VoteNote>,
 }
@@ -174,7 +190,7 @@ pub struct Vote {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoteStatus {
-    /// It is not: nobody can know what was chosen. It may take no more ballots ([`VoteNote::closing`]).
+    /// It is not: nobody can know the ballots. It may take no more ballots ([`VoteNote::closing`]).
     Open,
     /// It is, and its tally is there.
     Closed,
@@ -191,7 +207,7 @@ pub struct Tallied {
     pub count: u64,
 }
 
-/// What is different about a vote on a mesh; nothing in calm weather.
+/// The peculiarities of a vote on a mesh; none in calm weather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct VoteNote {
     /// It takes no more ballots, and its result is still being gathered.
@@ -220,7 +236,7 @@ pub struct Task {
     pub task_id: String,
     /// The room it belongs to.
     pub room_id: String,
-    /// What is to be done.
+    /// The work to be done.
     pub title: String,
     /// More about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,15 +253,15 @@ pub struct Task {
     /// RFC 3339 UTC time of the newest update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// What the newest update that had a note says.
+    /// The note of the newest update that had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<TaskNote>,
 }
 
-/// What is different about a task on a mesh; nothing in calm weather.
+/// The peculiarities of a task on a mesh; none in calm weather.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskNote {
     /// Fields that were set at the same time in two places (`status`, `assignee`, `note`).

@@ -1,9 +1,9 @@
-//! What operators and a running node say to each other: one line of JSON each way, over the Unix socket
+//! The dialect of operators and a running node: one line of JSON each way, over the Unix socket
 //! `control.sock` in the node's data directory, which only its owner can open. Not a part of ClawChat.
 
 use serde::{Deserialize, Serialize};
 
-/// What an operator wants.
+/// An operator's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -36,7 +36,7 @@ pub enum Request {
         /// 32 hex digits.
         fingerprint: String,
     },
-    /// What a number means. → [`Answer::Entry`]
+    /// The meaning of a number. → [`Answer::Entry`]
     Entry {
         /// A room's id.
         room_id: String,
@@ -49,7 +49,7 @@ pub enum Request {
         /// An absolute path.
         to: std::path::PathBuf,
     },
-    /// Who was ever admitted to the mesh. → [`Answer::Members`]
+    /// All nodes that were ever admitted to the mesh. → [`Answer::Members`]
     Members,
     /// Another node has no part in the mesh any more. → [`Answer::Done`], when it is durable.
     Part {
@@ -57,7 +57,7 @@ pub enum Request {
         node_id: String,
         /// [`PartedHow::Expelled`] or [`PartedHow::Retired`].
         how: PartedHow,
-        /// Although others are known to have more of what it wrote.
+        /// Although others are known to have more of its log.
         force: bool,
     },
     /// The mesh's connections get another secret. → [`Answer::Done`], when it is durable.
@@ -72,17 +72,17 @@ pub enum Request {
     },
 }
 
-/// What the node says to it.
+/// The node's answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// How it is.
     Status(Box<Status>),
-    /// A secret: whoever has it is in the mesh.
+    /// A secret: its holders are in the mesh.
     Ticket(String),
     /// Keys that were minted, by fingerprint.
     Keys(Vec<MintedKey>),
-    /// What a number means.
+    /// The meaning of a number.
     Entry(Box<Entry>),
     /// How far it is: another answer follows, each in a line.
     Progress {
@@ -106,12 +106,12 @@ pub enum Answer {
     Error(String),
 }
 
-/// A node, and what it knows of its mesh.
+/// A node, and its knowledge of its mesh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// 64 hex digits.
     pub node_id: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// 32 hex digits.
     pub mesh_id: String,
@@ -130,10 +130,10 @@ pub struct Status {
     pub rooms: Vec<Room>,
     /// Counters since the start.
     pub faults: Faults,
-    /// Who wrote what counts there as `chain` or `void`, the most first. A little of it is a race that somebody lost.
+    /// Authors of the faults `chain` and `void`, the most first. A few of these come from lost races.
     #[serde(default)]
     pub blamed: Vec<Blamed>,
-    /// What became of this node, if it has no part in the mesh any more.
+    /// The fate of this node, if it has no part in the mesh any more.
     #[serde(default)]
     pub parted: Option<Parted>,
     /// Nodes that have signed two histories: nothing more is taken from them.
@@ -145,7 +145,7 @@ pub struct Status {
 pub struct Peer {
     /// 64 hex digits; `None`: nobody has answered yet.
     pub node_id: Option<String>,
-    /// What its operator calls it.
+    /// Its name, from its operator.
     pub name: Option<String>,
     /// There is a link.
     pub connected: bool,
@@ -159,14 +159,14 @@ pub struct Peer {
     pub addresses: Vec<String>,
     /// Of the last ping.
     pub rtt_ms: Option<f64>,
-    /// What waits to be sent to it.
+    /// Bytes that wait to be sent to it.
     pub queued_bytes: usize,
     /// Bad things it did lately: eight within a minute are too many.
     pub strikes: u32,
     /// All of them since the start.
     #[serde(default)]
     pub strikes_ever: u64,
-    /// What the last of them was.
+    /// The last of them.
     #[serde(default)]
     pub fault: Option<String>,
     /// For how long it is refused because of them.
@@ -201,7 +201,7 @@ pub struct Room {
     pub holes: u64,
 }
 
-/// What peers did that they should not have, since the start.
+/// Faults of peers, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
     /// Messages that could not be read, or whose seals are wrong.
@@ -223,7 +223,7 @@ pub struct Faults {
     pub stray: u64,
 }
 
-/// Well signed and senseless, by who signed it.
+/// Well-signed but senseless runs, by their signers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blamed {
     /// 64 hex digits.
@@ -234,7 +234,7 @@ pub struct Blamed {
     pub void: u64,
 }
 
-/// What a key may do.
+/// The tier of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
@@ -249,9 +249,9 @@ pub enum Tier {
 pub struct WantedKey {
     /// 32 hex digits.
     pub fingerprint: String,
-    /// What it may do.
+    /// Its tier.
     pub tier: Tier,
-    /// What the operator calls it.
+    /// Its name, from the operator.
     pub label: Option<String>,
     /// Valid on this node alone.
     pub local: bool,
@@ -262,9 +262,9 @@ pub struct WantedKey {
 pub struct MintedKey {
     /// 32 hex digits.
     pub fingerprint: String,
-    /// What it may do.
+    /// Its tier.
     pub tier: Tier,
-    /// What its operator calls it.
+    /// Its name, from its operator.
     pub label: Option<String>,
     /// The node that minted it: 64 hex digits.
     pub node_id: String,
@@ -276,12 +276,12 @@ pub struct MintedKey {
     pub local: bool,
 }
 
-/// What a number means at this node.
+/// The meaning of a number at this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// A UUID.
     pub room_id: String,
-    /// What was asked for.
+    /// The number that was asked for.
     pub seq: u64,
     /// Whose number it is.
     pub era: Era,
@@ -309,13 +309,13 @@ pub struct Signed {
     pub message_id: String,
     /// The node in whose log it is, under whose seal it came: 64 hex digits.
     pub node_id: String,
-    /// What that node's operator calls it.
+    /// That node's name, from its operator.
     pub node_name: Option<String>,
     /// Its place in that log, from 1.
     pub log_seq: u64,
     /// Its Lamport clock.
     pub clock: u64,
-    /// What that node's clock said: RFC 3339, UTC.
+    /// The time of that node's clock: RFC 3339, UTC.
     pub timestamp: String,
     /// All numbers that it is known here to have, rising.
     pub numbers: Vec<u64>,
@@ -356,7 +356,7 @@ pub struct Invitation {
     pub state: InvitationState,
 }
 
-/// What became of an invitation.
+/// The state of an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvitationState {
@@ -382,7 +382,7 @@ pub enum Joined {
     Invited(String),
 }
 
-/// What became of a node that has no part in the mesh any more.
+/// The fate of a node that has no part in the mesh any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parted {
     /// How.
@@ -398,7 +398,7 @@ pub struct Parted {
 pub struct Member {
     /// 64 hex digits.
     pub node_id: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// When it was admitted, by its own clock: RFC 3339, UTC.
     pub since: String,
@@ -418,7 +418,7 @@ pub struct Member {
     pub joined: Option<Joined>,
     /// `None`: never since the start of the node that was asked, or that node itself.
     pub heard_ms_ago: Option<u64>,
-    /// What became of it.
+    /// Its fate.
     pub parted: Option<Parted>,
 }
 

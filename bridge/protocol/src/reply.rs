@@ -1,96 +1,135 @@
-//! What nodes answer (§3).
+//! Replies, as nodes send them (§3).
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::object::{Agent, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
 use crate::value::Status;
 
-/// Everything that can answer a request. Closed on purpose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Reply {
+/// Each row: the reply, its payload, its `type`.
+macro_rules! replies {
+    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, )*) => {
+        /// Everything that can answer a request. Closed on purpose.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        pub enum Reply {
+            $( $(#[$doc])* $name($payload), )*
+        }
+
+        impl Reply {
+            /// The `type` on the wire.
+            pub fn type_name(&self) -> &'static str {
+                match self { $( Self::$name(_) => $type, )* }
+            }
+        }
+    };
+}
+
+replies! {
     /// To `register`.
-    Registered(Registered),
+    Registered(Registered) = "ok",
     /// To `create_room`.
-    Room(Box<Room>),
+    Room(Box<Room>) = "ok",
     /// To `join_room`, `leave_room` and `set_typing`.
-    InRoom(InRoom),
+    InRoom(InRoom) = "ok",
     /// To `send_message` and `thinking`.
-    Message(Box<Message>),
+    Message(Box<Message>) = "ok",
     /// To `set_presence`.
-    PresenceSet(PresenceSet),
+    PresenceSet(PresenceSet) = "ok",
     /// To `get_history`.
-    History(HistoryResult),
+    History(HistoryResult) = "history_result",
     /// To `room_tip`.
-    RoomTip(RoomTipResult),
+    RoomTip(RoomTipResult) = "room_tip_result",
     /// To `list_rooms`.
-    RoomList(RoomList),
+    RoomList(RoomList) = "room_list",
     /// To `list_agents`.
-    AgentList(AgentList),
+    AgentList(AgentList) = "agent_list",
     /// To `room_info`.
-    RoomInfo(Box<RoomInfoResult>),
+    RoomInfo(Box<RoomInfoResult>) = "room_info_result",
     /// To `create_vote` and `get_vote_status`.
-    Vote(Box<Vote>),
+    Vote(Box<Vote>) = "ok",
     /// To `cast_vote`.
-    BallotCast(BallotCast),
+    BallotCast(BallotCast) = "ok",
     /// To `list_votes`.
-    Votes(Votes),
+    Votes(Votes) = "ok",
     /// To `elect_leader`.
-    Election(Election),
+    Election(Election) = "ok",
     /// To `decline_election`.
-    Declined(Declined),
+    Declined(Declined) = "ok",
     /// To `decision`.
-    Decided(Decided),
+    Decided(Decided) = "ok",
     /// To `assign_task` and `update_task`.
-    Task(Box<Task>),
+    Task(Box<Task>) = "ok",
     /// To `list_tasks`.
-    TaskList(TaskList),
+    TaskList(TaskList) = "task_list",
     /// To `subscribe`.
-    Subscription(Box<Subscription>),
+    Subscription(Box<Subscription>) = "ok",
     /// To `unsubscribe`.
-    Unsubscribed(Unsubscribed),
+    Unsubscribed(Unsubscribed) = "ok",
     /// To `list_subscriptions`.
-    Subscriptions(Subscriptions),
+    Subscriptions(Subscriptions) = "ok",
     /// To `enable_subscription`.
-    Enabled(Enabled),
+    Enabled(Enabled) = "ok",
     /// To `ping`.
-    Pong(Empty),
+    Pong(Empty) = "pong",
     /// To anything that is refused, and to a line that cannot be read.
-    Error(ErrorBody),
+    Error(ErrorBody) = "error",
+}
+
+/// The payload of a reply that is not an error.
+pub trait Answer: DeserializeOwned {
+    /// The messages in it.
+    fn messages(&mut self) -> &mut [Message];
+}
+
+impl Answer for Message {
+    fn messages(&mut self) -> &mut [Message] {
+        std::slice::from_mut(self)
+    }
+}
+
+impl Answer for HistoryResult {
+    fn messages(&mut self) -> &mut [Message] {
+        &mut self.messages
+    }
+}
+
+macro_rules! answers_without_messages {
+    ($( $answer:ident, )*) => {
+        $(impl Answer for $answer {
+            fn messages(&mut self) -> &mut [Message] {
+                &mut []
+            }
+        })*
+    };
+}
+
+answers_without_messages! {
+    Registered,
+    Room,
+    InRoom,
+    PresenceSet,
+    RoomTipResult,
+    RoomList,
+    AgentList,
+    RoomInfoResult,
+    Vote,
+    BallotCast,
+    Votes,
+    Election,
+    Declined,
+    Decided,
+    Task,
+    TaskList,
+    Subscription,
+    Unsubscribed,
+    Subscriptions,
+    Enabled,
+    Empty,
 }
 
 impl Reply {
-    /// The `type` on the wire.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Reply::Registered(_)
-            | Reply::Room(_)
-            | Reply::InRoom(_)
-            | Reply::Message(_)
-            | Reply::PresenceSet(_)
-            | Reply::Vote(_)
-            | Reply::BallotCast(_)
-            | Reply::Votes(_)
-            | Reply::Election(_)
-            | Reply::Declined(_)
-            | Reply::Decided(_)
-            | Reply::Task(_)
-            | Reply::Subscription(_)
-            | Reply::Unsubscribed(_)
-            | Reply::Subscriptions(_)
-            | Reply::Enabled(_) => "ok",
-            Reply::TaskList(_) => "task_list",
-            Reply::History(_) => "history_result",
-            Reply::RoomTip(_) => "room_tip_result",
-            Reply::RoomList(_) => "room_list",
-            Reply::AgentList(_) => "agent_list",
-            Reply::RoomInfo(_) => "room_info_result",
-            Reply::Pong(_) => "pong",
-            Reply::Error(_) => "error",
-        }
-    }
-
     /// A refusal.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Self::Error(ErrorBody { code, message: message.into(), mesh: None })
@@ -107,7 +146,7 @@ pub struct Registered {
     /// The version the node speaks.
     #[serde(default = "version_one")]
     pub protocol_version: u64,
-    /// What a resumed identity got back; its fields stand beside the others.
+    /// The resumption, if the identity was resumed; its fields stand beside the others.
     #[serde(flatten)]
     pub resumed: Option<Resumed>,
 }
@@ -116,7 +155,7 @@ fn version_one() -> u64 {
     crate::limits::PROTOCOL_VERSION
 }
 
-/// What an agent that came back within 120 s got back.
+/// The state that an agent gets back within 120 s.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// Always true.
@@ -137,7 +176,7 @@ pub struct InRoom {
 /// To `set_presence`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceSet {
-    /// What the agent is doing now.
+    /// The agent's status now.
     pub status: Status,
 }
 
@@ -148,12 +187,12 @@ pub struct HistoryResult {
     pub room_id: String,
     /// Oldest first.
     pub messages: Vec<Message>,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<HistoryNote>,
 }
 
-/// What a mesh node adds to a page of history.
+/// The note of a mesh node on a page of history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryNote {
     /// The page is empty because the node cannot judge the cursor yet: it has just started, or has not heard of
@@ -209,7 +248,7 @@ pub struct BallotCast {
     pub vote_id: String,
     /// Ballots so far, this one included.
     pub votes_cast: u64,
-    /// Who may vote.
+    /// Agents that may vote.
     pub eligible_voters: u64,
 }
 
@@ -227,9 +266,9 @@ pub struct Votes {
 pub struct Election {
     /// The room's id.
     pub room_id: String,
-    /// Ids of those who can be elected: the members.
+    /// Ids of the agents that can be elected: the members.
     pub candidates: Vec<String>,
-    /// What comes next, for people.
+    /// The next step, for people.
     pub message: String,
 }
 
@@ -238,7 +277,7 @@ pub struct Election {
 pub struct Declined {
     /// The room's id.
     pub room_id: String,
-    /// What that means, for people.
+    /// The consequence, for people.
     pub message: String,
 }
 
@@ -292,17 +331,17 @@ pub struct Empty {}
 pub struct ErrorBody {
     /// Why.
     pub code: Code,
-    /// What to change, for people.
+    /// The way to mend it, for people.
     pub message: String,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<ErrorNote>,
 }
 
-/// What a mesh node adds to a refusal.
+/// The note of a mesh node on a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorNote {
-    /// What no code says.
+    /// A reason beyond the codes.
     pub reason: Reason,
 }
 

@@ -1,27 +1,61 @@
-//! What clients ask (§2, §3): one table, one struct per command.
+//! Requests of clients (§2, §3): one table, one struct per command.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
 use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
-use crate::object::{Message, Room, Subscription, Task, Vote};
+use crate::object::{Content, Message, Room, Subscription, Task, Vote};
 use crate::reply::{
-    AgentList, BallotCast, Decided, Declined, Election, Empty, Enabled, HistoryResult, InRoom,
-    PresenceSet, Registered, RoomInfoResult, RoomList, RoomTipResult, Subscriptions, TaskList,
-    Unsubscribed, Votes,
+    AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled, HistoryResult,
+    InRoom, PresenceSet, Registered, RoomInfoResult, RoomList, RoomTipResult, Subscriptions,
+    TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
     ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus,
 };
 
-/// A command: how it is called on the wire and what answers it.
+/// A command: its name on the wire and its answer.
 pub trait Command: Serialize + Into<Request> {
     /// The `type` of the request.
     const TYPE: &'static str;
 
     /// The payload of a reply that is not an error.
-    type Reply: serde::de::DeserializeOwned;
+    type Reply: Answer;
+}
+
+/// The effect of carrying out a command a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// None: the command asks for something, or sets something that is set already.
+    Harmless,
+    /// None, if both carry the same dedup id: the command says something ([`Request::speech`]).
+    Deduplicated,
+    /// The node refuses although the first one succeeded, or makes two of one, or undoes the work of
+    /// others in between.
+    Harmful,
+}
+
+/// The part of a command that says something in a room.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Speech<'a> {
+    /// The content, and its room.
+    pub content: Content<'a>,
+    /// Where the dedup id stands.
+    pub options: &'a mut Option<SendOptions>,
+}
+
+/// By the `Repeat` of a command.
+macro_rules! speech_of {
+    (Deduplicated $command:ident) => {
+        Some(Speech {
+            content: Content { room_id: &$command.room_id, text: &mut $command.content },
+            options: &mut $command.mesh,
+        })
+    };
+    ($other:ident $command:ident) => {
+        None
+    };
 }
 
 macro_rules! default_of {
@@ -33,12 +67,12 @@ macro_rules! default_of {
     };
 }
 
-/// Each row: the command, its `type`, its reply, its fields; a field is required unless its type is
-/// an `Option` or it has a default.
+/// Each row: the command, its `type`, its reply, the effect of a repeat, its fields; a field is
+/// required unless its type is an `Option` or it has a default.
 macro_rules! requests {
     ($(
         $(#[$doc:meta])*
-        $name:ident = $type:literal -> $reply:ty {
+        $name:ident = $type:literal -> $reply:ty, $repeat:ident {
             $( $(#[$field_doc:meta])* $field:ident: $field_type:ty $(= $default:expr)?, )*
         }
     )*) => {
@@ -52,6 +86,16 @@ macro_rules! requests {
             /// The `type` on the wire.
             pub fn type_name(&self) -> &'static str {
                 match self { $( Self::$name(_) => $type, )* }
+            }
+
+            /// The effect of carrying it out a second time.
+            pub fn repeat(&self) -> Repeat {
+                match self { $( Self::$name(_) => Repeat::$repeat, )* }
+            }
+
+            /// The content that it says in a room, if any.
+            pub fn speech(&mut self) -> Option<Speech<'_>> {
+                match self { $( Self::$name(_command) => speech_of!($repeat _command), )* }
             }
 
             /// Whether it is the `type` of a command that only agents may give: all but a few.
@@ -74,7 +118,7 @@ macro_rules! requests {
         impl Serialize for Request {
             /// Writes the payload.
             fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                match self { $( Self::$name(it) => it.serialize(s), )* }
+                match self { $( Self::$name(command) => command.serialize(s), )* }
             }
         }
 
@@ -110,8 +154,8 @@ macro_rules! requests {
             }
 
             impl From<$name> for Request {
-                fn from(it: $name) -> Self {
-                    Self::$name(it)
+                fn from(command: $name) -> Self {
+                    Self::$name(command)
                 }
             }
 
@@ -125,14 +169,14 @@ macro_rules! requests {
 
 requests! {
     /// Authenticate and become an agent.
-    Register = "register" -> Registered {
+    Register = "register" -> Registered, Harmful {
         /// The API key.
         key: ApiKey,
-        /// What the agent calls itself.
+        /// The agent's name.
         name: String,
         /// A stable identity; absent = a fresh one.
         agent_id: Option<String>,
-        /// What the agent says it can do.
+        /// The agent's abilities, as it states them.
         capabilities: Vec<String> = Vec::new(),
         /// Take the identity over if it is connected, resume it if it was just lost.
         reconnect: bool = false,
@@ -141,16 +185,16 @@ requests! {
     }
 
     /// Ask for a `pong`; allowed before `register`.
-    Ping = "ping" -> Empty {}
+    Ping = "ping" -> Empty, Harmless {}
 
     /// Answer to the node's heartbeat; needs no reply.
-    Pong = "pong" -> Empty {}
+    Pong = "pong" -> Empty, Harmless {}
 
     /// Create a room. The creator does not join it.
-    CreateRoom = "create_room" -> Room {
+    CreateRoom = "create_room" -> Room, Harmful {
         /// Not empty, not taken.
         name: String,
-        /// What the room is for.
+        /// The room's purpose.
         description: Option<String>,
         /// The room it is a part of.
         parent_id: Option<String>,
@@ -163,19 +207,19 @@ requests! {
     }
 
     /// Become a member of a room. Joining twice is a no-op.
-    JoinRoom = "join_room" -> InRoom {
+    JoinRoom = "join_room" -> InRoom, Harmless {
         /// The room's id.
         room_id: String,
     }
 
     /// Leave a room.
-    LeaveRoom = "leave_room" -> InRoom {
+    LeaveRoom = "leave_room" -> InRoom, Harmful {
         /// The room's id.
         room_id: String,
     }
 
     /// Say something to the members of a room.
-    SendMessage = "send_message" -> Message {
+    SendMessage = "send_message" -> Message, Deduplicated {
         /// The room's id.
         room_id: String,
         /// The text, or a `clw1:` blob in an encrypted room.
@@ -186,22 +230,22 @@ requests! {
         mentions: Vec<String> = Vec::new(),
         /// Any JSON; `null` = nothing.
         metadata: Option<Metadata>,
-        /// What only mesh nodes understand.
+        /// Options for mesh nodes.
         mesh: Option<SendOptions>,
     }
 
     /// Think out loud: in history, never moves the turn.
-    Thinking = "thinking" -> Message {
+    Thinking = "thinking" -> Message, Deduplicated {
         /// The room's id.
         room_id: String,
         /// The thought.
         content: String,
-        /// What only mesh nodes understand.
+        /// Options for mesh nodes.
         mesh: Option<SendOptions>,
     }
 
     /// Messages of a room, oldest first.
-    GetHistory = "get_history" -> HistoryResult {
+    GetHistory = "get_history" -> HistoryResult, Harmless {
         /// The room's id.
         room_id: String,
         /// How many at most; nodes may cap it.
@@ -215,40 +259,40 @@ requests! {
     }
 
     /// The highest number in a room.
-    RoomTip = "room_tip" -> RoomTipResult {
+    RoomTip = "room_tip" -> RoomTipResult, Harmless {
         /// The room's id.
         room_id: String,
     }
 
     /// The rooms that the caller may see.
-    ListRooms = "list_rooms" -> RoomList {
+    ListRooms = "list_rooms" -> RoomList, Harmless {
         /// Only the parts of this room.
         parent_id: Option<String>,
     }
 
     /// The agents of the caller's key, or the members of a room.
-    ListAgents = "list_agents" -> AgentList {
+    ListAgents = "list_agents" -> AgentList, Harmless {
         /// The room's id.
         room_id: Option<String>,
     }
 
     /// A room, its members, its parts and its turn.
-    RoomInfo = "room_info" -> RoomInfoResult {
+    RoomInfo = "room_info" -> RoomInfoResult, Harmless {
         /// The room's id.
         room_id: String,
     }
 
     /// Tell the others that one is typing, or not any more.
-    SetTyping = "set_typing" -> InRoom {
+    SetTyping = "set_typing" -> InRoom, Harmless {
         /// The room's id.
         room_id: String,
         /// Whether one is typing.
         typing: bool = true,
     }
 
-    /// Tell the others what one is doing.
-    SetPresence = "set_presence" -> PresenceSet {
-        /// What the agent is doing.
+    /// Tell the others one's presence.
+    SetPresence = "set_presence" -> PresenceSet, Harmless {
+        /// The agent's status.
         status: Status,
         /// In its own words.
         status_detail: Option<String>,
@@ -256,22 +300,22 @@ requests! {
         progress: Option<Progress>,
     }
 
-    /// Open a sealed vote: those who are members now may cast one ballot each.
-    CreateVote = "create_vote" -> Vote {
+    /// Open a sealed vote: agents that are members now may cast one ballot each.
+    CreateVote = "create_vote" -> Vote, Harmful {
         /// The room's id.
         room_id: String,
-        /// What is voted on.
+        /// The question.
         title: String,
-        /// What can be chosen, at least two.
+        /// The choices, at least two.
         options: Vec<String>,
         /// More about it.
         description: Option<String>,
-        /// Closes after so long, whoever has voted.
+        /// Closes after so long, with the ballots it then has.
         duration_secs: Option<u64>,
     }
 
     /// Cast one's ballot. Nobody can read it before the vote is closed.
-    CastVote = "cast_vote" -> BallotCast {
+    CastVote = "cast_vote" -> BallotCast, Harmful {
         /// The vote's id.
         vote_id: String,
         /// Which option, from 0.
@@ -279,13 +323,13 @@ requests! {
     }
 
     /// A vote: counts while it is open, its tally once it is closed.
-    GetVoteStatus = "get_vote_status" -> Vote {
+    GetVoteStatus = "get_vote_status" -> Vote, Harmless {
         /// The vote's id.
         vote_id: String,
     }
 
     /// The votes of a room, newest first.
-    ListVotes = "list_votes" -> Votes {
+    ListVotes = "list_votes" -> Votes, Harmless {
         /// The room's id.
         room_id: String,
         /// How many at most; nodes may cap it.
@@ -293,34 +337,34 @@ requests! {
     }
 
     /// Start an election among the members.
-    ElectLeader = "elect_leader" -> Election {
+    ElectLeader = "elect_leader" -> Election, Harmful {
         /// The room's id.
         room_id: String,
     }
 
     /// Do not stand in the election that is under way.
-    DeclineElection = "decline_election" -> Declined {
+    DeclineElection = "decline_election" -> Declined, Harmful {
         /// The room's id.
         room_id: String,
     }
 
     /// Decide, as the room's leader.
-    Decision = "decision" -> Decided {
+    Decision = "decision" -> Decided, Deduplicated {
         /// The room's id.
         room_id: String,
         /// The text, or a `clw1:` blob in an encrypted room.
         content: String,
         /// A JSON object; `type` and `decided_by` are written over.
         metadata: Option<Metadata>,
-        /// What only mesh nodes understand.
+        /// Options for mesh nodes.
         mesh: Option<SendOptions>,
     }
 
     /// Make a task.
-    AssignTask = "assign_task" -> Task {
+    AssignTask = "assign_task" -> Task, Harmful {
         /// The room's id.
         room_id: String,
-        /// What is to be done.
+        /// The work to be done.
         title: String,
         /// More about it.
         description: Option<String>,
@@ -329,7 +373,7 @@ requests! {
     }
 
     /// Set fields of a task; absent ones stay as they are.
-    UpdateTask = "update_task" -> Task {
+    UpdateTask = "update_task" -> Task, Harmful {
         /// The task's id.
         task_id: String,
         /// How far it is.
@@ -343,7 +387,7 @@ requests! {
     }
 
     /// The tasks of a room, oldest first.
-    ListTasks = "list_tasks" -> TaskList {
+    ListTasks = "list_tasks" -> TaskList, Harmless {
         /// The room's id.
         room_id: String,
         /// Only those that are so far.
@@ -351,12 +395,12 @@ requests! {
     }
 
     /// Have the messages of a room sent to a webhook.
-    Subscribe = "subscribe" -> Subscription {
+    Subscribe = "subscribe" -> Subscription, Harmful {
         /// The room's id.
         room_id: String,
         /// Where they are sent.
         webhook_url: String,
-        /// What signs deliveries.
+        /// The secret that signs deliveries.
         secret: Secret,
         /// Only messages whose `metadata.kind` is one of these.
         kinds: Option<Vec<String>>,
@@ -371,19 +415,19 @@ requests! {
     }
 
     /// Delete a subscription.
-    Unsubscribe = "unsubscribe" -> Unsubscribed {
+    Unsubscribe = "unsubscribe" -> Unsubscribed, Harmful {
         /// The subscription's id.
         subscription_id: String,
     }
 
     /// The subscriptions of the caller's key.
-    ListSubscriptions = "list_subscriptions" -> Subscriptions {
+    ListSubscriptions = "list_subscriptions" -> Subscriptions, Harmless {
         /// Only those of this room.
         room_id: Option<String>,
     }
 
     /// Go on with a subscription that has failed, from where it stopped.
-    EnableSubscription = "enable_subscription" -> Enabled {
+    EnableSubscription = "enable_subscription" -> Enabled, Harmless {
         /// The subscription's id.
         subscription_id: String,
     }

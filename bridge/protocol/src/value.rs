@@ -49,11 +49,11 @@ macro_rules! hidden {
 hidden! {
     /// An API key. It does not appear in `Debug` output, so that it cannot reach a log by accident.
     ApiKey,
-    /// What signs the deliveries of a subscription. Hidden like an [`ApiKey`].
+    /// The secret that signs a subscription's deliveries. Hidden like an [`ApiKey`].
     Secret,
 }
 
-/// What a sender attached to a message: any JSON but `null`.
+/// A sender's attachment to a message: any JSON but `null`.
 ///
 /// Sound and on one line: every string is valid Unicode, every number fits a double, nothing is
 /// nested deeper than [`METADATA_DEPTH_MAX`], and there is no raw newline. Otherwise one sender could
@@ -84,11 +84,17 @@ impl Metadata {
         self.get().starts_with('{')
     }
 
+    /// The text of this name at the top of an object.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let value: serde_json::Value = serde_json::from_str(self.get()).ok()?;
+        value.get(name)?.as_str().map(String::from)
+    }
+
     /// An object of these texts, and of the fields of `under` that are not named so.
     pub fn of_texts(texts: &[(&str, &str)], under: Option<&Metadata>) -> Metadata {
         let mut fields: BTreeMap<String, Box<RawValue>> = under
-            .filter(|it| it.is_object())
-            .and_then(|it| serde_json::from_str(it.get()).ok())
+            .filter(|metadata| metadata.is_object())
+            .and_then(|metadata| serde_json::from_str(metadata.get()).ok())
             .unwrap_or_default();
         for (name, text) in texts {
             let text = serde_json::value::to_raw_value(text).expect("a string is JSON");
@@ -223,7 +229,7 @@ impl<'de> Visitor<'de> for Sound {
     }
 }
 
-/// What an agent says it is doing.
+/// An agent's status, as it states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -280,10 +286,10 @@ impl Field for TaskStatus {
     }
 }
 
-/// Who has to hold a task so that an update is applied. On the wire: absent, `null`, or an id.
+/// The agent that has to hold a task so that an update is applied. On the wire: absent, `null`, or an id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum IfAssignee {
-    /// Whoever does, or does not.
+    /// Any agent, or none.
     #[default]
     Anybody,
     /// Nobody.
@@ -329,7 +335,7 @@ pub struct Progress(u8);
 impl Progress {
     /// The progress, if it is within 0 to 100.
     pub fn new(percent: u64) -> Option<Self> {
-        u8::try_from(percent).ok().filter(|it| *it <= 100).map(Self)
+        u8::try_from(percent).ok().filter(|percent| *percent <= 100).map(Self)
     }
 
     /// The progress in per cent.
@@ -372,7 +378,7 @@ impl DedupId {
     }
 }
 
-/// What a sender asks of a mesh node beyond the standard protocol; standard servers ignore it.
+/// A sender's options for a mesh node, beyond the standard protocol; standard servers ignore it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct SendOptions {
     /// Repeated within 10 minutes by the same key and agent, the send returns the first message.
@@ -412,8 +418,8 @@ mod tests {
 
     #[test]
     fn metadata_is_always_on_one_line() {
-        let it = Metadata::parse(" {\n\t\"a\": [1,\r\n2], \"b\": \"x\\ny\"}\n").unwrap();
-        assert_eq!(it.get(), "{\t\"a\": [1,2], \"b\": \"x\\ny\"}");
+        let metadata = Metadata::parse(" {\n\t\"a\": [1,\r\n2], \"b\": \"x\\ny\"}\n").unwrap();
+        assert_eq!(metadata.get(), "{\t\"a\": [1,2], \"b\": \"x\\ny\"}");
     }
 
     #[test]
@@ -428,9 +434,13 @@ mod tests {
             ),
             (Some(own("[1]")), r#"{"by":"a\"\n","type":"decision"}"#),
         ] {
-            let it = Metadata::of_texts(&texts, under.as_ref());
-            assert_eq!(it.get(), expect);
-            assert_eq!(Metadata::parse(it.get()).unwrap(), it, "it is as sound as what it is of");
+            let metadata = Metadata::of_texts(&texts, under.as_ref());
+            assert_eq!(metadata.get(), expect);
+            assert_eq!(
+                Metadata::parse(metadata.get()).unwrap(),
+                metadata,
+                "it is as sound as what it is of"
+            );
         }
     }
 

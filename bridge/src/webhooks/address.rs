@@ -1,7 +1,7 @@
-//! Which addresses are on the public internet: a client must not make its node call what only the
+//! Which addresses are on the public internet: a client must not make its node call addresses that only the
 //! node can reach.
 //!
-//! From the IANA special-purpose registries. What is not known to be public is not.
+//! From the IANA special-purpose registries. An address that is not known to be public is not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The subscriptions of this node: who waits for which room, and how far each is.
+//! The subscriptions of this node: their rooms, and how far each is.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,20 +12,21 @@ use mesh::{
         number::Number,
     },
 };
-use protocol::{object, value::Secret};
 use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
 
 use super::{
-    record::{After, Filter, Policy, Record},
+    record::{After, Policy, Record},
     target::Target,
 };
 use crate::{
     backend::Mesh,
     limits::{WEBHOOKS_MAX, WEBHOOKS_PER_KEY_MAX},
-    reply::{Answer, Reply},
+    reply::{Ended, Reply},
+    seam::answer::{Filter, SubscriptionView},
+    secret::Secret,
 };
 
 /// See the module. The engine's thread rings it; it never waits.
@@ -62,22 +63,22 @@ impl Book {
     /// Something was delivered in a room, or the room is there now.
     pub(crate) fn ring(&self, room: RoomId) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        shelves.by_room.get(&room).into_iter().flatten().for_each(|it| it.wake.notify_one());
+        shelves.by_room.get(&room).into_iter().flatten().for_each(|hook| hook.wake.notify_one());
     }
 
     /// A room has ended.
     pub(crate) fn destroyed(&self, room: RoomId) {
-        self.end(|it| it.room == room);
+        self.end(|hook| hook.room == room);
     }
 
     /// A key is no longer valid.
     pub(crate) fn revoked(&self, key: KeyPrint) {
-        self.end(|it| it.owner == key);
+        self.end(|hook| hook.owner == key);
     }
 
     fn end(&self, which: impl Fn(&Subscription) -> bool) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        shelves.by_id.values().filter(|it| which(it)).for_each(|it| it.end());
+        shelves.by_id.values().filter(|hook| which(hook)).for_each(|hook| hook.end());
     }
 
     /// Whether a key may have one more now.
@@ -86,21 +87,21 @@ impl Book {
     }
 
     /// Checks the bounds and adds it, in one step.
-    pub(super) fn add(&self, it: Arc<Subscription>) -> Result<(), Full> {
+    pub(super) fn add(&self, hook: Arc<Subscription>) -> Result<(), Full> {
         let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        shelves.may_add(it.owner)?;
-        shelves.by_room.entry(it.room).or_default().push(it.clone());
-        shelves.by_id.insert(it.id.clone(), it);
+        shelves.may_add(hook.owner)?;
+        shelves.by_room.entry(hook.room).or_default().push(hook.clone());
+        shelves.by_id.insert(hook.id.clone(), hook);
         Ok(())
     }
 
-    pub(super) fn remove(&self, it: &Subscription) {
+    pub(super) fn remove(&self, hook: &Subscription) {
         let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        shelves.by_id.remove(&it.id);
-        if let Some(others) = shelves.by_room.get_mut(&it.room) {
-            others.retain(|other| other.id != it.id);
+        shelves.by_id.remove(&hook.id);
+        if let Some(others) = shelves.by_room.get_mut(&hook.room) {
+            others.retain(|other| other.id != hook.id);
             if others.is_empty() {
-                shelves.by_room.remove(&it.room);
+                shelves.by_room.remove(&hook.room);
             }
         }
     }
@@ -108,25 +109,16 @@ impl Book {
     /// A subscription of the key.
     pub(super) fn get(&self, id: &str, key: KeyPrint) -> Option<Arc<Subscription>> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        shelves.by_id.get(id).filter(|it| it.owner == key && it.is_live()).cloned()
+        shelves.by_id.get(id).filter(|hook| hook.owner == key && hook.is_live()).cloned()
     }
 
     /// All of the key, the oldest first.
-    pub(super) fn list(
-        &self,
-        key: KeyPrint,
-        room: Option<RoomId>,
-        lobby: RoomId,
-    ) -> Vec<object::Subscription> {
+    pub(super) fn list(&self, key: KeyPrint, room: Option<RoomId>) -> Vec<SubscriptionView> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let all = shelves.by_id.values().filter(|it| it.owner == key && it.is_live());
-        let all = all.filter(|it| room.is_none_or(|room| it.room == room));
-        let mut views: Vec<_> = all.map(|it| it.view(lobby)).collect();
-        views.sort_by(|a, b| {
-            let of =
-                |it: &object::Subscription| (it.created_at.clone(), it.subscription_id.clone());
-            of(a).cmp(&of(b))
-        });
+        let all = shelves.by_id.values().filter(|hook| hook.owner == key && hook.is_live());
+        let all = all.filter(|hook| room.is_none_or(|room| hook.room == room));
+        let mut views: Vec<_> = all.map(|hook| hook.view()).collect();
+        views.sort_by(|a, b| (a.created_ms, &a.id).cmp(&(b.created_ms, &b.id)));
         views
     }
 
@@ -138,7 +130,7 @@ impl Book {
     /// Whose subscriptions there are.
     pub(super) fn owners(&self) -> Vec<KeyPrint> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let mut owners: Vec<KeyPrint> = shelves.by_id.values().map(|it| it.owner).collect();
+        let mut owners: Vec<KeyPrint> = shelves.by_id.values().map(|hook| hook.owner).collect();
         owners.sort_unstable();
         owners.dedup();
         owners
@@ -181,19 +173,19 @@ enum Stage {
     Over,
 }
 
-/// What its worker is to do.
+/// The next step of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     /// Nothing any more.
     End,
     /// Nothing until it is woken, or it is so late.
     Rest(Option<Instant>),
-    /// To look for what comes after.
+    /// To look for the next message after this number.
     Deliver(Number),
 }
 
 /// Where the store's word that it is kept comes.
-pub(super) type Kept = oneshot::Receiver<Answer>;
+pub(super) type Kept = oneshot::Receiver<Ended>;
 
 impl Subscription {
     /// Being made: it does nothing before [`Subscription::live`].
@@ -218,8 +210,8 @@ impl Subscription {
         Subscription { ephemeral: true, ..self }
     }
 
-    pub(super) fn view(&self, lobby: RoomId) -> object::Subscription {
-        self.locked().record.view(lobby)
+    pub(super) fn view(&self) -> SubscriptionView {
+        self.locked().record.view()
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -312,7 +304,7 @@ impl Subscription {
 
     /// Has it written as it is now. `None`: the store has it so already, or is not to have it.
     pub(super) fn keep(&self, mesh: &dyn Mesh) -> Option<Kept> {
-        // Asked under the lock: what is asked last is what is kept.
+        // Asked under the lock: the last value that is asked for is the one that is kept.
         let mut state = self.locked();
         state.unkept.take()?;
         state.keep(mesh, self.ephemeral)

@@ -4,16 +4,19 @@ use mesh::name::{
     id::{KeyPrint, RoomId},
     number::Number,
 };
-use protocol::{object::SubscriptionStatus, value::Secret};
 use url::Host;
 
 use super::{
     address::is_public,
-    record::{Filter, New, Record},
+    record::{New, Record},
     target::Target,
 };
-use crate::limits::{
-    WEBHOOK_KIND_BYTES_MAX, WEBHOOK_KINDS_MAX, WEBHOOK_SECRET_BYTES_MAX, WEBHOOK_URL_BYTES_MAX,
+use crate::{
+    limits::{
+        WEBHOOK_KIND_BYTES_MAX, WEBHOOK_KINDS_MAX, WEBHOOK_SECRET_BYTES_MAX, WEBHOOK_URL_BYTES_MAX,
+    },
+    seam::answer::{Filter, SubscriptionStatus},
+    secret::Secret,
 };
 
 /// A subscription of a ClawChat server.
@@ -25,7 +28,7 @@ pub struct BroughtWebhook {
     pub owner: KeyPrint,
     /// Where messages are posted.
     pub url: String,
-    /// What they are signed with.
+    /// The secret that signs them.
     pub secret: String,
     /// Only messages of these kinds.
     pub kinds: Option<Vec<String>>,
@@ -55,11 +58,11 @@ impl std::fmt::Debug for BroughtWebhook {
 }
 
 impl BroughtWebhook {
-    /// Whether this node would have taken it from a client, but for what its host's name leads to.
+    /// Whether this node would have taken it from a client, but for the addresses of its host's name.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The reason why not.
     pub fn check(&self) -> Result<(), String> {
         Target::parse(&self.url).map_err(|bad| format!("its URL must {bad}"))?;
         let kinds = self.kinds.as_deref().unwrap_or_default();
@@ -70,7 +73,7 @@ impl BroughtWebhook {
             return Err(format!("its secret must have 1 to {WEBHOOK_SECRET_BYTES_MAX} bytes"));
         }
         if kinds.len() > WEBHOOK_KINDS_MAX
-            || kinds.iter().any(|it| it.len() > WEBHOOK_KIND_BYTES_MAX)
+            || kinds.iter().any(|kind| kind.len() > WEBHOOK_KIND_BYTES_MAX)
         {
             return Err(format!(
                 "it may have {WEBHOOK_KINDS_MAX} kinds, each of {WEBHOOK_KIND_BYTES_MAX} bytes"
@@ -96,7 +99,7 @@ impl BroughtWebhook {
         })
     }
 
-    /// Under which name a node keeps it, and what.
+    /// The name under which a node keeps it, and the value.
     #[must_use]
     pub fn into_kept(self, room: RoomId) -> (Vec<u8>, Vec<u8>) {
         let filter = Filter {
@@ -115,7 +118,7 @@ impl BroughtWebhook {
             since: Number(self.since),
             now_ms: self.created_ms,
         });
-        let record = record.after((Number(self.delivered), self.status, self.failures));
+        let record = record.after(Number(self.delivered), self.status, self.failures);
         (record.name(), record.encode())
     }
 }
@@ -151,10 +154,11 @@ mod tests {
         let record = Record::decode(&value).unwrap();
         assert_eq!((record.name(), record.owner()), (name, KeyPrint([1; 16])));
         assert_eq!((record.cursor(), record.is_active()), (Number(7), false));
-        let view = record.view(RoomId([2; 16]));
-        assert_eq!((view.since_seq, view.failure_count), (3, 5));
-        assert_eq!((view.not_from.as_deref(), view.exclude_thinking), (Some("bob"), true));
-        assert_eq!(view.created_at, "2020-09-13T12:26:40.000Z");
+        let view = record.view();
+        assert_eq!((view.since, view.failures), (Number(3), 5));
+        assert_eq!(view.filter.not_from.as_deref(), Some("bob"));
+        assert!(view.filter.exclude_thinking);
+        assert_eq!(view.created_ms, 1_600_000_000_000);
         // Whoever failed that often and is to go on is tried once more.
         let active = BroughtWebhook { status: SubscriptionStatus::Active, ..brought() };
         let (_, value) = active.into_kept(RoomId([2; 16]));

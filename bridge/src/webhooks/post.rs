@@ -1,6 +1,6 @@
-//! One delivery over HTTP: resolve, check, connect to what was checked, post, look at the status.
+//! One delivery over HTTP: resolve, check, connect to the checked address, post, look at the status.
 //!
-//! Each delivery has a connection of its own. So what was checked is what is connected to, nothing is
+//! Each delivery has a connection of its own. So the address that was checked is the one that is connected to, nothing is
 //! followed or sent through a proxy, and nothing is left open between two messages.
 
 use std::{
@@ -43,7 +43,7 @@ use crate::limits::{
     WEBHOOK_LOOKUPS_PER_KEY, WEBHOOK_POST_WITHIN,
 };
 
-/// What is posted.
+/// A post.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
     /// Whose subscription it is of.
@@ -96,14 +96,14 @@ pub(super) trait Post: Send + Sync + 'static {
 pub(super) struct Poster {
     allow_private: bool,
     resolver: Resolver,
-    /// For look-ups of those who subscribe, and of deliveries.
+    /// For look-ups of subscribers, and of deliveries.
     checks: Turns,
     lookups: Turns,
     tls: OnceCell<TlsConnector>,
 }
 
 impl Poster {
-    /// `allow_private`: the operator lets subscribers reach what only the node can.
+    /// `allow_private`: the operator lets subscribers reach addresses that only the node can.
     pub(super) fn new(allow_private: bool) -> Poster {
         Poster::with(allow_private, Resolver::System)
     }
@@ -160,7 +160,7 @@ impl Poster {
 impl Post for Poster {
     fn check<'a>(&'a self, owner: KeyPrint, target: &'a Target) -> Posting<'a> {
         Box::pin(async move {
-            // What may be anywhere may also be there later only.
+            // A name that may lead anywhere may also lead there later only.
             if self.allow_private {
                 return Ok(());
             }
@@ -221,7 +221,7 @@ where
         }
     };
     let (status, body) = (answer.status(), Body::new(answer.into_body()));
-    // Read a little of it, so that the receiver can write it; what it says is of no interest.
+    // Read a little of it, so that the receiver can write it; its text is of no interest.
     let read = timeout(WEBHOOK_ANSWER_WITHIN, to_bytes(body, WEBHOOK_ANSWER_BYTES_MAX));
     tokio::select! {
         read = read => drop(read),
@@ -267,7 +267,7 @@ fn trusting(roots: RootCertStore) -> TlsConnector {
 
 /// Names to addresses.
 enum Resolver {
-    /// As the system has them. A look-up holds a thread until the system gives up, whoever waits, and its
+    /// As the system has them. A look-up holds a thread until the system gives up, even if nobody waits, and its
     /// turn as long.
     System,
     /// Tests know better, and count.

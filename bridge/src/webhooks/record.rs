@@ -1,23 +1,23 @@
-//! What is kept of a subscription, and what a failure or a success does to it.
+//! The kept form of a subscription, and its changes by failures and successes.
 
 use std::{fmt, time::Duration};
 
 use mesh::{
+    api::command::Speech,
     name::{
         id::{KeyPrint, RoomId},
         number::Number,
     },
-    wire::entry::THINKING,
-};
-use protocol::{
-    object::{Message, Subscription, SubscriptionStatus as Status},
-    value::Secret,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    convert,
     limits::{WEBHOOK_KEEP_AFTER, WEBHOOK_RETRY_AFTER},
+    seam::{
+        answer::{Filter, SubscriptionStatus as Status, SubscriptionView},
+        event::Message,
+    },
+    secret::Secret,
 };
 
 /// Names of kept records begin so; the subscription's id follows.
@@ -43,19 +43,6 @@ pub(super) struct Record {
     created_ms: u64,
 }
 
-/// Which messages are delivered: all of these must agree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Filter {
-    /// Only those whose `metadata.kind` is one of these.
-    pub(super) kinds: Option<Vec<String>>,
-    /// Only those of agents of this name.
-    pub(super) only_from: Option<String>,
-    /// None of agents of this name.
-    pub(super) not_from: Option<String>,
-    /// No thinking pulses.
-    pub(super) exclude_thinking: bool,
-}
-
 /// All times of a subscription.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
@@ -77,7 +64,7 @@ impl Policy {
     }
 }
 
-/// What is asked for.
+/// A subscription that is asked for.
 pub(super) struct New {
     pub(super) id: String,
     pub(super) owner: KeyPrint,
@@ -99,7 +86,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// What a failure leads to.
+/// The consequence of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     /// Another try.
@@ -109,25 +96,25 @@ pub(super) enum After {
 }
 
 impl Record {
-    pub(super) fn new(it: New) -> Record {
+    pub(super) fn new(new: New) -> Record {
         Record {
-            id: it.id,
-            owner: it.owner.0,
-            room: it.room.0,
-            url: it.url,
-            secret: it.secret,
-            filter: it.filter,
-            since: it.since.0,
-            delivered: it.since.0,
+            id: new.id,
+            owner: new.owner.0,
+            room: new.room.0,
+            url: new.url,
+            secret: new.secret,
+            filter: new.filter,
+            since: new.since.0,
+            delivered: new.since.0,
             status: Status::Active,
             failures: 0,
             retry_ms: None,
-            created_ms: it.now_ms,
+            created_ms: new.now_ms,
         }
     }
 
     /// The same, as far and as well as it got elsewhere.
-    pub(super) fn after(self, (delivered, status, failures): (Number, Status, u64)) -> Record {
+    pub(super) fn after(self, delivered: Number, status: Status, failures: u64) -> Record {
         let failures = failures.min(WEBHOOK_RETRY_AFTER.len() as u64);
         Record { delivered: delivered.0, status, failures, ..self }
     }
@@ -164,8 +151,8 @@ impl Record {
         }
     }
 
-    /// How long to wait before the next try. Never longer than the pause was meant to be, whatever the
-    /// clock did since.
+    /// How long to wait before the next try. Never longer than the pause was meant to be, even if the
+    /// clock was set.
     pub(super) fn wait(&self, policy: &Policy, now_ms: u64) -> Option<Duration> {
         let pause = policy.pause(self.failures.checked_sub(1)?)?;
         let left = self.retry_ms?.saturating_sub(now_ms);
@@ -200,29 +187,26 @@ impl Record {
     }
 
     /// As its owner sees it.
-    pub(super) fn view(&self, lobby: RoomId) -> Subscription {
-        Subscription {
-            subscription_id: self.id.clone(),
-            room_id: convert::room_text(lobby, self.room()),
-            webhook_url: self.url.clone(),
-            kinds: self.filter.kinds.clone(),
-            only_from: self.filter.only_from.clone(),
-            not_from: self.filter.not_from.clone(),
-            exclude_thinking: self.filter.exclude_thinking,
-            since_seq: self.since,
-            last_delivered_seq: self.delivered,
+    pub(super) fn view(&self) -> SubscriptionView {
+        SubscriptionView {
+            id: self.id.clone(),
+            room: self.room(),
+            url: self.url.clone(),
+            filter: self.filter.clone(),
+            since: Number(self.since),
+            delivered: Number(self.delivered),
             status: self.status,
-            failure_count: self.failures,
-            created_at: convert::timestamp(self.created_ms),
+            failures: self.failures,
+            created_ms: self.created_ms,
         }
     }
 }
 
 impl Filter {
-    /// Whether a message of this kind ([`mesh::wire::entry::Facts::kind`]) is to be delivered.
-    pub(super) fn wants(&self, kind: u8, message: &Message) -> bool {
-        let from = |name: &String| *name == message.agent_name;
-        (kind != THINKING || !self.exclude_thinking)
+    /// Whether a message is to be delivered.
+    pub(super) fn wants(&self, message: &Message) -> bool {
+        let from = |name: &String| *name == message.said.name;
+        (message.speech != Speech::Thinking || !self.exclude_thinking)
             && self.only_from.as_ref().is_none_or(from)
             && !self.not_from.as_ref().is_some_and(from)
             && self.kinds.as_ref().is_none_or(|kinds| is_one_of(kinds, message))
@@ -235,15 +219,17 @@ fn is_one_of(kinds: &[String], message: &Message) -> bool {
     struct Tagged {
         kind: String,
     }
-    let metadata = message.metadata.as_ref();
-    let tagged = metadata.and_then(|json| serde_json::from_str::<Tagged>(json.get()).ok());
+    // Pulses have no metadata of their own.
+    let metadata = message.said.metadata.as_ref().filter(|_| message.speech != Speech::Thinking);
+    let tagged = metadata.and_then(|json| serde_json::from_str::<Tagged>(json).ok());
     tagged.is_some_and(|tagged| kinds.contains(&tagged.kind))
 }
 
 #[cfg(test)]
 mod tests {
-    use mesh::wire::entry::CHAT;
-    use protocol::value::Metadata;
+    use std::sync::Arc;
+
+    use mesh::{name::id::MessageId, wire::entry::Said};
 
     use super::*;
 
@@ -268,15 +254,15 @@ mod tests {
             let pause = Duration::from_secs(secs);
             assert_eq!(record.fail(&policy, now_ms), After::Retry(pause));
             assert_eq!(record.wait(&policy, now_ms), Some(pause));
-            assert_eq!(record.view(RoomId([0; 16])).failure_count, n as u64 + 1);
+            assert_eq!(record.view().failures, n as u64 + 1);
             assert!(record.is_active());
             now_ms += secs * 1_000;
             assert_eq!(record.wait(&policy, now_ms), Some(Duration::ZERO));
         }
         assert_eq!(record.fail(&policy, now_ms), After::Failed);
-        let view = record.view(RoomId([0; 16]));
-        assert_eq!((view.status, view.failure_count), (Status::Failed, 5));
-        assert_eq!(view.last_delivered_seq, 7, "it keeps its cursor");
+        let view = record.view();
+        assert_eq!((view.status, view.failures), (Status::Failed, 5));
+        assert_eq!(view.delivered, Number(7), "it keeps its cursor");
         record.enable();
         assert_eq!((record.is_active(), record.wait(&policy, now_ms)), (true, None));
         assert_eq!(record.fail(&policy, now_ms), After::Retry(Duration::from_secs(1)));
@@ -302,27 +288,34 @@ mod tests {
         assert_eq!(record.name(), b"webhook/s");
         let shown = format!("{record:?} {:?}", record.secret);
         assert!(shown.contains("Record") && !shown.contains("hush"), "{shown}");
-        let wire = serde_json::to_string(&record.view(RoomId([2; 16]))).unwrap();
-        assert!(!wire.contains("secret") && wire.contains(r#""room_id":"lobby""#), "{wire}");
     }
 
     #[test]
     fn filters_are_and_across_fields_and_or_within_kinds() {
         let message = |name: &str, metadata: Option<&str>| Message {
-            message_id: "m".into(),
-            room_id: "r".into(),
-            agent_id: "a".into(),
-            agent_name: name.into(),
-            content: "x".into(),
-            reply_to_message: None,
-            metadata: metadata.map(|json| Metadata::parse(json).unwrap()),
-            timestamp: String::new(),
-            seq: 1,
-            mesh: None,
+            room: RoomId([2; 16]),
+            number: Number(1),
+            canonical: Number(1),
+            numbers: Vec::new(),
+            message: MessageId([3; 16]),
+            speech: Speech::Chat,
+            wall_ms: 0,
+            said: Arc::new(Said {
+                agent: "a".into(),
+                name: name.into(),
+                content: "x".into(),
+                reply_to: None,
+                mentions: Vec::new(),
+                metadata: metadata.map(String::from),
+                dedup: None,
+                turn: None,
+                id: None,
+            }),
         };
+        let pulse = |metadata| Message { speech: Speech::Thinking, ..message("a", metadata) };
         let verdict = || message("claude", Some(r#"{"kind":"verdict"}"#));
         let check = |filter: &Filter, message: Message, expect| {
-            assert_eq!(filter.wants(CHAT, &message), expect, "{filter:?} {message:?}");
+            assert_eq!(filter.wants(&message), expect, "{filter:?} {message:?}");
         };
         let kinds =
             Filter { kinds: Some(vec!["fyi".into(), "verdict".into()]), ..Filter::default() };
@@ -339,8 +332,9 @@ mod tests {
         check(&not, verdict(), false);
         check(&not, message("other", None), true);
         let quiet = Filter { exclude_thinking: true, ..Filter::default() };
-        assert!(!quiet.wants(THINKING, &message("a", None)));
-        assert!(quiet.wants(CHAT, &message("a", None)));
-        assert!(Filter::default().wants(THINKING, &message("a", None)));
+        assert!(!quiet.wants(&pulse(None)));
+        assert!(quiet.wants(&message("a", None)));
+        assert!(!kinds.wants(&pulse(Some(r#"{"kind":"verdict"}"#))), "pulses have no kind");
+        assert!(Filter::default().wants(&pulse(None)));
     }
 }

@@ -35,7 +35,7 @@ impl Target {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
             return Err(BadTarget::TooLong);
         }
-        // The parser drops these, as browsers do. What is shown is to be what is posted to.
+        // The parser drops these, as browsers do. The text that is shown is to be the address that is posted to.
         if text.trim() != text || text.chars().any(char::is_control) {
             return Err(BadTarget::NotAUrl);
         }
@@ -43,7 +43,7 @@ impl Target {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(BadTarget::Scheme);
         }
-        // And it takes what comes after any slashes for the host.
+        // And it takes the text after any slashes for the host.
         let host = text.split_once("://").map(|(_, rest)| rest).unwrap_or_default();
         if host.is_empty() || host.starts_with(['/', '\\']) || url.port() == Some(0) {
             return Err(BadTarget::Nowhere);
@@ -60,7 +60,7 @@ impl Target {
         Ok(Target { url, uri })
     }
 
-    /// A name, or an address in whatever form it was written.
+    /// A name, or an address in any form of writing.
     pub(super) fn host(&self) -> Host<&str> {
         self.url.host().expect("parse() refuses URLs without a host")
     }

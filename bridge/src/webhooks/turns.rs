@@ -33,7 +33,7 @@ impl Turns {
     /// Waits for as long as it takes.
     pub(super) async fn take(&self, key: KeyPrint) -> Turn {
         const OPEN: &str = "nobody closes it";
-        // The key's first: what waits for others of its key takes nothing from all.
+        // The key's first: a delivery that waits for others of its key takes nothing from all.
         let of_key = self.of(key).acquire_owned().await.expect(OPEN);
         let of_all = self.all.clone().acquire_owned().await.expect(OPEN);
         Turn { _of_key: of_key, _of_all: of_all }

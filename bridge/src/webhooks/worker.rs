@@ -11,9 +11,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh::{api::command::Outcome, name::number::Number};
-use protocol::object::Message;
-use serde::Serialize;
+use mesh::{
+    api::command::Outcome,
+    name::{id::MessageId, number::Number},
+};
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep_until},
@@ -27,17 +28,19 @@ use super::{
 };
 use crate::{
     backend::{Mesh, ReadError, Row},
-    convert::Told,
-    hub::Hub,
+    delivery::hub::Hub,
     limits::{WEBHOOK_PAUSE, WEBHOOK_ROWS_MAX},
+    seam::event::{Message, Voice},
 };
 
-/// What all workers share.
+/// The parts that all workers share.
 pub(super) struct Workshop {
     pub(super) hub: Arc<Hub>,
     pub(super) mesh: Arc<dyn Mesh>,
     pub(super) book: Arc<Book>,
     pub(super) post: Box<dyn Post>,
+    /// Messages are posted in it.
+    pub(super) voice: Arc<dyn Voice>,
     /// For deliveries on their way. Waiters get their turn in order.
     pub(super) slots: Semaphore,
     /// For reads on a blocking thread.
@@ -47,15 +50,22 @@ pub(super) struct Workshop {
 /// See the module.
 pub(super) struct Worker {
     pub(super) shop: Arc<Workshop>,
-    pub(super) it: Arc<Subscription>,
+    pub(super) hook: Arc<Subscription>,
 }
 
-/// What comes after a cursor.
+/// The work after a cursor.
 enum Next {
     Nothing,
     /// All up to here is not to be delivered.
     Skip(Number),
-    Send(Box<Message>),
+    Send(Box<Letter>),
+}
+
+/// A message on its way.
+struct Letter {
+    number: Number,
+    message: MessageId,
+    body: Bytes,
 }
 
 impl Worker {
@@ -63,7 +73,7 @@ impl Worker {
     pub(super) async fn run(&self) {
         let mut rows = 1;
         loop {
-            if self.it.keep_at().is_some_and(|at| at <= Instant::now()) {
+            if self.hook.keep_at().is_some_and(|at| at <= Instant::now()) {
                 self.keep().await;
             }
             match self.duty() {
@@ -72,31 +82,31 @@ impl Worker {
                 Duty::Deliver(_) => rows = self.deliver(rows).await,
             }
         }
-        self.shop.book.remove(&self.it);
-        if let Some(forgotten) = self.it.forget(&*self.shop.mesh) {
+        self.shop.book.remove(&self.hook);
+        if let Some(forgotten) = self.hook.forget(&*self.shop.mesh) {
             // If the store did not take it, the next start finds out again that it is over.
             drop(forgotten.await);
         }
-        tracing::info!(subscription = self.it.id, "a webhook has ended");
+        tracing::info!(subscription = self.hook.id, "a webhook has ended");
     }
 
     /// Has the cursor written, if it has moved.
     pub(super) async fn keep(&self) {
-        if let Some(kept) = self.it.keep(&*self.shop.mesh)
+        if let Some(kept) = self.hook.keep(&*self.shop.mesh)
             && !is_kept(kept).await
         {
-            self.it.not_kept();
+            self.hook.not_kept();
         }
     }
 
     fn duty(&self) -> Duty {
-        let facts = self.shop.hub.facts(self.it.room);
-        self.it.duty(facts.map(|facts| facts.readable_by(self.it.owner)))
+        let facts = self.shop.hub.facts(self.hook.room);
+        self.hook.duty(facts.map(|facts| facts.readable_by(self.hook.owner)))
     }
 
     /// Until it is woken, or it is so late.
     async fn rest(&self, until: Option<Instant>) {
-        let woken = self.it.wake.notified();
+        let woken = self.hook.wake.notified();
         match until {
             Some(until) => tokio::select! { () = woken => {}, () = sleep_until(until) => {} },
             None => woken.await,
@@ -110,17 +120,17 @@ impl Worker {
         // It may have waited long for its turn.
         let Duty::Deliver(after) = self.duty() else { return rows };
         match self.next(after, rows).await {
-            Ok(Next::Send(message)) => {
-                self.post(&message).await;
+            Ok(Next::Send(letter)) => {
+                self.post(&letter).await;
                 1
             }
             Ok(Next::Skip(upto)) => {
-                self.it.advance(upto);
+                self.hook.advance(upto);
                 (rows * 2).min(WEBHOOK_ROWS_MAX)
             }
             Ok(Next::Nothing) => {
                 drop(slot);
-                self.rest(self.it.keep_at()).await;
+                self.rest(self.hook.keep_at()).await;
                 1
             }
             Err(error) => {
@@ -128,7 +138,7 @@ impl Worker {
                 tracing::error!(
                     event = "webhook_waits",
                     error = &error as &dyn std::error::Error,
-                    subscription = self.it.id,
+                    subscription = self.hook.id,
                     "a webhook waits"
                 );
                 self.rest(Some(Instant::now() + WEBHOOK_PAUSE)).await;
@@ -140,12 +150,12 @@ impl Worker {
     async fn next(&self, after: Number, limit: usize) -> Result<Next, ReadError> {
         let rows = self.page(after, limit).await?;
         let Some(last) = rows.last().map(|row| row.number) else { return Ok(Next::Nothing) };
-        let wanted = rows.iter().find_map(|row| self.wanted(row));
-        Ok(wanted.map_or(Next::Skip(last), |message| Next::Send(Box::new(message))))
+        let wanted = rows.into_iter().find_map(|row| self.wanted(row));
+        Ok(wanted.map_or(Next::Skip(last), |letter| Next::Send(Box::new(letter))))
     }
 
     async fn page(&self, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
-        let (hub, room) = (self.shop.hub.clone(), self.it.room);
+        let (hub, room) = (self.shop.hub.clone(), self.hook.room);
         if limit == 1 {
             return hub.reads().page_since(room, after, limit);
         }
@@ -156,20 +166,24 @@ impl Worker {
         rows
     }
 
-    /// The message, if it is there and to be delivered.
-    fn wanted(&self, row: &Row) -> Option<Message> {
-        let message = Told::of_row(row)?.into_message(self.shop.hub.name(self.it.room))?;
-        self.it.filter.wants(row.facts.kind, &message).then_some(message)
+    /// A message as it is posted, if it is there and to be delivered.
+    fn wanted(&self, row: Row) -> Option<Letter> {
+        let message = Message::read(self.hook.room, row)?;
+        if !self.hook.filter.wants(&message) {
+            return None;
+        }
+        let body = self.shop.voice.letter(&self.hook.id, &message)?;
+        Some(Letter { number: message.number, message: message.message, body })
     }
 
-    async fn post(&self, message: &Message) {
-        let posted = self.shop.post.post(self.delivery(message));
+    async fn post(&self, letter: &Letter) {
+        let posted = self.shop.post.post(self.delivery(letter));
         let mut posted = pin!(posted);
         let posted = loop {
             tokio::select! {
                 posted = &mut posted => break posted,
-                () = self.it.wake.notified() => {
-                    if !self.it.is_live() {
+                () = self.hook.wake.notified() => {
+                    if !self.hook.is_live() {
                         return;
                     }
                 }
@@ -178,10 +192,10 @@ impl Worker {
         let counters = self.shop.hub.counters();
         let Err(error) = posted else {
             counters.webhooks_delivered.fetch_add(1, Relaxed);
-            return self.it.advance(Number(message.seq));
+            return self.hook.advance(letter.number);
         };
-        let (subscription, host) = (&self.it.id, self.it.target.host().to_string());
-        match self.it.fail(unix(Duration::as_millis)) {
+        let (subscription, host) = (&self.hook.id, self.hook.target.host().to_string());
+        match self.hook.fail(unix(Duration::as_millis)) {
             After::Retry(pause) => {
                 counters.webhooks_retried.fetch_add(1, Relaxed);
                 tracing::debug!(subscription, host, ?pause, "a delivery failed: {error}");
@@ -200,27 +214,13 @@ impl Worker {
         self.keep().await;
     }
 
-    fn delivery(&self, message: &Message) -> Delivery {
-        #[derive(Serialize)]
-        struct Event<'a> {
-            r#type: &'static str,
-            subscription_id: &'a str,
-            room_id: &'a str,
-            message: &'a Message,
-        }
-        let event = Event {
-            r#type: "clawchat.message.created",
-            subscription_id: &self.it.id,
-            room_id: &message.room_id,
-            message,
-        };
-        let body = serde_json::to_vec(&event).expect("a message has only what JSON has");
+    fn delivery(&self, letter: &Letter) -> Delivery {
         // The same at each try, also after a restart, and of no other delivery.
-        let id = format!("{}_{}", self.it.id, message.message_id);
+        let id = format!("{}_{}", self.hook.id, letter.message.to_uuid());
         let timestamp = unix(|since| u128::from(since.as_secs()));
-        let signature = signature(self.it.secret.expose(), &id, timestamp, &body);
-        let target = self.it.target.clone();
-        Delivery { owner: self.it.owner, target, id, timestamp, signature, body: Bytes::from(body) }
+        let signature = signature(self.hook.secret.expose(), &id, timestamp, &letter.body);
+        let (owner, target) = (self.hook.owner, self.hook.target.clone());
+        Delivery { owner, target, id, timestamp, signature, body: letter.body.clone() }
     }
 }
 

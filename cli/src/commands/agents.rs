@@ -27,15 +27,15 @@ pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> 
 
 /// Agents as a table; `turn`: whose it is.
 pub(crate) fn lines(output: &Output, agents: &[Agent], turn: Option<&str>) -> Vec<String> {
-    let row = |it: &Agent| {
-        let node = it.mesh.as_ref().and_then(|it| it.node.as_deref()).unwrap_or_default();
+    let row = |agent: &Agent| {
+        let node = agent.mesh.as_ref().and_then(|note| note.node.as_deref()).unwrap_or_default();
         vec![
-            it.name.clone(),
-            it.agent_id.clone(),
-            format::doing(it),
-            if turn == Some(it.agent_id.as_str()) { "yes" } else { "" }.to_owned(),
+            agent.name.clone(),
+            agent.agent_id.clone(),
+            format::doing(agent),
+            if turn == Some(agent.agent_id.as_str()) { "yes" } else { "" }.to_owned(),
             node.chars().take(8).collect(),
-            it.capabilities.join(", "),
+            agent.capabilities.join(", "),
         ]
     };
     let heads = ["name", "id", "doing", "turn", "node", "can"];

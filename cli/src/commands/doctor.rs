@@ -26,20 +26,21 @@ pub struct Doctor {
     operator: Operator,
 }
 
-/// What was looked at.
+/// One check and its result.
 #[derive(Debug, Serialize)]
 struct Check {
-    what: &'static str,
-    state: State,
+    #[serde(rename = "what")]
+    subject: &'static str,
+    state: Finding,
     found: String,
-    /// What to do.
+    /// The way to mend it.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum Finding {
     Ok,
     Note,
     Bad,
@@ -64,33 +65,34 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
         None => ports(&mut checks),
     }
     disk(&args.operator, &mut checks);
-    let bad = checks.iter().filter(|it| it.state == State::Bad).count();
+    let bad = checks.iter().filter(|check| check.state == Finding::Bad).count();
     cx.output.show(&checks, || checks.iter().flat_map(lines).collect())?;
     if bad > 0 { Err(Failure::Unwell { count: bad }) } else { Ok(Outcome::Done) }
 }
 
-fn lines(it: &Check) -> Vec<String> {
-    let state = match it.state {
-        State::Ok => "ok  ",
-        State::Note => "note",
-        State::Bad => "BAD ",
+fn lines(check: &Check) -> Vec<String> {
+    let state = match check.state {
+        Finding::Ok => "ok  ",
+        Finding::Note => "note",
+        Finding::Bad => "BAD ",
     };
-    let mut lines = vec![format!("{state} {:<7} {}", it.what, format::printable(&it.found, " "))];
-    lines.extend(it.advice.as_ref().map(|it| format!("             -> {it}")));
+    let mut lines =
+        vec![format!("{state} {:<7} {}", check.subject, format::printable(&check.found, " "))];
+    lines.extend(check.advice.as_ref().map(|advice| format!("             -> {advice}")));
     lines
 }
 
 impl Check {
-    fn ok(what: &'static str, found: impl Into<String>) -> Check {
-        Check { what, state: State::Ok, found: found.into(), advice: None }
+    fn ok(subject: &'static str, found: impl Into<String>) -> Check {
+        Check { subject, state: Finding::Ok, found: found.into(), advice: None }
     }
 
-    fn note(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { what, state: State::Note, found: found.into(), advice: Some(advice.into()) }
+    fn note(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { subject, state: Finding::Note, found: found.into(), advice: Some(advice.into()) }
     }
 
-    fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { what, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
+    fn bad(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { subject, state: Finding::Bad, found: found.into(), advice: Some(advice.into()) }
     }
 }
 
@@ -160,7 +162,7 @@ async fn attach(cx: &Context, checks: &mut Vec<Check>) -> Option<(Client, Events
     };
     let at = at.join(", ");
     let (client, events) = match cx.connect().await {
-        Ok(it) => it,
+        Ok(connected) => connected,
         Err(failure) => {
             let advice = if matches!(failure, Failure::NoNode { .. }) {
                 "start a node: `clawmeshd up`; is it another --socket, --tcp or --url?"
@@ -186,10 +188,10 @@ async fn attach(cx: &Context, checks: &mut Vec<Check>) -> Option<(Client, Events
 
 /// Compares this clock with the node's, as it stands beside this very connection.
 async fn clock(client: &Client, checks: &mut Vec<Check>) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
     let Ok(list) = client.call(ListAgents { room_id: None }).await else { return };
-    let me = list.agents.iter().find(|it| it.agent_id == client.agent_id());
-    let Some(there) = me.and_then(|it| unix_ms(&it.connected_at)) else { return };
+    let me = list.agents.iter().find(|agent| agent.agent_id == client.agent_id());
+    let Some(there) = me.and_then(|agent| unix_ms(&agent.connected_at)) else { return };
     let off = u64::try_from(now).unwrap_or(u64::MAX).abs_diff(there);
     checks.push(if off > CLOCK_OFF_MS {
         Check::bad(
@@ -209,15 +211,15 @@ fn unix_ms(timestamp: &str) -> Option<u64> {
 
 fn mesh(status: &Status, checks: &mut Vec<Check>) {
     let peers: Vec<&Peer> = status.peers.iter().collect();
-    let up = peers.iter().filter(|it| it.connected).count();
+    let up = peers.iter().filter(|peer| peer.connected).count();
     if peers.is_empty() {
         checks.push(Check::ok("peers", "none: this node is a mesh of its own"));
     } else if up == peers.len() {
         checks.push(Check::ok("peers", format!("all {up} are connected")));
     }
-    for peer in peers.iter().filter(|it| !it.connected) {
+    for peer in peers.iter().filter(|peer| !peer.connected) {
         let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
-        let why = peer.last_error.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
+        let why = peer.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
         let advice =
             "is it running, and can its --listen address be reached from here (firewall, NAT)?";
         let found = format!("{name} is {}{why}", link(peer));
@@ -237,8 +239,8 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
 
 fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
     let sum = |of: fn(&Room) -> u64| status.rooms.iter().map(of).sum::<u64>();
-    let (behind, unsent) = (sum(|it| it.behind), sum(|it| it.unsent));
-    let unnumbered = sum(|it| it.undelivered as u64);
+    let (behind, unsent) = (sum(|room| room.behind), sum(|room| room.unsent));
+    let unnumbered = sum(|room| room.undelivered as u64);
     if behind + unsent + unnumbered == 0 {
         checks.push(Check::ok("rooms", format!("{}, nothing is behind", status.rooms.len())));
     } else {
@@ -252,7 +254,7 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
         };
         checks.push(Check::note("rooms", found, advice));
     }
-    let holes = sum(|it| it.holes);
+    let holes = sum(|room| room.holes);
     if holes > 0 {
         let advice = "a node that is gone had them alone; if it comes back, so do they";
         checks.push(Check::note("rooms", format!("{holes} numbers without content"), advice));
@@ -275,7 +277,7 @@ fn ports(checks: &mut Vec<Check>) {
 fn disk(operator: &Operator, checks: &mut Vec<Check>) {
     let Ok(dir) = operator.data_dir() else { return };
     // Before the first start there is no directory, and its parent is on the disk that it will be on.
-    let there = dir.ancestors().find(|it| it.exists()).unwrap_or(&dir);
+    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(&dir);
     let Ok(disk) = rustix::fs::statvfs(there) else { return };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let found = format!("{:.1} GiB free for {}", free as f64 / (1u64 << 30) as f64, dir.display());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::events::{Event, Events};
+use client::events::Events;
 use protocol::event::{Event as Pushed, LeaderElected};
 use protocol::request::{Decision, DeclineElection, ElectLeader};
 use protocol::value::Metadata;
@@ -58,9 +58,9 @@ pub(crate) async fn run(cx: &Context, args: ElectionCommand) -> Result<Outcome, 
             let count = format::counted(election.candidates.len() as u64, "candidate");
             cx.output.note(&format!("{count}; who does not want to lead declines within 2 s"))?;
             let ended = timeout(PATIENCE, ended(events, &room_id)).await;
-            let it = ended.map_err(|_| Failure::NoLeader { after: PATIENCE })??;
-            let (name, id) = (format::name(&it.leader_name), format::name(&it.leader_id));
-            cx.output.show(&it, || vec![format!("Leader: {name} ({id})")])?;
+            let leader = ended.map_err(|_| Failure::NoLeader { after: PATIENCE })??;
+            let (name, id) = (format::name(&leader.leader_name), format::name(&leader.leader_id));
+            cx.output.show(&leader, || vec![format!("Leader: {name} ({id})")])?;
         }
         ElectionCommand::Start { room, no_wait: true } => {
             let client = cx.client().await?;
@@ -85,22 +85,20 @@ pub(crate) async fn run(cx: &Context, args: ElectionCommand) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
-/// Whom the election that was started now comes to.
+/// The leader of the election that was just started.
 async fn ended(mut events: Events, room: &str) -> Result<LeaderElected, Failure> {
     while let Some(event) = events.next().await {
-        match event {
-            Event::Pushed(Pushed::LeaderElected(it)) if it.room_id == room => return Ok(it),
-            // The one before is not any more: what comes next is the end of this.
-            Event::Pushed(Pushed::LeaderCleared(it))
-                if it.room_id == room && it.reason == "all candidates declined" =>
-            {
-                return Err(Failure::NobodyLeads { reason: format::name(&it.reason) });
+        let Some(pushed) = event.pushed() else { continue };
+        if let Pushed::LeaderElected(leader) = pushed {
+            if leader.room_id == room {
+                return Ok(leader);
             }
-            Event::Pushed(_)
-            | Event::Disconnected { .. }
-            | Event::Reconnected { .. }
-            | Event::Missed { .. }
-            | Event::Closed { .. } => {}
+        } else if let Pushed::LeaderCleared(cleared) = pushed
+            // Other reasons speak of the leader before; the end of this election is still to come.
+            && cleared.room_id == room
+            && cleared.reason == "all candidates declined"
+        {
+            return Err(Failure::NobodyLeads { reason: format::name(&cleared.reason) });
         }
     }
     Err(Failure::Disconnected)

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use client::client::Client;
 use protocol::object::Message;
-use protocol::request::{GetHistory, ListRooms, RoomTip};
+use protocol::request::{ListRooms, RoomTip};
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::pages::messages_up_to;
 use crate::{pick, progress};
 
 /// Write a room's messages as a document: all of them, oldest first.
@@ -27,7 +28,7 @@ pub struct Export {
     pub output: Option<PathBuf>,
 }
 
-/// What kind of document.
+/// The form of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Markdown: a heading for each message.
@@ -37,9 +38,6 @@ pub enum Format {
     /// Lines as of `history`.
     Txt,
 }
-
-/// What nodes give at once.
-const PAGE: u64 = 500;
 
 pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
@@ -53,35 +51,27 @@ pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failur
     // A document on the terminal shows by itself how far it is.
     let progress =
         if cx.output.is_for_people() { progress::none() } else { progress::messages(&cx.output) };
-    let mut cursor = 0;
-    // What is said meanwhile is not waited for.
-    while cursor < tip {
-        let page = GetHistory {
-            room_id: room_id.clone(),
-            limit: PAGE,
-            before: None,
-            since: None,
-            since_seq: Some(cursor),
-        };
-        let page = client.call(page).await?.messages;
-        let Some(last) = page.last() else { break };
-        cursor = last.seq;
-        for message in page.iter().filter(|it| args.include_thinking || !pick::is_thinking(it)) {
-            write(&cx, format, message)?;
-        }
-        progress.inc(page.len() as u64);
-    }
+    let read = messages_up_to(tip, &client, &room_id, |message| {
+        progress.inc(1);
+        let is_wanted = args.include_thinking || !pick::is_thinking(&message);
+        if is_wanted { write(&cx, format, &message) } else { Ok(()) }
+    });
+    read.await?;
     progress.finish_and_clear();
     Ok(Outcome::Done)
 }
 
-fn write(cx: &Context, format: Format, it: &Message) -> Result<(), Failure> {
+fn write(cx: &Context, format: Format, message: &Message) -> Result<(), Failure> {
     match format {
-        Format::Json => cx.output.object(it)?,
-        Format::Txt => cx.output.line(&format::message(&cx.output, it))?,
+        Format::Json => cx.output.object(message)?,
+        Format::Txt => cx.output.line(&format::message(&cx.output, message))?,
         Format::Md => {
-            let (who, when) = (format::name(&it.agent_name), format::clock(&it.timestamp));
-            cx.output.line(&format!("\n### {who} · seq {} · {when}\n\n{}", it.seq, it.content))?;
+            let (who, when) =
+                (format::name(&message.agent_name), format::clock(&message.timestamp));
+            cx.output.line(&format!(
+                "\n### {who} · seq {} · {when}\n\n{}",
+                message.seq, message.content
+            ))?;
         }
     }
     Ok(())
@@ -89,6 +79,6 @@ fn write(cx: &Context, format: Format, it: &Message) -> Result<(), Failure> {
 
 async fn name(client: &Client, room_id: &str) -> Result<String, Failure> {
     let rooms = client.call(ListRooms { parent_id: None }).await?.rooms;
-    let room = rooms.into_iter().find(|it| it.room_id == room_id);
-    Ok(format::name(&room.map_or_else(|| room_id.to_owned(), |it| it.name)))
+    let room = rooms.into_iter().find(|room| room.room_id == room_id);
+    Ok(format::name(&room.map_or_else(|| room_id.to_owned(), |room| room.name)))
 }

@@ -1,11 +1,9 @@
-//! `clawmesh completions` and `clawmesh man`: from the definitions that the program itself uses.
+//! `clawmesh completions` and `clawmesh man`: from the definition of the command line itself.
 
 use std::path::PathBuf;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 
@@ -25,17 +23,21 @@ pub struct Man {
     pub directory: PathBuf,
 }
 
-pub(crate) fn completions(cx: &Context, args: Completions) -> Result<Outcome, Failure> {
+pub(crate) fn completions(
+    cx: &Context,
+    args: Completions,
+    mut definition: clap::Command,
+) -> Result<Outcome, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "clawmesh", &mut text);
+    clap_complete::generate(args.shell, &mut definition, "clawmesh", &mut text);
     cx.output.line(String::from_utf8_lossy(&text).trim_end())?;
     Ok(Outcome::Done)
 }
 
-pub(crate) fn man(cx: &Context, args: Man) -> Result<Outcome, Failure> {
+pub(crate) fn man(cx: &Context, args: Man, definition: clap::Command) -> Result<Outcome, Failure> {
     let failure = |source| Failure::File { path: args.directory.clone(), source };
     std::fs::create_dir_all(&args.directory).map_err(failure)?;
-    clap_mangen::generate_to(Cli::command(), &args.directory).map_err(failure)?;
+    clap_mangen::generate_to(definition, &args.directory).map_err(failure)?;
     cx.output.note(&format!("man pages are in {}", args.directory.display()))?;
     Ok(Outcome::Done)
 }

@@ -47,7 +47,7 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         (cx.client().await?, None)
     };
     let room_id = cx.room(&client, &args.room).await?;
-    // Asked first: what comes between the two questions is on the page, or after it.
+    // Asked before the page: a message that comes in between is on the page, or after it.
     let tip = match &events {
         Some(_) => client.call(RoomTip { room_id: room_id.clone() }).await?.seq,
         None => 0,
@@ -58,14 +58,14 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         limit: args.limit,
         before: None,
         since: args.since,
-        since_seq: args.since_seq.map(|it| it.0),
+        since_seq: args.since_seq.map(|seq| seq.0),
     };
     let page = client.call(ask).await?;
     for message in &page.messages {
         show(&cx, &pick, message)?;
     }
     let Some(events) = events else { return Ok(Outcome::Done) };
-    let from = page.messages.last().map(|it| it.seq).or(args.since_seq.map(|it| it.0));
+    let from = page.messages.last().map(|message| message.seq).or(args.since_seq.map(|seq| seq.0));
     let start = Start::After(from.unwrap_or(tip));
     let mut messages = Messages::open(client, events, room_id, start).await?;
     loop {

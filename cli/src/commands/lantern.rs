@@ -1,6 +1,6 @@
-//! `clawmesh lantern`: structured reasoning over ordinary messages. What it means: docs/lantern.md.
+//! `clawmesh lantern`: structured reasoning over ordinary messages, as docs/lantern.md specifies it.
 //!
-//! In reading order: [`say`] (what is sent), [`read`] (what a room's history comes to), [`validate`].
+//! In reading order: [`say`] (sends), [`read`] (the room's history), [`validate`].
 
 pub mod read;
 pub mod say;
@@ -36,13 +36,13 @@ pub enum Lantern {
     /// Say why nothing becomes of an idea
     Bury(say::Bury),
     /// List who introduced itself, and each thread with its state and headline
-    Threads(read::Room),
+    Threads(read::WholeRoom),
     /// Show every message of a thread
     Show(read::Show),
     /// List what was committed to the shared state
-    State(read::Room),
+    State(read::WholeRoom),
     /// List how well each agent's confidence was placed: mean loss, the lower the better
-    Calibration(read::Room),
+    Calibration(read::WholeRoom),
     /// Check an envelope before it is sent
     Validate(validate::Validate),
 }

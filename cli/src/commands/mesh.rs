@@ -2,7 +2,7 @@
 
 use protocol::operator::{Answer, Entry, Peer, Request, Room, Status};
 
-use crate::context::Context;
+use crate::context::{Context, choose};
 use crate::format;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
@@ -16,11 +16,11 @@ pub struct Mesh {
     #[command(flatten)]
     operator: Operator,
     #[command(subcommand)]
-    what: What,
+    question: Question,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Question {
     /// The node, and whether anything needs looking after
     Status,
     /// The other nodes: who is connected, how far, why not
@@ -40,24 +40,15 @@ enum What {
 pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
     let status = args.operator.status().await?;
     let out = &cx.output;
-    match args.what {
-        What::Status => out.show(&status, || about(out, &status))?,
-        What::Peers => out.show(&status.peers, || peers(out, &status.peers))?,
-        What::Rooms => out.show(&status.rooms, || rooms(out, &status))?,
-        What::Entry { seq, room } => {
-            let room = choose(&status.rooms, &room)?;
+    match args.question {
+        Question::Status => out.show(&status, || about(out, &status))?,
+        Question::Peers => out.show(&status.peers, || peers(out, &status.peers))?,
+        Question::Rooms => out.show(&status.rooms, || rooms(out, &status))?,
+        Question::Entry { seq, room } => {
+            let room = choose(&status.rooms, &room, |room| (&room.room_id, &room.name))?;
             let ask = Request::Entry { room_id: room.room_id.clone(), seq: seq.0 };
-            let entry = match args.operator.ask(&ask).await? {
-                Answer::Entry(entry) => entry,
-                Answer::Status(_)
-                | Answer::Ticket(_)
-                | Answer::Keys(_)
-                | Answer::Progress { .. }
-                | Answer::Members(_)
-                | Answer::Invitations(_)
-                | Answer::Left { .. }
-                | Answer::Done
-                | Answer::Error(_) => return Err(Failure::strange()),
+            let Answer::Entry(entry) = args.operator.ask(&ask).await? else {
+                return Err(Failure::strange());
             };
             out.show(&entry, || explain(&entry, room, &status))?;
         }
@@ -65,24 +56,10 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// As for rooms of clients: an id wins over a name.
-fn choose<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
-    if let Some(room) = rooms.iter().find(|it| it.room_id == wanted) {
-        return Ok(room);
-    }
-    let mut named = rooms.iter().filter(|it| it.name == wanted);
-    let room = || wanted.to_owned();
-    match (named.next(), named.count()) {
-        (Some(it), 0) => Ok(it),
-        (Some(_), others) => Err(Failure::RoomAmbiguous { room: room(), count: others + 1 }),
-        (None, _) => Err(Failure::RoomUnknown { room: room() }),
-    }
-}
-
 fn about(out: &Output, status: &Status) -> Vec<String> {
     let Status { node_id, name, mesh_id, agents, agents_mesh, store_bytes, .. } = status;
-    let connected = status.peers.iter().filter(|it| it.connected).count();
-    let nodes = status.peers.iter().filter(|it| it.node_id.is_some()).count();
+    let connected = status.peers.iter().filter(|peer| peer.connected).count();
+    let nodes = status.peers.iter().filter(|peer| peer.node_id.is_some()).count();
     let sum = |of: fn(&Room) -> u64| status.rooms.iter().map(of).sum::<u64>();
     let mut lines = vec![
         format!("node    {} ({})", out.strong(&format::name(name)), short(node_id)),
@@ -92,21 +69,24 @@ fn about(out: &Output, status: &Status) -> Vec<String> {
         format!("store   {:.1} MiB", *store_bytes as f64 / 1_048_576.0),
         format!(
             "backlog {} without number, {} to fetch, {} at no other node",
-            sum(|it| it.undelivered as u64),
-            sum(|it| it.behind),
-            sum(|it| it.unsent),
+            sum(|room| room.undelivered as u64),
+            sum(|room| room.behind),
+            sum(|room| room.unsent),
         ),
     ];
     if status.disk_full {
         lines.push("disk    full: the node takes nothing new until there is room".to_owned());
     }
-    let holes = sum(|it| it.holes);
+    let holes = sum(|room| room.holes);
     if holes > 0 {
         lines.push(format!("holes   {holes}: numbers whose content is with no node"));
     }
     let forked = status.forked.iter();
-    lines.extend(forked.map(|it| {
-        format!("FORKED  node {} has signed two histories: its operator should stop it", short(it))
+    lines.extend(forked.map(|node| {
+        format!(
+            "FORKED  node {} has signed two histories: its operator should stop it",
+            short(node)
+        )
     }));
     lines
 }
@@ -115,16 +95,19 @@ fn peers(out: &Output, peers: &[Peer]) -> Vec<String> {
     if peers.is_empty() {
         return vec!["no other nodes: `clawmeshd invite` prints a ticket".to_owned()];
     }
-    let row = |it: &Peer| {
+    let row = |peer: &Peer| {
         vec![
-            it.name.clone().unwrap_or_default(),
-            it.node_id.as_deref().map(short).unwrap_or_default(),
-            link(it),
-            it.rtt_ms.filter(|_| it.connected).map(|it| format!("{it:.1} ms")).unwrap_or_default(),
-            it.agents.to_string(),
-            format!("{} KiB", it.queued_bytes / 1024),
-            it.addresses.join(" "),
-            it.last_error.clone().unwrap_or_default(),
+            peer.name.clone().unwrap_or_default(),
+            peer.node_id.as_deref().map(short).unwrap_or_default(),
+            link(peer),
+            peer.rtt_ms
+                .filter(|_| peer.connected)
+                .map(|ms| format!("{ms:.1} ms"))
+                .unwrap_or_default(),
+            peer.agents.to_string(),
+            format!("{} KiB", peer.queued_bytes / 1024),
+            peer.addresses.join(" "),
+            peer.last_error.clone().unwrap_or_default(),
         ]
     };
     let heads = ["name", "node", "link", "round trip", "agents", "queued", "at", "why not"];
@@ -132,8 +115,8 @@ fn peers(out: &Output, peers: &[Peer]) -> Vec<String> {
 }
 
 /// How a node is reached.
-pub(crate) fn link(it: &Peer) -> String {
-    match (it.connected, it.alive, it.heard_ms_ago) {
+pub(crate) fn link(peer: &Peer) -> String {
+    match (peer.connected, peer.alive, peer.heard_ms_ago) {
         (true, true, _) => "up".to_owned(),
         (true, false, _) => "up, silent".to_owned(),
         (false, true, _) => "through others".to_owned(),
@@ -143,17 +126,17 @@ pub(crate) fn link(it: &Peer) -> String {
 }
 
 fn rooms(out: &Output, status: &Status) -> Vec<String> {
-    let row = |it: &Room| {
+    let row = |room: &Room| {
         vec![
-            it.name.clone(),
-            it.room_id.clone(),
-            format::seq(out, it.tip),
-            if it.era == 0 { "home".to_owned() } else { it.era.to_string() },
-            node_name(status, &it.sequencer),
-            it.undelivered.to_string(),
-            it.behind.to_string(),
-            it.unsent.to_string(),
-            it.holes.to_string(),
+            room.name.clone(),
+            room.room_id.clone(),
+            format::seq(out, room.tip),
+            if room.era == 0 { "home".to_owned() } else { room.era.to_string() },
+            node_name(status, &room.sequencer),
+            room.undelivered.to_string(),
+            room.behind.to_string(),
+            room.unsent.to_string(),
+            room.holes.to_string(),
         ]
     };
     let heads =
@@ -161,13 +144,13 @@ fn rooms(out: &Output, status: &Status) -> Vec<String> {
     table::lines(out, &heads, status.rooms.iter().map(row).collect())
 }
 
-/// What people call a node.
+/// A node's name for people.
 pub(crate) fn node_name(status: &Status, node: &str) -> String {
     if status.node_id == node {
         return "this node".to_owned();
     }
-    let known = status.peers.iter().find(|it| it.node_id.as_deref() == Some(node));
-    known.and_then(|it| it.name.clone()).unwrap_or_else(|| short(node))
+    let known = status.peers.iter().find(|peer| peer.node_id.as_deref() == Some(node));
+    known.and_then(|peer| peer.name.clone()).unwrap_or_else(|| short(node))
 }
 
 fn short(id: &str) -> String {
@@ -192,18 +175,24 @@ fn explain(entry: &Entry, room: &Room, status: &Status) -> Vec<String> {
             )
         }
     });
-    let Some(it) = message else {
+    let Some(message) = message else {
         lines.push("message none that this node has heard of".to_owned());
         return lines;
     };
-    let name = it.node_name.as_deref().map(format::name);
-    let name = name.unwrap_or_else(|| node_name(status, &it.node_id));
-    lines.push(format!("message {}", it.message_id));
-    lines.push(format!("signed  by node {} ({name}), which said {}", it.node_id, it.timestamp));
-    lines.push(format!("place   {} of that node's log, Lamport clock {}", it.log_seq, it.clock));
-    let numbers: Vec<String> = it.numbers.iter().map(ToString::to_string).collect();
+    let name = message.node_name.as_deref().map(format::name);
+    let name = name.unwrap_or_else(|| node_name(status, &message.node_id));
+    lines.push(format!("message {}", message.message_id));
+    lines.push(format!(
+        "signed  by node {} ({name}), which said {}",
+        message.node_id, message.timestamp
+    ));
+    lines.push(format!(
+        "place   {} of that node's log, Lamport clock {}",
+        message.log_seq, message.clock
+    ));
+    let numbers: Vec<String> = message.numbers.iter().map(ToString::to_string).collect();
     lines.push(format!("numbers {}", numbers.join(", ")));
-    lines.push(match (it.delivered, &it.agent_id) {
+    lines.push(match (message.delivered, &message.agent_id) {
         (Some(seq), Some(agent)) => {
             format!("here    delivered as {seq}, said by {}", format::name(agent))
         }
@@ -213,7 +202,7 @@ fn explain(entry: &Entry, room: &Room, status: &Status) -> Vec<String> {
         (None, _) => "here    not delivered yet".to_owned(),
     });
     let elsewhere =
-        if it.elsewhere { "another node has it" } else { "no other node is known to have it" };
+        if message.elsewhere { "another node has it" } else { "no other node is known to have it" };
     lines.push(format!("else    {elsewhere}"));
     lines
 }

@@ -2,13 +2,16 @@
 
 use client::client::Client;
 use client::events::Event;
-use protocol::event::{Event as Pushed, RoomDestroyed};
-use protocol::object::Message;
+use protocol::event::{
+    AgentJoined, DecisionMade, ElectionStarted, Event as Pushed, PresenceUpdate, RoomDestroyed,
+    TypingIndicator, VoteResult,
+};
+use protocol::object::{Message, Room, Task, Vote};
 use protocol::request::{JoinRoom, ListRooms};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::format;
+use crate::format::{self, name};
 use crate::outcome::{Failure, Outcome};
 
 /// Watch everything that happens: messages, thinking, joins, leaves, rooms, votes, tasks, turns
@@ -74,117 +77,106 @@ pub(crate) fn show(cx: &Context, event: &Pushed) -> Result<(), Failure> {
     })
 }
 
-/// An event as a line; `None` for what is no news.
+/// An event as a line; `None` for the node's heartbeat, which is no news.
 fn line(cx: &Context, event: &Pushed) -> Option<String> {
-    let said = |what: &str, it: &Message| {
-        format!("{}{what}{}", place(&it.room_id), format::message(&cx.output, it))
+    let (room_id, text) = match event {
+        Pushed::MessageReceived(message) => (&message.room_id, said(cx, "", message)),
+        Pushed::Thinking(message) => (&message.room_id, said(cx, "thinking ", message)),
+        Pushed::Mention(mention) => {
+            (&mention.message.room_id, said(cx, "mention ", &mention.message))
+        }
+        Pushed::AgentJoined(joined) => (&joined.room_id, agent_joined(joined)),
+        Pushed::AgentLeft(left) => (&left.room_id, format!("{} left", name(&left.agent_id))),
+        Pushed::RoomCreated(room) => return Some(room_created(room)),
+        Pushed::RoomDestroyed(room) => (&room.room_id, "room destroyed".to_owned()),
+        Pushed::TypingIndicator(typing) => (&typing.room_id, typing_indicator(typing)),
+        Pushed::PresenceUpdate(presence) => return Some(presence_update(presence)),
+        Pushed::TurnChanged(turn) => {
+            (&turn.room_id, format!("turn: {}", or_nobody(&turn.current_turn_holder)))
+        }
+        Pushed::VoteCreated(vote) => (&vote.room_id, vote_created(vote)),
+        Pushed::VoteResult(result) => (&result.room_id, vote_result(result)),
+        Pushed::ElectionStarted(election) => (&election.room_id, election_started(election)),
+        Pushed::LeaderElected(leader) => {
+            let (leader_name, id) = (name(&leader.leader_name), name(&leader.leader_id));
+            (&leader.room_id, format!("leader: {leader_name} ({id})"))
+        }
+        Pushed::LeaderCleared(cleared) => {
+            (&cleared.room_id, format!("no leader: {}", name(&cleared.reason)))
+        }
+        Pushed::DecisionMade(decision) => (&decision.room_id, decision_made(decision)),
+        Pushed::TaskAssigned(task) => (&task.room_id, task_assigned(task)),
+        Pushed::TaskUpdated(task) => (&task.room_id, task_updated(task)),
+        Pushed::Ping(_) => return None,
     };
-    let name = |it: &str| format::name(it);
-    Some(match event {
-        Pushed::MessageReceived(it) => said("", it),
-        Pushed::Thinking(it) => said("thinking ", it),
-        Pushed::Mention(it) => said("mention ", &it.message),
-        Pushed::AgentJoined(it) => {
-            let back = if it.reconnected { " (back)" } else { "" };
-            format!("{}{} joined{back}", place(&it.room_id), name(&it.agent.name))
-        }
-        Pushed::AgentLeft(it) => format!("{}{} left", place(&it.room_id), name(&it.agent_id)),
-        Pushed::RoomCreated(it) => {
-            format!("room {} ({}) created: {}", name(&it.name), it.room_id, format::traits(it))
-        }
-        Pushed::RoomDestroyed(it) => format!("{}room destroyed", place(&it.room_id)),
-        Pushed::TypingIndicator(it) => {
-            let does = if it.typing { "is typing" } else { "stopped typing" };
-            format!("{}{} {does}", place(&it.room_id), name(&it.agent_name))
-        }
-        Pushed::PresenceUpdate(it) => {
-            let detail = it.status_detail.as_deref().map(|it| format!(": {}", name(it)));
-            let progress = it.progress.map(|it| format!(" {} %", it.percent()));
-            let (progress, detail) = (progress.unwrap_or_default(), detail.unwrap_or_default());
-            format!("{} is {}{progress}{detail}", name(&it.agent_name), it.status.as_str())
-        }
-        Pushed::TurnChanged(it) => {
-            let holder = it.current_turn_holder.as_deref().map_or("nobody".to_owned(), name);
-            format!("{}turn: {holder}", place(&it.room_id))
-        }
-        Pushed::VoteCreated(_)
-        | Pushed::VoteResult(_)
-        | Pushed::ElectionStarted(_)
-        | Pushed::LeaderElected(_)
-        | Pushed::LeaderCleared(_)
-        | Pushed::DecisionMade(_)
-        | Pushed::TaskAssigned(_)
-        | Pushed::TaskUpdated(_)
-        | Pushed::Ping(_) => return agenda(event),
-    })
+    Some(format!("{} {text}", place(room_id)))
 }
 
-/// Votes, elections, decisions and tasks.
-fn agenda(event: &Pushed) -> Option<String> {
-    let name = |it: &str| format::name(it);
-    Some(match event {
-        Pushed::VoteCreated(it) => {
-            let options = it.options.iter().map(|it| name(it)).collect::<Vec<_>>().join(" | ");
-            let title = name(&it.title);
-            format!("{}vote {title} ({}): {options}", place(&it.room_id), it.vote_id)
-        }
-        Pushed::VoteResult(it) => {
-            let tally = it.tally.iter().map(|it| format::tallied(it).trim().to_owned());
-            let tally = tally.collect::<Vec<_>>().join(", ");
-            let mesh = it.mesh.as_ref().and_then(format::vote_note).unwrap_or_default();
-            format!("{}result of {}: {tally}{mesh}", place(&it.room_id), name(&it.title))
-        }
-        Pushed::ElectionStarted(it) => {
-            let count = format::counted(it.candidates.len() as u64, "candidate");
-            format!(
-                "{}election of {count}; decline within {} s",
-                place(&it.room_id),
-                it.opt_out_seconds
-            )
-        }
-        Pushed::LeaderElected(it) => {
-            format!(
-                "{}leader: {} ({})",
-                place(&it.room_id),
-                name(&it.leader_name),
-                name(&it.leader_id)
-            )
-        }
-        Pushed::LeaderCleared(it) => {
-            format!("{}no leader: {}", place(&it.room_id), name(&it.reason))
-        }
-        Pushed::DecisionMade(it) => {
-            let content = format::printable(&it.content, "\n  ");
-            format!("{}decision of {}: {content}", place(&it.room_id), name(&it.leader_name))
-        }
-        Pushed::TaskAssigned(it) => {
-            let assignee = it.assignee.as_deref().map_or("nobody".to_owned(), name);
-            format!(
-                "{}task {} ({}) for {assignee}",
-                place(&it.room_id),
-                name(&it.title),
-                it.task_id
-            )
-        }
-        Pushed::TaskUpdated(it) => {
-            let status = format::task_status(it.status);
-            format!("{}task {} ({}) is {status}", place(&it.room_id), name(&it.title), it.task_id)
-        }
-        Pushed::MessageReceived(_)
-        | Pushed::Thinking(_)
-        | Pushed::Mention(_)
-        | Pushed::AgentJoined(_)
-        | Pushed::AgentLeft(_)
-        | Pushed::RoomCreated(_)
-        | Pushed::RoomDestroyed(_)
-        | Pushed::TypingIndicator(_)
-        | Pushed::PresenceUpdate(_)
-        | Pushed::TurnChanged(_)
-        | Pushed::Ping(_) => return None,
-    })
+fn said(cx: &Context, kind: &str, message: &Message) -> String {
+    format!("{kind}{}", format::message(&cx.output, message))
 }
 
-/// Which room: long ids by their beginning, to leave room for what happened.
+fn agent_joined(joined: &AgentJoined) -> String {
+    let back = if joined.reconnected { " (back)" } else { "" };
+    format!("{} joined{back}", name(&joined.agent.name))
+}
+
+fn room_created(room: &Room) -> String {
+    format!("room {} ({}) created: {}", name(&room.name), room.room_id, format::traits(room))
+}
+
+fn typing_indicator(typing: &TypingIndicator) -> String {
+    let does = if typing.typing { "is typing" } else { "stopped typing" };
+    format!("{} {does}", name(&typing.agent_name))
+}
+
+fn presence_update(presence: &PresenceUpdate) -> String {
+    let mut text = format!("{} is {}", name(&presence.agent_name), presence.status.as_str());
+    if let Some(progress) = presence.progress {
+        text += &format!(" {} %", progress.percent());
+    }
+    if let Some(detail) = &presence.status_detail {
+        text += &format!(": {}", name(detail));
+    }
+    text
+}
+
+fn vote_created(vote: &Vote) -> String {
+    let options: Vec<String> = vote.options.iter().map(|option| name(option)).collect();
+    format!("vote {} ({}): {}", name(&vote.title), vote.vote_id, options.join(" | "))
+}
+
+fn vote_result(result: &VoteResult) -> String {
+    let tally = result.tally.iter().map(|count| format::tallied(count).trim().to_owned());
+    let tally = tally.collect::<Vec<_>>().join(", ");
+    let mesh = result.mesh.as_ref().and_then(format::vote_note).unwrap_or_default();
+    format!("result of {}: {tally}{mesh}", name(&result.title))
+}
+
+fn election_started(election: &ElectionStarted) -> String {
+    let count = format::counted(election.candidates.len() as u64, "candidate");
+    format!("election of {count}; decline within {} s", election.opt_out_seconds)
+}
+
+fn decision_made(decision: &DecisionMade) -> String {
+    let content = format::printable(&decision.content, "\n  ");
+    format!("decision of {}: {content}", name(&decision.leader_name))
+}
+
+fn task_assigned(task: &Task) -> String {
+    format!("task {} ({}) for {}", name(&task.title), task.task_id, or_nobody(&task.assignee))
+}
+
+fn task_updated(task: &Task) -> String {
+    let status = format::task_status(task.status);
+    format!("task {} ({}) is {status}", name(&task.title), task.task_id)
+}
+
+fn or_nobody(agent: &Option<String>) -> String {
+    agent.as_deref().map_or("nobody".to_owned(), name)
+}
+
+/// A room at the beginning of a line: of a long id the first characters, so that the news has room.
 fn place(room_id: &str) -> String {
-    format!("{} ", format::name(&room_id.chars().take(8).collect::<String>()))
+    name(&room_id.chars().take(8).collect::<String>())
 }

@@ -36,8 +36,8 @@ pub enum Doing {
 }
 
 impl From<Doing> for Status {
-    fn from(it: Doing) -> Status {
-        match it {
+    fn from(doing: Doing) -> Status {
+        match doing {
             Doing::Idle => Status::Idle,
             Doing::Waiting => Status::Waiting,
             Doing::Working => Status::Working,

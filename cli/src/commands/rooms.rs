@@ -74,14 +74,14 @@ async fn list(cx: &Context, parent: Option<String>) -> Result<Outcome, Failure> 
 }
 
 fn lines(output: &Output, rooms: &[Room]) -> Vec<String> {
-    let row = |it: &Room| {
+    let row = |room: &Room| {
         vec![
-            it.name.clone(),
-            it.room_id.clone(),
-            it.member_count.unwrap_or_default().to_string(),
-            format::traits(it),
-            it.last_activity.clone().unwrap_or_default(),
-            it.description.clone().unwrap_or_default(),
+            room.name.clone(),
+            room.room_id.clone(),
+            room.member_count.unwrap_or_default().to_string(),
+            format::traits(room),
+            room.last_activity.clone().unwrap_or_default(),
+            room.description.clone().unwrap_or_default(),
         ]
     };
     let heads = ["name", "id", "agents", "is", "last message", "for"];
@@ -136,7 +136,7 @@ async fn tip(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
     let tip = client.call(RoomTip { room_id }).await?;
-    // The bare integer, also for people: it is what `--since-seq` is given.
+    // The bare integer, also for people: `--since-seq` takes it.
     cx.output.show(&tip, || vec![tip.seq.to_string()])?;
     Ok(Outcome::Done)
 }

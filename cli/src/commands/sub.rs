@@ -80,7 +80,7 @@ pub(crate) async fn run(cx: &Context, args: Sub) -> Result<Outcome, Failure> {
                 room_id,
                 webhook_url: args.webhook_url,
                 secret: args.secret,
-                kinds: Some(args.kinds).filter(|it| !it.is_empty()),
+                kinds: Some(args.kinds).filter(|kinds| !kinds.is_empty()),
                 only_from: args.only_from,
                 not_from: args.not_from,
                 exclude_thinking: args.exclude_thinking,
@@ -111,24 +111,25 @@ pub(crate) async fn run(cx: &Context, args: Sub) -> Result<Outcome, Failure> {
 }
 
 fn lines(output: &Output, subscriptions: &[Subscription]) -> Vec<String> {
-    let row = |it: &Subscription| {
-        let status = match it.status {
+    let row = |subscription: &Subscription| {
+        let status = match subscription.status {
             SubscriptionStatus::Active => "active",
             SubscriptionStatus::Failed => "failed",
             SubscriptionStatus::Disabled => "disabled",
         };
         let mut filters = Vec::new();
-        filters.extend(it.kinds.as_ref().map(|it| format!("kinds {}", it.join(","))));
-        filters.extend(it.only_from.as_ref().map(|it| format!("from {it}")));
-        filters.extend(it.not_from.as_ref().map(|it| format!("not from {it}")));
-        filters.extend(it.exclude_thinking.then(|| "no thinking".to_owned()));
+        filters
+            .extend(subscription.kinds.as_ref().map(|kinds| format!("kinds {}", kinds.join(","))));
+        filters.extend(subscription.only_from.as_ref().map(|name| format!("from {name}")));
+        filters.extend(subscription.not_from.as_ref().map(|name| format!("not from {name}")));
+        filters.extend(subscription.exclude_thinking.then(|| "no thinking".to_owned()));
         vec![
-            it.subscription_id.clone(),
-            it.room_id.clone(),
-            it.webhook_url.clone(),
+            subscription.subscription_id.clone(),
+            subscription.room_id.clone(),
+            subscription.webhook_url.clone(),
             status.to_owned(),
-            format::seq(output, it.last_delivered_seq),
-            it.failure_count.to_string(),
+            format::seq(output, subscription.last_delivered_seq),
+            subscription.failure_count.to_string(),
             filters.join("; "),
         ]
     };

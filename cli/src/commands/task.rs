@@ -33,7 +33,7 @@ pub enum TaskCommand {
         room: String,
         /// Only those that are so far
         #[arg(long, value_name = "STATUS")]
-        status: Option<Status>,
+        status: Option<Stage>,
     },
 }
 
@@ -47,7 +47,7 @@ pub struct Update {
     pub task: String,
     /// How far it is
     #[arg(long, value_name = "STATUS")]
-    pub status: Option<Status>,
+    pub status: Option<Stage>,
     /// Id of the agent that is to do it
     #[arg(long, value_name = "AGENT_ID")]
     pub assignee: Option<String>,
@@ -62,7 +62,7 @@ pub struct Update {
 /// How far a task is.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Status {
+pub enum Stage {
     /// Nobody has begun.
     Pending,
     /// Somebody is at it.
@@ -73,13 +73,13 @@ pub enum Status {
     Blocked,
 }
 
-impl From<Status> for TaskStatus {
-    fn from(it: Status) -> TaskStatus {
-        match it {
-            Status::Pending => TaskStatus::Pending,
-            Status::InProgress => TaskStatus::InProgress,
-            Status::Completed => TaskStatus::Completed,
-            Status::Blocked => TaskStatus::Blocked,
+impl From<Stage> for TaskStatus {
+    fn from(status: Stage) -> TaskStatus {
+        match status {
+            Stage::Pending => TaskStatus::Pending,
+            Stage::InProgress => TaskStatus::InProgress,
+            Stage::Completed => TaskStatus::Completed,
+            Stage::Blocked => TaskStatus::Blocked,
         }
     }
 }
@@ -115,14 +115,15 @@ pub(crate) async fn run(cx: &Context, args: TaskCommand) -> Result<Outcome, Fail
 }
 
 fn lines(output: &Output, tasks: &[Task]) -> Vec<String> {
-    let row = |it: &Task| {
-        let contested = it.mesh.as_ref().map(|it| it.contested.join(", ")).unwrap_or_default();
+    let row = |task: &Task| {
+        let contested =
+            task.mesh.as_ref().map(|note| note.contested.join(", ")).unwrap_or_default();
         vec![
-            it.title.clone(),
-            it.task_id.clone(),
-            format::task_status(it.status).to_owned(),
-            it.assignee.clone().unwrap_or_default(),
-            it.note.clone().unwrap_or_default(),
+            task.title.clone(),
+            task.task_id.clone(),
+            format::task_status(task.status).to_owned(),
+            task.assignee.clone().unwrap_or_default(),
+            task.note.clone().unwrap_or_default(),
             contested,
         ]
     };

@@ -41,7 +41,7 @@ pub(crate) async fn run(cx: &Context, args: Top) -> Result<Outcome, Failure> {
         return Err(Failure::NoTerminal);
     }
     let mut view = View::default();
-    // Before the screen changes: what is wrong is told on the usual one.
+    // Before the screen changes: a failure is printed on the usual one.
     view.update(args.operator.status().await?);
     // Without the key there are no agents to be seen: everything else is.
     let client = cx.connect().await.ok().map(|(client, _)| client);
@@ -82,7 +82,7 @@ async fn show(
 async fn agents(client: Option<&Client>) -> Vec<Agent> {
     let Some(client) = client else { return Vec::new() };
     let list = tokio::time::timeout(REFRESH, client.call(ListAgents { room_id: None })).await;
-    list.ok().and_then(Result::ok).map(|it| it.agents).unwrap_or_default()
+    list.ok().and_then(Result::ok).map(|list| list.agents).unwrap_or_default()
 }
 
 fn ends(event: &Event) -> bool {
@@ -92,7 +92,7 @@ fn ends(event: &Event) -> bool {
         && (interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
 }
 
-/// What is shown.
+/// The state on the screen.
 #[derive(Debug, Default)]
 struct View {
     status: Option<Box<Status>>,
@@ -109,8 +109,8 @@ impl View {
         let now = Instant::now();
         let since = self.at.replace(now).map(|at| now.duration_since(at).as_secs_f64());
         let tips: BTreeMap<String, u64> =
-            status.rooms.iter().map(|it| (it.room_id.clone(), it.tip)).collect();
-        if let Some(since) = since.filter(|it| *it > 0.0) {
+            status.rooms.iter().map(|room| (room.room_id.clone(), room.tip)).collect();
+        if let Some(since) = since.filter(|since| *since > 0.0) {
             let rate = |(room, tip): (&String, &u64)| {
                 let before = self.tips.get(room).copied().unwrap_or(*tip);
                 // Numbers of another era say nothing about how many there were.
@@ -158,25 +158,25 @@ fn summary(view: &View, status: &Status) -> Vec<Line<'static>> {
         Some(trouble) => Line::from(name(trouble)).red(),
         None => Line::from(format!(
             "backlog: {} without number, {} to fetch, {} at no other node",
-            sum(|it| it.undelivered as u64),
-            sum(|it| it.behind),
-            sum(|it| it.unsent)
+            sum(|room| room.undelivered as u64),
+            sum(|room| room.behind),
+            sum(|room| room.unsent)
         )),
     };
     vec![Line::from(first).bold(), second]
 }
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, status: &Status) {
-    let row = |it: &Peer| {
-        let rtt = it.rtt_ms.filter(|_| it.connected).map(|it| format!("{it:.1} ms"));
+    let row = |peer: &Peer| {
+        let rtt = peer.rtt_ms.filter(|_| peer.connected).map(|ms| format!("{ms:.1} ms"));
         let cells = [
-            it.name.as_deref().map(name).unwrap_or_else(|| it.addresses.join(" ")),
-            link(it),
+            peer.name.as_deref().map(name).unwrap_or_else(|| peer.addresses.join(" ")),
+            link(peer),
             rtt.unwrap_or_default(),
-            it.agents.to_string(),
-            format!("{} KiB", it.queued_bytes / 1024),
+            peer.agents.to_string(),
+            format!("{} KiB", peer.queued_bytes / 1024),
         ];
-        let style = if it.connected { Style::new() } else { Style::new().dim() };
+        let style = if peer.connected { Style::new() } else { Style::new().dim() };
         Row::new(cells.map(Cell::from)).style(style)
     };
     let heads = ["node", "link", "round trip", "agents", "queued"];
@@ -191,13 +191,13 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, status: &Status) {
 fn draw_rooms(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
     let mut rooms: Vec<&Room> = status.rooms.iter().collect();
     rooms.sort_by(|a, b| view.rate(b).total_cmp(&view.rate(a)).then_with(|| a.name.cmp(&b.name)));
-    let row = |it: &Room| {
-        let behind = it.behind + it.unsent + it.undelivered as u64;
+    let row = |room: &Room| {
+        let behind = room.behind + room.unsent + room.undelivered as u64;
         let cells = [
-            name(&it.name),
-            format!("{:.1}/s", view.rate(it)),
-            Short(it.tip).to_string(),
-            node_name(status, &it.sequencer),
+            name(&room.name),
+            format!("{:.1}/s", view.rate(room)),
+            Short(room.tip).to_string(),
+            node_name(status, &room.sequencer),
             behind.to_string(),
         ];
         Row::new(cells.map(Cell::from))
@@ -205,7 +205,7 @@ fn draw_rooms(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
     let heads = ["room", "rate", "tip", "sequencer", "backlog"];
     let widths = [Constraint::Fill(2), Constraint::Length(9), Constraint::Length(16)];
     let widths = widths.into_iter().chain([Constraint::Fill(1), Constraint::Length(8)]);
-    // What does not fit on the screen is not drawn.
+    // Rows beyond the screen are not drawn.
     let rows = rooms.into_iter().take(usize::from(area.height)).map(row);
     let table = Table::new(rows, widths)
         .header(Row::new(heads).bold())
@@ -214,13 +214,13 @@ fn draw_rooms(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
 }
 
 fn draw_agents(frame: &mut Frame<'_>, area: Rect, agents: &[Agent]) {
-    let row = |it: &Agent| {
-        let node = it.mesh.as_ref().and_then(|it| it.node.as_deref()).unwrap_or_default();
+    let row = |agent: &Agent| {
+        let node = agent.mesh.as_ref().and_then(|note| note.node.as_deref()).unwrap_or_default();
         let cells = [
-            name(&it.name),
-            name(&format::doing(it)),
+            name(&agent.name),
+            name(&format::doing(agent)),
             node.chars().take(8).collect(),
-            name(&it.agent_id),
+            name(&agent.agent_id),
         ];
         Row::new(cells.map(Cell::from))
     };

@@ -65,7 +65,7 @@ pub(crate) async fn run(cx: &Context, args: VoteCommand) -> Result<Outcome, Fail
                 title: args.title,
                 options: args.options,
                 description: args.description,
-                duration_secs: args.duration.map(|it| it.as_secs()),
+                duration_secs: args.duration.map(|duration| duration.as_secs()),
             };
             let vote = client.call(ask).await?;
             cx.output.show(&vote, || format::vote(&vote))?;

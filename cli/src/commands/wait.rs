@@ -66,7 +66,7 @@ pub struct Wait {
     pub pick: Pick,
 }
 
-/// What `--timeout 0` means.
+/// The meaning of `--timeout 0`.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A node that announces a tip has its messages at hand.
@@ -76,14 +76,16 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 const NAMES_MAX: usize = 4096;
 
 /// In a stream of messages the cursor is kept at most so often: each time costs two writes to the disk.
-/// What was printed since comes again if the process is killed.
+/// Messages printed since then come again if the process is killed.
 const KEEP_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure> {
     cx.output.redirect(args.output.as_deref())?;
     let file = args.cursor_file.clone().map(CursorFile::new);
     let stored = file.as_ref().map(CursorFile::read).transpose()?.flatten();
-    let idle = Some(args.idle_timeout).filter(|it| !it.is_zero()).map(|it| Instant::now() + it);
+    let idle = Some(args.idle_timeout)
+        .filter(|timeout| !timeout.is_zero())
+        .map(|timeout| Instant::now() + timeout);
     let connected =
         if args.keeps_waiting() { cx.connect_patiently(idle).await } else { cx.connect().await };
     let (client, events) = match connected {
@@ -100,11 +102,11 @@ pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure>
     let kept = Kept { file, seq: stored, at: Instant::now() };
     let names = HashMap::new();
     let mut waiter = Waiter { cx: &cx, args, room_id, me, messages, names, kept };
-    // From now on nothing that comes between two runs is passed over.
+    // From now on no message between two runs is skipped.
     waiter.keep()?;
     waiter.learn_names().await?;
     let result = waiter.run().await;
-    // Also after a failure: what was printed was received.
+    // Also after a failure: printed messages were received.
     waiter.keep()?;
     result
 }
@@ -115,7 +117,7 @@ impl Wait {
     }
 }
 
-/// What the cursor file says.
+/// The cursor file, and the number in it.
 struct Kept {
     file: Option<CursorFile>,
     seq: Option<u64>,
@@ -166,7 +168,8 @@ impl Waiter<'_> {
     async fn learn_names(&mut self) -> Result<(), Failure> {
         let ask = ListAgents { room_id: Some(self.room_id.clone()) };
         let agents = self.messages.client().call(ask).await?.agents;
-        self.names = agents.into_iter().map(|it| (it.agent_id, it.name)).take(NAMES_MAX).collect();
+        self.names =
+            agents.into_iter().map(|agent| (agent.agent_id, agent.name)).take(NAMES_MAX).collect();
         Ok(())
     }
 
@@ -174,9 +177,14 @@ impl Waiter<'_> {
         let now = Instant::now();
         let mut clock = Clock {
             started: now,
-            idle: Some(self.args.idle_timeout).filter(|it| !it.is_zero()).map(|it| now + it),
+            idle: Some(self.args.idle_timeout)
+                .filter(|timeout| !timeout.is_zero())
+                .map(|timeout| now + timeout),
             round: now + self.round(),
-            heartbeat: self.heartbeat().filter(|_| self.args.keeps_waiting()).map(|it| now + it),
+            heartbeat: self
+                .heartbeat()
+                .filter(|_| self.args.keeps_waiting())
+                .map(|every| now + every),
         };
         loop {
             let keep = self.is_to_be_kept().then(|| self.kept.at + KEEP_EVERY);
@@ -205,7 +213,7 @@ impl Waiter<'_> {
         }
     }
 
-    /// Nobody has been idle, and what was printed is kept soon.
+    /// The peers are not idle, and the new cursor is written soon.
     fn go_on(&mut self, clock: &mut Clock) -> Result<(), Failure> {
         let now = Instant::now();
         clock.idle = clock.idle.map(|_| now + self.args.idle_timeout);
@@ -230,7 +238,7 @@ impl Waiter<'_> {
     }
 
     fn heartbeat(&self) -> Option<Duration> {
-        Some(self.args.heartbeat_secs).filter(|it| !it.is_zero())
+        Some(self.args.heartbeat_secs).filter(|every| !every.is_zero())
     }
 
     /// How long one look lasts.
@@ -254,10 +262,10 @@ impl Waiter<'_> {
             self.messages.look_again();
             clock.round = now + self.round();
         }
-        if clock.heartbeat.is_some_and(|it| now >= it) {
+        if clock.heartbeat.is_some_and(|due| now >= due) {
             let seconds = clock.started.elapsed().as_secs();
             self.cx.output.note(&format!("wait: alive for {seconds} s, at seq {cursor}"))?;
-            clock.heartbeat = self.heartbeat().map(|it| now + it);
+            clock.heartbeat = self.heartbeat().map(|every| now + every);
         }
         if now >= self.kept.at + KEEP_EVERY {
             self.keep()?;
@@ -313,11 +321,11 @@ impl Waiter<'_> {
 
     fn tell(&mut self, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Pushed(Pushed::AgentJoined(it)) if it.room_id == self.room_id => {
-                self.tell_joined(it)
+            Event::Pushed(Pushed::AgentJoined(joined)) if joined.room_id == self.room_id => {
+                self.tell_joined(joined)
             }
-            Event::Pushed(Pushed::AgentLeft(it)) if it.room_id == self.room_id => {
-                self.tell_left(&it)
+            Event::Pushed(Pushed::AgentLeft(left)) if left.room_id == self.room_id => {
+                self.tell_left(&left)
             }
             Event::Pushed(Pushed::RoomDestroyed(RoomDestroyed { room_id }))
                 if room_id == self.room_id =>
@@ -330,16 +338,16 @@ impl Waiter<'_> {
         }
     }
 
-    fn tell_joined(&mut self, it: AgentJoined) -> Result<(), Failure> {
-        self.note(&format!("peer {} joined", it.agent.name))?;
+    fn tell_joined(&mut self, joined: AgentJoined) -> Result<(), Failure> {
+        self.note(&format!("peer {} joined", joined.agent.name))?;
         if self.names.len() < NAMES_MAX {
-            self.names.insert(it.agent.agent_id, it.agent.name);
+            self.names.insert(joined.agent.agent_id, joined.agent.name);
         }
         Ok(())
     }
 
-    fn tell_left(&mut self, it: &AgentLeft) -> Result<(), Failure> {
-        let name = self.names.remove(&it.agent_id).unwrap_or_else(|| it.agent_id.clone());
+    fn tell_left(&mut self, left: &AgentLeft) -> Result<(), Failure> {
+        let name = self.names.remove(&left.agent_id).unwrap_or_else(|| left.agent_id.clone());
         self.note(&format!("peer {name} left"))
     }
 

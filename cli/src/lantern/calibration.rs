@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::lantern::journal::Record;
 use crate::lantern::numbers::Numbers;
+use crate::lantern::record::Record;
 use crate::lantern::verb::Verb;
 
 /// Confidences closer to 0 or 1 count as this close.
@@ -27,7 +27,7 @@ pub struct Score {
 
 /// The loss of a claim that was made with this confidence, and held or not. From 0 to ln 10.
 pub fn loss(confidence: f64, held: bool) -> f64 {
-    // What is no number says nothing.
+    // NaN says nothing.
     let confidence = if confidence.is_nan() { 0.5 } else { confidence };
     let confidence = confidence.clamp(CERTAIN, 1.0 - CERTAIN);
     let loss = if held { -confidence.ln() } else { -(1.0 - confidence).ln() };
@@ -40,7 +40,7 @@ pub(crate) fn scores(
     numbers: &Numbers,
 ) -> Vec<Score> {
     let mut sums: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
-    for messages in threads.values().filter(|it| is_scored(it)) {
+    for messages in threads.values().filter(|messages| is_scored(messages)) {
         let outcomes = outcomes(messages, numbers);
         for (at, claim) in messages {
             if let (Some(confidence), Some(held)) = (claim.confidence, outcomes.get(at)) {
@@ -64,13 +64,13 @@ pub(crate) fn scores(
 /// First resolved by something that is not just an opinion. That it is fused needs no asking: outcomes
 /// are said by FUSEs alone.
 fn is_scored(messages: &[(u64, &Record)]) -> bool {
-    let mut resolutions = messages.iter().filter(|(_, it)| it.verb == Verb::Resolve);
-    let basis = resolutions.next().and_then(|(_, it)| it.basis);
-    basis.is_some_and(|it| it.is_scored())
+    let mut resolutions = messages.iter().filter(|(_, record)| record.verb == Verb::Resolve);
+    let basis = resolutions.next().and_then(|(_, record)| record.basis);
+    basis.is_some_and(|basis| basis.is_scored())
 }
 
-/// Which messages held, by their lowest numbers. What was said later counts.
+/// Which messages held, by their lowest numbers. Of several outcomes the last counts.
 fn outcomes(messages: &[(u64, &Record)], numbers: &Numbers) -> BTreeMap<u64, bool> {
-    let said = messages.iter().flat_map(|(_, it)| &it.outcomes);
+    let said = messages.iter().flat_map(|(_, record)| &record.outcomes);
     said.map(|(seq, held)| (numbers.lowest(*seq), *held)).collect()
 }

@@ -1,12 +1,11 @@
-//! What is wrong with an envelope, if anything: all of it.
+//! All problems of an envelope, if it has any.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::lantern::envelope::SELF_ATTESTED;
 use crate::lantern::verb::{Basis, Threading, Verb};
-use crate::lantern::{VERSIONS, number, number_of_name};
+use crate::lantern::{SELF_ATTESTED, VERSIONS, number, number_of_name};
 use crate::limits::PROBLEMS_MAX;
 
 /// Something that is wrong with an envelope, for people.
@@ -26,7 +25,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a field of a body has to be.
+/// The type of a field.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Text,
@@ -85,7 +84,7 @@ pub fn check_text(text: &str) -> Vec<Problem> {
     }
 }
 
-/// The same for what is JSON already.
+/// The same for parsed JSON.
 pub fn check(envelope: &Value) -> Vec<Problem> {
     let mut found = Found::default();
     match envelope.as_object() {
@@ -102,9 +101,9 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, what: impl Into<String>) {
+    fn add(&mut self, problem: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem(what.into()));
+            self.problems.push(Problem(problem.into()));
         } else {
             self.more += 1;
         }
@@ -117,29 +116,29 @@ impl Found {
         self.problems
     }
 
-    fn envelope(&mut self, it: &Map<String, Value>) {
-        match present(it, "v") {
+    fn envelope(&mut self, envelope: &Map<String, Value>) {
+        match present(envelope, "v") {
             None => self.missing("v"),
             Some(Value::String(v)) if v.starts_with(VERSIONS) => {}
             Some(_) => self.add(format!("`v` has to begin with `{VERSIONS}`")),
         }
-        let Some(verb) = present(it, "type") else {
+        let Some(verb) = present(envelope, "type") else {
             self.missing("type");
             return;
         };
         match verb.as_str().and_then(Verb::of_word) {
-            Some(Verb::Hello) => self.hello(it),
-            Some(verb) => self.message(verb, it),
+            Some(Verb::Hello) => self.hello(envelope),
+            Some(verb) => self.message(verb, envelope),
             None => self.add(format!("`type` has to be one of {}", words(Verb::ALL, Verb::word))),
         }
     }
 
-    fn hello(&mut self, it: &Map<String, Value>) {
-        self.needed("", "agent_name", it, Kind::Text);
+    fn hello(&mut self, hello: &Map<String, Value>) {
+        self.needed("", "agent_name", hello, Kind::Text);
         for name in ["provider", "model", "role"] {
-            self.optional("", name, it, Kind::Text);
+            self.optional("", name, hello, Kind::Text);
         }
-        match present(it, "capabilities") {
+        match present(hello, "capabilities") {
             None => self.missing("capabilities"),
             Some(Value::Array(all)) => {
                 for (i, capability) in all.iter().enumerate() {
@@ -155,7 +154,7 @@ impl Found {
             }
             Some(_) => self.add("`capabilities` has to be a list"),
         }
-        match present(it, "attestation") {
+        match present(hello, "attestation") {
             None => self.missing("attestation"),
             Some(Value::Object(by)) => {
                 for name in ["agent_name", "provider", "model", "role", "capabilities"] {
@@ -168,31 +167,31 @@ impl Found {
         }
     }
 
-    fn message(&mut self, verb: Verb, it: &Map<String, Value>) {
-        match present(it, "from") {
+    fn message(&mut self, verb: Verb, message: &Map<String, Value>) {
+        match present(message, "from") {
             None => self.missing("from"),
             Some(Value::String(from)) if from.is_empty() => self.add("`from` is empty"),
             Some(Value::String(_)) => {}
             Some(_) => self.add("`from` has to be a text"),
         }
-        self.optional("", "intent", it, Kind::Text);
-        self.optional("", "reply_to", it, Kind::Number);
+        self.optional("", "intent", message, Kind::Text);
+        self.optional("", "reply_to", message, Kind::Number);
         match verb.threading() {
-            Threading::Needed => self.needed("", "thread", it, Kind::Number),
+            Threading::Needed => self.needed("", "thread", message, Kind::Number),
             Threading::Opens | Threading::Optional => {
-                self.optional("", "thread", it, Kind::Number);
+                self.optional("", "thread", message, Kind::Number);
             }
             Threading::None => {
-                if present(it, "thread").is_some() {
+                if present(message, "thread").is_some() {
                     self.add(format!("`thread` has no place in a {}", verb.word()));
                 }
             }
         }
-        match present(it, "body") {
+        match present(message, "body") {
             None => self.missing("body"),
             Some(Value::Object(body)) => {
                 self.body(verb, body);
-                self.answers(it, body);
+                self.answers(message, body);
             }
             Some(_) => self.add("`body` has to be an object"),
         }
@@ -206,15 +205,15 @@ impl Found {
         for (name, kind) in optional {
             self.optional("body.", name, body, *kind);
         }
-        // Who means nothing leaves it out; `null` could mean that all is to be forgotten.
+        // Without a delta the field is left out; `null` could mean that all is to be forgotten.
         if verb == Verb::Fuse && body.get("shared_state_delta").is_some_and(Value::is_null) {
             self.add("`body.shared_state_delta` is null: leave it out");
         }
     }
 
     /// `reply_to` and the body name one message.
-    fn answers(&mut self, it: &Map<String, Value>, body: &Map<String, Value>) {
-        let Some(reply_to) = it.get("reply_to").and_then(number) else { return };
+    fn answers(&mut self, envelope: &Map<String, Value>, body: &Map<String, Value>) {
+        let Some(reply_to) = envelope.get("reply_to").and_then(number) else { return };
         for name in ["target_seq", "spark_seq"] {
             if body.get(name).and_then(number).is_some_and(|named| named != reply_to) {
                 self.add(format!("`reply_to` and `body.{name}` have to be the same"));
@@ -243,25 +242,25 @@ impl Found {
     }
 
     fn value(&mut self, path: &str, name: &str, value: &Value, kind: Kind) {
-        let what = match kind {
+        let wanted = match kind {
             Kind::Text => (!value.is_string()).then(|| "a text".into()),
             Kind::Number => number(value)
                 .is_none()
                 .then(|| "the number of a message: a whole number from 1, below 2^53".into()),
             Kind::Confidence => {
-                let is_one = value.as_f64().is_some_and(|it| (0.0..=1.0).contains(&it));
+                let is_one = value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number));
                 (!is_one).then(|| "a number from 0 to 1".into())
             }
             Kind::Flag => (!value.is_boolean()).then(|| "true or false".into()),
             Kind::Basis => {
-                let is_one = value.as_str().is_some_and(|it| Basis::of_word(it).is_some());
+                let is_one = value.as_str().is_some_and(|word| Basis::of_word(word).is_some());
                 (!is_one).then(|| format!("one of {}", words(Basis::ALL, Basis::word)))
             }
             Kind::Outcomes => return self.outcomes(path, name, value),
             Kind::Delta | Kind::Anything => None,
         };
-        if let Some(what) = what {
-            self.add(format!("`{path}{name}` has to be {what}"));
+        if let Some(wanted) = wanted {
+            self.add(format!("`{path}{name}` has to be {wanted}"));
         }
     }
 
@@ -283,11 +282,11 @@ impl Found {
 
 /// Leaving a field out and `null` are the same.
 fn present<'a>(of: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    of.get(name).filter(|it| !it.is_null())
+    of.get(name).filter(|value| !value.is_null())
 }
 
 fn words<T: Copy>(all: &[T], word: impl Fn(T) -> &'static str) -> String {
-    all.iter().map(|it| word(*it)).collect::<Vec<_>>().join(", ")
+    all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ")
 }
 
 fn short(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! What may be sent, rule by rule: each case is a sound envelope with one thing off.
+//! The rules of envelopes, one by one: each case is a sound envelope with one thing off.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::verb::{Basis, Verb};
 /// A sound body for each verb but HELLO, and whether it takes a thread.
 fn sound() -> Vec<Value> {
     let envelope = |verb: &str, thread: Option<u64>, body: Value| {
-        let mut it = json!({"v": "lantern/0.1.1", "type": verb, "from": "a", "body": body});
+        let mut envelope = json!({"v": "lantern/0.1.1", "type": verb, "from": "a", "body": body});
         if let Some(thread) = thread {
-            it["thread"] = thread.into();
+            envelope["thread"] = thread.into();
         }
-        it
+        envelope
     };
     vec![
         hello(),
@@ -50,7 +50,7 @@ fn challenge() -> Value {
 }
 
 fn with_verb(verb: Verb) -> Value {
-    let is = |it: &Value| it["type"] == verb.word();
+    let is = |envelope: &Value| envelope["type"] == verb.word();
     sound().into_iter().find(is).expect("every verb has a sample")
 }
 
@@ -79,10 +79,10 @@ fn refused(envelope: &Value, problem: &str) {
 fn what_is_sound_is_valid_and_is_read_by_others() {
     let all = sound();
     assert_eq!(all.len(), Verb::ALL.len());
-    for it in all {
-        assert_eq!(problems(&it), [""; 0], "{it}");
-        assert!(Heard::read(&it.to_string()).is_some(), "{it}");
-        let more = set(it, "news", Some(json!([1])));
+    for envelope in all {
+        assert_eq!(problems(&envelope), [""; 0], "{envelope}");
+        assert!(Heard::read(&envelope.to_string()).is_some(), "{envelope}");
+        let more = set(envelope, "news", Some(json!([1])));
         assert_eq!(problems(&more), [""; 0], "later versions may say more");
     }
 }
@@ -126,11 +126,11 @@ fn needed_texts_are_not_blank() {
     ] {
         for path in paths {
             for blank in ["", "  ", "\n\t\u{a0}"] {
-                let it = set(with_verb(verb), path, Some(blank.into()));
-                refused(&it, &format!("`{path}` is blank"));
+                let envelope = set(with_verb(verb), path, Some(blank.into()));
+                refused(&envelope, &format!("`{path}` is blank"));
             }
-            let it = set(with_verb(verb), path, Some(json!(["text"])));
-            refused(&it, &format!("`{path}` has to be a text"));
+            let envelope = set(with_verb(verb), path, Some(json!(["text"])));
+            refused(&envelope, &format!("`{path}` has to be a text"));
         }
     }
     refused(&set(with_verb(Verb::Probe), "from", Some("".into())), "`from` is empty");
@@ -165,8 +165,8 @@ fn numbers_of_messages_are_whole_and_below_2_to_the_53() {
             (Verb::Assert, "reply_to"),
             (Verb::Bury, "body.spark_seq"),
         ] {
-            let it = set(with_verb(verb), path, Some(bad.clone()));
-            refused(&it, &format!("`{path}` {is}"));
+            let envelope = set(with_verb(verb), path, Some(bad.clone()));
+            refused(&envelope, &format!("`{path}` {is}"));
         }
     }
     let long = json!((1_u64 << 53) - 1);
@@ -185,10 +185,10 @@ fn ideas_stand_beside_the_threads() {
 
 #[test]
 fn a_reply_names_the_message_that_its_body_names() {
-    let it = set(challenge(), "reply_to", Some(1.into()));
-    assert_eq!(problems(&it), [""; 0]);
+    let envelope = set(challenge(), "reply_to", Some(1.into()));
+    assert_eq!(problems(&envelope), [""; 0]);
     let problem = "`reply_to` and `body.target_seq` have to be the same";
-    refused(&set(it, "reply_to", Some(2.into())), problem);
+    refused(&set(envelope, "reply_to", Some(2.into())), problem);
     let problem = "`reply_to` and `body.spark_seq` have to be the same";
     refused(&set(with_verb(Verb::Harvest), "reply_to", Some(2.into())), problem);
 }
@@ -196,20 +196,20 @@ fn a_reply_names_the_message_that_its_body_names() {
 #[test]
 fn a_resolution_rests_on_one_of_five() {
     for basis in Basis::ALL {
-        let it = set(with_verb(Verb::Resolve), "body.basis", Some(basis.word().into()));
-        assert_eq!(problems(&it), [""; 0]);
+        let envelope = set(with_verb(Verb::Resolve), "body.basis", Some(basis.word().into()));
+        assert_eq!(problems(&envelope), [""; 0]);
     }
     for bad in ["guess", "Tool", "", " tool"] {
-        let it = set(with_verb(Verb::Resolve), "body.basis", Some(bad.into()));
-        refused(&it, "`body.basis` has to be one of tool, artifact, human, consensus, stale");
+        let envelope = set(with_verb(Verb::Resolve), "body.basis", Some(bad.into()));
+        refused(&envelope, "`body.basis` has to be one of tool, artifact, human, consensus, stale");
     }
 }
 
 #[test]
 fn a_fuse_says_what_became_of_which_claim() {
     let with = |path, value: Value| set(with_verb(Verb::Fuse), path, Some(value));
-    let it = with("body.outcomes", json!({"7": true, "9007199254740991": false}));
-    assert_eq!(problems(&it), [""; 0]);
+    let envelope = with("body.outcomes", json!({"7": true, "9007199254740991": false}));
+    assert_eq!(problems(&envelope), [""; 0]);
     refused(&with("body.outcomes", json!({"7": 1})), "`body.outcomes.7` has to be true or false");
     for bad in ["x", "-1", "+1", "0", "1.0", "", " 1", "9007199254740992"] {
         let problem = format!("`body.outcomes`: `{bad}` is no number of a message");
@@ -234,19 +234,19 @@ fn nobody_vouches_for_a_hello() {
     refused(&with("attestation", json!("self_attested")), "`attestation` has to be an object");
     refused(&with("capabilities", json!({})), "`capabilities` has to be a list");
     refused(&with("capabilities", json!(["x"])), "`capabilities[0]` has to be an object");
-    let it = with("capabilities", json!([{"name": "x"}, {"name": " "}]));
-    refused(&it, "`capabilities[1].name` is blank");
-    let it = with("capabilities", json!([{"name": "x", "falsifiable_by": 7}]));
-    refused(&it, "`capabilities[0].falsifiable_by` has to be a text");
+    let envelope = with("capabilities", json!([{"name": "x"}, {"name": " "}]));
+    refused(&envelope, "`capabilities[1].name` is blank");
+    let envelope = with("capabilities", json!([{"name": "x", "falsifiable_by": 7}]));
+    refused(&envelope, "`capabilities[0].falsifiable_by` has to be a text");
 }
 
 #[test]
 fn all_that_is_wrong_is_listed_at_once() {
-    let it = json!({
+    let envelope = json!({
         "v": "torch/1", "type": "CHALLENGE", "from": "", "intent": 1, "thread": 0,
         "body": {"counter_claim": " ", "confidence": 7, "target_seq": "1"},
     });
-    assert_eq!(problems(&it).len(), 8, "{:?}", problems(&it));
+    assert_eq!(problems(&envelope).len(), 8, "{:?}", problems(&envelope));
     let unknown = json!({"v": "lantern/0.1.1", "type": "SHOUT"});
     let verbs = "HELLO, PROBE, ASSERT, CHALLENGE, RESOLVE, FUSE, SYNC, SPARK, HARVEST, BURY";
     refused(&unknown, &format!("`type` has to be one of {verbs}"));
@@ -262,8 +262,8 @@ fn all_that_is_wrong_is_listed_at_once() {
 #[test]
 fn a_file_full_of_problems_is_not_repeated_in_full() {
     let outcomes: BTreeMap<String, u8> = (0..50_000).map(|i| (format!("x{i}"), 0)).collect();
-    let it = set(with_verb(Verb::Fuse), "body.outcomes", Some(json!(outcomes)));
-    let found = problems(&it);
+    let envelope = set(with_verb(Verb::Fuse), "body.outcomes", Some(json!(outcomes)));
+    let found = problems(&envelope);
     assert_eq!(found.len(), crate::limits::PROBLEMS_MAX + 1);
     assert_eq!(found.last().map(String::as_str), Some("and 99900 more"));
     let long =
@@ -316,14 +316,14 @@ fn what_is_built_is_what_the_table_says() {
             "body": {"spark_seq": 3}})
     );
     let capability = Capability { name: "x".into(), falsifiable_by: text("y") };
-    let it = Hello {
+    let said = Hello {
         agent_name: "a".into(),
         provider: None,
         model: text("m"),
         role: None,
         capabilities: vec![capability],
     };
-    let sent: Value = serde_json::from_str(&it.ready().expect("sound")).expect("JSON");
+    let sent: Value = serde_json::from_str(&said.ready().expect("sound")).expect("JSON");
     let expect = set(hello(), "model", Some("m".into()));
     let abilities = json!([{"name": "x", "falsifiable_by": "y"}]);
     assert_eq!(sent, set(expect, "capabilities", Some(abilities)));
@@ -337,8 +337,8 @@ fn what_is_not_sound_is_not_built() {
         confidence: Some(f64::NAN),
         test: None,
     };
-    let it = Envelope { from: String::new(), intent: None, thread: None, body };
-    let found = it.ready().expect_err("five things are wrong");
+    let envelope = Envelope { from: String::new(), intent: None, thread: None, body };
+    let found = envelope.ready().expect_err("five things are wrong");
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
         found,

@@ -1,4 +1,4 @@
-//! What is sent.
+//! Envelopes to be sent.
 //!
 //! Every field may be missing, so that a command line can be told all that is wrong with it at once:
 //! [`Hello::ready`] and [`Envelope::ready`] give the content of a message, or every problem.
@@ -8,34 +8,34 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::lantern::VERSION;
 use crate::lantern::check::{Problem, check};
 use crate::lantern::verb::{Basis, Verb};
+use crate::lantern::{SELF_ATTESTED, VERSION};
 
-/// Who an agent says it is.
+/// An agent's introduction of itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hello {
-    /// What it calls itself.
+    /// Its name.
     pub agent_name: String,
-    /// Who made it.
+    /// Its maker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// What it is.
+    /// The model that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it is here for.
+    /// Its part in the room.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What it says it can do.
+    /// Its abilities, as it states them.
     pub capabilities: Vec<Capability>,
 }
 
 /// Something an agent says it can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Capability {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What would prove it wrong.
+    /// A test that would prove it wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub falsifiable_by: Option<String>,
 }
@@ -49,26 +49,26 @@ pub struct Envelope {
     pub intent: Option<String>,
     /// The thread: a number of the message that opened it.
     pub thread: Option<u64>,
-    /// What is said.
+    /// The statement.
     pub body: Body,
 }
 
-/// What is said.
+/// The statement of an envelope.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Body {
     /// A question.
     Probe {
-        /// What is asked.
+        /// Its text.
         #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<String>,
     },
     /// A claim.
     Assert {
-        /// What is claimed.
+        /// Its text.
         #[serde(skip_serializing_if = "Option::is_none")]
         claim: Option<String>,
-        /// What would prove it wrong.
+        /// A test that would prove it wrong.
         #[serde(skip_serializing_if = "Option::is_none")]
         falsifiable_by: Option<String>,
         /// How sure the agent is, from 0 to 1.
@@ -80,45 +80,45 @@ pub enum Body {
         /// A number of the message that is challenged.
         #[serde(skip_serializing_if = "Option::is_none")]
         target_seq: Option<u64>,
-        /// What is claimed instead.
+        /// The claim against it.
         #[serde(skip_serializing_if = "Option::is_none")]
         counter_claim: Option<String>,
         /// How sure the agent is, from 0 to 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         confidence: Option<f64>,
-        /// What would decide between the two.
+        /// A test that would decide between the two.
         #[serde(skip_serializing_if = "Option::is_none")]
         test: Option<String>,
     },
     /// An observation.
     Resolve {
-        /// What was observed.
+        /// Its text.
         #[serde(skip_serializing_if = "Option::is_none")]
         observation: Option<String>,
-        /// What it rests on.
+        /// Its grounds.
         #[serde(skip_serializing_if = "Option::is_none")]
         basis: Option<Basis>,
     },
-    /// What is agreed.
+    /// An agreement.
     Fuse {
         /// In words.
         #[serde(skip_serializing_if = "Option::is_none")]
         synthesis: Option<String>,
         /// The agents stay divided.
         split: bool,
-        /// What it adds to the shared state; not `null`.
+        /// An addition to the shared state; not `null`.
         #[serde(skip_serializing_if = "Option::is_none")]
         shared_state_delta: Option<Value>,
         /// Which claims held, by a number of the message that made them.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         outcomes: BTreeMap<u64, bool>,
     },
-    /// What the agent takes the shared state to be.
+    /// The shared state, as the agent sees it.
     Sync {
         /// A hash that agents agreed to compute alike.
         #[serde(skip_serializing_if = "Option::is_none")]
         state_hash: Option<String>,
-        /// What others lack, or have too much.
+        /// The difference to the others' state.
         #[serde(skip_serializing_if = "Option::is_none")]
         diff: Option<Value>,
     },
@@ -134,12 +134,12 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         smallest_test: Option<String>,
     },
-    /// What became of an idea.
+    /// The fruit of an idea.
     Harvest {
         /// A number of the spark.
         #[serde(skip_serializing_if = "Option::is_none")]
         spark_seq: Option<u64>,
-        /// What it became.
+        /// The fruit.
         #[serde(skip_serializing_if = "Option::is_none")]
         becomes: Option<String>,
     },
@@ -155,34 +155,24 @@ pub enum Body {
 }
 
 impl Body {
-    /// Its `type`.
-    pub fn verb(&self) -> Verb {
+    /// Its `type`, and the message that it answers.
+    fn traits(&self) -> (Verb, Option<u64>) {
         match self {
-            Body::Probe { .. } => Verb::Probe,
-            Body::Assert { .. } => Verb::Assert,
-            Body::Challenge { .. } => Verb::Challenge,
-            Body::Resolve { .. } => Verb::Resolve,
-            Body::Fuse { .. } => Verb::Fuse,
-            Body::Sync { .. } => Verb::Sync,
-            Body::Spark { .. } => Verb::Spark,
-            Body::Harvest { .. } => Verb::Harvest,
-            Body::Bury { .. } => Verb::Bury,
+            Body::Probe { .. } => (Verb::Probe, None),
+            Body::Assert { .. } => (Verb::Assert, None),
+            Body::Challenge { target_seq, .. } => (Verb::Challenge, *target_seq),
+            Body::Resolve { .. } => (Verb::Resolve, None),
+            Body::Fuse { .. } => (Verb::Fuse, None),
+            Body::Sync { .. } => (Verb::Sync, None),
+            Body::Spark { .. } => (Verb::Spark, None),
+            Body::Harvest { spark_seq, .. } => (Verb::Harvest, *spark_seq),
+            Body::Bury { spark_seq, .. } => (Verb::Bury, *spark_seq),
         }
     }
 
-    /// The message that it answers.
-    fn reply_to(&self) -> Option<u64> {
-        match self {
-            Body::Challenge { target_seq: it, .. }
-            | Body::Harvest { spark_seq: it, .. }
-            | Body::Bury { spark_seq: it, .. } => *it,
-            Body::Probe { .. }
-            | Body::Assert { .. }
-            | Body::Resolve { .. }
-            | Body::Fuse { .. }
-            | Body::Sync { .. }
-            | Body::Spark { .. } => None,
-        }
+    /// Its `type`.
+    pub fn verb(&self) -> Verb {
+        self.traits().0
     }
 }
 
@@ -205,9 +195,6 @@ struct Attestation {
     role: &'static str,
     capabilities: &'static str,
 }
-
-/// The one value of an attestation.
-pub(crate) const SELF_ATTESTED: &str = "self_attested";
 
 impl Attestation {
     const SELF: Attestation = Attestation {
@@ -251,11 +238,12 @@ impl Envelope {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn ready(&self) -> Result<String, Vec<Problem>> {
+        let (verb, reply_to) = self.body.traits();
         ready(&OnWire {
             v: VERSION,
-            verb: self.body.verb(),
+            verb,
             thread: self.thread,
-            reply_to: self.body.reply_to(),
+            reply_to,
             from: &self.from,
             intent: self.intent.as_deref(),
             body: &self.body,
@@ -263,9 +251,9 @@ impl Envelope {
     }
 }
 
-/// What is sent is what was checked: the same rules hold for what comes from a file.
-fn ready(it: &impl Serialize) -> Result<String, Vec<Problem>> {
-    let value = serde_json::to_value(it).map_err(|it| vec![Problem::not_json(&it)])?;
+/// Checks the very value that is sent, by the rules for files.
+fn ready(envelope: &impl Serialize) -> Result<String, Vec<Problem>> {
+    let value = serde_json::to_value(envelope).map_err(|error| vec![Problem::not_json(&error)])?;
     let problems = check(&value);
     if problems.is_empty() { Ok(value.to_string()) } else { Err(problems) }
 }

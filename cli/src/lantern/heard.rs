@@ -1,18 +1,19 @@
-//! What others sent, read leniently.
+//! Envelopes of others, read leniently.
 //!
 //! A content is a LANTERN message if it is a JSON object whose `v` begins with `lantern/`, whose `type` is a
-//! verb, and whose other top fields have the right types. Whatever a body lacks or has wrong is
-//! absent: one field that is off does not make the rest unsaid.
+//! verb, and whose other top fields have the right types. A missing or malformed field
+//! of a body is absent: it does not make the rest unsaid.
 
 use serde_json::{Map, Value};
 
+use crate::lantern::envelope::Capability;
 use crate::lantern::verb::{Basis, Verb};
 use crate::lantern::{VERSIONS, number, number_of_name};
 
 /// A LANTERN message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// Who an agent says it is.
+    /// An agent's introduction of itself.
     Hello(Introduction),
     /// Anything else.
     Said(Said),
@@ -21,16 +22,16 @@ pub enum Heard {
 /// A HELLO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
-    /// What the agent calls itself.
+    /// The agent's name.
     pub agent_name: String,
-    /// Who made it.
+    /// Its maker.
     pub provider: Option<String>,
-    /// What it is.
+    /// The model that it is.
     pub model: Option<String>,
-    /// What it is here for.
+    /// Its part in the room.
     pub role: Option<String>,
-    /// What it says it can do, and what would prove it wrong.
-    pub capabilities: Vec<(String, Option<String>)>,
+    /// Its abilities, as it states them.
+    pub capabilities: Vec<Capability>,
 }
 
 /// Anything but a HELLO.
@@ -54,43 +55,44 @@ impl Heard {
         if !content.trim_start().starts_with('{') {
             return None;
         }
-        let Ok(Value::Object(mut it)) = serde_json::from_str(content) else { return None };
-        if !it.get("v")?.as_str()?.starts_with(VERSIONS) {
+        let Ok(Value::Object(mut envelope)) = serde_json::from_str(content) else { return None };
+        if !envelope.get("v")?.as_str()?.starts_with(VERSIONS) {
             return None;
         }
-        let verb = Verb::of_word(it.get("type")?.as_str()?)?;
+        let verb = Verb::of_word(envelope.get("type")?.as_str()?)?;
         if verb == Verb::Hello {
-            return Introduction::read(&it).map(Heard::Hello);
+            return Introduction::read(&envelope).map(Heard::Hello);
         }
-        let body = match it.remove("body") {
+        let body = match envelope.remove("body") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(body)) => body,
             Some(_) => return None,
         };
-        // Where it goes has to be clear; what it answers is said again in the body.
-        optional(&it, "reply_to", number)?;
+        // Its place has to be clear; the body names the answered message again.
+        optional(&envelope, "reply_to", number)?;
         Some(Heard::Said(Said {
             verb,
-            thread: optional(&it, "thread", number)?,
-            from: text(it.get("from")?)?,
-            intent: optional(&it, "intent", text)?,
+            thread: optional(&envelope, "thread", number)?,
+            from: text(envelope.get("from")?)?,
+            intent: optional(&envelope, "intent", text)?,
             body,
         }))
     }
 }
 
 impl Introduction {
-    fn read(it: &Map<String, Value>) -> Option<Self> {
-        let capability = |it: &Value| {
-            let name = text(it.get("name")?)?;
-            Some((name, it.get("falsifiable_by").and_then(text)))
+    fn read(hello: &Map<String, Value>) -> Option<Self> {
+        let capability = |capability: &Value| {
+            let name = text(capability.get("name")?)?;
+            let falsifiable_by = capability.get("falsifiable_by").and_then(text);
+            Some(Capability { name, falsifiable_by })
         };
-        let capabilities = it.get("capabilities").and_then(Value::as_array);
+        let capabilities = hello.get("capabilities").and_then(Value::as_array);
         Some(Self {
-            agent_name: text(it.get("agent_name")?)?,
-            provider: optional(it, "provider", text)?,
-            model: optional(it, "model", text)?,
-            role: optional(it, "role", text)?,
+            agent_name: text(hello.get("agent_name")?)?,
+            provider: optional(hello, "provider", text)?,
+            model: optional(hello, "model", text)?,
+            role: optional(hello, "role", text)?,
             capabilities: capabilities.into_iter().flatten().filter_map(capability).collect(),
         })
     }
@@ -112,14 +114,14 @@ impl Said {
         self.body.get("confidence")?.as_f64()
     }
 
-    /// What a resolution rests on.
+    /// The grounds of a resolution.
     pub fn basis(&self) -> Option<Basis> {
         Basis::of_word(self.text("basis")?)
     }
 
-    /// What a FUSE adds to the shared state.
+    /// The addition of a FUSE to the shared state.
     pub fn delta(&self) -> Option<&Value> {
-        self.body.get("shared_state_delta").filter(|it| !it.is_null())
+        self.body.get("shared_state_delta").filter(|delta| !delta.is_null())
     }
 
     /// Which claims held, by a number of the message that made them: rising.
@@ -160,7 +162,7 @@ mod tests {
 
     fn said(content: &str) -> Said {
         match Heard::read(content) {
-            Some(Heard::Said(it)) => it,
+            Some(Heard::Said(said)) => said,
             other => panic!("{content}: {other:?}"),
         }
     }
@@ -168,10 +170,10 @@ mod tests {
     #[test]
     fn any_version_that_begins_alike_is_read() {
         for v in ["lantern/0.1.1", "lantern/0.2", "lantern/", "lantern/9 from the future"] {
-            let it = said(&format!(
+            let probe = said(&format!(
                 r#"{{"v":"{v}","type":"PROBE","from":"a","body":{{"question":"q"}},"new":1}}"#
             ));
-            assert_eq!((it.verb, it.text("question")), (Verb::Probe, Some("q")));
+            assert_eq!((probe.verb, probe.text("question")), (Verb::Probe, Some("q")));
         }
         for v in ["\"lantern\"", "\"Lantern/0.1.1\"", "\" lantern/0.1.1\"", "1", "null"] {
             let content = format!(r#"{{"v":{v},"type":"PROBE","from":"a","body":{{}}}}"#);
@@ -223,33 +225,39 @@ mod tests {
 
     #[test]
     fn what_is_off_in_a_body_is_absent_and_no_more() {
-        let it = said(
+        let fuse = said(
             r#"{"v":"lantern/0.1.1","type":"FUSE","thread":1,"reply_to":null,"intent":null,"from":"","body":{
                 "synthesis":7,"split":"yes","shared_state_delta":null,"basis":"guess","confidence":"0.5",
                 "outcomes":{"3":true,"1":false,"x":true,"2":1,"-4":true,"+5":true,"0":true,"1.0":true,
                 "99999999999999999999":true,"":true}}}"#,
         );
-        assert_eq!((it.thread, it.intent.as_deref(), &*it.from), (Some(1), None, ""));
-        assert_eq!((it.text("synthesis"), it.delta(), it.basis()), (None, None, None));
-        assert_eq!(it.confidence(), None);
-        assert_eq!(it.outcomes(), [(1, false), (3, true)]);
-        let it = said(r#"{"v":"lantern/0.1.1","type":"FUSE","from":"a","body":{"outcomes":[1]}}"#);
-        assert_eq!((it.outcomes(), it.thread), (vec![], None));
-        let it = said(r#"{"v":"lantern/0.1.1","type":"RESOLVE","from":"a"}"#);
-        assert_eq!((it.basis(), it.body().len()), (None, 0));
-        let it =
+        assert_eq!((fuse.thread, fuse.intent.as_deref(), &*fuse.from), (Some(1), None, ""));
+        assert_eq!((fuse.text("synthesis"), fuse.delta(), fuse.basis()), (None, None, None));
+        assert_eq!(fuse.confidence(), None);
+        assert_eq!(fuse.outcomes(), [(1, false), (3, true)]);
+        let fuse =
+            said(r#"{"v":"lantern/0.1.1","type":"FUSE","from":"a","body":{"outcomes":[1]}}"#);
+        assert_eq!((fuse.outcomes(), fuse.thread), (vec![], None));
+        let resolution = said(r#"{"v":"lantern/0.1.1","type":"RESOLVE","from":"a"}"#);
+        assert_eq!((resolution.basis(), resolution.body().len()), (None, 0));
+        let claim =
             said(r#"{"v":"lantern/x","type":"ASSERT","from":"a","body":{"confidence":-7e300}}"#);
-        assert_eq!(it.confidence(), Some(-7e300));
+        assert_eq!(claim.confidence(), Some(-7e300));
     }
 
     #[test]
     fn a_hello_tells_what_it_can() {
         let content = r#"{"v":"lantern/0.1.1","type":"HELLO","agent_name":"a","model":"m","capabilities":
             [{"name":"x","falsifiable_by":"y"},{"name":"z"},{"no":"name"},"text",{"name":1}]}"#;
-        let Some(Heard::Hello(it)) = Heard::read(content) else { panic!("no hello") };
-        assert_eq!((&*it.agent_name, it.model.as_deref(), it.role), ("a", Some("m"), None));
-        let capabilities = [("x".into(), Some("y".into())), ("z".into(), None)];
-        assert_eq!(it.capabilities, capabilities);
+        let Some(Heard::Hello(hello)) = Heard::read(content) else { panic!("no hello") };
+        assert_eq!(
+            (&*hello.agent_name, hello.model.as_deref(), hello.role),
+            ("a", Some("m"), None)
+        );
+        let capabilities = hello.capabilities.iter();
+        let capabilities: Vec<_> =
+            capabilities.map(|one| (&*one.name, one.falsifiable_by.as_deref())).collect();
+        assert_eq!(capabilities, [("x", Some("y")), ("z", None)]);
         let content = r#"{"v":"lantern/0.1.1","type":"HELLO","agent_name":"a","capabilities":7}"#;
         assert!(matches!(Heard::read(content), Some(Heard::Hello(_))));
     }

@@ -1,31 +1,19 @@
-//! What a room's LANTERN messages come to.
+//! Threads, sparks, shared state and scores, from a room's LANTERN messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use client::sealing::MARK;
 use protocol::object::Message;
-use protocol::value::Metadata;
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::lantern::calibration::{Score, scores};
-use crate::lantern::heard::{Heard, Introduction, Said};
+use crate::lantern::heard::Heard;
 use crate::lantern::numbers::Numbers;
+use crate::lantern::record::{ENTRY_BYTES, Keep, Participant, Record};
 use crate::lantern::thread::Thread;
-use crate::lantern::verb::{Basis, Verb};
-use crate::limits::{
-    HEADLINE_CHARS_MAX, HELLO_CAPABILITIES_MAX, JOURNAL_BYTES_MAX, NAME_CHARS_MAX,
-};
-
-/// What is kept of each message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
-    /// What lists and scores need.
-    Outline,
-    /// And what was committed to the shared state.
-    Deltas,
-}
+use crate::lantern::verb::Verb;
+use crate::limits::JOURNAL_BYTES_MAX;
 
 /// The room's LANTERN messages are more than fit into [`JOURNAL_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -45,56 +33,7 @@ pub struct Journal {
     bytes_max: usize,
 }
 
-/// What is kept of a message.
-#[derive(Debug)]
-pub(crate) struct Record {
-    pub(crate) verb: Verb,
-    pub(crate) from: String,
-    /// As it was given: any number of the message that opened the thread.
-    thread: Option<u64>,
-    pub(crate) intent: Option<String>,
-    /// The claim, the question, the seed, or what became of a spark.
-    pub(crate) text: Option<String>,
-    pub(crate) confidence: Option<f64>,
-    pub(crate) basis: Option<Basis>,
-    pub(crate) outcomes: Vec<(u64, bool)>,
-    delta: Option<Box<RawValue>>,
-    spark: Option<u64>,
-}
-
-/// An agent, as it introduced itself last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Participant {
-    /// What it calls itself.
-    pub agent_name: String,
-    /// Who made it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// What it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// What it is here for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub role: Option<String>,
-    /// What it says it can do.
-    pub capabilities: Vec<Ability>,
-    /// The number of its HELLO.
-    pub seq: u64,
-    #[serde(skip)]
-    lowest: u64,
-}
-
-/// Something that an agent says it can do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ability {
-    /// What it is called.
-    pub name: String,
-    /// What would prove it wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub falsifiable_by: Option<String>,
-}
-
-/// Something that was committed to the shared state.
+/// An addition to the shared state.
 #[derive(Debug, Clone, Serialize)]
 pub struct Delta {
     /// The number of the FUSE.
@@ -107,7 +46,7 @@ pub struct Delta {
     pub delta: Box<RawValue>,
 }
 
-/// An idea and what became of it.
+/// An idea and its fate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Spark {
     /// Its number.
@@ -116,12 +55,12 @@ pub struct Spark {
     pub from: String,
     /// The idea.
     pub seed: String,
-    /// What became of it.
+    /// Its fate.
     #[serde(flatten)]
     pub fate: Fate,
 }
 
-/// What became of an idea. Of several messages that say so the last counts.
+/// The fate of an idea. Of several messages that say so the last counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Fate {
@@ -131,7 +70,7 @@ pub enum Fate {
     Harvested {
         /// The number of the message that says so.
         by: u64,
-        /// What.
+        /// The fruit.
         #[serde(skip_serializing_if = "Option::is_none")]
         becomes: Option<String>,
     },
@@ -164,10 +103,10 @@ impl Journal {
         }
     }
 
-    /// Takes the next message of the room's history, whatever it is.
+    /// Takes the next message of the room's history, of any kind.
     ///
     /// # Errors
-    /// [`TooMuch`]: what it tells from now on is not the whole.
+    /// [`TooMuch`]: from now on the journal is incomplete.
     pub fn add(&mut self, message: &Message) -> Result<(), TooMuch> {
         let aliases = self.numbers.aliases();
         for known_as in self.numbers.learn(message) {
@@ -176,11 +115,11 @@ impl Journal {
                 self.records.entry(lowest).or_insert(record);
             }
         }
-        self.count((self.numbers.aliases() - aliases) * ALIAS_BYTES);
+        self.count((self.numbers.aliases() - aliases) * ENTRY_BYTES);
         let lowest = self.numbers.lowest(message.seq);
         if message.content.starts_with(MARK) {
             if tag(message, "kind").as_deref() == Some("lantern") && self.closed.insert(lowest) {
-                self.count(ALIAS_BYTES);
+                self.count(ENTRY_BYTES);
             }
         } else if !self.records.contains_key(&lowest) {
             match Heard::read(&message.content) {
@@ -193,16 +132,16 @@ impl Journal {
 
     fn hear(&mut self, lowest: u64, seq: u64, heard: Heard) {
         match heard {
-            Heard::Hello(it) => {
-                let it = Participant::of(it, seq, lowest);
-                let known = self.participants.get(&it.agent_name);
+            Heard::Hello(hello) => {
+                let participant = Participant::of(hello, seq, lowest);
+                let known = self.participants.get(&participant.agent_name);
                 if known.is_none_or(|known| known.lowest < lowest) {
-                    self.count(it.bytes());
-                    self.participants.insert(it.agent_name.clone(), it);
+                    self.count(participant.bytes());
+                    self.participants.insert(participant.agent_name.clone(), participant);
                 }
             }
-            Heard::Said(it) => {
-                let record = Record::of(&it, self.keep);
+            Heard::Said(said) => {
+                let record = Record::of(&said, self.keep);
                 self.count(record.bytes());
                 self.records.insert(lowest, record);
             }
@@ -223,7 +162,7 @@ impl Journal {
         self.closed.len()
     }
 
-    /// Who introduced itself, by name.
+    /// Agents that introduced themselves, by name.
     pub fn participants(&self) -> impl Iterator<Item = &Participant> {
         self.participants.values()
     }
@@ -237,7 +176,7 @@ impl Journal {
     /// The messages of a thread, by their lowest numbers; none if there is no such thread.
     pub fn messages_of(&self, thread: u64) -> BTreeSet<u64> {
         let thread = self.numbers.lowest(thread);
-        let of = self.records.iter().filter(|(at, it)| self.thread_of(**at, it) == thread);
+        let of = self.records.iter().filter(|(at, record)| self.thread_of(**at, record) == thread);
         of.map(|(at, _)| *at).collect()
     }
 
@@ -248,32 +187,32 @@ impl Journal {
         Some(self.numbers.shown(self.thread_of(at, record)))
     }
 
-    /// What was committed to the shared state, in the order of the FUSEs.
+    /// All additions to the shared state, in the order of the FUSEs.
     pub fn shared_state(&self) -> Vec<Delta> {
-        let deltas = self.records.iter().filter_map(|(at, it)| {
+        let deltas = self.records.iter().filter_map(|(at, record)| {
             Some(Delta {
                 seq: self.numbers.shown(*at),
-                thread: self.numbers.shown(self.thread_of(*at, it)),
-                from: it.from.clone(),
-                delta: it.delta.clone()?,
+                thread: self.numbers.shown(self.thread_of(*at, record)),
+                from: record.from.clone(),
+                delta: record.delta.clone()?,
             })
         });
         deltas.collect()
     }
 
-    /// Ideas and what became of them.
+    /// Ideas and their fates.
     pub fn sparks(&self) -> Vec<Spark> {
         let mut sparks: BTreeMap<u64, Spark> = BTreeMap::new();
-        for (at, it) in self.records.iter().filter(|(_, it)| it.verb == Verb::Spark) {
-            let seed = it.text.clone().unwrap_or_default();
+        for (at, record) in self.records.iter().filter(|(_, record)| record.verb == Verb::Spark) {
+            let seed = record.text.clone().unwrap_or_default();
             let seq = self.numbers.shown(*at);
-            sparks.insert(*at, Spark { seq, from: it.from.clone(), seed, fate: Fate::Open });
+            sparks.insert(*at, Spark { seq, from: record.from.clone(), seed, fate: Fate::Open });
         }
-        for (at, it) in &self.records {
-            let spark = it.spark.map(|it| self.numbers.lowest(it));
-            let Some(spark) = spark.and_then(|it| sparks.get_mut(&it)) else { continue };
-            let (by, text) = (self.numbers.shown(*at), it.text.clone());
-            spark.fate = if it.verb == Verb::Harvest {
+        for (at, record) in &self.records {
+            let spark = record.spark.map(|spark| self.numbers.lowest(spark));
+            let Some(spark) = spark.and_then(|spark| sparks.get_mut(&spark)) else { continue };
+            let (by, text) = (self.numbers.shown(*at), record.text.clone());
+            spark.fate = if record.verb == Verb::Harvest {
                 Fate::Harvested { by, becomes: text }
             } else {
                 Fate::Buried { by, reason: text }
@@ -284,7 +223,7 @@ impl Journal {
 
     /// Whether the next FUSE of the room is to look back: every third one leads to it.
     pub fn is_refraction_due(&self) -> bool {
-        let fuses = self.records.values().filter(|it| it.verb == Verb::Fuse).count();
+        let fuses = self.records.values().filter(|record| record.verb == Verb::Fuse).count();
         fuses > 0 && fuses.is_multiple_of(FUSES_TO_REFRACTION)
     }
 
@@ -303,113 +242,19 @@ impl Journal {
 
     /// By the lowest number.
     fn thread_of(&self, at: u64, record: &Record) -> u64 {
-        record.thread.map_or(at, |it| self.numbers.lowest(it))
+        record.thread.map_or(at, |thread| self.numbers.lowest(thread))
     }
 }
 
 /// After so many FUSEs the next one is REFRACTION-due.
 const FUSES_TO_REFRACTION: usize = 3;
 
-/// What an entry of a map or set takes, roughly.
-const ALIAS_BYTES: usize = 64;
-
-impl Record {
-    fn of(it: &Said, keep: Keep) -> Self {
-        let headline = |name| it.text(name).filter(|text| !text.trim().is_empty()).map(headline);
-        let (text, spark) = match it.verb {
-            Verb::Assert => (headline("claim"), None),
-            Verb::Probe => (headline("question"), None),
-            Verb::Spark => (headline("seed"), None),
-            Verb::Harvest => (it.body().get("becomes").map(any), it.number("spark_seq")),
-            Verb::Bury => (headline("reason"), it.number("spark_seq")),
-            Verb::Hello | Verb::Challenge | Verb::Resolve | Verb::Fuse | Verb::Sync => (None, None),
-        };
-        let is_fuse = it.verb == Verb::Fuse;
-        let is_claim = it.verb == Verb::Assert || it.verb == Verb::Challenge;
-        let delta = it.delta().filter(|_| is_fuse && keep == Keep::Deltas);
-        Self {
-            verb: it.verb,
-            from: clip(&it.from, NAME_CHARS_MAX),
-            thread: it.thread,
-            intent: it.intent.as_deref().filter(|text| !text.trim().is_empty()).map(self::headline),
-            text,
-            confidence: it.confidence().filter(|_| is_claim),
-            basis: it.basis(),
-            outcomes: if is_fuse { it.outcomes() } else { Vec::new() },
-            delta: delta.and_then(|it| to_raw_value(it).ok()),
-            spark,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        let of = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
-        ALIAS_BYTES
-            + size_of::<Self>()
-            + self.from.capacity()
-            + of(&self.intent)
-            + of(&self.text)
-            + self.outcomes.capacity() * size_of::<(u64, bool)>()
-            + self.delta.as_ref().map_or(0, |it| it.get().len())
-    }
-}
-
-impl Participant {
-    fn of(it: Introduction, seq: u64, lowest: u64) -> Self {
-        let name = |text: String| clip(&text, NAME_CHARS_MAX);
-        let ability = |(text, falsifiable_by): (String, Option<String>)| Ability {
-            name: name(text),
-            falsifiable_by: falsifiable_by.as_deref().map(headline),
-        };
-        let capabilities = it.capabilities.into_iter().take(HELLO_CAPABILITIES_MAX);
-        Self {
-            agent_name: name(it.agent_name),
-            provider: it.provider.map(name),
-            model: it.model.map(name),
-            role: it.role.map(name),
-            capabilities: capabilities.map(ability).collect(),
-            seq,
-            lowest,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        let of = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
-        let abilities = self.capabilities.iter();
-        let abilities = abilities.map(|it| ALIAS_BYTES + it.name.len() + of(&it.falsifiable_by));
-        ALIAS_BYTES
-            + size_of::<Self>()
-            + 2 * self.agent_name.len()
-            + of(&self.provider)
-            + of(&self.model)
-            + of(&self.role)
-            + abilities.sum::<usize>()
-    }
-}
-
-fn headline(text: &str) -> String {
-    clip(text, HEADLINE_CHARS_MAX)
-}
-
-fn any(value: &Value) -> String {
-    value.as_str().map_or_else(|| headline(&value.to_string()), headline)
-}
-
-/// At most so many characters, and a sign that there are more.
-fn clip(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// Thoughts and decisions are no chat messages, whatever they contain.
+/// Thoughts and decisions are no chat messages, even with an envelope as content.
 fn is_chat(message: &Message) -> bool {
     !matches!(tag(message, "type").as_deref(), Some("thinking" | "decision"))
 }
 
 /// A text at the top of the metadata.
 fn tag(message: &Message, name: &str) -> Option<String> {
-    let json = message.metadata.as_ref().map(Metadata::get)?;
-    let value: Value = serde_json::from_str(json).ok()?;
-    Some(value.get(name)?.as_str()?.to_owned())
+    message.metadata.as_ref()?.text(name)
 }

@@ -1,4 +1,4 @@
-//! What a room's history comes to, rule by rule.
+//! The rules of journals, one by one.
 
 use std::f64::consts::{LN_2, LN_10};
 
@@ -7,13 +7,14 @@ use protocol::value::Metadata;
 use serde_json::{Value, json};
 
 use super::calibration::loss;
-use super::journal::{Fate, Journal, Keep};
+use super::journal::{Fate, Journal};
+use super::record::Keep;
 use super::samples::{envelope, late, message};
 use super::thread::State;
 
 fn journal(messages: &[Message]) -> Journal {
     let mut journal = Journal::new(Keep::Deltas);
-    messages.iter().for_each(|it| journal.add(it).expect("it is not much"));
+    messages.iter().for_each(|message| journal.add(message).expect("it is not much"));
     journal
 }
 
@@ -43,12 +44,16 @@ fn outcomes(seq: u64, thread: u64, outcomes: Value) -> Message {
 }
 
 fn headlines(journal: &Journal) -> Vec<(u64, State, String)> {
-    journal.threads().into_iter().map(|it| (it.thread, it.state, it.headline)).collect()
+    journal
+        .threads()
+        .into_iter()
+        .map(|thread| (thread.thread, thread.state, thread.headline))
+        .collect()
 }
 
 fn scores(messages: &[Message]) -> Vec<(String, f64, u64)> {
     let scores = journal(messages).calibration();
-    scores.into_iter().map(|it| (it.agent, it.mean_loss, it.claims)).collect()
+    scores.into_iter().map(|score| (score.agent, score.mean_loss, score.claims)).collect()
 }
 
 #[test]
@@ -82,14 +87,14 @@ fn journal_of_one(verb: &str) -> State {
 #[test]
 fn the_headline_is_the_claim_else_the_question_else_an_intent_else_the_verb() {
     let with = |seq, verb: &str, thread, extra: Value| {
-        let mut it = json!({"v": "lantern/0.1.1", "type": verb, "from": "a"});
+        let mut envelope = json!({"v": "lantern/0.1.1", "type": verb, "from": "a"});
         for (name, value) in extra.as_object().expect("an object") {
-            it[name] = value.clone();
+            envelope[name] = value.clone();
         }
         if let Some(thread) = thread {
-            it["thread"] = json!(thread);
+            envelope["thread"] = json!(thread);
         }
-        message(seq, &it.to_string())
+        message(seq, &envelope.to_string())
     };
     let probe = with(1, "PROBE", None, json!({"body": {"question": "why?"}, "intent": "i"}));
     let claim = with(2, "ASSERT", Some(1), json!({"body": {"claim": "so"}}));
@@ -99,8 +104,10 @@ fn the_headline_is_the_claim_else_the_question_else_an_intent_else_the_verb() {
     let lost = with(6, "CHALLENGE", Some(99), json!({"body": {"claim": "not mine"}}));
     let sync = with(7, "SYNC", None, json!({}));
     let all = [probe, claim, blank, intent, later, lost, sync];
-    let found: Vec<String> =
-        headlines(&journal(&all)).into_iter().map(|(id, _, it)| format!("{id} {it}")).collect();
+    let found: Vec<String> = headlines(&journal(&all))
+        .into_iter()
+        .map(|(id, _, headline)| format!("{id} {headline}"))
+        .collect();
     assert_eq!(found, ["1 so", "3 to settle it", "7 SYNC thread", "99 CHALLENGE thread"]);
     let found = headlines(&journal(&all[..1]));
     assert_eq!(found[0].2, "why?", "a question goes before an intent");
@@ -112,7 +119,7 @@ fn the_headline_is_the_claim_else_the_question_else_an_intent_else_the_verb() {
 fn only_chat_is_read_whatever_its_metadata() {
     let content = assertion(1, "a", "c", 0.5).content;
     let with = |metadata: Option<&str>| Message {
-        metadata: metadata.and_then(|it| Metadata::parse(it).ok()),
+        metadata: metadata.and_then(|metadata| Metadata::parse(metadata).ok()),
         ..message(1, &content)
     };
     for (metadata, threads) in [
@@ -177,8 +184,8 @@ fn both_sides_of_a_split_are_told_the_same() {
     let second = fuse(0, 1, json!({"shared_state_delta": "B"})).content;
     let here = journal(&[late(3, &[3, 90], &first), late(80, &[80], &second)]);
     let there = journal(&[late(80, &[80], &second), late(90, &[3, 90], &first)]);
-    let deltas = |it: &Journal| -> Vec<String> {
-        it.shared_state().iter().map(|it| it.delta.get().to_owned()).collect()
+    let deltas = |journal: &Journal| -> Vec<String> {
+        journal.shared_state().iter().map(|delta| delta.delta.get().to_owned()).collect()
     };
     assert_eq!(deltas(&here), ["\"A\"", "\"B\""]);
     assert_eq!(deltas(&there), deltas(&here));
@@ -212,7 +219,7 @@ fn the_shared_state_is_what_was_fused_in_order() {
     let found: Vec<_> = journal(&all)
         .shared_state()
         .iter()
-        .map(|it| (it.seq, it.thread, it.delta.get().to_owned()))
+        .map(|delta| (delta.seq, delta.thread, delta.delta.get().to_owned()))
         .collect();
     assert_eq!(
         found,
@@ -249,7 +256,7 @@ fn claims_are_scored_by_what_became_of_them() {
         resolution(6, 1, "artifact"),
     ];
     assert_eq!(scores(&all), [], "not fused");
-    // No outcome for 3; none for what is in no thread of its own; none for what is no claim.
+    // No outcome for 3; none for messages of other threads; none for messages that are no claims.
     all.push(outcomes(7, 1, json!({"1": true, "2": false, "4": true, "5": true, "99": true})));
     let (a, b) = (-(0.8_f64.ln()), -(0.4_f64.ln()));
     assert_eq!(scores(&all), [("a".to_owned(), a, 1), ("b".to_owned(), b, 1)]);
@@ -309,15 +316,17 @@ fn every_third_fuse_is_followed_by_one_that_looks_back() {
 #[test]
 fn of_an_agents_introductions_the_last_counts() {
     let hello = |seq, name: &str, role: &str| {
-        let it = json!({"v": "lantern/0.1.1", "type": "HELLO", "agent_name": name, "role": role,
+        let envelope = json!({"v": "lantern/0.1.1", "type": "HELLO", "agent_name": name, "role": role,
             "capabilities": [{"name": "x"}]});
-        message(seq, &it.to_string())
+        message(seq, &envelope.to_string())
     };
     let late_one = late(90, &[1, 90], &hello(0, "a", "from before").content);
     let journal =
         journal(&[hello(2, "b", "r"), hello(3, "a", "old"), hello(4, "a", "new"), late_one]);
-    let found: Vec<_> =
-        journal.participants().map(|it| (&*it.agent_name, it.role.as_deref(), it.seq)).collect();
+    let found: Vec<_> = journal
+        .participants()
+        .map(|agent| (&*agent.agent_name, agent.role.as_deref(), agent.seq))
+        .collect();
     assert_eq!(found, [("a", Some("new"), 4), ("b", Some("r"), 2)]);
     assert_eq!(journal.threads(), [], "a HELLO opens nothing");
 }
@@ -341,7 +350,8 @@ fn sparks_are_harvested_or_buried() {
         bury(8, 99),
         bury(9, 9),
     ];
-    let fates: Vec<_> = journal(&all).sparks().into_iter().map(|it| (it.seq, it.fate)).collect();
+    let fates: Vec<_> =
+        journal(&all).sparks().into_iter().map(|spark| (spark.seq, spark.fate)).collect();
     let no = || Some("no".to_owned());
     assert_eq!(
         fates,
@@ -370,7 +380,7 @@ fn what_is_kept_of_a_message_is_short() {
     let thread = &journal.threads()[0];
     assert_eq!(thread.headline.chars().count(), crate::limits::HEADLINE_CHARS_MAX + 1);
     assert!(thread.headline.ends_with('…'));
-    assert!(thread.opened_by.as_deref().is_some_and(|it| it.len() < 1_000));
+    assert!(thread.opened_by.as_deref().is_some_and(|opener| opener.len() < 1_000));
     assert_eq!(journal.shared_state().len(), 0, "an outline has none");
     let found = journal.participants().next().expect("it said HELLO");
     assert_eq!(found.capabilities.len(), crate::limits::HELLO_CAPABILITIES_MAX);
@@ -383,19 +393,22 @@ fn a_room_that_does_not_fit_is_refused_and_not_cut_short() {
     let content = envelope("FUSE", Some(1), "a", json!({"shared_state_delta": delta}));
     let added = (1..1_000).take_while(|seq| journal.add(&message(*seq, &content)).is_ok()).count();
     assert!((95..103).contains(&added), "{added} times 10 KiB were taken");
-    // Nor does it grow by HELLOs, by numbers, or by what does not open.
+    // Nor does it grow by HELLOs, by numbers, or by blobs that do not open.
     let mut journal = Journal::within(Keep::Outline, 1024 * 1024);
     let sealed = (1..100_000).map(|seq| message(seq, "clw1:AAAA"));
-    assert!(sealed.map(|it| journal.add(&it)).any(|it| it.is_err()));
+    assert!(sealed.map(|message| journal.add(&message)).any(|added| added.is_err()));
     let mut journal = Journal::within(Keep::Outline, 1024 * 1024);
     let numbered = (1..100_000).map(|seq| late(2 * seq, &[2 * seq - 1, 2 * seq], "x"));
-    assert!(numbered.map(|it| journal.add(&it)).any(|it| it.is_err()));
+    assert!(numbered.map(|message| journal.add(&message)).any(|added| added.is_err()));
     let mut journal = Journal::within(Keep::Outline, 1024 * 1024);
     let hello = |seq| {
-        let it = json!({"v": "lantern/0.1.1", "type": "HELLO", "agent_name": format!("{seq}")});
-        message(seq, &it.to_string())
+        let envelope =
+            json!({"v": "lantern/0.1.1", "type": "HELLO", "agent_name": format!("{seq}")});
+        message(seq, &envelope.to_string())
     };
-    assert!((1..100_000).map(hello).map(|it| journal.add(&it)).any(|it| it.is_err()));
+    assert!(
+        (1..100_000).map(hello).map(|message| journal.add(&message)).any(|added| added.is_err())
+    );
 }
 
 #[test]
@@ -407,14 +420,14 @@ fn ten_thousand_threads_are_told_apart() {
     let journal = journal(&all);
     let threads = journal.threads();
     assert_eq!(threads.len(), 10_000);
-    assert!(threads.iter().all(|it| it.state == State::Fused && it.messages == 3));
+    assert!(threads.iter().all(|thread| thread.state == State::Fused && thread.messages == 3));
     assert_eq!(threads[9_999].headline, "claim 10000");
     let scores = journal.calibration();
     assert_eq!((scores.len(), scores[0].claims), (1, 10_000));
     assert!((scores[0].mean_loss + 0.9_f64.ln()).abs() < 1e-9);
 }
 
-/// References in circles, to oneself, to what comes later, to nothing.
+/// References in circles, to oneself, to later messages, to nothing.
 #[test]
 fn hostile_references_come_to_something_finite() {
     let all = [
@@ -425,7 +438,7 @@ fn hostile_references_come_to_something_finite() {
         late(5, &[5, 5, 5, 0, u64::MAX], "x"),
         late(6, &[], &envelope("PROBE", Some(5), "a", json!({}))),
     ];
-    let found: Vec<u64> = journal(&all).threads().iter().map(|it| it.thread).collect();
-    // Whatever a node says about numbers, 5 is one message.
+    let found: Vec<u64> = journal(&all).threads().iter().map(|thread| thread.thread).collect();
+    // Under all numbers that a node can tell, 5 is one message.
     assert_eq!(found, [5, 1, 2, 3, 9_007_199_254_740_991]);
 }

@@ -1,7 +1,7 @@
 //! Which numbers are one message's.
 //!
 //! After a split a message may have several (docs/numbering.md). The lowest is the same at all nodes that
-//! know them all, so it is what messages are told apart and ordered by; people are shown the one under
+//! know them all, so messages are told apart and ordered by it; people are shown the one under
 //! which their node delivered it.
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ impl Numbers {
         let Some(note) = &message.mesh else { return Vec::new() };
         let named = note.canonical_seq.iter().chain(&note.numbers).copied();
         let all = named.take(NUMBERS_OF_MESSAGE_MAX).chain([message.seq]);
-        let mut lowest: Vec<u64> = all.map(|it| self.lowest(it)).collect();
+        let mut lowest: Vec<u64> = all.map(|number| self.lowest(number)).collect();
         lowest.sort_unstable();
         lowest.dedup();
         let others = lowest.split_off(1);

@@ -22,7 +22,7 @@ pub(crate) fn message(seq: u64, content: &str) -> Message {
 
 /// The same under a later number, as after a split.
 pub(crate) fn late(seq: u64, numbers: &[u64], content: &str) -> Message {
-    let canonical = numbers.iter().copied().min().filter(|it| *it != seq);
+    let canonical = numbers.iter().copied().min().filter(|number| *number != seq);
     let note = MeshNote {
         canonical_seq: canonical,
         late: canonical.map(|_| true),
@@ -34,9 +34,9 @@ pub(crate) fn late(seq: u64, numbers: &[u64], content: &str) -> Message {
 
 /// An envelope.
 pub(crate) fn envelope(verb: &str, thread: Option<u64>, from: &str, body: Value) -> String {
-    let mut it = json!({ "v": "lantern/0.1.1", "type": verb, "from": from, "body": body });
+    let mut envelope = json!({ "v": "lantern/0.1.1", "type": verb, "from": from, "body": body });
     if let Some(thread) = thread {
-        it["thread"] = thread.into();
+        envelope["thread"] = thread.into();
     }
-    it.to_string()
+    envelope.to_string()
 }

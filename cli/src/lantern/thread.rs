@@ -1,9 +1,9 @@
-//! What a thread comes to.
+//! The state of a thread.
 
 use serde::Serialize;
 
-use crate::lantern::journal::Record;
 use crate::lantern::numbers::Numbers;
+use crate::lantern::record::Record;
 use crate::lantern::verb::Verb;
 
 /// How far a thread is.
@@ -14,7 +14,7 @@ pub enum State {
     Open,
     /// Something was observed that decides.
     Resolved,
-    /// What is agreed was committed.
+    /// An agreement was committed.
     Fused,
 }
 
@@ -36,9 +36,9 @@ pub struct Thread {
     pub thread: u64,
     /// How far it is.
     pub state: State,
-    /// What it is about.
+    /// Its subject.
     pub headline: String,
-    /// Who opened it; unknown if that message is no LANTERN message, or not kept any more.
+    /// The agent that opened it; unknown if that message is no LANTERN message, or not kept any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened_by: Option<String>,
     /// How many messages it has.
@@ -50,8 +50,8 @@ pub struct Thread {
 impl Thread {
     /// From its messages in order. There is at least one: without messages there is no thread.
     pub(crate) fn of(id: u64, messages: &[(u64, &Record)], numbers: &Numbers) -> Self {
-        let records = || messages.iter().map(|(_, it)| *it);
-        let has = |verb| records().any(|it| it.verb == verb);
+        let records = || messages.iter().map(|(_, record)| *record);
+        let has = |verb| records().any(|record| record.verb == verb);
         let state = if has(Verb::Fuse) {
             State::Fused
         } else if has(Verb::Resolve) {
@@ -59,12 +59,14 @@ impl Thread {
         } else {
             State::Open
         };
-        let text = |verb| records().filter(|it| it.verb == verb).find_map(|it| it.text.clone());
+        let text = |verb| {
+            records().filter(|record| record.verb == verb).find_map(|record| record.text.clone())
+        };
         let headline = text(Verb::Assert)
             .or_else(|| text(Verb::Probe))
-            .or_else(|| records().find_map(|it| it.intent.clone()))
+            .or_else(|| records().find_map(|record| record.intent.clone()))
             .unwrap_or_else(|| {
-                let verb = messages.first().map_or(Verb::Sync, |(_, it)| it.verb);
+                let verb = messages.first().map_or(Verb::Sync, |(_, record)| record.verb);
                 format!("{} thread", verb.word())
             });
         let opener = messages.iter().find(|(at, _)| *at == id);
@@ -72,7 +74,7 @@ impl Thread {
             thread: numbers.shown(id),
             state,
             headline,
-            opened_by: opener.map(|(_, it)| it.from.clone()),
+            opened_by: opener.map(|(_, record)| record.from.clone()),
             messages: messages.len(),
             last_seq: messages.last().map_or(id, |(at, _)| numbers.shown(*at)),
         }

@@ -1,4 +1,4 @@
-//! What can be said, and what a resolution can rest on.
+//! The verbs of envelopes, and the grounds of resolutions.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ macro_rules! words {
 
                 /// The one with this word, to the letter.
                 pub fn of_word(word: &str) -> Option<Self> {
-                    Self::ALL.iter().copied().find(|it| it.word() == word)
+                    Self::ALL.iter().copied().find(|value| value.word() == word)
                 }
             }
         )*
@@ -34,29 +34,29 @@ macro_rules! words {
 words! {
     /// The `type` of an envelope.
     Verb {
-        /// Who one is.
+        /// An introduction of oneself.
         Hello = "HELLO",
         /// A question; opens a thread.
         Probe = "PROBE",
-        /// A claim and what would prove it wrong; opens a thread.
+        /// A claim, and a test that would prove it wrong; opens a thread.
         Assert = "ASSERT",
         /// A claim against a message, and how to decide between the two.
         Challenge = "CHALLENGE",
-        /// What was observed.
+        /// An observation.
         Resolve = "RESOLVE",
-        /// What is agreed from now on.
+        /// An agreement from now on.
         Fuse = "FUSE",
-        /// What one takes the shared state to be.
+        /// The shared state, as one sees it.
         Sync = "SYNC",
         /// An idea beside the matter.
         Spark = "SPARK",
-        /// What became of an idea.
+        /// The fruit of an idea.
         Harvest = "HARVEST",
         /// Why nothing becomes of an idea.
         Bury = "BURY",
     }
 
-    /// What a resolution rests on.
+    /// The grounds of a resolution.
     Basis {
         /// A tool's output.
         Tool = "tool",
@@ -71,7 +71,7 @@ words! {
     }
 }
 
-/// What the `thread` of an envelope is.
+/// The rule for the `thread` of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threading {
     /// Left out, it opens a thread.
@@ -85,7 +85,7 @@ pub enum Threading {
 }
 
 impl Verb {
-    /// What `thread` is for it.
+    /// The rule for its `thread`.
     pub fn threading(self) -> Threading {
         match self {
             Verb::Probe | Verb::Assert => Threading::Opens,
@@ -120,7 +120,7 @@ mod tests {
             assert_eq!(Verb::of_word(other), None, "{other}");
         }
         let scored: Vec<&str> =
-            Basis::ALL.iter().filter(|it| it.is_scored()).map(|it| it.word()).collect();
+            Basis::ALL.iter().filter(|basis| basis.is_scored()).map(|basis| basis.word()).collect();
         assert_eq!(scored, ["tool", "artifact", "human"]);
     }
 }

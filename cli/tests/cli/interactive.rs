@@ -1,4 +1,4 @@
-//! What a person types and sees: through a pseudo-terminal.
+//! A person at a pseudo-terminal: typed lines and the screen.
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn a_shell_takes_commands_from_a_pipe_and_ends_with_it() {
     assert!(out.contains("#1 ada: hello") && out.ends_with("1\n"), "{out}");
 }
 
-/// Who leads leads while it is connected: one connection starts, wins and decides.
+/// A leader leads while it is connected: one connection starts, wins and decides.
 #[test]
 fn a_shell_elects_declines_and_decides() {
     let world = World::of(1);

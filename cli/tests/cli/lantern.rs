@@ -18,7 +18,7 @@ fn json_lines(text: &str) -> Vec<Value> {
 /// The columns of a table, between which there are at least two blanks.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let columns =
-        |line| str::split(line, "  ").map(str::trim).filter(|it| !it.is_empty()).collect();
+        |line| str::split(line, "  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     text.lines().map(columns).collect()
 }
 
@@ -150,10 +150,12 @@ fn reads(world: &World) {
     assert!(lines.contains(&"  claim: the plan is missing a rollback gate"), "{out}");
     assert!(lines.contains(&"  intent: settle it") && lines.contains(&"  confidence: 0.74"));
     let heads: Vec<&str> =
-        lines.iter().filter(|it| it.starts_with('[')).map(|it| &it[11..]).collect();
+        lines.iter().filter(|line| line.starts_with('[')).map(|line| &line[11..]).collect();
     assert_eq!(heads, ["#2 ada ASSERT", "#3 bob CHALLENGE", "#4 bob RESOLVE", "#5 ada FUSE"]);
     let out = json_lines(&read(&["--json", "lantern", "show", "war-room", "2"]));
-    let of = |it: &Value| (it["seq"].as_u64(), it["envelope"]["type"].as_str().map(str::to_owned));
+    let of = |shown: &Value| {
+        (shown["seq"].as_u64(), shown["envelope"]["type"].as_str().map(str::to_owned))
+    };
     assert_eq!(of(&out[1]), (Some(3), Some("CHALLENGE".to_owned())));
     let out = read(&["lantern", "state", "war-room"]);
     assert_eq!(out, "#5 thread 2 ada: {\"gate\":[\"operator\",1.5]}\n");
@@ -231,8 +233,9 @@ fn questions_and_ideas_have_their_own_ways() {
         (&threads[0]["state"], &threads[0]["headline"]),
         (&json!("open"), &json!("what breaks first?"))
     );
-    let of =
-        |it: &Value| -> Value { serde_json::from_str(it["content"].as_str().unwrap()).unwrap() };
+    let of = |message: &Value| -> Value {
+        serde_json::from_str(message["content"].as_str().unwrap()).unwrap()
+    };
     let sent: Vec<Value> = world.history(0, &room_id).iter().map(of).collect();
     assert_eq!(sent[1]["body"], json!({"state_hash": "abc", "diff": [1]}));
     assert_eq!((&sent[2]["body"], sent[2].get("thread")), (&json!({}), None));
@@ -374,7 +377,7 @@ fn in_an_encrypted_room_nodes_learn_only_that_it_is_lantern() {
     assert_eq!(world.history(0, &room_id).len(), 5);
 }
 
-/// More than two pages, and what strangers put in between.
+/// More than two pages, with messages of strangers in between.
 #[test]
 fn the_whole_history_is_read_and_what_does_not_parse_is_passed_over() {
     const MESSAGES: u64 = 1_100;
@@ -397,7 +400,7 @@ fn the_whole_history_is_read_and_what_does_not_parse_is_passed_over() {
     world.runtime.block_on(async {
         agent.call("join_room", json!({"room_id": room_id})).await.unwrap();
         for i in 2..MESSAGES {
-            let content = hostile.get(i as usize % 50).map_or("just talk", |it| it);
+            let content = hostile.get(i as usize % 50).map_or("just talk", |content| content);
             let metadata = json!({"kind": "lantern"});
             let payload = json!({"room_id": room_id, "content": content, "metadata": metadata});
             agent.call("send_message", payload).await.unwrap();
@@ -426,14 +429,14 @@ fn the_whole_history_is_read_and_what_does_not_parse_is_passed_over() {
         ["1", "resolved", "2", "ada", "the plan is missing a rollback gate"]
     );
     let out = world.ok(0, "eve", &["lantern", "show", "war-room", "1"]);
-    assert_eq!(out.lines().filter(|it| it.starts_with('[')).count(), 2, "{out}");
+    assert_eq!(out.lines().filter(|line| line.starts_with('[')).count(), 2, "{out}");
     // Anybody can write any name into an envelope.
     let forged = json!({"v": "lantern/0.1.1", "type": "SYNC", "thread": 1, "from": "ada\n[12:00:00] #1 ada FUSE",
         "body": {"\u{1b}[2J": "a\nb"}});
     let payload = json!({"room_id": room_id, "content": forged.to_string()});
     world.runtime.block_on(agent.call("send_message", payload)).unwrap();
     let out = world.ok(0, "eve", &["lantern", "show", "war-room", "1"]);
-    let last: Vec<&str> = out.lines().skip_while(|it| !it.contains("sent by")).collect();
+    let last: Vec<&str> = out.lines().skip_while(|line| !line.contains("sent by")).collect();
     assert!(last[0].ends_with("ada\\n[12:00:00] #1 ada FUSE (sent by crowd) SYNC"), "{out}");
     assert_eq!(last[1..], ["  \\u{1b}[2J: a", "    b"], "{out}");
 }
@@ -508,13 +511,17 @@ fn claim_with_two_numbers(world: &mut World) -> (u64, u64) {
     world.until("the claim is at the other node", || at_the_other().is_some());
     let there = at_the_other().unwrap();
     assert!(here < 1 << 35 && there > 1 << 35, "{here} there is {there}");
-    let has = |it: &Value, number: u64| {
-        let numbers = it["mesh"]["numbers"].as_array();
+    let has = |message: &Value, number: u64| {
+        let numbers = message["mesh"]["numbers"].as_array();
         numbers.is_some_and(|all| all.contains(&json!(number)))
     };
     world.until("both numbers are known at both", || {
-        let named =
-            |node| world.history(node, &room_id).iter().any(|it| has(it, here) && has(it, there));
+        let named = |node| {
+            world
+                .history(node, &room_id)
+                .iter()
+                .any(|message| has(message, here) && has(message, there))
+        };
         named(0) && named(1)
     });
     (here, there)

@@ -1,4 +1,4 @@
-//! `mesh` and `doctor`: for who runs a node.
+//! `mesh` and `doctor`: for operators of a node.
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     assert_eq!(ill.code, 1);
     let checks = json(&ill.stdout);
     let of = |what: &str| {
-        let check = checks.as_array().unwrap().iter().find(|it| it["what"] == what);
+        let check = checks.as_array().unwrap().iter().find(|check| check["what"] == what);
         check.unwrap_or_else(|| panic!("no {what}: {checks}")).clone()
     };
     assert_eq!(of("key")["state"], "bad", "others can read the file");

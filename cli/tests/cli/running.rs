@@ -36,7 +36,7 @@ impl Running {
         runtime.block_on(next(&mut self.out))
     }
 
-    /// The next line of what is not the result.
+    /// The next line on stderr.
     pub(crate) fn note(&mut self, runtime: &Handle) -> String {
         runtime.block_on(next(&mut self.err))
     }
@@ -112,7 +112,7 @@ impl Typed {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until this has come to the terminal, after what was waited for before.
+    /// Waits until this text has come to the terminal, after the text of the last wait.
     pub(crate) fn sees(&mut self, wanted: &str) {
         let deadline = Instant::now() + SOON;
         let mut text = self.screen.text.lock().unwrap_or_else(PoisonError::into_inner);

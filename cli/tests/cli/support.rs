@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::running::{Running, Typed};
 
-/// For whatever should take a moment: machines that run tests are busy.
+/// For steps that should take a moment: machines that run tests are busy.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ pub(crate) struct World {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -60,7 +60,7 @@ impl World {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
         let (auth, terminal) = (Auth::Key, Terminal::Shared);
-        let flags = flags.iter().map(|it| String::from(*it)).collect();
+        let flags = flags.iter().map(|flag| String::from(*flag)).collect();
         let plan = Plan { binary, nodes, auth, keep: None, flags, terminal };
         let runtime = Runtime::new().unwrap();
         let mesh = runtime.block_on(Mesh::up(plan)).unwrap_or_else(|error| panic!("{error}"));
@@ -86,11 +86,11 @@ impl World {
         let (_, key_file) = self.mesh.key.as_ref().unwrap();
         let key_file = key_file.display().to_string();
         let flags = ["--socket", &socket, "--key-file", &key_file, "--name", name];
-        let args = flags.iter().chain(args).map(|it| String::from(*it)).collect();
+        let args = flags.iter().chain(args).map(|arg| String::from(*arg)).collect();
         Call { world: self, args, env: Vec::new(), stdin: None }
     }
 
-    /// The same, run; it has to end well. What it printed.
+    /// Runs the same; it has to end well. Returns its output.
     pub(crate) fn ok(&self, node: usize, name: &str, args: &[&str]) -> String {
         self.call(node, name, args).run().ok()
     }
@@ -113,7 +113,7 @@ impl World {
         self.runtime.block_on(Agent::attach(address, self.mesh.key(), name)).unwrap()
     }
 
-    /// What a node gives of a room's history: at most 500 messages.
+    /// A room's history from a node: at most 500 messages.
     pub(crate) fn history(&self, node: usize, room_id: &str) -> Vec<Value> {
         let mut agent = self.agent(node, "reader");
         let ask = json!({"room_id": room_id, "since_seq": 0, "limit": 500});
@@ -194,13 +194,13 @@ impl Call<'_> {
 }
 
 impl Ran {
-    /// It ended well. What it printed.
+    /// It ended well. Returns its output.
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.stdout
     }
 
-    /// It failed. What it said.
+    /// It failed. Returns its error.
     pub(crate) fn failed(self) -> String {
         assert_eq!((self.code, self.stdout.as_str()), (1, ""), "{self:?}");
         self.stderr

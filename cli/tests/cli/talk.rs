@@ -1,4 +1,4 @@
-//! What is asked and answered at once: every command of ClawChat's own client that does not wait.
+//! Commands that are answered at once: every command of ClawChat's own client that does not wait.
 
 use serde_json::{Value, json};
 use testnet::wire::text;
@@ -13,7 +13,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(json).collect()
 }
 
-/// `[HH:MM:SS] ` is the same length always; what follows it.
+/// The rest of a line: `[HH:MM:SS] ` always has the same length.
 fn after_the_time(line: &str) -> &str {
     assert!(line.starts_with('[') && line.as_bytes()[9] == b']', "{line}");
     &line[11..]
@@ -36,7 +36,7 @@ fn messages_are_said_and_read() {
 
     let all = world.ok(0, "eve", &["history", "war-room"]);
     let shown: Vec<&str> =
-        all.lines().map(|it| it.strip_prefix('[').map_or(it, |_| &it[11..])).collect();
+        all.lines().map(|line| line.strip_prefix('[').map_or(line, |_| &line[11..])).collect();
     assert_eq!(
         shown,
         ["#1 ada: hello", "#2 ada: again", "#3 bob: a", "  b", "#4 bob: hm", "#5 bob: bye"]
@@ -44,7 +44,7 @@ fn messages_are_said_and_read() {
     let page = |args: &[&str]| -> Vec<u64> {
         let args = [&["history", "war-room", "--json"], args].concat();
         let lines = lines(&world.ok(0, "eve", &args));
-        lines.iter().map(|it| it["seq"].as_u64().unwrap()).collect()
+        lines.iter().map(|message| message["seq"].as_u64().unwrap()).collect()
     };
     assert_eq!(page(&["--limit", "2"]), [4, 5]);
     assert_eq!(page(&["--since-seq", "2", "--limit", "2"]), [3, 4]);
@@ -62,7 +62,7 @@ fn rooms_agents_and_presence_are_shown() {
     let world = World::of(1);
     let made =
         world.ok(0, "ada", &["rooms", "create", "alpha", "--public", "--description", "for\tall"]);
-    let id = made.strip_prefix("Created room: alpha (").and_then(|it| it.strip_suffix(")\n"));
+    let id = made.strip_prefix("Created room: alpha (").and_then(|rest| rest.strip_suffix(")\n"));
     let id = id.unwrap_or_else(|| panic!("{made}"));
     world.ok(0, "ada", &["rooms", "create", "beta", "--parent", "alpha"]);
     world.ok(0, "ada", &["rooms", "create", "vault", "--encrypted"]);
@@ -78,7 +78,7 @@ fn rooms_agents_and_presence_are_shown() {
         assert!(heads.contains(head), "{heads}");
     }
     let row = |text: &str, name: &str| -> String {
-        let row = text.lines().find(|it| it.starts_with(name));
+        let row = text.lines().find(|line| line.starts_with(name));
         row.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
     };
     assert!(row(&list, "alpha").contains(id) && row(&list, "alpha").contains("public"));
@@ -86,7 +86,7 @@ fn rooms_agents_and_presence_are_shown() {
     let part = world.ok(0, "ada", &["rooms", "list", "--parent", "alpha"]);
     assert!(part.contains("beta") && !part.contains("vault"), "{part}");
     let rooms = json(&world.ok(0, "ada", &["rooms", "list", "--json"]));
-    assert!(rooms["rooms"].as_array().unwrap().iter().any(|it| it["room_id"] == id));
+    assert!(rooms["rooms"].as_array().unwrap().iter().any(|room| room["room_id"] == id));
 
     let info = world.ok(0, "ada", &["rooms", "info", "alpha"]);
     assert!(info.contains(id) && info.contains("guest") && info.contains("beta"), "{info}");
@@ -107,7 +107,7 @@ fn an_encrypted_room_is_read_by_who_has_the_key() {
     let world = World::of(1);
     let key = world.ok(0, "ada", &["keygen"]);
     let key = key.trim_end();
-    assert!(key.len() == 64 && key.bytes().all(|it| it.is_ascii_hexdigit()), "{key}");
+    assert!(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
     assert_ne!(world.ok(0, "ada", &["keygen"]).trim_end(), key);
     world.ok(0, "ada", &["rooms", "create", "vault", "--encrypted", "--public"]);
     let refused = world.call(0, "ada", &["send", "vault", "plain"]).run().failed();
@@ -132,7 +132,7 @@ fn a_room_is_exported_as_a_document() {
     world.ok(0, "ada", &["thinking", "minutes", "hm"]);
     let export = |args: &[&str]| world.ok(0, "eve", &[&["export", "minutes"], args].concat());
     let md = export(&[]);
-    let heads: Vec<&str> = md.lines().filter(|it| it.starts_with('#')).collect();
+    let heads: Vec<&str> = md.lines().filter(|line| line.starts_with('#')).collect();
     assert_eq!(heads[0], "# Room: minutes");
     assert!(heads[1].starts_with("### ada · seq 1 · ") && heads.len() == 3, "{md}");
     assert_eq!(export(&["--format", "json"]).lines().map(json).count(), 2);
@@ -204,9 +204,12 @@ fn webhooks_are_made_listed_and_deleted() {
     let made = world.ok(0, "ada", &[&hook[..], &filters].concat());
     let id = made.strip_prefix("Subscribed: ").unwrap_or_else(|| panic!("{made}")).trim_end();
     let list = json(&world.ok(0, "ada", &["sub", "list", "--json"]));
-    let it = &list["subscriptions"][0];
-    assert_eq!((&it["kinds"], &it["since_seq"]), (&json!(["verdict", "fyi"]), &json!(0)));
-    assert_eq!(it["room_id"], json!(room));
+    let subscription = &list["subscriptions"][0];
+    assert_eq!(
+        (&subscription["kinds"], &subscription["since_seq"]),
+        (&json!(["verdict", "fyi"]), &json!(0))
+    );
+    assert_eq!(subscription["room_id"], json!(room));
     let shown = world.ok(0, "ada", &["sub", "list", "--room", "hooked"]);
     assert!(shown.contains(id) && shown.contains("active") && !shown.contains("s3cret"), "{shown}");
     assert_eq!(world.ok(0, "ada", &["sub", "enable", id]), format!("Enabled: {id}\n"));

@@ -1,4 +1,4 @@
-//! `wait`, `history --follow` and `monitor`: what scripts and people leave running.
+//! `wait`, `history --follow` and `monitor`: commands that scripts and people leave running.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn the_cursor_file_makes_the_same_command_go_on() {
     assert_eq!((first.code, seqs(&first.stdout)), (0, vec![2]));
     let rest = wait(&["--drain"]);
     assert_eq!((rest.code, seqs(&rest.stdout)), (0, vec![3, 4]));
-    // What one says oneself moves the cursor, and wakes nobody.
+    // One's own message moves the cursor, and wakes nobody.
     world.ok(0, "ada", &["send", "war-room", "mine"]);
     assert_eq!(wait(&["--idle-timeout", "2"]).code, 2);
     assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), "5");
@@ -90,15 +90,15 @@ fn a_wait_goes_on_at_the_next_node() {
     let join = json!({ "room_id": room });
     world.runtime.block_on(guest.call("join_room", join)).unwrap();
     let mut say = |text: &str| {
-        let it = json!({ "room_id": room, "content": text });
-        world.runtime.block_on(guest.call("send_message", it)).unwrap();
+        let message = json!({ "room_id": room, "content": text });
+        world.runtime.block_on(guest.call("send_message", message)).unwrap();
     };
     for text in ["one", "two"] {
         say(text);
     }
     let content = |line: String| -> String {
-        let it: Value = serde_json::from_str(&line).unwrap();
-        it["content"].as_str().unwrap().to_owned()
+        let message: Value = serde_json::from_str(&line).unwrap();
+        message["content"].as_str().unwrap().to_owned()
     };
     let handle = world.runtime.handle().clone();
     for text in ["one", "two"] {
@@ -107,8 +107,8 @@ fn a_wait_goes_on_at_the_next_node() {
     }
     world.runtime.block_on(world.mesh.nodes[0].kill9()).unwrap();
     let mut say = |text: &str| {
-        let it = json!({ "room_id": room, "content": text });
-        world.runtime.block_on(guest.call("send_message", it)).unwrap();
+        let message = json!({ "room_id": room, "content": text });
+        world.runtime.block_on(guest.call("send_message", message)).unwrap();
     };
     for text in ["three", "four"] {
         say(text);
@@ -145,15 +145,15 @@ fn a_monitor_tells_what_happens() {
     let handle = world.runtime.handle().clone();
     world.until("both watch", || {
         let agents = world.ok(0, "ada", &["agents", "--room", "war-room"]);
-        agents.lines().filter(|it| it.starts_with("eve")).count() == 2
+        agents.lines().filter(|line| line.starts_with("eve")).count() == 2
     });
     world.ok(0, "ada", &["send", "war-room", "hello"]);
     world.ok(0, "ada", &["rooms", "create", "beta", "--public"]);
-    all.until(&handle, |it| it.ends_with("ada joined"));
-    all.until(&handle, |it| it.ends_with("#1 ada: hello"));
-    all.until(&handle, |it| it.starts_with("room beta ("));
-    frames.until(&handle, |it| {
-        let frame: Value = serde_json::from_str(it).unwrap();
+    all.until(&handle, |line| line.ends_with("ada joined"));
+    all.until(&handle, |line| line.ends_with("#1 ada: hello"));
+    all.until(&handle, |line| line.starts_with("room beta ("));
+    frames.until(&handle, |line| {
+        let frame: Value = serde_json::from_str(line).unwrap();
         frame["type"] == "message_received" && frame["payload"]["content"] == "hello"
     });
 }

@@ -1,4 +1,4 @@
-//! What clients ask for and see of a room's agenda: votes, elections, tasks. And of keys.
+//! The agenda of a room as clients ask for and see it: votes, elections, tasks. And keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::{
 pub struct NewVote {
     /// Where.
     pub room: RoomId,
-    /// What is voted on.
+    /// The question.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
-    /// LocalRef least two.
+    /// At least two.
     pub options: Vec<String>,
-    /// Closes after so many seconds, whoever has voted.
+    /// Closes after so many seconds, even if votes are missing.
     pub duration_secs: Option<u64>,
 }
 
@@ -31,13 +31,13 @@ pub struct VoteView {
     pub vote: MessageId,
     /// Where.
     pub room: RoomId,
-    /// What is voted on.
+    /// The question.
     pub title: Arc<str>,
     /// More about it.
     pub description: Option<Arc<str>>,
-    /// What can be chosen.
+    /// The options.
     pub options: Arc<[String]>,
-    /// Who opened it.
+    /// The agent that opened it.
     pub created_by: AgentId,
     /// Unix milliseconds.
     pub created_ms: u64,
@@ -45,17 +45,17 @@ pub struct VoteView {
     pub closes_ms: Option<u64>,
     /// Ballots so far; once closed, those that count.
     pub cast: usize,
-    /// Who may vote.
+    /// How many may vote.
     pub eligible: usize,
     /// Votes by option, once it is closed.
     pub tally: Option<Vec<u64>>,
     /// Its result is known: its ballots are open, or were waited for in vain. Never without a tally.
     pub closed: bool,
-    /// What a mesh adds.
+    /// Notes that only a mesh has.
     pub notes: VoteNotes,
 }
 
-/// What of a vote is different on a mesh. All zero in calm weather.
+/// Differences of a vote that only a mesh has. All zero in calm weather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct VoteNotes {
     /// It takes no more ballots, and its result is still being gathered.
@@ -73,7 +73,7 @@ pub struct VoteNotes {
 pub struct VoteResult {
     /// The vote, closed, with its tally.
     pub vote: VoteView,
-    /// Who chose what: agent, name, index of the option.
+    /// All ballots: agent, name, index of the option.
     pub ballots: Vec<(AgentId, String, u32)>,
 }
 
@@ -84,11 +84,11 @@ pub struct VoteResult {
 pub struct NewTask {
     /// Where.
     pub room: RoomId,
-    /// What is to be done.
+    /// The work.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub assignee: Option<AgentId>,
 }
 
@@ -99,7 +99,7 @@ pub struct TaskUpdate {
     pub task: MessageId,
     /// How far it is.
     pub status: Option<TaskStatus>,
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub assignee: Option<AgentId>,
     /// Free text.
     pub note: Option<String>,
@@ -114,30 +114,30 @@ pub struct TaskView {
     pub task: MessageId,
     /// Where.
     pub room: RoomId,
-    /// What is to be done.
+    /// The work.
     pub title: Arc<str>,
     /// More about it.
     pub description: Option<Arc<str>>,
     /// How far it is.
     pub status: TaskStatus,
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub assignee: Option<AgentId>,
-    /// Who made it.
+    /// The agent that made it.
     pub created_by: AgentId,
     /// Unix milliseconds.
     pub created_ms: u64,
     /// Unix milliseconds of the newest update.
     pub updated_ms: Option<u64>,
-    /// What the newest update that had a note says.
+    /// The note of the newest update that had one.
     pub note: Option<Arc<str>>,
-    /// Fields that were set at the same time in two places (`status`, `assignee`, `note`): what is
-    /// shown is the later by position.
+    /// Fields that were set at the same time in two places (`status`, `assignee`, `note`): the
+    /// later by position is shown.
     pub contested: Vec<&'static str>,
 }
 
 // Elections.
 
-/// Who leads a room.
+/// The leader of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderView {
     /// Its id.
@@ -161,14 +161,14 @@ pub enum LeaderGone {
 
 // Keys.
 
-/// A key to be made valid. The key itself stays with whoever made it up.
+/// A key to be made valid. The key itself stays where it was made up.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// Its fingerprint.
     pub key: KeyPrint,
-    /// What it may do.
+    /// Its tier.
     pub tier: Tier,
-    /// What its operator calls it.
+    /// Its operator's name for it.
     pub label: Option<String>,
     /// Valid on this node alone.
     pub local: bool,
@@ -179,9 +179,9 @@ pub struct NewKey {
 pub struct KeyView {
     /// Its fingerprint.
     pub key: KeyPrint,
-    /// What it may do.
+    /// Its tier.
     pub tier: Tier,
-    /// What its operator calls it.
+    /// Its operator's name for it.
     pub label: Option<String>,
     /// Where it was minted.
     pub node: NodeId,
@@ -193,7 +193,7 @@ pub struct KeyView {
     pub local: bool,
 }
 
-/// What agents of one key may do at one node. `None`: as much as they like.
+/// Limits of the agents of one key at one node. `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct KeyLimits {
     /// Agents connected at once.
@@ -202,24 +202,24 @@ pub struct KeyLimits {
     pub rooms: Option<usize>,
 }
 
-/// What keys of each kind may do.
+/// Limits of keys, by their tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiers {
     /// The node's own key.
     pub own: KeyLimits,
-    /// [`Tier::Free`].
-    pub free: KeyLimits,
-    /// [`Tier::Pro`].
-    pub pro: KeyLimits,
+    /// [`Tier::Low`].
+    pub low: KeyLimits,
+    /// [`Tier::High`].
+    pub high: KeyLimits,
 }
 
 impl Default for Tiers {
-    /// Spec §8.
+    /// Of a node whose operator sets none.
     fn default() -> Tiers {
         Tiers {
             own: KeyLimits::default(),
-            free: KeyLimits { agents: Some(20), rooms: Some(50) },
-            pro: KeyLimits { agents: Some(200), rooms: Some(500) },
+            low: KeyLimits { agents: Some(20), rooms: Some(50) },
+            high: KeyLimits { agents: Some(200), rooms: Some(500) },
         }
     }
 }
@@ -230,21 +230,21 @@ impl Default for Tiers {
 pub struct Retention {
     /// In the lobby, and in rooms of the node's own key and of keys that were never minted.
     pub own: Option<Duration>,
-    /// In rooms of keys of [`Tier::Free`].
-    pub free: Option<Duration>,
-    /// In rooms of keys of [`Tier::Pro`].
-    pub pro: Option<Duration>,
+    /// In rooms of keys of [`Tier::Low`].
+    pub low: Option<Duration>,
+    /// In rooms of keys of [`Tier::High`].
+    pub high: Option<Duration>,
 }
 
 impl Default for Retention {
-    /// Spec §8.
+    /// Of a node whose operator sets none.
     fn default() -> Retention {
         const DAY: Duration = Duration::from_secs(24 * 3_600);
-        Retention { own: None, free: Some(14 * DAY), pro: Some(90 * DAY) }
+        Retention { own: None, low: Some(14 * DAY), high: Some(90 * DAY) }
     }
 }
 
-/// What a key turned out to be.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The node's own; or the node checks no keys.

@@ -1,27 +1,27 @@
-//! What a turn wants made durable, and what a store gives back at the next start.
+//! The rows that a turn makes durable, and the rows that a store gives back at the next start.
 //!
-//! A store keeps these rows and nothing of its own invention: whatever the core needs to go on
-//! after a restart is in here.
+//! A store keeps these rows and nothing of its own invention: the core needs no more to go on after
+//! a restart.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    api::{command::Opaque, status::Parted},
+    api::command::Opaque,
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
         id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
     wire::{
-        entry::{DedupId, Stored},
+        entry::{Body, DedupId, Parted, Stored},
         run::{Certificate, Run},
-        seal::Seal,
+        seal::{Seal, SealContext},
     },
 };
 
-/// What became of a number at this node.
+/// The fate of a number at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Fate {
@@ -58,7 +58,8 @@ pub struct RoomRecord {
     /// split): decides whose turn it is.
     #[n(5)]
     pub spoke: Option<Spoke>,
-    /// This node issues only from eras above this one: what it opened in an earlier life is closed.
+    /// This node issues only from eras above this one: those that it opened in an earlier life are
+    /// closed.
     #[n(6)]
     pub floor: Option<Era>,
     /// Contents are memory only.
@@ -67,12 +68,30 @@ pub struct RoomRecord {
     /// Known to this node alone.
     #[n(8)]
     pub local: bool,
-    /// What seals its bodies, of a private room that spans the mesh.
+    /// The seal of its bodies, of a private room that spans the mesh.
     #[n(9)]
     pub seal: Option<Seal>,
-    /// The founder of the mesh brought it from a ClawChat server: see [`crate::api::import`].
+    /// The founder of the mesh brought it from elsewhere: see [`crate::api::import`].
     #[cbor(n(10), default)]
     pub imported: bool,
+}
+
+impl RoomRecord {
+    /// The bytes of a body that a store keeps, as they were before they were sealed, if they were. `None`: they
+    /// do not open, so they say nothing ([`Body::Unknown`]).
+    #[must_use]
+    pub fn open<'b>(&self, spot: &SealContext, bytes: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        match &self.seal {
+            None => Some(Cow::Borrowed(bytes)),
+            Some(seal) => seal.open(spot, bytes).map(Cow::Owned),
+        }
+    }
+
+    /// A body that a store keeps.
+    #[must_use]
+    pub fn body(&self, spot: &SealContext, bytes: &[u8]) -> Body {
+        self.open(spot, bytes).map_or(Body::Unknown, |bytes| Body::decode(spot.kind, &bytes))
+    }
 }
 
 /// A chat message, as far as the turn is concerned.
@@ -127,11 +146,11 @@ pub struct EraRecord {
     /// Its items 1 … `done` are delivered, passed over, or left as holes.
     #[n(2)]
     pub done: u64,
-    /// What has to be done in other eras before this one is entered.
+    /// How far other eras have to be done before this one is entered.
     #[n(3)]
     pub cut: Vec<crate::wire::entry::Reached>,
-    /// The entries that gave it away (`HandedOver`), the last [`HANDOVERS_PER_ERA_MAX`]: what was answered before each
-    /// by whoever had it then counts.
+    /// The entries that gave it away (`HandedOver`), the last [`HANDOVERS_PER_ERA_MAX`]: answers that its sequencer of
+    /// that time gave before each count.
     #[cbor(n(5), default)]
     pub former: Vec<EntryRef>,
     /// How many of items 1 … `done` name nothing.
@@ -140,7 +159,7 @@ pub struct EraRecord {
     /// In a directory: the last entries that gave numbers of it, in the order of these.
     #[cbor(n(7), default)]
     pub given: Vec<Gave>,
-    /// In a directory: from this item on none counts, for whoever gave it is out, and did so where its log is cut.
+    /// In a directory: from this item on none counts, because a removed node gave it where its log is cut.
     #[n(8)]
     pub lost: Option<u64>,
 }
@@ -160,7 +179,7 @@ pub struct Gave {
 }
 
 impl EraRecord {
-    /// Of an era of which nothing is known but who issues from it, and its cut.
+    /// Of an era of which only the sequencer and the cut are known.
     #[must_use]
     pub fn new(sequencer: LogId, cut: Vec<crate::wire::entry::Reached>) -> EraRecord {
         let (former, given) = (Vec::new(), Vec::new());
@@ -173,7 +192,7 @@ impl EraRecord {
         self.former.last().copied()
     }
 
-    /// Whether what this author writes by this handover is its sequencer's.
+    /// Whether this author is its sequencer, by this handover.
     pub(crate) fn is_issued_by(&self, log: LogId, by: Option<EntryRef>) -> bool {
         self.sequencer == log && self.by() == by
     }
@@ -187,17 +206,20 @@ impl EraRecord {
         self.sequencer = to;
     }
 
-    /// Whether its sequencer at that time was the author of the entry at this place, by this handover. Of who had it
-    /// before those that are kept it is known that it gave the era away later.
+    /// Whether its sequencer at that time was the author of the entry at this place, by this handover. Sequencers
+    /// before the handovers that are kept gave the era away later.
     pub(crate) fn was_issued(&self, at: EntryRef, by: Option<EntryRef>) -> bool {
         let is_full = self.former.len() >= HANDOVERS_PER_ERA_MAX;
         let since = match by {
             None if !is_full => Some(0),
             None => None,
-            Some(by) => self.former.iter().position(|it| *it == by).map(|it| it + 1),
+            Some(by) => {
+                self.former.iter().position(|handover| *handover == by).map(|place| place + 1)
+            }
         };
         let Some(since) = since else {
-            return is_full && self.former.iter().any(|it| it.log == at.log && at.seq < it.seq);
+            return is_full
+                && self.former.iter().any(|former| former.log == at.log && at.seq < former.seq);
         };
         match self.former.get(since) {
             Some(until) => until.log == at.log && at.seq < until.seq,
@@ -231,15 +253,15 @@ pub enum Change {
     Entry { room: RoomId, at: LocalRef, entry: Arc<Stored> },
     /// Create or replace an era.
     Era { room: RoomId, era: Era, record: EraRecord },
-    /// What became of a number. A later row for the same number replaces an earlier one.
+    /// The fate of a number. A later row for the same number replaces an earlier one.
     Number { room: RoomId, number: Number, at: LocalRef, fate: Fate },
     /// Remember (or with `None` forget) what is known of an entry that is not held.
     NumberRange { room: RoomId, at: LocalRef, numbers: Option<NumberRange> },
     /// A repeated send is to be recognised.
     Dedup { room: RoomId, id: DedupId, at: LocalRef, wall_ms: u64 },
-    /// A message has an id that a ClawChat server gave it. Of two of one id in a room the first counts.
+    /// A message has an id that it was given elsewhere. Of two of one id in a room the first counts.
     Called { room: RoomId, id: MessageId, at: LocalRef },
-    /// What only this node knows of a vote (with `None`: nothing any more).
+    /// This node's own notes on a vote (with `None`: none any more).
     Note { room: RoomId, vote: LocalRef, note: Option<VoteNote> },
     /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
     Keep { name: Vec<u8>, value: Option<Opaque> },
@@ -253,20 +275,20 @@ pub enum Change {
     Node(NodeRecord),
 }
 
-/// What only this node knows of a vote.
+/// This node's own notes on a vote.
 #[derive(Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct VoteNote {
     /// Ballots of this node's agents, until they are opened: log seq of the ballot in the node's own
-    /// log, and what was chosen.
+    /// log, and the choice.
     #[n(0)]
     pub choices: Vec<(u64, u32)>,
     /// Set once local members have been told the result.
     #[n(1)]
-    pub told: Option<Told>,
+    pub told: Option<ToldResult>,
 }
 
 impl fmt::Debug for VoteNote {
-    /// What somebody chose is nobody's business.
+    /// A choice is secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { choices, told } = self;
         f.debug_struct("VoteNote").field("choices", &choices.len()).field("told", told).finish()
@@ -275,7 +297,7 @@ impl fmt::Debug for VoteNote {
 
 /// The result of a vote, as local members were told it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Told {
+pub struct ToldResult {
     /// The close that counted then.
     #[n(0)]
     pub close: Option<EntryRef>,
@@ -305,26 +327,26 @@ pub struct NodeRecord {
     /// Incarnations of ephemeral rooms: the highest era claimed there, so that none is used twice.
     #[n(5)]
     pub ephemeral_claims: Vec<(RoomId, Era)>,
-    /// The node's own agents and their seats when it was last written, encoded: whoever was attached
-    /// when the node died can come back to it.
+    /// The node's own agents and their seats when it was last written, encoded: agents that were
+    /// attached when the node died can come back to it.
     #[n(6)]
     pub roster: Option<ByteVec>,
     /// Whose private directory this node keeps: that of the identity it had before it was restored from a
     /// backup. `None`: its own.
     #[n(7)]
     pub private_of: Option<NodeId>,
-    /// What became of the node, once it has no part in the mesh any more.
+    /// How the node was removed from the mesh, if it was.
     #[n(8)]
     pub parted: Option<Parted>,
 }
 
 impl NodeRecord {
     /// The node's state after a restore from a backup, in which it goes on under a new identity: `before`
-    /// is the one that it had. What it wrote is another's from now on; its private rooms stay its own.
+    /// is the one that it had. Its entries are another's from now on, and its private rooms stay its own.
     #[must_use]
     pub fn under_new_identity(self, before: NodeId) -> NodeRecord {
         NodeRecord {
-            // Whatever it was doing, it was not stopped after that.
+            // It was not stopped after that, in any case.
             clean: false,
             ephemeral_claims: Vec::new(),
             roster: None,
@@ -380,12 +402,12 @@ pub struct Summary {
     pub directory: Vec<(RoomId, LocalRef, Stored, Vec<Number>)>,
     /// Authors found forked.
     pub forked: Vec<NodeId>,
-    /// What proves it, of rooms of the present mesh: to be told to those who were away. LocalRef most
+    /// Proofs of these forks, of rooms of the present mesh: for members that were away. At most
     /// [`crate::limits::PROOFS_MAX`].
     pub proofs: Vec<(Certificate, Run)>,
-    /// The acts ([`crate::wire::entry::is_act`]) of all rooms, each log's in order: folded anew.
+    /// The acts ([`crate::wire::kinds::is_act`]) of all rooms, each log's in order: folded anew.
     pub acts: Vec<(RoomId, LocalRef, Stored)>,
-    /// What only this node knows of votes.
+    /// This node's own notes on votes.
     pub notes: Vec<(RoomId, LocalRef, VoteNote)>,
 }
 

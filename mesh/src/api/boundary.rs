@@ -1,11 +1,10 @@
-//! The boundary of the core: what can happen to a node, and what its driver must do about it.
+//! The boundary of the core: inputs of a node, and effects that its driver performs.
 
 use crate::{
     api::{
         batch::Change,
         command::{CallId, Command, Outcome, Refused},
         event::{AgentEvent, RoomEvent},
-        status::Parted,
     },
     name::{
         id::{NodeId, RoomId},
@@ -13,6 +12,7 @@ use crate::{
     },
     order::pulse::Pulse,
     wire::{
+        entry::Parted,
         message::{Head, Message, Span},
         run::Verified,
     },
@@ -25,17 +25,18 @@ pub enum Input {
     Command {
         /// Comes back with the reply.
         call: CallId,
-        /// What it wants.
+        /// The command.
         command: Command,
     },
     /// A peer said something. Decoded, size-checked, signatures verified.
     Message {
-        /// The peer it came from: the author, or whoever relayed it.
+        /// The peer it came from: the author, or a peer that relayed it.
         from: NodeId,
-        /// What it said.
+        /// The message.
         message: Message<Verified>,
     },
-    /// By gossip: not from `from`, who passed it on. Of what is not signed nobody knows who said it.
+    /// By gossip: `from` passed it on and has not said it. Nobody knows the author of anything that
+    /// is not signed.
     Gossip {
         /// The peer that passed it on.
         from: NodeId,
@@ -50,21 +51,21 @@ pub enum Input {
     Timeout,
 }
 
-/// What the driver must do, in this order, after the batch is durable.
+/// The work of the driver, in this order, after the batch is durable.
 #[derive(Debug)]
 pub enum Effect {
     /// Gossip, in the topic of the room's bucket (`None`: the topic of all nodes).
     Broadcast {
         /// Decides the topic.
         room: Option<RoomId>,
-        /// What to say.
+        /// The message.
         message: Message,
     },
     /// To one peer, if it is connected; else dropped, anti-entropy repairs it.
     Send {
         /// The peer.
         to: NodeId,
-        /// What to say.
+        /// The message.
         message: Message,
     },
     /// Load these from the store and send them as `Message::Spans`.
@@ -73,7 +74,7 @@ pub enum Effect {
         to: NodeId,
         /// The room.
         room: RoomId,
-        /// What it lacks.
+        /// The missing ones.
         spans: Vec<Span>,
     },
     /// Load these bodies from the store and send them as `Message::Spans` without runs.
@@ -82,7 +83,7 @@ pub enum Effect {
         to: NodeId,
         /// The room.
         room: RoomId,
-        /// What it lacks.
+        /// The missing ones.
         at: Vec<Head>,
     },
     /// Answer a command. Each command is answered once.
@@ -96,13 +97,13 @@ pub enum Effect {
     Notify {
         /// The room.
         room: RoomId,
-        /// What happened.
+        /// The event.
         event: RoomEvent,
     },
     /// Tell one local connection.
     Tell(AgentEvent),
-    /// This node has no part in the mesh any more: close its connections, when what was said to it before
-    /// is sent, and let it in for no more than to be told so again.
+    /// This node has no part in the mesh any more: close its connections, after the messages to it that
+    /// were sent before, and let it in for no more than to be told so again.
     ShutOut(NodeId),
     /// The directory names this node: with a secret of before it may come in, to be given the newest, or
     /// to be told that it has no part any more. Nobody else may.
@@ -112,10 +113,10 @@ pub enum Effect {
     /// Draw a secret, and ask for [`crate::api::command::Command::RotateSecret`] with it: this node expelled
     /// somebody who has the one there is.
     DrawSecret,
-    /// What beacons say from now on.
+    /// The content of beacons from now on.
     Pulse(Pulse),
-    /// It writes much without effect, or (`None`) all do together whom the directory does not name: for a while most of
-    /// what they push is not to be handed to the core. See [`crate::Hearing`].
+    /// A node writes much without effect, or (`None`) all together that the directory does not name: for a while most
+    /// of their pushed messages are not to be handed to the core. See [`crate::Hearing`].
     Noisy(Option<NodeId>),
     /// Something an operator should see.
     Alarm(Alarm),
@@ -128,11 +129,11 @@ pub enum Effect {
 pub enum Alarm {
     /// A node signed two histories of one log. Nothing more is taken from it.
     Forked {
-        /// Who.
+        /// The author.
         author: NodeId,
         /// Where.
         room: RoomId,
-        /// LocalRef which log seq.
+        /// At which log seq.
         seq: u64,
     },
     /// A node has no part in the mesh any more; it may be this one.
@@ -140,7 +141,7 @@ pub enum Alarm {
         /// Which.
         node: NodeId,
         /// Why.
-        it: Parted,
+        removal: Parted,
     },
     /// This node opened an era: its number space in the room is another from now on.
     EraOpened {
@@ -148,7 +149,7 @@ pub enum Alarm {
         room: RoomId,
         /// Which.
         era: crate::name::number::Era,
-        /// Who sequenced the one before.
+        /// The sequencer of the one before.
         before: NodeId,
     },
     /// A number's content is with nobody that can be reached.
@@ -160,7 +161,7 @@ pub enum Alarm {
     },
     /// Two nodes drew one lane and both used it.
     LaneClash {
-        /// Who gives way.
+        /// The node that gives way.
         node: NodeId,
         /// The lane.
         lane: u32,
@@ -170,7 +171,7 @@ pub enum Alarm {
     DroppedThoughOpen {
         /// Where.
         room: RoomId,
-        /// Who says so.
+        /// The node that says so.
         by: NodeId,
         /// Of whom.
         node: NodeId,
@@ -184,11 +185,11 @@ pub enum Alarm {
         by: std::time::Duration,
     },
     /// The secret of the connections leaves out a member that nobody has expelled. It is given the secret
-    /// all the same. Whoever drew it lied; who passed it on need not have known.
+    /// all the same. The node that drew it lied; a node that passed it on need not have known.
     SecretWithout {
         /// Whom. One of them, if there are several.
         node: NodeId,
-        /// Who gave it to this node.
+        /// The node that gave it.
         by: NodeId,
     },
     /// A room's numbers are used up: it takes no more messages.
@@ -198,7 +199,7 @@ pub enum Alarm {
     },
 }
 
-/// What one turn comes to. Commit the batch, then perform the effects.
+/// The result of one turn. Commit the batch, then perform the effects.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Turn {

@@ -1,4 +1,6 @@
-//! What local clients ask of a node, what they get, and why they may not.
+//! Commands of local clients, their outcomes, and refusals.
+
+pub mod traits;
 
 use std::{fmt, sync::Arc};
 
@@ -15,6 +17,7 @@ use crate::{
     wire::{
         acts::TaskStatus,
         entry::{DedupId, Parting},
+        roster::Presence,
     },
 };
 
@@ -26,7 +29,7 @@ pub struct CallId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Registration(pub u64);
 
-/// Who is asking: an attached agent.
+/// The agent that asks: it is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The agent.
@@ -38,7 +41,7 @@ pub struct Caller {
     pub registration: Registration,
 }
 
-/// What a local client wants.
+/// A request of a local client.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
 pub enum Command {
@@ -69,7 +72,7 @@ pub enum Command {
     CreateVote { caller: Caller, vote: NewVote },
     /// The ballot is sealed. → [`Outcome::Cast`]
     CastVote { caller: Caller, vote: MessageId, option: u64 },
-    /// `agent`: who asks, in whose rooms one that is not known here is looked for. → [`Outcome::Vote`]
+    /// `agent` asks: in its rooms a vote is looked for that is not known here. → [`Outcome::Vote`]
     GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
     /// The newest first. → [`Outcome::Votes`]
     ListVotes { key: KeyPrint, room: RoomId, limit: usize },
@@ -91,20 +94,20 @@ pub enum Command {
     RevokeKey { key: KeyPrint },
     /// Minted keys. → [`Outcome::Keys`]
     ListKeys,
-    /// What a key is; refused with [`Refused::NoKey`] if it is nothing here. → [`Outcome::Key`]
+    /// The kind of a key; refused with [`Refused::NoKey`] if it is nothing here. → [`Outcome::Key`]
     CheckKey { key: KeyPrint, own: bool },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
     /// with `None` forgotten. → [`Outcome::Done`], when it is durable.
     Keep { name: Vec<u8>, value: Option<Opaque> },
-    /// A client came from another node with a cursor that this node cannot serve from as it is
-    /// (numbering.md, Roaming). `entries`: what it is not proven to have seen and has no number above the cursor, each
-    /// with the number that it was delivered under here, if it was. They get one, in a new era if need be, where nobody
-    /// else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
+    /// A client came from another node with a cursor that this node cannot serve from as it is (numbering.md,
+    /// Roaming). `entries`: those that it is not proven to have seen and that have no number above the cursor, each
+    /// with the number under which it was delivered here, if it was. They get one, in a new era if need be, where
+    /// nobody else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
     Roam { room: RoomId, cursor: Number, entries: Vec<(crate::name::id::LocalRef, Option<Number>)> },
     /// The client names a room, or a message in it, that is not known here: connected nodes are asked.
     /// → [`Outcome::Done`], when it is here or none of them has it.
     Seek { caller: Caller, room: RoomId, message: Option<MessageId> },
-    /// What an operator asks. → [`Outcome::Status`]
+    /// An operator asks. → [`Outcome::Status`]
     Status,
     /// How much there is to fetch. Asked all the time, so it looks at rooms in which something waits
     /// and at no others. → [`Outcome::Behind`]
@@ -112,7 +115,7 @@ pub enum Command {
     /// Everybody who was ever admitted to the mesh. → [`Outcome::Members`]
     Members,
     /// An operator says that another node has no part in the mesh any more. `force`: although others are
-    /// known to have more of what it wrote. → [`Outcome::Done`], when it is durable.
+    /// known to have more of its entries. → [`Outcome::Done`], when it is durable.
     Part { node: NodeId, why: Parting, force: bool },
     /// The mesh's connections get another secret, `drawn` from the system's randomness. `force`: although
     /// members are away. → [`Outcome::Done`], when it is durable.
@@ -155,11 +158,11 @@ pub struct Attach {
     pub key: KeyPrint,
     /// The key is the node's own, or the node checks none: otherwise it has to be a minted one.
     pub own: bool,
-    /// What opens the key's private rooms.
+    /// The secret that opens the key's private rooms.
     pub opener: Option<RoomKey>,
     /// Its name.
     pub name: String,
-    /// What it says it can do.
+    /// Its capabilities, in its own words.
     pub capabilities: Vec<String>,
 }
 
@@ -168,7 +171,7 @@ pub struct Attach {
 pub struct NewRoom {
     /// Its name, not empty.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<RoomId>,
@@ -191,6 +194,15 @@ pub enum Speech {
     Decision,
 }
 
+/// How a client sealed the content of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Nodes can read it.
+    None,
+    /// From client to client: nodes cannot read it.
+    EndToEnd,
+}
+
 /// A message to be sent.
 #[derive(Clone, Debug)]
 pub struct Say {
@@ -200,6 +212,8 @@ pub struct Say {
     pub speech: Speech,
     /// The text.
     pub content: String,
+    /// How the client sealed the text. The core does not look into it: the caller says so.
+    pub encryption: Encryption,
     /// The message it answers, as the client named it.
     pub reply_to: Option<String>,
     /// Agents to be told.
@@ -210,40 +224,7 @@ pub struct Say {
     pub dedup: Option<DedupId>,
 }
 
-/// What an agent is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
-pub struct Presence {
-    /// Idle unless said otherwise.
-    #[n(0)]
-    pub status: Status,
-    /// In its own words.
-    #[n(1)]
-    pub detail: Option<String>,
-    /// Percent, 0 to 100.
-    #[n(2)]
-    pub progress: Option<u8>,
-}
-
-/// The four things an agent may be doing (spec §3, `set_presence`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
-#[cbor(index_only)]
-pub enum Status {
-    /// Nothing.
-    #[default]
-    #[n(0)]
-    Idle,
-    /// For somebody.
-    #[n(1)]
-    Waiting,
-    /// On something.
-    #[n(2)]
-    Working,
-    /// About something.
-    #[n(3)]
-    Thinking,
-}
-
-/// What became of a cursor that is of another node.
+/// The fate of a cursor that is of another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Roamed {
     /// Read again, and give what there is: nothing more is numbered for it.
@@ -291,9 +272,9 @@ pub enum Outcome {
     Tasks(Vec<TaskView>),
     /// Minted keys.
     Keys(Vec<KeyView>),
-    /// What a key is.
+    /// The kind of a key.
     Key(Standing),
-    /// What became of a roaming client's cursor.
+    /// The fate of a roaming client's cursor.
     Roamed(Roamed),
     /// For an operator.
     Status(crate::api::status::Status),
@@ -317,7 +298,7 @@ pub struct Attached {
     pub displaced: Option<Registration>,
     /// When it was registered. Unix milliseconds.
     pub connected_ms: u64,
-    /// What its key is.
+    /// The kind of its key.
     pub standing: Standing,
 }
 
@@ -343,7 +324,7 @@ pub struct RoomView {
     pub room: RoomId,
     /// Its name in this mesh now.
     pub name: Arc<str>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<Arc<str>>,
     /// The room it is under.
     pub parent: Option<RoomId>,
@@ -369,7 +350,7 @@ pub struct RoomView {
     pub tip: Number,
 }
 
-/// What the daemon keeps for itself. There are secrets in it: it is not shown.
+/// Bytes that the daemon keeps for itself. There are secrets in them: they are not shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opaque(pub Vec<u8>);
 
@@ -379,7 +360,7 @@ impl fmt::Debug for Opaque {
     }
 }
 
-/// Who may know of a room and read it.
+/// The keys that may know of a room and read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Every key.
@@ -391,8 +372,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether agents of this key may. Whoever checks no keys has those of others neither: what is
-    /// sealed for one is not for [`KeyPrint::OPEN`].
+    /// Whether agents of this key may. A node that checks no keys has no others' keys either: a
+    /// room that is sealed for a key is closed to [`KeyPrint::OPEN`].
     #[must_use]
     pub fn includes(self, key: KeyPrint) -> bool {
         self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
@@ -400,7 +381,7 @@ impl Access {
 }
 
 impl RoomView {
-    /// Who may know of it.
+    /// The keys that may know of it.
     #[must_use]
     pub fn access(&self) -> Access {
         Access { public: self.public, owner: self.owner, sealed: self.sealed }
@@ -416,13 +397,13 @@ pub struct AgentView {
     pub name: Arc<str>,
     /// The node it is attached to.
     pub node: NodeId,
-    /// What it says it can do.
+    /// Its capabilities, in its own words.
     pub capabilities: Vec<String>,
     /// Unix milliseconds.
     pub connected_ms: u64,
     /// Unix milliseconds.
     pub last_active_ms: u64,
-    /// What it is doing.
+    /// Its presence.
     pub presence: Presence,
 }
 
@@ -437,11 +418,11 @@ pub struct RoomInfo {
     pub sub_rooms: Vec<RoomView>,
     /// Whose turn it is.
     pub turn: Option<AgentId>,
-    /// Who leads it.
+    /// Its leader.
     pub leader: Option<LeaderView>,
 }
 
-/// An expected no. The bridge gives each a code of spec §12.
+/// An expected no. Each dialect has codes for them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// No such room, or none that the caller may know of.
@@ -467,7 +448,7 @@ pub enum Refused {
     TooLarge {
         /// As given.
         len: usize,
-        /// LocalRef most.
+        /// At most.
         max: usize,
     },
     /// Something given is not acceptable; says what.
@@ -513,7 +494,7 @@ pub enum Refused {
     #[error("no such task")]
     NoTask,
     /// A claim came too late.
-    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |it| it))]
+    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |holder| holder))]
     Held {
         /// By whom.
         holder: Option<AgentId>,
@@ -552,7 +533,7 @@ mod tests {
     fn a_private_room_is_its_keys_and_where_there_are_no_keys_everybodys_of_the_node() {
         let (own, other) = (KeyPrint([1; 16]), KeyPrint([2; 16]));
         let access = |public, sealed| Access { public, owner: Some(own), sealed };
-        let may = |it: Access| [own, other, KeyPrint::OPEN].map(|key| it.includes(key));
+        let may = |access: Access| [own, other, KeyPrint::OPEN].map(|key| access.includes(key));
         assert_eq!(may(access(true, false)), [true; 3]);
         assert_eq!(may(access(false, false)), [true, false, true]);
         assert_eq!(may(access(false, true)), [true, false, false], "it is of a key of the mesh");

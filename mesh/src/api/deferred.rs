@@ -1,14 +1,15 @@
-//! Turns of which nobody hears: they wait for one that says something, and are committed with it.
+//! Turns without effects: they wait for one that has some, and are committed with it.
 //!
-//! A commit has its price, however little is in it. Much of what peers bring is only written down: entries that wait
-//! for their numbers, and all that has no effect. Whoever waits for an answer waits for the commit before it, too; so
-//! these are not committed one by one. Nothing is said of them meanwhile, so what a crash takes of them was never here.
+//! A commit has its price, however little is in it. Many entries of peers are only written down: those that wait for
+//! their numbers, and those without effect. A client that waits for an answer waits for the commit before it, too; so
+//! these turns are not committed one by one. Nothing is said of them meanwhile, so a crash takes nothing that anybody
+//! knew of.
 
 use std::time::Duration;
 
 use crate::{
     api::boundary::{Effect, Turn},
-    limits::{UNSAID_FOR, UNSAID_ROWS_MAX},
+    limits::{COMMIT_DEFERRED_FOR, COMMIT_DEFERRED_ROWS_MAX},
 };
 
 /// See the module.
@@ -20,24 +21,27 @@ pub struct DeferredCommit {
 }
 
 impl DeferredCommit {
-    /// Takes the next turn in. What is to be committed and performed now: all there is, or nothing yet.
+    /// Takes the next turn in. Returns the turn to be committed and performed now: all there is, or
+    /// nothing yet.
     pub fn add(&mut self, next: Turn, now: Duration) -> Option<Turn> {
         let says = !next.effects.iter().all(|effect| matches!(effect, Effect::Pulse(_)));
-        // Of what beacons say the last says all, and a long wait does not make a long list.
+        // The last content of beacons replaces those before, so a long wait does not make a long
+        // list.
         if next.effects.iter().any(|effect| matches!(effect, Effect::Pulse(_))) {
             self.turn.effects.clear();
         }
         self.turn.append(next);
-        let due = *self.due.get_or_insert(now + UNSAID_FOR);
+        let due = *self.due.get_or_insert(now + COMMIT_DEFERRED_FOR);
         let rows = self.turn.batch.len();
-        if says || rows == 0 || rows >= UNSAID_ROWS_MAX || now >= due {
+        if says || rows == 0 || rows >= COMMIT_DEFERRED_ROWS_MAX || now >= due {
             self.due = None;
             return Some(std::mem::take(&mut self.turn));
         }
         None
     }
 
-    /// When what waits has to be committed; time is that of [`crate::name::time::Now::mono`]. `None`: nothing waits.
+    /// When waiting turns have to be committed; time is that of [`crate::name::time::Now::mono`]. `None`: nothing
+    /// waits.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         self.due
@@ -74,44 +78,44 @@ mod tests {
 
     #[test]
     fn who_is_answered_does_not_wait_and_all_before_it_is_committed_with_it() {
-        let mut unsaid = DeferredCommit::default();
-        assert_eq!(unsaid.add(answers(), MS).unwrap().batch.len(), 1);
-        assert!(unsaid.add(silent(), MS).is_none());
-        assert!(unsaid.add(beats(1), MS * 2).is_none());
-        assert!(unsaid.add(beats(2), MS * 3).is_none());
-        let turn = unsaid.add(answers(), MS * 4).unwrap();
+        let mut deferred = DeferredCommit::default();
+        assert_eq!(deferred.add(answers(), MS).unwrap().batch.len(), 1);
+        assert!(deferred.add(silent(), MS).is_none());
+        assert!(deferred.add(beats(1), MS * 2).is_none());
+        assert!(deferred.add(beats(2), MS * 3).is_none());
+        let turn = deferred.add(answers(), MS * 4).unwrap();
         assert_eq!(turn.batch.len(), 4);
         let [Effect::Pulse(last), Effect::Reply { .. }] = &turn.effects[..] else {
             panic!("{:?}", turn.effects)
         };
         assert_eq!(last.digest, 2);
-        assert_eq!(unsaid.due(), None);
+        assert_eq!(deferred.due(), None);
     }
 
     #[test]
     fn what_nobody_hears_of_waits_for_a_moment() {
-        let mut unsaid = DeferredCommit::default();
-        assert!(unsaid.add(silent(), MS).is_none());
-        assert_eq!(unsaid.due(), Some(MS + UNSAID_FOR));
-        // What comes later does not make it wait for longer.
-        assert!(unsaid.add(silent(), MS * 2).is_none());
-        assert_eq!(unsaid.due(), Some(MS + UNSAID_FOR));
-        assert_eq!(unsaid.add(Turn::default(), MS + UNSAID_FOR).unwrap().batch.len(), 2);
-        assert_eq!(unsaid.due(), None);
+        let mut deferred = DeferredCommit::default();
+        assert!(deferred.add(silent(), MS).is_none());
+        assert_eq!(deferred.due(), Some(MS + COMMIT_DEFERRED_FOR));
+        // A later turn does not make it wait for longer.
+        assert!(deferred.add(silent(), MS * 2).is_none());
+        assert_eq!(deferred.due(), Some(MS + COMMIT_DEFERRED_FOR));
+        assert_eq!(deferred.add(Turn::default(), MS + COMMIT_DEFERRED_FOR).unwrap().batch.len(), 2);
+        assert_eq!(deferred.due(), None);
     }
 
     #[test]
     fn much_does_not_wait() {
-        let mut unsaid = DeferredCommit::default();
-        let all = (0..UNSAID_ROWS_MAX).find_map(|_| unsaid.add(silent(), MS)).unwrap();
-        assert_eq!(all.batch.len(), UNSAID_ROWS_MAX);
+        let mut deferred = DeferredCommit::default();
+        let all = (0..COMMIT_DEFERRED_ROWS_MAX).find_map(|_| deferred.add(silent(), MS)).unwrap();
+        assert_eq!(all.batch.len(), COMMIT_DEFERRED_ROWS_MAX);
     }
 
     #[test]
     fn what_is_said_without_being_written_is_said_at_once() {
-        let mut unsaid = DeferredCommit::default();
+        let mut deferred = DeferredCommit::default();
         let pulse = Turn { batch: Vec::new(), ..beats(1) };
-        assert_eq!(unsaid.add(pulse, MS).unwrap().effects.len(), 1);
-        assert_eq!(unsaid.due(), None);
+        assert_eq!(deferred.add(pulse, MS).unwrap().effects.len(), 1);
+        assert_eq!(deferred.due(), None);
     }
 }

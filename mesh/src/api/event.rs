@@ -1,4 +1,4 @@
-//! What happens in rooms, as local members are told of it.
+//! Events in rooms, as local members are told of them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct Delivered {
     pub message: MessageId,
     /// Clock, wall time, kind.
     pub facts: Facts,
-    /// What was said. `None`: no longer in memory, read it from the store at `at`.
+    /// The words. `None`: no longer in memory, read it from the store at `at`.
     pub said: Option<Arc<Said>>,
 }
 
@@ -46,7 +46,7 @@ pub enum TurnReason {
     MessageSent,
 }
 
-/// What happens in a room.
+/// An event in a room.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
 pub enum RoomEvent {

@@ -1,15 +1,15 @@
-//! What a ClawChat server had, as the founder of a mesh brings it into its rooms before anybody else is
+//! Things that the founder of a mesh brings from elsewhere into its rooms, before anybody else is
 //! there: rooms under their ids, messages under their numbers, votes that had ended, tasks.
 //!
-//! It is written in forms of its own where ordinary ones cannot say it (an id that is not ours, a number
-//! out of turn, a leader that no election here made), and those count only in the founder's own log, in the
-//! lobby and in rooms that the founder brought: nobody else can use them (`docs/decisions/import.md`).
-//! Messages, votes and tasks keep the ids that clients know them by; each node has an index of those of
-//! messages ([`crate::api::batch::Change::Called`]).
+//! They are written in forms of their own where ordinary ones cannot say them (an id that is not ours, a
+//! number out of turn, a leader that no election here made), and those count only in the founder's own log,
+//! in the lobby and in rooms that the founder brought: nobody else can use them
+//! (`docs/decisions/import.md`). Messages, votes and tasks keep the ids that clients know them by; each
+//! node has an index of those of messages ([`crate::api::batch::Change::Called`]).
 
 use crate::{
     api::{agenda::NewKey, batch::RoomRecord},
-    name::id::{AgentId, KeyPrint, LogId, MessageId, RoomId, RoomKey},
+    name::id::{AgentId, EntryRef, KeyPrint, LogId, MessageId, RoomId, RoomKey},
     wire::{
         acts::{TaskAssigned, TaskStatus, VoteImported},
         entry::Said,
@@ -19,30 +19,30 @@ use crate::{
 /// One thing that is brought: see [`crate::Engine::import`].
 #[derive(Clone, Debug)]
 pub enum Import {
-    /// A key, minted for the mesh; and what opens its private rooms, if it has any.
+    /// A key, minted for the mesh; and the secret that opens its private rooms, if it has any.
     Key(NewKey, Option<RoomKey>),
     /// A stable agent id, and the key whose it is.
     Agent(AgentId, KeyPrint),
-    /// What the lobby is for, and when it was made (Unix milliseconds).
+    /// The lobby's purpose, and when it was made (Unix milliseconds).
     Lobby(Option<String>, u64),
     /// A room.
     Room(ImportedRoom),
     /// Some messages of a room, by their numbers, and the number that comes after them.
     Messages(ImportedMessages),
-    /// A vote that had ended: where, when it was opened (Unix milliseconds), and what it was.
+    /// A vote that had ended: where, when it was opened (Unix milliseconds), and the vote.
     Vote(RoomId, u64, VoteImported),
     /// A task.
     Task(ImportedTask),
 }
 
-/// A room of a ClawChat server.
+/// A room that was elsewhere.
 #[derive(Clone, Debug)]
 pub struct ImportedRoom {
     /// Its id there: a UUID of another version than 8, which ids of this mesh have.
     pub room: RoomId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<RoomId>,
@@ -50,8 +50,8 @@ pub struct ImportedRoom {
     pub public: bool,
     /// Only end-to-end encrypted content is taken.
     pub encrypted: bool,
-    /// Whose it is. A private one of a key that was minted here spans the nodes that follow the key, any
-    /// other stays on this node.
+    /// The key that it is of. A private one of a key that was minted here spans the nodes that follow
+    /// the key, any other stays on this node.
     pub owner: KeyPrint,
     /// The agent that made it.
     pub created_by: AgentId,
@@ -71,7 +71,7 @@ pub struct ImportedMessages {
     pub next: u64,
 }
 
-/// A message of a ClawChat server.
+/// A message that was said elsewhere.
 #[derive(Clone, Debug)]
 pub struct ImportedMessage {
     /// Its id there: a UUID of another version than 8. `None`: it had none such, and gets one of ours.
@@ -82,7 +82,7 @@ pub struct ImportedMessage {
     pub wall_ms: u64,
     /// How it was meant.
     pub speech: crate::api::command::Speech,
-    /// Who said it.
+    /// The agent that said it.
     pub agent: AgentId,
     /// Their name at the time.
     pub name: String,
@@ -96,18 +96,18 @@ pub struct ImportedMessage {
     pub metadata: Option<String>,
 }
 
-/// A task of a ClawChat server.
+/// A task that was made elsewhere.
 #[derive(Clone, Debug)]
 pub struct ImportedTask {
     /// Where.
     pub room: RoomId,
-    /// As it was made, but for whom it is assigned to now.
+    /// As it was made, with the agent that it is assigned to now.
     pub task: TaskAssigned,
     /// When it was made. Unix milliseconds.
     pub created_ms: u64,
     /// How far it is.
     pub status: TaskStatus,
-    /// What was last noted.
+    /// The last note.
     pub note: Option<String>,
     /// When it was last updated, if it was. Unix milliseconds.
     pub updated_ms: Option<u64>,
@@ -120,7 +120,7 @@ pub fn is_foreign_id(room: RoomId) -> bool {
     crate::name::id::is_foreign(room.0)
 }
 
-/// Whether this log of a room may say what a ClawChat server had: the founder's, in the lobby and in rooms
+/// Whether this log of a room may bring things from elsewhere: the founder's, in the lobby and in rooms
 /// that it brought. A function of the directory's logs, so the same at every node.
 #[must_use]
 pub fn may_bring(record: &RoomRecord, room: RoomId, log: LogId) -> bool {
@@ -128,15 +128,17 @@ pub fn may_bring(record: &RoomRecord, room: RoomId, log: LogId) -> bool {
     brought && log == record.home
 }
 
-/// The id of a message as clients see it: the one that the ClawChat server gave it that it was brought from,
-/// or else the one that names its entry.
+/// The id of a message as clients see it: the one that it was given elsewhere, if it was brought, or else
+/// the one that names its entry.
 #[must_use]
 pub fn message_id(
     record: &RoomRecord,
-    (room, log, seq): (RoomId, LogId, u64),
+    room: RoomId,
+    place: EntryRef,
     said: Option<&Said>,
 ) -> MessageId {
-    let brought = said.and_then(|it| it.id).filter(|it| it.is_foreign());
+    let EntryRef { log, seq } = place;
+    let brought = said.and_then(|said| said.id).filter(|id| id.is_foreign());
     let brought = brought.filter(|_| may_bring(record, room, log));
     brought.unwrap_or_else(|| MessageId::new(room, log, seq))
 }

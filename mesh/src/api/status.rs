@@ -1,15 +1,13 @@
-//! What an operator sees of a node.
+//! The status of a node, for its operator.
 
 use std::time::Duration;
-
-use minicbor::{Decode, Encode};
 
 use crate::{
     name::{
         id::{MeshId, NodeId, RoomId},
         number::{Era, Number},
     },
-    wire::entry::Parting,
+    wire::entry::Parted,
 };
 
 /// The node and its mesh.
@@ -33,24 +31,10 @@ pub struct Status {
     pub blamed: Vec<(NodeId, Faults)>,
     /// Authors whose logs were found forked.
     pub forked: Vec<NodeId>,
-    /// What became of this node, if it has no part in the mesh any more.
+    /// How this node was removed from the mesh, if it was.
     pub parted: Option<Parted>,
     /// Whose lanes are known: in these each gives numbers above the home era.
     pub lanes: Vec<(u32, NodeId)>,
-}
-
-/// How a node came to have no part in the mesh any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Parted {
-    /// Why.
-    #[n(0)]
-    pub why: Parting,
-    /// The node that said so.
-    #[n(1)]
-    pub by: NodeId,
-    /// When, by that node's clock. Unix milliseconds.
-    #[n(2)]
-    pub wall_ms: u64,
 }
 
 /// A node that was admitted to the mesh.
@@ -72,11 +56,11 @@ pub struct MemberStatus {
     pub alive: bool,
     /// The node that founded the mesh.
     pub founder: bool,
-    /// What it said of itself; `None` if it has said nothing since our start.
+    /// Its word about itself; `None` if it has said nothing since our start.
     pub about: Option<crate::wire::message::About>,
     /// Since its last beacon; `None` if it was never heard since our start.
     pub heard_ago: Option<Duration>,
-    /// It has no part any more.
+    /// How it was removed, if it was.
     pub parted: Option<Parted>,
 }
 
@@ -106,7 +90,7 @@ pub struct RoomStatus {
     pub name: String,
     /// The era it is in.
     pub era: Era,
-    /// Who issues numbers there.
+    /// The node that issues numbers there.
     pub sequencer: NodeId,
     /// Highest number delivered here.
     pub tip: Number,
@@ -122,7 +106,7 @@ pub struct RoomStatus {
     pub holes: u64,
 }
 
-/// Counters of what peers did wrong, since the start.
+/// Counters of faults of peers, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Runs that did not continue a log as they claimed.

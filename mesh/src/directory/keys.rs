@@ -1,24 +1,42 @@
-//! API keys that the directories say are valid: the mesh's, and those of this node alone. A fold that
-//! does not depend on the order in which entries came: a key that was revoked anywhere stays so,
-//! whatever was minted before or after.
+//! API keys that the directories name: keys of the mesh, and keys of this node alone. A fold that does not depend on
+//! the order in which entries came: a key that was revoked anywhere stays so, whatever was minted before or after.
 
 use std::collections::BTreeMap;
 
 use crate::{
     api::agenda::KeyView,
     limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
-    name::id::{KeyPrint, LogId},
+    name::id::{EntryRef, KeyPrint, LogId},
     wire::{
         acts::{KeyAct, KeyMinted, Tier},
         entry::Facts,
     },
 };
 
-/// Which log, and of which directory (`local`: the node's own comes after the mesh's).
-type Source = (Local, LogId);
+/// The directories that say something of a key. Of one key the mesh's count before the node's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Directories {
+    /// All nodes have these.
+    Mesh,
+    /// Of this node alone.
+    Node,
+}
 
-/// Valid on this node alone.
-type Local = bool;
+/// A log of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Author {
+    of: Directories,
+    log: LogId,
+}
+
+/// The entry that an act of a key is in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyEntry {
+    pub(crate) of: Directories,
+    pub(crate) log: LogId,
+    pub(crate) seq: u64,
+    pub(crate) facts: Facts,
+}
 
 #[derive(Debug)]
 struct Minted {
@@ -29,22 +47,26 @@ struct Minted {
     label: Option<String>,
 }
 
-/// What is known of one key. Of each log the first act of a kind is enough: if the log is found forked
-/// before it, all later ones are void, too.
+/// The acts of one key. Of each log the first act of a kind is enough: if the log is found forked before it, all
+/// later ones are void, too.
 #[derive(Debug, Default)]
 struct Known {
-    minted: BTreeMap<Source, Minted>,
-    revoked: BTreeMap<Source, u64>,
+    minted: BTreeMap<Author, Minted>,
+    revoked: BTreeMap<Author, u64>,
 }
 
 impl Known {
     /// Of several the first by position counts.
-    fn first(&self) -> Option<(&Source, &Minted)> {
-        self.minted.iter().min_by_key(|((local, log), it)| (*local, it.clock, *log))
+    fn first(&self) -> Option<(&Author, &Minted)> {
+        self.minted.iter().min_by_key(|(author, minted)| (author.of, minted.clock, author.log))
     }
 
-    fn is_minted(&self, local: Local) -> bool {
-        self.minted.keys().any(|(it, _)| *it == local)
+    fn is_minted(&self, of: Directories) -> bool {
+        self.minted.keys().any(|author| author.of == of)
+    }
+
+    fn is_valid(&self) -> bool {
+        self.revoked.is_empty()
     }
 }
 
@@ -56,43 +78,40 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Takes in an act. Returns the key that it makes invalid, if it was valid or not known before.
-    pub(crate) fn learn(
-        &mut self,
-        (local, log, seq): (Local, LogId, u64),
-        facts: Facts,
-        act: KeyAct,
-    ) -> Option<KeyPrint> {
+    pub(crate) fn learn(&mut self, entry: KeyEntry, act: KeyAct) -> Option<KeyPrint> {
+        let KeyEntry { of, log, seq, facts } = entry;
+        let author = Author { of, log };
         match act {
             KeyAct::Minted(KeyMinted { key, tier, label }) => {
-                if label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
+                if label.as_ref().is_some_and(|label| label.len() > KEY_LABEL_BYTES_MAX) {
                     return None;
                 }
                 let minted = &mut self.known.entry(key).or_default().minted;
-                if minted.get(&(local, log)).is_none_or(|it| seq < it.seq) {
+                if minted.get(&author).is_none_or(|known| seq < known.seq) {
                     let (clock, wall_ms) = (facts.clock, facts.wall_ms);
-                    minted.insert((local, log), Minted { clock, seq, wall_ms, tier, label });
+                    minted.insert(author, Minted { clock, seq, wall_ms, tier, label });
                 }
                 None
             }
             KeyAct::Revoked(key) => {
                 let revoked = &mut self.known.entry(key).or_default().revoked;
                 let first = revoked.is_empty();
-                let at = revoked.entry((local, log)).or_insert(seq);
+                let at = revoked.entry(author).or_insert(seq);
                 *at = seq.min(*at);
                 first.then_some(key)
             }
         }
     }
 
-    /// What a valid key may do.
+    /// The tier of a valid key.
     pub(crate) fn tier(&self, key: KeyPrint) -> Option<Tier> {
-        let known = self.known.get(&key).filter(|it| it.revoked.is_empty())?;
-        known.first().map(|(_, it)| it.tier)
+        let known = self.known.get(&key).filter(|known| known.is_valid())?;
+        known.first().map(|(_, minted)| minted.tier)
     }
 
     /// The same of a key that may have been revoked meanwhile: its rooms are still there.
     pub(crate) fn tier_once(&self, key: KeyPrint) -> Option<Tier> {
-        self.known.get(&key)?.first().map(|(_, it)| it.tier)
+        self.known.get(&key)?.first().map(|(_, minted)| minted.tier)
     }
 
     /// Minted or revoked, anywhere.
@@ -100,9 +119,9 @@ impl Keys {
         self.known.contains_key(&key)
     }
 
-    /// Whether it was minted for the mesh, or (`local`) for this node.
-    pub(crate) fn is_minted(&self, key: KeyPrint, local: Local) -> bool {
-        self.known.get(&key).is_some_and(|it| it.is_minted(local))
+    /// Whether it was minted in these directories.
+    pub(crate) fn is_minted(&self, key: KeyPrint, of: Directories) -> bool {
+        self.known.get(&key).is_some_and(|known| known.is_minted(of))
     }
 
     /// How many more are taken in, by this node or from others.
@@ -110,7 +129,7 @@ impl Keys {
         KEYS_MAX.saturating_sub(self.known.len())
     }
 
-    /// Whether there is room for what an act says: more of a key that is known takes none.
+    /// Whether there is room for an act: another one of a known key takes none.
     pub(crate) fn has_room_for(&self, act: &KeyAct) -> bool {
         let (KeyAct::Minted(KeyMinted { key, .. }) | KeyAct::Revoked(key)) = act;
         self.places() > 0 || self.knows(*key)
@@ -119,29 +138,30 @@ impl Keys {
     /// Minted keys, the oldest first.
     pub(crate) fn views(&self) -> Vec<KeyView> {
         let view = |(key, known): (&KeyPrint, &Known)| {
-            let ((local, log), it) = known.first()?;
+            let (author, minted) = known.first()?;
             Some(KeyView {
                 key: *key,
-                tier: it.tier,
-                label: it.label.clone(),
-                node: log.author,
-                minted_ms: it.wall_ms,
-                revoked: !known.revoked.is_empty(),
-                local: *local,
+                tier: minted.tier,
+                label: minted.label.clone(),
+                node: author.log.author,
+                minted_ms: minted.wall_ms,
+                revoked: !known.is_valid(),
+                local: author.of == Directories::Node,
             })
         };
         let mut views: Vec<KeyView> = self.known.iter().filter_map(view).collect();
-        views.sort_by_key(|it| (it.minted_ms, it.key));
+        views.sort_by_key(|view| (view.minted_ms, view.key));
         views
     }
 
-    /// What a forked log says from `seq` on does not count.
-    pub(crate) fn forget(&mut self, local: Local, log: LogId, seq: u64) {
+    /// Nothing counts that a log says in these directories, `from` an entry on.
+    pub(crate) fn forget(&mut self, of: Directories, from: EntryRef) {
+        let author = Author { of, log: from.log };
         for known in self.known.values_mut() {
-            known.minted.retain(|source, it| *source != (local, log) || it.seq < seq);
-            known.revoked.retain(|source, at| *source != (local, log) || *at < seq);
+            known.minted.retain(|by, minted| *by != author || minted.seq < from.seq);
+            known.revoked.retain(|by, at| *by != author || *at < from.seq);
         }
-        self.known.retain(|_, it| !(it.minted.is_empty() && it.revoked.is_empty()));
+        self.known.retain(|_, known| !(known.minted.is_empty() && known.revoked.is_empty()));
     }
 }
 
@@ -166,7 +186,7 @@ mod tests {
 
     fn learn(keys: &mut Keys, (author, seq, clock, act): Said) -> Option<KeyPrint> {
         let facts = Facts { clock, wall_ms: clock, kind: 35, visible: false };
-        keys.learn((false, log(author), seq), facts, act)
+        keys.learn(KeyEntry { of: Directories::Mesh, log: log(author), seq, facts }, act)
     }
 
     /// All orders of so many things.
@@ -186,20 +206,20 @@ mod tests {
     #[test]
     fn what_a_key_is_does_not_depend_on_the_order_in_which_it_is_learned() {
         let acts: [Said; 5] = [
-            (1, 4, 7, minted(KEY, Tier::Free)),
-            (2, 1, 3, minted(KEY, Tier::Pro)),
-            (2, 2, 4, minted(KEY, Tier::Free)),
+            (1, 4, 7, minted(KEY, Tier::Low)),
+            (2, 1, 3, minted(KEY, Tier::High)),
+            (2, 2, 4, minted(KEY, Tier::Low)),
             (3, 1, 2, KeyAct::Revoked(OTHER)),
-            (1, 5, 9, minted(OTHER, Tier::Pro)),
+            (1, 5, 9, minted(OTHER, Tier::High)),
         ];
         for order in orders(acts.len()) {
             let mut keys = Keys::default();
             let told: Vec<KeyPrint> =
                 order.iter().filter_map(|i| learn(&mut keys, acts[*i].clone())).collect();
             assert_eq!(told, [OTHER], "once");
-            assert_eq!(keys.tier(KEY), Some(Tier::Pro), "the first by clock: {order:?}");
+            assert_eq!(keys.tier(KEY), Some(Tier::High), "the first by clock: {order:?}");
             assert_eq!(keys.tier(OTHER), None, "revoked, though minted later: {order:?}");
-            assert_eq!(keys.tier_once(OTHER), Some(Tier::Pro));
+            assert_eq!(keys.tier_once(OTHER), Some(Tier::High));
             let views = keys.views();
             assert_eq!((views[0].node, views[0].revoked), (log(2).author, false));
             assert_eq!((views[1].node, views[1].revoked), (log(1).author, true));
@@ -209,47 +229,52 @@ mod tests {
     #[test]
     fn a_second_revocation_is_no_news() {
         let mut keys = Keys::default();
-        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Low)));
         assert_eq!(learn(&mut keys, (1, 2, 2, KeyAct::Revoked(KEY))), Some(KEY));
         assert_eq!(learn(&mut keys, (2, 1, 3, KeyAct::Revoked(KEY))), None);
-        assert_eq!(learn(&mut keys, (2, 2, 4, minted(KEY, Tier::Free))), None);
+        assert_eq!(learn(&mut keys, (2, 2, 4, minted(KEY, Tier::Low))), None);
         assert_eq!(keys.tier(KEY), None, "minting again does not bring it back");
     }
 
     #[test]
     fn what_a_forked_log_says_after_the_fork_does_not_count() {
         let mut keys = Keys::default();
-        learn(&mut keys, (1, 3, 1, minted(KEY, Tier::Free)));
-        learn(&mut keys, (2, 5, 2, minted(KEY, Tier::Pro)));
+        learn(&mut keys, (1, 3, 1, minted(KEY, Tier::Low)));
+        learn(&mut keys, (2, 5, 2, minted(KEY, Tier::High)));
         learn(&mut keys, (1, 4, 3, KeyAct::Revoked(KEY)));
-        learn(&mut keys, (1, 5, 4, minted(OTHER, Tier::Pro)));
-        keys.forget(false, log(1), 4);
-        assert_eq!((keys.tier(KEY), keys.knows(OTHER)), (Some(Tier::Free), false));
-        keys.forget(false, log(1), 3);
-        assert_eq!(keys.tier(KEY), Some(Tier::Pro));
-        keys.forget(true, log(2), 1);
-        assert_eq!(keys.tier(KEY), Some(Tier::Pro), "of another directory");
+        learn(&mut keys, (1, 5, 4, minted(OTHER, Tier::High)));
+        keys.forget(Directories::Mesh, EntryRef { log: log(1), seq: 4 });
+        assert_eq!((keys.tier(KEY), keys.knows(OTHER)), (Some(Tier::Low), false));
+        keys.forget(Directories::Mesh, EntryRef { log: log(1), seq: 3 });
+        assert_eq!(keys.tier(KEY), Some(Tier::High));
+        keys.forget(Directories::Node, EntryRef { log: log(2), seq: 1 });
+        assert_eq!(keys.tier(KEY), Some(Tier::High), "of another directory");
     }
 
     #[test]
     fn the_meshs_word_counts_before_the_nodes_own() {
         let mut keys = Keys::default();
         let facts = Facts { clock: 1, wall_ms: 1, kind: 35, visible: false };
-        keys.learn((true, log(1), 1), facts, minted(KEY, Tier::Free));
-        assert!(keys.views()[0].local && keys.is_minted(KEY, true) && !keys.is_minted(KEY, false));
-        learn(&mut keys, (2, 1, 9, minted(KEY, Tier::Pro)));
-        assert_eq!((keys.tier(KEY), keys.views()[0].local), (Some(Tier::Pro), false));
+        let entry = KeyEntry { of: Directories::Node, log: log(1), seq: 1, facts };
+        keys.learn(entry, minted(KEY, Tier::Low));
+        assert!(
+            keys.views()[0].local
+                && keys.is_minted(KEY, Directories::Node)
+                && !keys.is_minted(KEY, Directories::Mesh)
+        );
+        learn(&mut keys, (2, 1, 9, minted(KEY, Tier::High)));
+        assert_eq!((keys.tier(KEY), keys.views()[0].local), (Some(Tier::High), false));
     }
 
     #[test]
     fn a_label_that_no_node_would_write_makes_no_key() {
         let mut keys = Keys::default();
         let label = Some("x".repeat(KEY_LABEL_BYTES_MAX + 1));
-        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Low, label });
         learn(&mut keys, (1, 1, 1, act));
         assert!(!keys.knows(KEY));
         let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
-        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Low, label });
         learn(&mut keys, (1, 1, 1, act));
         assert!(keys.knows(KEY), "as long as any may be");
     }
@@ -257,14 +282,14 @@ mod tests {
     #[test]
     fn what_a_forked_log_said_before_the_fork_and_what_others_say_revokes() {
         let mut keys = Keys::default();
-        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Low)));
         learn(&mut keys, (2, 5, 2, KeyAct::Revoked(KEY)));
         for (author, seq) in [(2, 6), (3, 1)] {
-            keys.forget(false, log(author), seq);
+            keys.forget(Directories::Mesh, EntryRef { log: log(author), seq });
             assert_eq!(keys.tier(KEY), None, "it is revoked");
         }
-        keys.forget(false, log(2), 5);
-        assert_eq!(keys.tier(KEY), Some(Tier::Free), "by nobody that counts");
+        keys.forget(Directories::Mesh, EntryRef { log: log(2), seq: 5 });
+        assert_eq!(keys.tier(KEY), Some(Tier::Low), "by nobody that counts");
     }
 
     #[test]
@@ -276,12 +301,12 @@ mod tests {
         };
         let mut keys = Keys::default();
         for nth in 0..KEYS_MAX {
-            let act = minted(print(nth), Tier::Free);
+            let act = minted(print(nth), Tier::Low);
             assert!(keys.has_room_for(&act), "{nth}");
             learn(&mut keys, (1, 1, 1, act));
         }
         assert_eq!(keys.places(), 0);
-        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Free)));
+        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Low)));
         assert!(!keys.has_room_for(&KeyAct::Revoked(print(KEYS_MAX))));
         assert!(keys.has_room_for(&KeyAct::Revoked(print(7))), "it can be revoked");
     }

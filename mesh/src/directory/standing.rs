@@ -1,8 +1,8 @@
-//! Which of several directory entries comes first: by their numbers, then by position. And what rooms are called, by those
-//! of their numbers that count.
+//! The order of directory entries: by their numbers, then by position. And the names of rooms, by those of their
+//! numbers that count.
 //!
-//! What a node gave in entries that do not count, because it forked its log or has parted, others may know nothing of.
-//! So such a number decides nothing where there is one that counts.
+//! A node that forked its log or was removed may have given numbers in entries that do not count, and others may know
+//! nothing of these numbers. So such a number decides nothing where there is one that counts.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(super) struct Firsts {
 impl Firsts {
     pub(super) fn add(&mut self, number: Number, counts: bool) {
         let list = if counts { &mut self.counting } else { &mut self.lost };
-        match list.binary_search_by_key(&number.era(), |it| it.era()) {
+        match list.binary_search_by_key(&number.era(), |known| known.era()) {
             Ok(place) => list[place] = number.min(list[place]),
             Err(place) => {
                 list.insert(place, number);
@@ -60,7 +60,7 @@ impl Firsts {
 
     /// Numbers that did count until now do not.
     pub(super) fn lose(&mut self, lost: impl Fn(Number) -> bool) {
-        let lost: Vec<Number> = self.counting.extract_if(.., |it| lost(*it)).collect();
+        let lost: Vec<Number> = self.counting.extract_if(.., |number| lost(*number)).collect();
         lost.into_iter().for_each(|number| self.add(number, false));
     }
 
@@ -69,8 +69,8 @@ impl Firsts {
     }
 
     pub(super) fn numbered(&self) -> Numbered {
-        let counting = self.counting.first().map(|it| Numbered::Counting(*it));
-        let lost = || self.lost.first().map(|it| Numbered::Lost(*it));
+        let counting = self.counting.first().map(|number| Numbered::Counting(*number));
+        let lost = || self.lost.first().map(|number| Numbered::Lost(*number));
         counting.or_else(lost).unwrap_or(Numbered::Not)
     }
 
@@ -80,20 +80,21 @@ impl Firsts {
         are_later(shown, rivals)
     }
 
-    /// It was first in an era, and is not by what counts: other nodes have it for later, or not numbered at all.
+    /// It was first in an era, and is not by the numbers that count: other nodes have it for later, or not
+    /// numbered at all.
     pub(super) fn lost_their_lead(&self, rivals: &[&Firsts]) -> bool {
         !are_later(&self.lost, rivals) && are_later(&self.counting, rivals)
     }
 
     fn in_era(&self, era: Era) -> Option<Number> {
-        let find = |list: &[Number]| list.iter().find(|it| it.era() == era).copied();
+        let find = |list: &[Number]| list.iter().find(|number| number.era() == era).copied();
         find(&self.counting).or_else(|| find(&self.lost))
     }
 }
 
 fn are_later(numbers: &[Number], rivals: &[&Firsts]) -> bool {
     let is_later = |number: &Number| {
-        rivals.iter().any(|it| it.in_era(number.era()).is_some_and(|it| it < *number))
+        rivals.iter().any(|rival| rival.in_era(number.era()).is_some_and(|first| first < *number))
     };
     numbers.iter().all(is_later)
 }
@@ -126,7 +127,7 @@ mod tests {
             firsts.add(number(n), true);
         }
         assert!(firsts.counting.iter().copied().eq((0..max).map(number)));
-        firsts.lose(|it| it == number(0));
+        firsts.lose(|lost| lost == number(0));
         assert_eq!((firsts.counting.len(), &*firsts.lost), (NAME_ERAS_MAX - 1, &[number(0)][..]));
     }
 }

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use crate::{
     api::{
         agenda::Standing,
-        command::{Attach, Attached, Caller, Outcome, Presence, Refused, Registration},
+        command::{Attach, Attached, Caller, Outcome, Refused, Registration},
         event::RoomEvent,
     },
     directory::Source,
@@ -25,7 +25,7 @@ use crate::{
     },
     wire::{
         entry::{AgentClaimed, Body},
-        roster::{AgentRecord, RosterChange, Seat, What},
+        roster::{AgentRecord, Presence, RosterChange, Seat, What},
     },
 };
 
@@ -117,7 +117,7 @@ impl Agents {
         if version == kept.version || !due {
             return;
         }
-        let bytes = crate::wire::entry::encode(&known.rosters.own_permanent_seats());
+        let bytes = crate::wire::cbor::encode(&known.rosters.own_permanent_seats());
         self.kept = RosterKept { at: now, version, bytes: bytes.len(), moved: false };
         if bytes.len() <= ROSTER_KEPT_BYTES_MAX {
             known.change_node().roster = Some(bytes.into());

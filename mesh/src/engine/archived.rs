@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::{
     api::{batch::Summary, command::RoomView},
-    directory::{Directory, Named},
+    directory::{Directory, naming::Named},
     engine::happened::Fact,
     name::id::{LogId, MeshId, NodeId, RoomId},
-    wire::seal::{self, SealContext},
+    wire::seal::SealContext,
 };
 
 /// How a node lists the rooms that the store kept from `mesh`, a mesh it has left by joining another
@@ -24,7 +24,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
         let Some(log) = stored.logs.get(at.log as usize) else { continue };
         let log: LogId = log.id;
         let spot = SealContext { room: *room, log, seq: at.seq, kind: entry.facts.kind };
-        let body = seal::body(&stored.record, &spot, &entry.body);
+        let body = stored.record.body(&spot, &entry.body);
         let fact = Fact { room: *room, at: *at, log, facts: entry.facts, body };
         directory.learn(mesh, fact, numbers);
     }

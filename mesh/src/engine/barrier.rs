@@ -4,7 +4,6 @@
 //! One runs at a time. Whatever comes meanwhile waits for the next one, together.
 
 use super::{
-    command_traits::Names,
     elections,
     known::Known,
     roster_sync::{self, RosterSync},
@@ -15,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    api::command::{Attach, CallId, Caller, Command, Refused},
+    api::command::{Attach, CallId, Caller, Command, Refused, traits::Names},
     engine::asked::{Asked, Peers},
     limits::{
         BARRIER_EVERY, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BARRIER_ROUNDS_MAX,
@@ -296,7 +295,7 @@ impl Barriers {
         named: &BTreeSet<RoomId>,
     ) {
         let digest = |room: &RoomId| {
-            let digest = known.rooms.get(room)?.logs.digest();
+            let digest = known.rooms.get(room)?.replica.logs.digest();
             Some(RoomDigest { room: *room, digest })
         };
         let rooms = named.iter().filter_map(digest).collect();
@@ -406,10 +405,10 @@ impl Barriers {
         let (mut rooms, mut count) = (Vec::new(), 0);
         for (id, digest) in theirs {
             let Some(room) = may_hear_of(known, from, id) else { continue };
-            if room.logs.digest() == digest {
+            if room.replica.logs.digest() == digest {
                 continue;
             }
-            let heads = room.logs.heads();
+            let heads = room.replica.logs.heads();
             count += heads.len();
             if count > BARRIER_HEADS_MAX {
                 break;
@@ -436,7 +435,7 @@ impl Barriers {
         for heads in rooms {
             known.cx.active.insert(heads.room);
             if let Some(room) = known.rooms.get_mut(&heads.room) {
-                room.on_have(&mut known.cx, from, (&heads.heads, false));
+                room.on_have(&mut known.cx, from, &heads.heads, false);
             }
         }
         let (boot, version) = known.rosters.version(from);
@@ -472,7 +471,7 @@ fn room_itself(known: &Known, key: KeyPrint, room: RoomId) -> Option<Need> {
 
 /// Whether other nodes have it, too.
 fn is_shared(known: &Known, room: RoomId) -> bool {
-    known.rooms.get(&room).is_some_and(|room| !room.record.local)
+    known.rooms.get(&room).is_some_and(|room| !room.replica.record.local)
 }
 
 /// A room that is not known, or in which something is not.
@@ -495,7 +494,8 @@ fn is_electing(
     room: RoomId,
     which: impl Fn(&crate::fold::elections::Election) -> bool,
 ) -> bool {
-    let running = known.rooms.get(&room).and_then(|room| room.elections.running(known.cx.now.mono));
+    let running =
+        known.rooms.get(&room).and_then(|room| room.folds.elections.running(known.cx.now.mono));
     running.is_some_and(which)
 }
 
@@ -516,18 +516,21 @@ fn elsewhere(
 
 fn whereabouts(known: &Known, id: MessageId, rooms: &[RoomId]) -> Whereabouts {
     let logs = rooms.iter().filter_map(|id| known.rooms.get(id)).flat_map(|room| {
-        let written = room.logs.iter().map(|(_, log)| log.id);
+        let written = room.replica.logs.iter().map(|(_, log)| log.id);
         // What a peer writes first in a room begins a log that is not known yet.
-        let nodes = known.cx.up.iter().chain([&known.cx.me]).filter(|_| !room.record.ephemeral);
+        let nodes =
+            known.cx.up.iter().chain([&known.cx.me]).filter(|_| !room.replica.record.ephemeral);
         let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
-        written.chain(first.filter(|log| room.logs.ix(*log).is_none())).map(move |log| (room, log))
+        written
+            .chain(first.filter(|log| room.replica.logs.ix(*log).is_none()))
+            .map(move |log| (room, log))
     });
     for (room, log) in logs.take(ID_LOGS_MAX) {
-        let Some(seq) = id.seq_in(room.id, log) else { continue };
-        return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
-            Some(log) => Whereabouts::Here(room.id, LocalRef { log, seq }),
+        let Some(seq) = id.seq_in(room.replica.id, log) else { continue };
+        return match room.replica.logs.ix(log).filter(|_| seq <= room.replica.logs.head_of(log)) {
+            Some(log) => Whereabouts::Here(room.replica.id, LocalRef { log, seq }),
             None if log.author == known.cx.me => Whereabouts::Nowhere,
-            None => Whereabouts::Ahead(room.id, log.author),
+            None => Whereabouts::Ahead(room.replica.id, log.author),
         };
     }
     Whereabouts::Unknown
@@ -557,7 +560,7 @@ fn message_in(known: &Known, key: KeyPrint, room: RoomId, id: MessageId) -> Opti
     }
     match whereabouts(known, id, &[room]) {
         Whereabouts::Here(room, at) => {
-            let waits = known.rooms.get(&room)?.numbering.undelivered.contains_key(&at);
+            let waits = known.rooms.get(&room)?.order.numbering.undelivered.contains_key(&at);
             came_just_now(known, room).or_else(|| waits.then(|| seeking(known, key, [room])))
         }
         place @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
@@ -579,38 +582,41 @@ fn who_may_come(known: &Known, attach: &Attach) -> Option<Need> {
 fn need(known: &Known, command: &Command) -> Option<Need> {
     match command.traits().names {
         Names::Nothing => None,
-        Names::Room(key, room) => room_itself(known, key, room),
-        Names::Message(key, room, message) => {
-            room_itself(known, key, room).or_else(|| message_in(known, key, room, message?))
+        Names::Room { key, room } => room_itself(known, key, room),
+        Names::Message { key, room, message } => {
+            room_itself(known, key, room).or_else(|| message_in(known, key, room, message))
         }
-        Names::Members(caller, room) => everybody(known, caller, room),
-        Names::Candidates(caller, room) => {
+        Names::Voters { caller, room } => everybody(known, caller, room),
+        Names::Candidates { caller, room } => {
             let running = is_electing(known, room, |_| true);
             everybody(known, caller, room).filter(|_| !running)
         }
-        Names::Election(key, room) => {
+        Names::Election { key, room } => {
             let open = is_electing(known, room, |running| running.is_open(known.cx.now.mono));
             inside(known, key, room, open)
         }
-        Names::Leadership(caller, room) => {
+        Names::Leader { caller, room } => {
             let leads = elections::led_by(known, room, &caller.agent).is_some();
             inside(known, caller.key, room, leads)
         }
-        Names::Vote(key, agent, id) => {
-            let here = known.index.votes.contains_key(&id);
-            if here { None } else { entry(known, key, agent, id) }
+        Names::Vote { key, agent, vote } => {
+            let here = known.index.votes.contains_key(&vote);
+            if here { None } else { entry(known, key, agent?, vote) }
         }
-        Names::Task(key, agent, id) => {
-            let here = known.index.tasks.contains_key(&id);
-            if here { None } else { entry(known, key, agent, id) }
+        Names::Task { caller, task } => {
+            let here = known.index.tasks.contains_key(&task);
+            if here { None } else { entry(known, caller.key, &caller.agent, task) }
         }
-        Names::Agent(attach) => who_may_come(known, attach),
+        Names::Key(attach) => who_may_come(known, attach),
     }
 }
 
 /// A room that a peer may be told of, and asked about.
 fn may_hear_of(known: &Known, peer: NodeId, room: RoomId) -> Option<&Room> {
-    known.rooms.get(&room).filter(|room| !room.record.local && room.heirs(&known.cx).has(peer))
+    known
+        .rooms
+        .get(&room)
+        .filter(|room| !room.replica.record.local && room.replica.eligible(&known.cx).has(peer))
 }
 
 /// Those of these rooms that a peer has, as far as is known here.
@@ -627,8 +633,9 @@ fn strike_out(known: &Known, peer: NodeId, asked: &mut Asked) {
     rooms.retain_mut(|heads| {
         let Some(room) = known.rooms.get(&heads.room) else { return false };
         heads.heads.retain(|head| {
-            let worth = room.worth_having(&known.cx, head.log, head.seq);
-            room.takes_more(&known.cx, head.log) && room.logs.head_of(head.log) < worth
+            let worth = room.replica.worth_having(&known.cx, head.log, head.seq);
+            room.replica.takes_more(&known.cx, head.log)
+                && room.replica.logs.head_of(head.log) < worth
         });
         !heads.heads.is_empty()
     });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::known::{Known, NOT_WRITABLE};
 use crate::{
     api::command::{Attach, CallId, Outcome, Refused, SaidOk},
-    directory::{Named, Source},
+    directory::{Source, naming::Named},
     name::{
         id::{KeyPrint, LocalRef, RoomId},
         number::Number,

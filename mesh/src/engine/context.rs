@@ -11,7 +11,7 @@ use crate::{
         event::RoomEvent,
         status::Faults,
     },
-    directory::partings::Partings,
+    directory::removals::Removals,
     engine::{
         config::Config,
         happened::{Events, Happened, Step},
@@ -67,7 +67,7 @@ pub(crate) struct Context {
     /// The same, in private rooms of these keys alone: nodes without the key cannot know of it.
     pub(crate) forked_for: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
     /// Nodes that have no part any more, and how far their logs count.
-    pub(crate) parted: Partings,
+    pub(crate) parted: Removals,
     /// This node itself has none: it writes nothing more.
     pub(crate) out: bool,
     /// The nodes that follow each private key.
@@ -103,7 +103,7 @@ impl Context {
             up: BTreeSet::new(),
             forked: BTreeSet::new(),
             forked_for: BTreeMap::new(),
-            parted: Partings::default(),
+            parted: Removals::default(),
             out: false,
             followers: Followers::new(config.mesh, me),
             memory: Memory::default(),

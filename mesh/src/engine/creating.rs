@@ -43,8 +43,8 @@ pub(super) fn create(
     if !list.is_writable(&known.cx) {
         return Err(Refused::Full(NOT_WRITABLE.to_owned()));
     }
-    let seq = list.logs.head_of(list.mine) + 1;
-    let id = room_id(known.cx.mesh, directory, list.mine, seq);
+    let seq = list.replica.logs.head_of(list.replica.mine) + 1;
+    let id = room_id(known.cx.mesh, directory, list.replica.mine, seq);
     let body = Body::RoomCreated(created(caller, room, id));
     let at = list.append(&mut known.cx, &body).ok_or(Refused::Closed)?;
     Ok(Created::Listed((directory, at)))

@@ -67,7 +67,7 @@ impl Digests {
     /// A room was written: it is looked at again, and noted if nobody else is known to have all of it.
     pub(super) fn note(&mut self, known: &Known, id: RoomId) {
         let Some(room) = known.rooms.get(&id) else { return };
-        if room.is_shared() {
+        if room.replica.is_shared() {
             self.unshared.remove(&id);
         } else {
             self.unshared.insert(id);
@@ -77,8 +77,8 @@ impl Digests {
 
     /// An ephemeral room has ended.
     pub(super) fn forget_room(&mut self, room: &Room) {
-        self.forget(room.id, room.record.seal.as_ref());
-        self.unshared.remove(&room.id);
+        self.forget(room.replica.id, room.replica.record.seal.as_ref());
+        self.unshared.remove(&room.replica.id);
     }
 
     pub(super) fn forget_peer(&mut self, peer: NodeId) {
@@ -139,19 +139,19 @@ impl Digests {
 
     pub(super) fn mix(&mut self, known: &Known, id: RoomId) {
         let Some(room) = known.rooms.get(&id) else { return };
-        if room.record.local {
+        if room.replica.record.local {
             return;
         }
         if !is_listed(known, room) {
-            let seal = room.record.seal.clone();
+            let seal = room.replica.record.seal.clone();
             return self.forget(id, seal.as_ref());
         }
-        if let Some(seal) = &room.record.seal {
-            let (key, digest) = (seal.owner, room.logs.digest());
+        if let Some(seal) = &room.replica.record.seal {
+            let (key, digest) = (seal.owner, room.replica.logs.digest());
             return self.mix_private(key, id, Some(digest));
         }
-        let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
-        let before = self.rooms.insert(id, room.logs.digest());
+        let now = first_8(sha256(&[&id.0, &room.replica.logs.digest().to_be_bytes()]));
+        let before = self.rooms.insert(id, room.replica.logs.digest());
         let before = before.map_or(0, |old| first_8(sha256(&[&id.0, &old.to_be_bytes()])));
         self.change_bucket(id, now ^ before);
     }
@@ -235,10 +235,10 @@ impl Digests {
             let Some(room) = rooms.get_mut(id) else { return false };
             let meant = match owner {
                 Some(_) => digests.is_some_and(|record| record.rooms.contains_key(id)),
-                None => room.record.seal.is_none(),
+                None => room.replica.record.seal.is_none(),
             };
             if meant {
-                room.note_in_step();
+                room.replica.note_in_step();
             }
             !meant
         });
@@ -248,10 +248,10 @@ impl Digests {
 /// Who made a room may have lost its part since, and what says that there is the room with it: whoever
 /// had not heard of it by then never will, and would differ for ever from those who had.
 fn is_listed(known: &Known, room: &Room) -> bool {
-    room.record.ephemeral
-        || room.is_directory
-        || room.id == RoomId::lobby(known.cx.mesh)
-        || known.directory.room(room.id).is_some()
+    room.replica.record.ephemeral
+        || room.replica.is_directory
+        || room.replica.id == RoomId::lobby(known.cx.mesh)
+        || known.directory.room(room.replica.id).is_some()
 }
 
 pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest>) {
@@ -264,12 +264,12 @@ pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest
             known.note_unknown(id, from);
             continue;
         };
-        let other = room.record.local || !room.heirs(&known.cx).has(from);
-        if other || room.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
+        let other = room.replica.record.local || !room.replica.eligible(&known.cx).has(from);
+        if other || room.replica.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
             continue;
         }
         asked += 1;
-        let heads = room.logs.heads();
+        let heads = room.replica.logs.heads();
         known.cx.send(from, Message::Have { room: id, heads, answer: true });
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
     let (directory, author) = (fact.room, fact.log.author);
     let reach = known.reach_of(directory);
     // It came in the turn in which its log was cut before it.
-    let log = known.rooms.get(&directory).map(|room| room.logs.get(fact.at.log));
+    let log = known.rooms.get(&directory).map(|room| room.replica.logs.get(fact.at.log));
     if log.is_some_and(|log| log.fork.is_some_and(|cut| fact.at.seq >= cut)) {
         return Learned::Nothing;
     }
@@ -35,7 +35,7 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
         return Learned::Nothing;
     }
     // A lie of the founder, which would be known to this node alone.
-    let taken = |id: &RoomId| known.rooms.get(id).is_some_and(|room| room.is_directory);
+    let taken = |id: &RoomId| known.rooms.get(id).is_some_and(|room| room.replica.is_directory);
     if matches!(&fact.body, Body::RoomCreated(created) if taken(&created.room)) {
         known.cx.blame(author, |faults| &mut faults.void);
         return Learned::Nothing;
@@ -72,15 +72,15 @@ pub(super) fn fold_lost(known: &mut Known) {
 
 /// A node has a lane.
 pub(super) fn on_lane(known: &mut Known, node: NodeId) {
-    let lanes = known.directory.lanes.get(&node).into_iter().flatten();
+    let lanes = known.directory.nodes.lanes.get(&node).into_iter().flatten();
     known.cx.lanes.entry(node).or_default().extend(lanes.map(|(_, lane)| *lane));
     if node == known.cx.me {
-        let mine = known.directory.lanes.get(&node).and_then(|lanes| lanes.last());
+        let mine = known.directory.nodes.lanes.get(&node).and_then(|lanes| lanes.last());
         known.cx.my_lane = mine.map(|(_, lane)| *lane);
     } else {
         secret::on_known(known, node);
     }
     // Claims that waited for this lane can be accepted now.
-    let waiting = known.rooms.values().filter(|room| !room.pending.is_empty());
-    known.cx.active.extend(waiting.map(|room| room.id));
+    let waiting = known.rooms.values().filter(|room| !room.replica.pending.is_empty());
+    known.cx.active.extend(waiting.map(|room| room.replica.id));
 }

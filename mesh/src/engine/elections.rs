@@ -40,8 +40,8 @@ impl Leaders {
     pub(super) fn settle_elections(&mut self, known: &mut Known, id: RoomId) {
         let now = known.cx.now.mono;
         let Some(room) = known.rooms.get_mut(&id) else { return };
-        let waiting = room.elections.is_waiting();
-        if !room.elections.take_changed() && !waiting {
+        let waiting = room.folds.elections.is_waiting();
+        if !room.folds.elections.take_changed() && !waiting {
             return;
         }
         if waiting {
@@ -50,7 +50,7 @@ impl Leaders {
         announce_election(known, id);
         self.tell_leader(known, id);
         if let Some(room) = known.rooms.get_mut(&id) {
-            room.elections.rest(now);
+            room.folds.elections.rest(now);
         }
     }
 
@@ -59,17 +59,17 @@ impl Leaders {
     fn tell_leader(&mut self, known: &mut Known, id: RoomId) {
         let now = known.cx.now.mono;
         let Some(room) = known.rooms.get_mut(&id) else { return };
-        let to_tell = room.elections.to_tell(now);
-        let before = std::mem::replace(&mut room.elections.told, to_tell.clone());
+        let to_tell = room.folds.elections.to_tell(now);
+        let before = std::mem::replace(&mut room.folds.elections.told, to_tell.clone());
         if before == to_tell {
             return;
         }
-        let concluded = room.elections.concluded(now);
+        let concluded = room.folds.elections.concluded(now);
         let (announced, nobody) = concluded.map_or((false, false), |(announcement, leader)| {
             (announcement.announced, leader.is_none())
         });
         let another = before.concluded != to_tell.concluded;
-        let leader = room.elections.leader(now).map(|leader| leader.candidate.clone());
+        let leader = room.folds.elections.leader(now).map(|leader| leader.candidate.clone());
         let gone = match (&before.leader, &leader) {
             // A new election that members saw beginning simply ends the old leader's time.
             (Some(_), Some(_)) => (!(another && announced)).then_some(LeaderGone::Superseded),
@@ -97,10 +97,10 @@ impl Leaders {
     pub(super) fn note_leaders(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
         for room in known.rooms.values_mut() {
-            room.elections.note_restored();
-            room.elections.told = room.elections.to_tell(now);
-            if room.elections.told.leader.is_some() {
-                self.led.insert(room.id);
+            room.folds.elections.note_restored();
+            room.folds.elections.told = room.folds.elections.to_tell(now);
+            if room.folds.elections.told.leader.is_some() {
+                self.led.insert(room.replica.id);
             }
         }
     }
@@ -137,7 +137,7 @@ pub(super) fn elect_leader(
 ) -> Result<Outcome, Refused> {
     known.may_act(caller, id)?;
     let room = known.rooms.get(&id).ok_or(Refused::NoRoom)?;
-    if room.elections.running(known.cx.now.mono).is_some() {
+    if room.folds.elections.running(known.cx.now.mono).is_some() {
         return Err(Refused::ElectionRuns);
     }
     let candidates = candidates(known, id);
@@ -146,7 +146,7 @@ pub(super) fn elect_leader(
         return Err(Refused::Full(full));
     }
     let agents = candidates.iter().map(|candidate| Arc::clone(&candidate.agent)).collect();
-    let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
+    let (term, started_by) = (room.folds.elections.next_term(), caller.agent.clone());
     let started = ElectionStarted { term, candidates, started_by };
     known.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
     Ok(Outcome::Candidates(agents))
@@ -155,7 +155,7 @@ pub(super) fn elect_leader(
 pub(super) fn decline(known: &mut Known, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
     known.may_act(caller, id)?;
     let (now, me) = (known.cx.now.mono, known.cx.me);
-    let running = known.rooms.get(&id).and_then(|room| room.elections.running(now));
+    let running = known.rooms.get(&id).and_then(|room| room.folds.elections.running(now));
     let running = running.filter(|election| election.is_open(now)).ok_or(Refused::NoElection)?;
     let election = running.place();
     // Whoever joined since does not stand; nor does who has declined.
@@ -167,14 +167,14 @@ pub(super) fn decline(known: &mut Known, caller: &Caller, id: RoomId) -> Result<
 }
 
 pub(super) fn leader(known: &Known, room: RoomId) -> Option<LeaderView> {
-    let leader = known.rooms.get(&room)?.elections.leader(known.cx.now.mono)?;
+    let leader = known.rooms.get(&room)?.folds.elections.leader(known.cx.now.mono)?;
     let Candidate { agent, node, .. } = leader.candidate;
     Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
 }
 
 /// The election by which this agent, attached here, leads the room.
 pub(super) fn led_by(known: &Known, room: RoomId, agent: &str) -> Option<EntryRef> {
-    let leader = known.rooms.get(&room)?.elections.leader(known.cx.now.mono)?;
+    let leader = known.rooms.get(&room)?.folds.elections.leader(known.cx.now.mono)?;
     let leads = *leader.candidate.agent == *agent && leader.candidate.node == known.cx.me;
     leads.then_some(leader.election)
 }
@@ -187,14 +187,14 @@ fn is_member_here(known: &Known, agent: &str, room: RoomId) -> bool {
 fn stand(known: &Known, room: &Room, running: &Election, acts: &mut Vec<ElectionAct>) {
     let (election, me) = (running.place(), known.cx.me);
     for candidate in running.standing_at(me) {
-        if !is_member_here(known, &candidate.agent, room.id) {
+        if !is_member_here(known, &candidate.agent, room.replica.id) {
             let agent = candidate.agent.clone();
             acts.push(ElectionAct::Declined { election, agent });
         }
     }
     if running.hosts(me) && !running.has_committed(me) {
-        let nonce = nonce(&known.identity, room.id, election);
-        let commitment = commitment(room.id, election, (me, &nonce));
+        let nonce = nonce(&known.identity, room.replica.id, election);
+        let commitment = commitment(room.replica.id, election, me, &nonce);
         acts.push(ElectionAct::Committed { election, commitment });
     }
 }
@@ -203,8 +203,8 @@ fn stand(known: &Known, room: &Room, running: &Election, acts: &mut Vec<Election
 fn patience(known: &Known, room: &Room, node: NodeId) -> Duration {
     let now = known.cx.now.mono;
     let silent = known.live.silent_for(now, node) >= known.config.takeover_after;
-    let gone = silent || room.is_out(&known.cx, node);
-    let rank = known.live.rank(now, room.heirs(&known.cx), node);
+    let gone = silent || room.replica.is_out(&known.cx, node);
+    let rank = known.live.rank(now, room.replica.eligible(&known.cx), node);
     ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
 }
 
@@ -250,14 +250,14 @@ fn open_nonce(known: &Known, room: &Room, running: &Election) -> Option<Election
     if running.has_opened(me) || !closing.waits_for(me) {
         return None;
     }
-    let nonce = nonce(&known.identity, room.id, election);
+    let nonce = nonce(&known.identity, room.replica.id, election);
     Some(ElectionAct::Shown { closed: closing.place(), nonce })
 }
 
 fn steps(known: &Known, room: &Room) -> Vec<ElectionAct> {
     let now = known.cx.now.mono;
     let mut acts = Vec::new();
-    if let Some(running) = room.elections.running(now) {
+    if let Some(running) = room.folds.elections.running(now) {
         if !running.is_closed() {
             stand(known, room, running, &mut acts);
         }
@@ -267,7 +267,7 @@ fn steps(known: &Known, room: &Room) -> Vec<ElectionAct> {
         );
     }
     acts.extend(
-        room.elections.all_running().filter_map(|election| open_nonce(known, room, election)),
+        room.folds.elections.all_running().filter_map(|election| open_nonce(known, room, election)),
     );
     acts
 }
@@ -289,9 +289,9 @@ fn carry_on(known: &mut Known, id: RoomId) {
 fn announce_election(known: &mut Known, id: RoomId) {
     let now = known.cx.now.mono;
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let running = room.elections.running(now).filter(|running| running.is_to_be_announced());
+    let running = room.folds.elections.running(now).filter(|running| running.is_to_be_announced());
     let Some(place) = running.map(Election::place) else { return };
-    if let Some(election) = room.elections.edit(place) {
+    if let Some(election) = room.folds.elections.edit(place) {
         election.announced = true;
         let candidates =
             election.candidates().iter().map(|candidate| candidate.agent.clone()).collect();
@@ -308,7 +308,7 @@ fn is_gone_for_good(known: &mut Known, id: RoomId, node: NodeId) -> bool {
         return false;
     }
     let Some(room) = known.rooms.get(&id) else { return false };
-    let heirs = room.heirs(&known.cx);
+    let heirs = room.replica.eligible(&known.cx);
     let gone = Gone { node, since: now - (silent - ROSTER_LEASE), anew: false };
     match known.live.verdict(now, heirs, gone) {
         Verdict::Gone => true,
@@ -325,7 +325,7 @@ fn is_gone_for_good(known: &mut Known, id: RoomId, node: NodeId) -> bool {
 fn clear_leader(known: &mut Known, id: RoomId, election: EntryRef) {
     let now = known.cx.now.mono;
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let leads = room.elections.leader(now).is_some_and(|leader| leader.election == election);
+    let leads = room.folds.elections.leader(now).is_some_and(|leader| leader.election == election);
     if leads && room.is_writable(&known.cx) {
         room.append(&mut known.cx, &Body::Election(ElectionAct::Cleared { election }));
     }
@@ -335,12 +335,12 @@ fn clear_leader(known: &mut Known, id: RoomId, election: EntryRef) {
 /// that is silent, another one does.
 pub(super) fn clear_leader_if_gone(known: &mut Known, id: RoomId) {
     let Some(room) = known.rooms.get(&id) else { return };
-    let Some(leader) = room.elections.told_leader() else { return };
+    let Some(leader) = room.folds.elections.told_leader() else { return };
     let (election, candidate) = (leader.election, leader.candidate);
     let gone = if candidate.node == known.cx.me {
         // It may have declined when that could no longer count.
         let declined =
-            room.elections.get(election).is_some_and(|e| e.has_declined(&candidate.agent));
+            room.folds.elections.get(election).is_some_and(|e| e.has_declined(&candidate.agent));
         declined || !is_member_here(known, &candidate.agent, id)
     } else {
         let (agent, node) = (candidate.agent.clone(), candidate.node);

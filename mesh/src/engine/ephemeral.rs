@@ -10,7 +10,7 @@ use crate::{
         id::{LogId, RoomId},
         time::in_ms,
     },
-    presence::rosters::facts_fit,
+    presence::rosters::bounds::facts_fit,
     room::Room,
     wire::{
         entry::{Body, RoomCreated},
@@ -90,7 +90,7 @@ pub(super) fn open_announcement(known: &mut Known, id: RoomId) {
     for announcement in known.rosters.unopened(id) {
         let RoomFacts::Sealed { owner, sealed } = &announcement.facts else { continue };
         let Some(seal) = known.seal_for(id, Reach::Followers(*owner)) else { continue };
-        let kind = crate::wire::entry::ROOM_CREATED;
+        let kind = crate::wire::kinds::ROOM_CREATED;
         let spot = SealContext { room: id, log: announcement.home, seq: 0, kind };
         let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));
         let Some(Body::RoomCreated(facts)) = body else { continue };
@@ -102,15 +102,15 @@ pub(super) fn open_announcement(known: &mut Known, id: RoomId) {
 
 /// A room has ended. Its state is no longer here; `None`: it is not ephemeral, or not known.
 pub(super) fn end(known: &mut Known, id: RoomId) -> Option<Room> {
-    if !known.rooms.get(&id)?.record.ephemeral {
+    if !known.rooms.get(&id)?.replica.record.ephemeral {
         return None;
     }
     let mut room = known.rooms.remove(&id)?;
     known.ephemeral.remove(&id);
     known.busy.remove(&id);
-    room.pending.clear(&mut known.cx);
-    known.cx.memory.ephemeral -= room.bytes;
-    for entry in room.numbering.undelivered.values() {
+    room.replica.pending.clear(&mut known.cx);
+    known.cx.memory.ephemeral -= room.replica.bytes;
+    for entry in room.order.numbering.undelivered.values() {
         known.cx.memory.warm -= entry.body_bytes;
     }
     Some(room)

@@ -25,7 +25,7 @@ pub(super) fn room(
             known.note_unknown(id, from);
             return None;
         }
-        Some(room) if room.record.local => {
+        Some(room) if room.replica.record.local => {
             known.cx.faults.stray += 1;
             return None;
         }
@@ -38,7 +38,7 @@ pub(super) fn room(
 /// For messages that ask for the contents of a room, or are to be believed about it: of a private room
 /// only from peers that have shown that they follow it.
 fn shared(known: &mut Known, from: NodeId, id: RoomId) -> Option<(&mut Room, &mut Context)> {
-    let shared = known.rooms.get(&id).is_none_or(|room| room.heirs(&known.cx).has(from));
+    let shared = known.rooms.get(&id).is_none_or(|room| room.replica.eligible(&known.cx).has(from));
     if shared {
         return room(known, from, id);
     }
@@ -64,7 +64,7 @@ fn on_run(known: &mut Known, from: NodeId, run: Verified) {
     }
     let Some(room) = known.rooms.get_mut(&id) else { return };
     let bytes = known.cx.memory.ephemeral + run.run().size();
-    if room.record.ephemeral && bytes > EPHEMERAL_BYTES_MAX {
+    if room.replica.record.ephemeral && bytes > EPHEMERAL_BYTES_MAX {
         known.cx.faults.overflow += 1;
     } else {
         room.receive(&mut known.cx, from, run);
@@ -92,7 +92,12 @@ pub(super) fn on_spans(known: &mut Known, from: NodeId, spans: Spans) {
     }
     if let Some((room, cx)) = room(known, from, spans.room) {
         for body in spans.bodies {
-            room.receive_body(cx, from, (body.log, body.seq), body.body.into());
+            room.replica.receive_body(
+                cx,
+                from,
+                Head { log: body.log, seq: body.seq },
+                body.body.into(),
+            );
         }
     }
     if let Some((room, cx)) = room(known, from, spans.room) {
@@ -105,7 +110,7 @@ pub(super) fn on_spans(known: &mut Known, from: NodeId, spans: Spans) {
 
 pub(super) fn on_want(known: &mut Known, from: NodeId, id: RoomId, spans: Vec<Span>) {
     if let Some((room, cx)) = shared(known, from, id) {
-        room.on_want(cx, from, spans);
+        room.replica.on_want(cx, from, spans);
     }
 }
 
@@ -130,6 +135,6 @@ pub(super) fn on_have(known: &mut Known, forks: &Forks, from: NodeId, theirs: &F
     }
     forks.prove(known, from, theirs.room, &theirs.heads);
     if let Some(room) = known.rooms.get_mut(&theirs.room) {
-        room.on_have(&mut known.cx, from, (&theirs.heads, theirs.answer));
+        room.on_have(&mut known.cx, from, &theirs.heads, theirs.answer);
     }
 }

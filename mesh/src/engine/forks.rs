@@ -66,11 +66,16 @@ impl Forks {
     pub(super) fn take(&mut self, known: &mut Known, proof: &Proof) -> Option<Fork> {
         let Proof { certificate, run } = proof;
         let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
-        let cut = known.rooms.get(&room).and_then(|room| room.logs.get(room.logs.ix(log)?).fork);
+        let cut = known
+            .rooms
+            .get(&room)
+            .and_then(|room| room.replica.logs.get(room.replica.logs.ix(log)?).fork);
         if cut.is_some_and(|cut| cut <= seq) {
             return None;
         }
-        if !proof.holds() || !known.rooms.get(&room).is_some_and(|room| room.logs.can_have(log)) {
+        if !proof.holds()
+            || !known.rooms.get(&room).is_some_and(|room| room.replica.logs.can_have(log))
+        {
             known.cx.faults.stray += 1;
             return None;
         }
@@ -84,7 +89,8 @@ impl Forks {
             self.proofs.push(told.clone());
         }
         // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
-        let peers = known.rooms.get(&room).map(|room| room.peers(&known.cx)).unwrap_or_default();
+        let peers =
+            known.rooms.get(&room).map(|room| room.replica.peers(&known.cx)).unwrap_or_default();
         for peer in peers {
             known.cx.send(peer, told.clone());
         }
@@ -107,12 +113,12 @@ impl Forks {
     /// that is memory only went with the memory of whoever restarted.
     pub(super) fn prove(&self, known: &mut Known, peer: NodeId, room: RoomId, heads: &[Head]) {
         let Some(state) = known.rooms.get(&room) else { return };
-        let forked = |node: NodeId| state.is_forked(&known.cx, node);
+        let forked = |node: NodeId| state.replica.is_forked(&known.cx, node);
         let theirs: BTreeSet<NodeId> =
             heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
         let any = known.is_memory(room)
-            || known.cx.forked_in(state.record.seal.as_ref()).next().is_some();
-        let waits = any && state.logs.are_ahead_of(heads);
+            || known.cx.forked_in(state.replica.record.seal.as_ref()).next().is_some();
+        let waits = any && state.replica.logs.are_ahead_of(heads);
         if theirs.is_empty() && !waits {
             return;
         }
@@ -159,7 +165,7 @@ pub(super) fn distrust(known: &mut Known, key: Option<KeyPrint>, author: NodeId)
         None => known.cx.forked.insert(author),
     };
     for room in known.rooms.values_mut() {
-        let owner = room.record.seal.as_ref().map(|seal| seal.owner);
+        let owner = room.replica.record.seal.as_ref().map(|seal| seal.owner);
         if key.is_none() || key == owner {
             room.shut_out(&mut known.cx, author);
         }

@@ -95,12 +95,15 @@ impl Handovers {
         let now = known.cx.now.mono;
         let mut rooms = BTreeMap::new();
         for room in known.rooms.values() {
-            let mine = room.numbering.sequencer() == room.mine && !room.record.local;
-            let Some(to) = known.live.successor(now, room.heirs(&known.cx)).filter(|_| mine) else {
+            let mine =
+                room.order.numbering.sequencer() == room.replica.mine && !room.replica.record.local;
+            let Some(to) =
+                known.live.successor(now, room.replica.eligible(&known.cx)).filter(|_| mine)
+            else {
                 continue;
             };
-            let era = room.numbering.current();
-            rooms.insert(room.id, (era, Step::Refused(to)));
+            let era = room.order.numbering.current();
+            rooms.insert(room.replica.id, (era, Step::Refused(to)));
         }
         let answers_by = now + ANSWERED_WHILE_STOPPING;
         let (refused, told) = (None, false);
@@ -114,7 +117,7 @@ impl Handovers {
         let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for (room, (era, step)) in &mut stopping.rooms {
             let Step::Refused(to) = *step else { continue };
-            let Some(log) = known.rooms.get(room).map(|room| room.mine) else { continue };
+            let Some(log) = known.rooms.get(room).map(|room| room.replica.mine) else { continue };
             *step = Step::Offered(to);
             offers.entry(to).or_default().push(Post { room: *room, era: *era, log });
         }
@@ -236,11 +239,12 @@ pub(super) fn on_offer(known: &mut Known, from: NodeId, posts: &[Post]) {
         .iter()
         .filter_map(|post| {
             let room = known.rooms.get(&post.room)?;
-            let theirs = room.numbering.sequencer() == post.log
+            let theirs = room.order.numbering.sequencer() == post.log
                 && post.log.author == from
-                && room.numbering.current() == post.era
-                && !room.record.local;
-            (theirs && room.is_writable(&known.cx)).then_some(Post { log: room.mine, ..*post })
+                && room.order.numbering.current() == post.era
+                && !room.replica.record.local;
+            (theirs && room.is_writable(&known.cx))
+                .then_some(Post { log: room.replica.mine, ..*post })
         })
         .collect();
     known.cx.send(from, Message::Accept(accept));

@@ -92,13 +92,13 @@ pub(super) fn room(known: &mut Known, brought: ImportedRoom) -> Result<(), Refus
 pub(super) fn messages(known: &mut Known, brought: ImportedMessages) -> Result<(), Refused> {
     let id = brought.room;
     let room = known.rooms.get(&id).ok_or(Refused::NoRoom)?;
-    let first = room.next_home_number();
+    let first = room.order.next_home_number();
     let numbers = brought.messages.iter().map(|message| message.number);
     let rises = numbers.clone().zip(numbers.skip(1)).all(|(one, next)| one < next);
     let lowest = brought.messages.first().map(|first_one| first_one.number).unwrap_or(brought.next);
     let highest = brought.messages.last().map_or(0, |last| last.number);
     let capacity = crate::name::number::Era::HOME.capacity();
-    if !room.can_import()
+    if !room.order.can_import(&room.replica)
         || !rises
         || lowest < first
         || brought.next <= highest
@@ -136,7 +136,7 @@ fn imported_body(known: &Known, room: RoomId, message: ImportedMessage) -> Body 
         Speech::Chat => Body::Chat(said),
         Speech::Thinking => Body::Thinking(said),
         Speech::Decision => {
-            let log = known.rooms.get(&room).map(|room| room.mine);
+            let log = known.rooms.get(&room).map(|room| room.replica.mine);
             let log = log.expect("looked up before it is written in");
             Body::Decision(Decision { said, election: EntryRef { log, seq: 0 } })
         }
@@ -150,7 +150,8 @@ pub(super) fn vote(
     vote: VoteImported,
 ) -> Result<(), Refused> {
     crate::fold::votes::check_imported(&vote).map_err(Refused::Invalid)?;
-    if !known.rooms.get(&id).ok_or(Refused::NoRoom)?.can_import() {
+    let room = known.rooms.get(&id).ok_or(Refused::NoRoom)?;
+    if !room.order.can_import(&room.replica) {
         return invalid("the room is not of those that votes can be brought to");
     }
     write_imported(known, id, wall_ms, &Body::Vote(VoteAct::Imported(vote)))?;
@@ -166,7 +167,7 @@ pub(super) fn task(known: &mut Known, brought: ImportedTask) -> Result<(), Refus
     if pending && brought.note.is_none() && brought.updated_ms.is_none() {
         return Ok(());
     }
-    let log = known.rooms.get(&brought.room).ok_or(Refused::NoRoom)?.mine;
+    let log = known.rooms.get(&brought.room).ok_or(Refused::NoRoom)?.replica.mine;
     let task = EntryRef { log, seq: at.seq };
     let over = vec![task];
     let (status, note) = (Some(brought.status), brought.note);

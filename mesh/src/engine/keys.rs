@@ -13,7 +13,7 @@ use crate::{
         command::{Attach, Opaque, Outcome, Refused},
         event::AgentEvent,
     },
-    directory::Named,
+    directory::{keys::Directories, naming::Named},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_MAX},
     name::id::{AgentId, KeyPrint, RoomId},
     wire::{
@@ -40,14 +40,16 @@ pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Re
         return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
     }
     let minted = KeyMinted { key: key.key, tier: key.tier, label: key.label };
-    write(known, key.local, KeyAct::Minted(minted))
+    let of = if key.local { Directories::Node } else { Directories::Mesh };
+    write(known, of, KeyAct::Minted(minted))
 }
 
-/// The acts that revoke a key: `local` in the node's own directory.
-pub(super) fn to_revoke(known: &Known, key: KeyPrint) -> Result<Vec<bool>, Refused> {
+/// The directories in which a key has to be revoked.
+pub(super) fn to_revoke(known: &Known, key: KeyPrint) -> Result<Vec<Directories>, Refused> {
     let keys = &known.directory.keys;
-    let minted = [false, true].into_iter().filter(|local| keys.is_minted(key, *local));
-    let minted: Vec<bool> = minted.collect();
+    let minted =
+        [Directories::Mesh, Directories::Node].into_iter().filter(|of| keys.is_minted(key, *of));
+    let minted: Vec<Directories> = minted.collect();
     if minted.is_empty() {
         return Err(Refused::NoKey);
     }
@@ -56,9 +58,12 @@ pub(super) fn to_revoke(known: &Known, key: KeyPrint) -> Result<Vec<bool>, Refus
 }
 
 /// The directory has to fold it at once: nothing that is decided in this turn goes by the old state.
-pub(super) fn write(known: &mut Known, local: bool, act: KeyAct) -> Result<(), Refused> {
+pub(super) fn write(known: &mut Known, of: Directories, act: KeyAct) -> Result<(), Refused> {
     let mesh = known.cx.mesh;
-    let directory = if local { known.cx.private_directory } else { RoomId::directory(mesh) };
+    let directory = match of {
+        Directories::Node => known.cx.private_directory,
+        Directories::Mesh => RoomId::directory(mesh),
+    };
     let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
     if !room.is_writable(&known.cx) {
         return Err(Refused::Full(NOT_WRITABLE.to_owned()));
@@ -90,8 +95,8 @@ fn limits_of(known: &Known, key: KeyPrint) -> KeyLimits {
     let tiers = &known.config.tiers;
     match known.directory.keys.tier(key).filter(|_| !known.own_keys.contains(&key)) {
         None => tiers.own,
-        Some(Tier::Free) => tiers.free,
-        Some(Tier::Pro) => tiers.pro,
+        Some(Tier::Low) => tiers.low,
+        Some(Tier::High) => tiers.high,
     }
 }
 

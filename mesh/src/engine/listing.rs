@@ -72,7 +72,7 @@ pub(super) fn status(known: &Known) -> Status {
         let heard = known.live.last(node).map(|heard| now.saturating_sub(heard.at).as_millis());
         NodeStatus {
             node,
-            name: known.directory.node_names.get(&node).cloned(),
+            name: known.directory.nodes.names.get(&node).cloned(),
             connected: known.live.up.contains(&node),
             alive: known.live.is_alive(now, node),
             heard_ms_ago: heard.and_then(|age| u64::try_from(age).ok()),
@@ -90,15 +90,15 @@ pub(super) fn status(known: &Known) -> Status {
         blamed: known.cx.blamed.iter().map(|(node, faults)| (*node, *faults)).collect(),
         forked: forked(known),
         parted: membership::farewell(known),
-        lanes: known.directory.lanes().collect(),
+        lanes: known.directory.nodes.lanes().collect(),
     }
 }
 
 /// A room that lacks what a peer has is one in which something waits.
 pub(super) fn behind(known: &Known) -> u64 {
     let rooms = known.busy.iter().filter_map(|id| known.rooms.get(id));
-    let listed = rooms.filter(|room| known.told.contains_key(&room.id));
-    listed.map(|room| room.entries_behind(&known.cx)).fold(0, u64::saturating_add)
+    let listed = rooms.filter(|room| known.told.contains_key(&room.replica.id));
+    listed.map(|room| room.replica.entries_behind(&known.cx)).fold(0, u64::saturating_add)
 }
 
 /// Whoever forked a log, in whichever room.
@@ -106,28 +106,32 @@ fn forked(known: &Known) -> Vec<NodeId> {
     let all = known.cx.forked.iter().chain(known.cx.forked_for.values().flatten());
     let mut all: BTreeSet<NodeId> = all.copied().collect();
     for room in known.rooms.values() {
-        let forked = room.logs.iter().filter(|(_, log)| log.fork.is_some());
+        let forked = room.replica.logs.iter().filter(|(_, log)| log.fork.is_some());
         let authors = forked.map(|(_, log)| log.id.author);
-        all.extend(authors.filter(|node| room.has_forked_in_memory(*node)));
+        all.extend(authors.filter(|node| room.replica.has_forked_in_memory(*node)));
     }
     all.into_iter().collect()
 }
 
 fn room_status(known: &Known, room: &crate::room::Room) -> Option<RoomStatus> {
-    let view = known.told.get(&room.id)?;
-    let nobody = known.live.others.is_empty() || room.record.local;
-    let only = known.cx.followers.have(room.record.seal.as_ref());
+    let view = known.told.get(&room.replica.id)?;
+    let nobody = known.live.others.is_empty() || room.replica.record.local;
+    let only = known.cx.followers.have(room.replica.record.seal.as_ref());
     let alone = nobody || only.is_some_and(|only| only.len() <= 1);
     Some(RoomStatus {
-        room: room.id,
+        room: room.replica.id,
         name: view.name.to_string(),
-        era: room.numbering.current(),
-        sequencer: room.numbering.sequencer().author,
+        era: room.order.numbering.current(),
+        sequencer: room.order.numbering.sequencer().author,
         tip: room.tip(),
-        undelivered: room.numbering.undelivered.len(),
-        behind: room.entries_behind(&known.cx),
-        sent: if alone { 0 } else { room.logs.head_of(room.mine).saturating_sub(room.unsent()) },
-        unsent: if alone { 0 } else { room.unsent() },
-        holes: room.holes,
+        undelivered: room.order.numbering.undelivered.len(),
+        behind: room.replica.entries_behind(&known.cx),
+        sent: if alone {
+            0
+        } else {
+            room.replica.logs.head_of(room.replica.mine).saturating_sub(room.replica.unsent())
+        },
+        unsent: if alone { 0 } else { room.replica.unsent() },
+        holes: room.order.holes,
     })
 }

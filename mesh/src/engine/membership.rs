@@ -10,15 +10,15 @@ use crate::{
     api::{
         boundary::{Alarm, Effect},
         command::{Outcome, Refused},
-        status::{MemberStatus, Parted},
+        status::MemberStatus,
     },
-    directory::partings::{Partings, named},
+    directory::removals::{Removals, named},
     engine::happened::Fact,
+    fold::act::Folded,
     limits::{NODES_MAX, PARTED_LOGS_MAX},
-    name::id::{LogId, NodeId, RoomId},
+    name::id::{EntryRef, LogId, NodeId, RoomId},
     wire::{
-        acts::Folded,
-        entry::{Body, Kept, NodeParted, Parting},
+        entry::{Body, Kept, NodeParted, Parted, Parting},
         message::{About, Message, Notice, Signed},
     },
 };
@@ -30,7 +30,7 @@ use crate::{
 pub(super) fn restore_parted(known: &mut Known, stored: &crate::api::batch::Summary) {
     let directory = RoomId::directory(known.cx.mesh);
     let list = stored.rooms.iter().find(|room| room.room == directory);
-    let mut parted = Partings::default();
+    let mut parted = Removals::default();
     for (room, at, entry, _) in &stored.directory {
         let log = list.and_then(|room| room.logs.get(usize::try_from(at.log).ok()?));
         let Some(log) = log.filter(|_| *room == directory) else { continue };
@@ -49,7 +49,7 @@ pub(super) fn shut_out_all_parted(known: &mut Known) {
     let effects: Vec<Effect> = others.map(Effect::ShutOut).collect();
     known.cx.effects.extend(effects);
     if let Some(parted) = farewell(known) {
-        known.cx.alarm(Alarm::Parted { node: known.cx.me, it: parted });
+        known.cx.alarm(Alarm::Parted { node: known.cx.me, removal: parted });
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn part(
     if known.cx.out {
         return no("this node has no part in the mesh any more: ask another one");
     }
-    if !known.directory.admitted.contains_key(&node) {
+    if !known.directory.nodes.admitted.contains_key(&node) {
         return no("no such member: `clawmeshd members` shows all");
     }
     if known.cx.parted.has(node) {
@@ -96,7 +96,9 @@ pub(super) fn part(
         return no("that node is heard: it can leave (`clawmeshd leave` there), or be expelled");
     }
     let log = LogId { author: node, incarnation: 0 };
-    if why == Parting::Retired && !force && known.rooms.values().any(|room| room.is_behind_in(log))
+    if why == Parting::Retired
+        && !force
+        && known.rooms.values().any(|room| room.replica.is_behind_in(log))
     {
         return no(
             "other nodes have more of what it wrote: try again in a moment, or give --force to do \
@@ -132,9 +134,12 @@ pub(super) fn write_parted(known: &mut Known, node: NodeId, why: Parting) -> Res
 /// How far this node has what another one wrote, by room.
 fn cut_of(known: &Known, node: NodeId) -> impl Iterator<Item = Kept> + '_ {
     let log = LogId { author: node, incarnation: 0 };
-    let lasting =
-        known.rooms.iter().filter(|(_, room)| !room.record.local && !room.record.ephemeral);
-    let cut = lasting.map(move |(id, room)| Kept { room: *id, seq: room.logs.head_of(log) });
+    let lasting = known
+        .rooms
+        .iter()
+        .filter(|(_, room)| !room.replica.record.local && !room.replica.record.ephemeral);
+    let cut =
+        lasting.map(move |(id, room)| Kept { room: *id, seq: room.replica.logs.head_of(log) });
     cut.filter(|kept| kept.seq > 0)
 }
 
@@ -171,10 +176,10 @@ fn would_be_lost(known: &Known) -> Vec<String> {
         format!("no other member is known to have the last {} of {}", room.unsent, room.name)
     });
     let alone = known.rooms.values().filter(|room| {
-        let only = room.heirs(&known.cx).only.is_some_and(|only| only.len() <= 1);
-        only && room.record.delivered > 0
+        let only = room.replica.eligible(&known.cx).only.is_some_and(|only| only.len() <= 1);
+        only && room.replica.record.delivered > 0
     });
-    let alone = alone.filter_map(|room| Some(known.told.get(&room.id)?.name.clone()));
+    let alone = alone.filter_map(|room| Some(known.told.get(&room.replica.id)?.name.clone()));
     unsent
         .chain(alone.map(|name| format!("no other member has the private room {name}")))
         .chain(not_named(known, known.cx.me))
@@ -186,15 +191,16 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome
     let now = known.cx.now.mono;
     let mut members: Vec<MemberStatus> = known
         .directory
+        .nodes
         .admitted
         .iter()
-        .map(|(node, (_, wall_ms))| {
+        .map(|(node, admission)| {
             let heard = known.live.last(*node).map(|heard| now.saturating_sub(heard.at));
             MemberStatus {
                 node: *node,
-                name: known.directory.node_names.get(node).cloned().unwrap_or_default(),
-                since_ms: *wall_ms,
-                lane: known.directory.lane_of(*node),
+                name: known.directory.nodes.names.get(node).cloned().unwrap_or_default(),
+                since_ms: admission.wall_ms,
+                lane: known.directory.nodes.lane_of(*node),
                 me: *node == known.cx.me,
                 connected: known.live.up.contains(node),
                 alive: known.live.is_alive(now, *node),
@@ -216,13 +222,14 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome
 }
 
 /// From here on a node has no part. Returns the entries of directories from which on nothing of it counts.
-pub(super) fn cut_off(known: &mut Known, node: NodeId) -> Vec<(RoomId, (LogId, u64))> {
-    let mut void: Vec<(RoomId, (LogId, u64))> = Vec::new();
+pub(super) fn cut_off(known: &mut Known, node: NodeId) -> Vec<(RoomId, EntryRef)> {
+    let mut void: Vec<(RoomId, EntryRef)> = Vec::new();
     for room in known.rooms.values_mut() {
-        room.sync.peer_down(node);
-        let cuts = room.part_with(&mut known.cx, node);
-        if room.is_directory {
-            void.extend(cuts.into_iter().map(|cut| (room.id, cut)));
+        room.replica.sync.peer_down(node);
+        let cuts = room.remove(&mut known.cx, node);
+        if room.replica.is_directory {
+            let id = room.replica.id;
+            void.extend(cuts.into_iter().map(|(log, seq)| (id, EntryRef { log, seq })));
         }
     }
     void
@@ -269,7 +276,7 @@ pub(super) fn note_farewell(known: &mut Known, parted: Parted) -> bool {
     }
     known.change_node().parted = Some(parted);
     known.cx.out = true;
-    known.cx.alarm(Alarm::Parted { node: known.cx.me, it: parted });
+    known.cx.alarm(Alarm::Parted { node: known.cx.me, removal: parted });
     true
 }
 

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     engine::happened::Proof,
     name::id::NodeId,
+    order::issuing,
     wire::{
         message::{Beacon, Message, Notice, Post},
         run::Verified,
@@ -58,7 +59,7 @@ impl Engine {
         self.barriers.peers.forget(peer);
         self.digests.forget_peer(peer);
         for room in self.known.rooms.values_mut() {
-            room.sync.peer_down(peer);
+            room.replica.sync.peer_down(peer);
         }
         self.known.stir_busy();
     }
@@ -83,8 +84,8 @@ impl Engine {
             }
             Message::Buckets(theirs) => self.digests.on_buckets(known, from, &theirs),
             Message::Digests(theirs) => digests::on_digests(known, from, theirs),
-            Message::Beacon(signed) => self.on_beacon(from, signed.it),
-            Message::Roster(signed) => self.roster_sync.on_roster(known, signed.it),
+            Message::Beacon(signed) => self.on_beacon(from, signed.value),
+            Message::Roster(signed) => self.roster_sync.on_roster(known, signed.value),
             Message::WantRoster { node, boot, version, nonce: _ } => {
                 self.roster_sync.on_want_roster(known, from, node, (boot, version));
             }
@@ -92,7 +93,11 @@ impl Engine {
                 if exchange::room(known, from, room).is_some()
                     && let Some(room) = known.rooms.get_mut(&room)
                 {
-                    room.on_ask(&mut known.cx, &known.live, (era, tip, &spans));
+                    room.on_ask(
+                        &mut known.cx,
+                        &known.live,
+                        issuing::Question { era, tip, spans: &spans },
+                    );
                 }
             }
             Message::Probe { node } => membership::on_probe(known, from, node),
@@ -110,9 +115,9 @@ impl Engine {
                 self.handovers.on_taken(from, &posts);
                 self.go_on_stopping();
             }
-            Message::Parted(signed) => self.on_notice(from, signed.it),
-            Message::Secret(signed) => self.renewal.on_secret(known, from, signed.it),
-            Message::About(signed) => self.renewal.on_about(known, from, signed.it),
+            Message::Parted(signed) => self.on_notice(from, signed.value),
+            Message::Secret(signed) => self.renewal.on_secret(known, from, signed.value),
+            Message::About(signed) => self.renewal.on_about(known, from, signed.value),
             Message::AskFrontier { nonce, boot, version, rooms } => {
                 let question = Question { nonce, roster: (boot, version), rooms };
                 self.barriers.on_question(known, &self.roster_sync, from, question);

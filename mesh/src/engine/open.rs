@@ -100,11 +100,11 @@ impl Engine {
     ) {
         for (room, at, entry, numbers) in entries {
             let Some(known) = self.known.rooms.get(&room) else { continue };
-            let log = known.logs.get(at.log);
+            let log = known.replica.logs.get(at.log);
             if log.fork.is_some_and(|fork| at.seq >= fork) {
                 continue;
             }
-            let body = known.body_of(at, &entry);
+            let body = known.replica.body_of(at, &entry);
             let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
             self.learn(fact, &numbers);
         }
@@ -112,8 +112,8 @@ impl Engine {
 
     /// Draws this node's lane: at admission, and again if an earlier entry has the same.
     pub(super) fn redraw_lane(&mut self) {
-        let drawn = self.known.directory.lanes.get(&self.known.cx.me).map_or(0, Vec::len);
-        let clashes = self.known.directory.lane_clashes(self.known.cx.me);
+        let drawn = self.known.directory.nodes.lanes.get(&self.known.cx.me).map_or(0, Vec::len);
+        let clashes = self.known.directory.nodes.lane_clashes(self.known.cx.me);
         // Who has no part claims no eras.
         if self.known.cx.out
             || self.known.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX)
@@ -121,7 +121,7 @@ impl Engine {
             return;
         }
         let taken: std::collections::BTreeSet<u32> =
-            self.known.directory.lanes.values().flatten().map(|(_, lane)| *lane).collect();
+            self.known.directory.nodes.lanes.values().flatten().map(|(_, lane)| *lane).collect();
         let mut draw = self.known.config.seed;
         let mut lane = 0;
         // One of many lanes is free at the first draw; whoever entered them all cannot keep others
@@ -154,18 +154,18 @@ fn restore_rooms(known: &mut Known, rooms: Vec<crate::api::batch::StoredRoom>) {
             room.shut_out(&mut known.cx, author);
         }
         for node in known.cx.parted.nodes().collect::<Vec<_>>() {
-            room.part_with(&mut known.cx, node);
+            room.remove(&mut known.cx, node);
         }
         for (dedup, at, wall_ms, number) in dedups {
-            room.sequencing.sent.insert(dedup, at, wall_ms);
+            room.order.sent.insert(dedup, at, wall_ms);
             if let Some(number) = number {
-                room.sequencing.sent.delivered(at, number);
+                room.order.sent.delivered(at, number);
             }
         }
-        if room.record.local {
+        if room.replica.record.local {
             known.rosters.local_rooms.insert(id);
         }
-        if room.record.ephemeral {
+        if room.replica.record.ephemeral {
             known.ephemeral.insert(id);
         }
         known.rooms.insert(id, room);

@@ -137,7 +137,7 @@ fn show(known: &mut Known, key: KeyPrint, token: Token) {
 /// Goes on following, after a start, what was followed before it.
 pub(super) fn restore_following(known: &mut Known) {
     let openers = known.rooms.values().filter_map(|room| {
-        let seal = room.record.seal.as_ref()?;
+        let seal = room.replica.record.seal.as_ref()?;
         Some((seal.owner, seal.opener.clone()?))
     });
     for (key, opener) in openers.collect::<Vec<_>>() {
@@ -146,7 +146,11 @@ pub(super) fn restore_following(known: &mut Known) {
         }
     }
     let sealed = known.rooms.values().filter_map(|room| {
-        Some((room.id, room.record.seal.as_ref()?.owner, room.forkers(&known.cx)))
+        Some((
+            room.replica.id,
+            room.replica.record.seal.as_ref()?.owner,
+            room.replica.forkers(&known.cx),
+        ))
     });
     for (room, owner, forked) in sealed.collect::<Vec<_>>() {
         known.rosters.set_sealed(room, owner);
@@ -202,13 +206,13 @@ fn is_read(known: &Known, id: RoomId) -> bool {
     let Some(room) = known.rooms.get(&id) else { return true };
     let patient =
         known.unread.rooms.get(&id).is_some_and(|owner| known.unread.new.contains_key(owner));
-    let peers = room.peers(&known.cx);
+    let peers = room.replica.peers(&known.cx);
     let said = if patient {
-        !peers.is_empty() && peers.iter().all(|node| room.sync.has_heard_from(*node))
+        !peers.is_empty() && peers.iter().all(|node| room.replica.sync.has_heard_from(*node))
     } else {
-        room.sync.has_heard()
+        room.replica.sync.has_heard()
     };
-    said && !room.sync.is_behind() && room.pending.is_empty()
+    said && !room.replica.sync.is_behind() && room.replica.pending.is_empty()
 }
 
 /// Shows rooms whose history has come.
@@ -227,7 +231,7 @@ pub(super) fn go_on_reading(known: &mut Known) {
     known.unread.new.retain(|_, since| now < *since + KEY_NEW_FOR);
     for id in known.unread.rooms.keys() {
         if let Some(room) = known.rooms.get_mut(id) {
-            room.ask_all(&mut known.cx);
+            room.replica.ask_all(&mut known.cx);
         }
     }
 }
@@ -239,7 +243,7 @@ fn has_settled(known: &Known, key: KeyPrint, settling: &Settling) -> bool {
     let Some(room) = room else { return true };
     let answered = settling.awaited.is_disjoint(&known.cx.up);
     let unread = known.unread.rooms.values().any(|owner| *owner == key);
-    answered && !room.sync.is_behind() && room.pending.is_empty() && !unread
+    answered && !room.replica.sync.is_behind() && room.replica.pending.is_empty() && !unread
 }
 
 /// A key is no longer valid.

@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::known::Known;
 use crate::{
-    name::id::{EntryRef, LocalRef, LogId, RoomId},
-    wire::{
-        acts::Position,
-        entry::{Body, Facts, Stored},
-    },
+    name::id::{EntryRef, LocalRef, LogId, Position, RoomId},
+    wire::entry::{Body, Facts, Stored},
 };
 
 /// An act that the store kept, opened.
@@ -27,8 +24,8 @@ pub(super) fn refold_acts(known: &mut Known, acts: Vec<(RoomId, LocalRef, Stored
     let mut by_room: BTreeMap<RoomId, BTreeMap<LogId, Rest>> = BTreeMap::new();
     for (id, at, entry) in acts {
         if let Some(room) = known.rooms.get(&id) {
-            let log = room.logs.id(at.log);
-            let act = Act { at, facts: entry.facts, body: room.body_of(at, &entry) };
+            let log = room.replica.logs.id(at.log);
+            let act = Act { at, facts: entry.facts, body: room.replica.body_of(at, &entry) };
             by_room.entry(id).or_default().entry(log).or_default().push_back(act);
         }
     }

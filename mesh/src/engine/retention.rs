@@ -10,6 +10,7 @@ use crate::{
         id::{KeyPrint, RoomId},
         time::{Now, in_ms},
     },
+    replica::pruning::may_lose_bodies,
     wire::acts::Tier,
 };
 
@@ -69,8 +70,8 @@ impl Pruning {
     /// The next room in the order of ids: one in which something was delivered, and in which bodies are
     /// not kept for ever. After the last of them the next that is left of an earlier mesh.
     fn next_to_prune(&mut self, known: &mut Known) -> Option<(RoomId, Duration)> {
-        let Retention { own, free, pro } = known.config.retention;
-        if [own, free, pro] == [None; 3] {
+        let Retention { own, low, high } = known.config.retention;
+        if [own, low, high] == [None; 3] {
             return None;
         }
         let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -81,7 +82,7 @@ impl Pruning {
                 return self.next_archived(known);
             };
             self.last = Some(*id);
-            if room.record.delivered > 0
+            if room.replica.record.delivered > 0
                 && let Some(keep) = retention_of(known, *id)
             {
                 return Some((*id, keep));
@@ -106,7 +107,7 @@ fn tier_of(known: &Known, key: KeyPrint) -> Option<Tier> {
 /// For how long bodies of a room are kept; `None`: for ever.
 fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
     let room = known.rooms.get(&id);
-    if room.is_some_and(|room| !room.may_lose_bodies()) {
+    if room.is_some_and(|room| !may_lose_bodies(&room.replica)) {
         return None;
     }
     let owner = match room {
@@ -116,8 +117,8 @@ fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
     let retention = &known.config.retention;
     let keep = match owner.and_then(|key| tier_of(known, key)) {
         None => retention.own,
-        Some(Tier::Free) => retention.free,
-        Some(Tier::Pro) => retention.pro,
+        Some(Tier::Low) => retention.low,
+        Some(Tier::High) => retention.high,
     };
     keep.map(|time| time.max(known.config.retention_min))
 }
@@ -126,6 +127,6 @@ fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
 pub(super) fn note_retention(known: &mut Known, id: RoomId) {
     let keep_ms = retention_of(known, id).map(in_ms);
     if let Some(room) = known.rooms.get_mut(&id) {
-        room.keep_ms = keep_ms;
+        room.replica.keep_ms = keep_ms;
     }
 }

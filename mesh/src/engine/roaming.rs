@@ -47,7 +47,7 @@ impl Roams {
         let Some(room) = known.rooms.get(&roamer.room) else {
             return known.cx.reply(call, Err(Refused::NoRoom));
         };
-        let far = era.c() > room.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
+        let far = era.c() > room.order.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
         if !era.is_valid() || far {
             return known.cx.reply(call, Ok(Outcome::Roamed(Roamed::Never)));
         }
@@ -90,14 +90,14 @@ impl Roams {
         if !room.is_writable(&known.cx) {
             return Ok(Some(Roamed::Never));
         }
-        if room.numbering.eras.contains_key(&era) {
+        if room.order.numbering.eras.contains_key(&era) {
             if roaming.asked {
                 return Ok(Some(Roamed::Heard));
             }
         } else if !waited && (meeting || !known.cx.up.is_empty()) {
             // A peer that has heard of the claim of that era gives it.
             roaming.asked = true;
-            room.ask_all_every(&mut known.cx, ROAM_ASK_EVERY);
+            room.replica.ask_all_every(&mut known.cx, ROAM_ASK_EVERY);
             return Ok(None);
         } else if meeting {
             return Ok(Some(Roamed::Behind));
@@ -107,8 +107,8 @@ impl Roams {
         // All of it, before it is given any number of an era that says that all of it was given.
         let entries: Vec<LocalRef> = roaming.roamer.entries.iter().map(|(at, _)| *at).collect();
         if entries.is_empty() {
-            if era > room.numbering.current() {
-                room.roamers.raise(roaming.roamer.cursor);
+            if era > room.order.numbering.current() {
+                room.order.roamers.raise(roaming.roamer.cursor);
                 self.raised.insert(roaming.roamer.room);
             }
             return Ok(Some(Roamed::Ready));
@@ -137,32 +137,32 @@ fn is_meeting_others(known: &Known) -> bool {
 /// nobody waits for that any more.
 fn raise_what_is_below(known: &mut Known, id: RoomId) -> bool {
     let Some(room) = known.rooms.get_mut(&id) else { return false };
-    let current = room.numbering.current();
-    let floor = room.roamers.floor(current).filter(|_| room.is_writable(&known.cx));
-    let below = room.roamers.below().to_vec();
+    let current = room.order.numbering.current();
+    let floor = room.order.roamers.floor(current).filter(|_| room.is_writable(&known.cx));
+    let below = room.order.roamers.below().to_vec();
     match floor {
         Some(floor) if !below.is_empty() => {
             if raise(room, &mut known.cx, floor, below) {
-                room.roamers.settle();
+                room.order.roamers.settle();
             }
         }
         Some(_) => {}
-        None => room.roamers.settle(),
+        None => room.order.roamers.settle(),
     }
-    room.roamers.is_waiting()
+    room.order.roamers.is_waiting()
 }
 
 /// Gives entries numbers above a cursor. `false`: not now.
 fn raise(room: &mut Room, cx: &mut Context, cursor: Number, entries: Vec<LocalRef>) -> bool {
-    let before = room.numbering.current();
+    let before = room.order.numbering.current();
     // Numbers of an era that is already this node's to give cost no claim.
-    let claims = room.numbering.sequencer() != room.mine || before <= cursor.era();
+    let claims = room.order.numbering.sequencer() != room.replica.mine || before <= cursor.era();
     let eras = cursor.era().c().saturating_sub(before.c()) + 1;
-    let may = !claims || room.roamers.may_claim(cx.now.mono, eras);
-    if !may || !room.number_above(cx, cursor, entries) {
+    let may = !claims || room.order.roamers.may_claim(cx.now.mono, eras);
+    if !may || !room.number_above(cx, cursor, &entries) {
         return false;
     }
-    let opened = room.numbering.current().c().saturating_sub(before.c());
-    room.roamers.claimed(cx.now.mono, opened);
+    let opened = room.order.numbering.current().c().saturating_sub(before.c());
+    room.order.roamers.claimed(cx.now.mono, opened);
     true
 }

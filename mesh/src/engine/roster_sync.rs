@@ -104,7 +104,7 @@ impl RosterSync {
                 .rosters
                 .record(&agent)
                 .filter(|(at, record)| *at == node && record.rooms.contains_key(&room))
-                .filter(|(at, record)| known.rosters.may_sit(room, (*at, record.key)));
+                .filter(|(at, record)| known.rosters.may_sit(room, *at, record.key));
             if let Some((_, record)) = seated {
                 let name = record.name.clone();
                 known.cx.notify(room, RoomEvent::Typing { agent, name, typing });

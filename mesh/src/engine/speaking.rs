@@ -72,14 +72,14 @@ impl Speaking {
         // First hear how long it is: only a node that is up to date with some peer can tell. Whoever
         // hears nobody goes on without: nobody is kept waiting for longer than for a number.
         let patient = known.cx.now.mono < known.started + NUMBER_WITHIN;
-        if patient && (!room.sync.has_heard() || room.sync.is_behind()) {
-            return room.ask_all(&mut known.cx);
+        if patient && (!room.replica.sync.has_heard() || room.replica.sync.is_behind()) {
+            return room.replica.ask_all(&mut known.cx);
         }
-        let era = room.numbering.current();
-        let highest = era.number(room.numbering.known(era));
+        let era = room.order.numbering.current();
+        let highest = era.number(room.order.numbering.known(era));
         // Who may not write here raises nothing: those who wait are told so.
         let closed = !room.is_writable(&known.cx);
-        if closed || highest >= floor || room.number_above(&mut known.cx, floor, Vec::new()) {
+        if closed || highest >= floor || room.number_above(&mut known.cx, floor, &[]) {
             known.change_node().lobby_floor = Number::ZERO;
             for saying in std::mem::take(&mut self.held) {
                 self.say(known, calls, leaders, saying);
@@ -144,7 +144,7 @@ fn write(known: &mut Known, room: RoomId, body: &Body) -> Result<LocalRef, Refus
         return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });
     }
     let state = known.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
-    if state.record.ephemeral && known.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
+    if state.replica.record.ephemeral && known.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
         return Err(Refused::Full(NO_MEMORY.to_owned()));
     }
     if !state.is_writable(&known.cx) {
@@ -172,7 +172,7 @@ fn repeats(known: &mut Known, calls: &mut Calls, call: CallId, say: &Say) -> boo
     let Some(id) = say.dedup else { return false };
     let wall_ms = known.cx.now.wall_ms;
     let Some(room) = known.rooms.get_mut(&say.room) else { return false };
-    let Some((at, number)) = room.sequencing.sent.find(wall_ms, id) else { return false };
+    let Some((at, number)) = room.order.sent.find(wall_ms, id) else { return false };
     let name = String::new();
     match number {
         Some(number) => {

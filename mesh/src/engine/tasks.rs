@@ -49,7 +49,7 @@ impl Claims {
 
     pub(super) fn settle_tasks(&mut self, known: &mut Known, id: RoomId) {
         let Some(room) = known.rooms.get_mut(&id) else { return };
-        for news in room.tasks.take_news() {
+        for news in room.folds.tasks.take_news() {
             match news {
                 News::Assigned { place, view } => {
                     known.index.tasks.entry(view.task).or_insert((id, place));
@@ -77,11 +77,12 @@ impl Claims {
 
     /// The room has ended.
     pub(super) fn forget_tasks(&mut self, known: &mut Known, room: &Room) {
-        for (task, place) in room.tasks.ids() {
-            forget(&mut known.index.tasks, task, (room.id, place));
+        for (task, place) in room.folds.tasks.ids() {
+            forget(&mut known.index.tasks, task, (room.replica.id, place));
         }
-        let all = (room.id, LocalRef { log: 0, seq: 0 })..;
-        let waiting = self.waiting.range(all).take_while(|((other, _), _)| *other == room.id);
+        let all = (room.replica.id, LocalRef { log: 0, seq: 0 })..;
+        let waiting =
+            self.waiting.range(all).take_while(|((other, _), _)| *other == room.replica.id);
         let waiting: Vec<(RoomId, LocalRef)> = waiting.map(|(key, _)| *key).collect();
         for key in waiting {
             if let Some(call) = self.waiting.remove(&key) {
@@ -92,7 +93,7 @@ impl Claims {
 }
 
 fn view(known: &Known, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
-    let view = known.rooms.get(&room).and_then(|room| room.tasks.view(task));
+    let view = known.rooms.get(&room).and_then(|room| room.folds.tasks.view(task));
     view.map(|view| Outcome::Task(Box::new(view))).ok_or(Refused::NoTask)
 }
 
@@ -113,7 +114,7 @@ pub(super) fn assign_task(
     });
     let at = known.write_act(new.room, &Body::Task(act))?;
     let room = known.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
-    let task = EntryRef { log: room.mine, seq: at.seq };
+    let task = EntryRef { log: room.replica.mine, seq: at.seq };
     view(known, new.room, task)
 }
 
@@ -137,13 +138,13 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
     };
     let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
     if let Some(if_assignee) = change.if_assignee {
-        let era = state.numbering.current();
+        let era = state.order.numbering.current();
         let claim = TaskAct::Claimed { update, if_assignee, era };
         let at = known.write_act(room, &Body::Task(claim))?;
         return Ok(Started::Claimed(room, at));
     }
     if sets {
-        let update = state.tasks.over_what_is_known(update);
+        let update = state.folds.tasks.over_what_is_known(update);
         known.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
     }
     view(known, room, task).map(|outcome| Started::Done(Box::new(outcome)))
@@ -156,16 +157,17 @@ pub(super) fn list_tasks(
     status: Option<TaskStatus>,
 ) -> Result<Outcome, Refused> {
     known.may_read(key, room)?;
-    let tasks = known.rooms.get(&room).map(|room| room.tasks.newest(status)).unwrap_or_default();
+    let tasks =
+        known.rooms.get(&room).map(|room| room.folds.tasks.newest(status)).unwrap_or_default();
     Ok(Outcome::Tasks(tasks))
 }
 
 /// After a start: where the tasks are that were there before. Nobody is told of them.
 pub(super) fn note_tasks(known: &mut Known) {
     for room in known.rooms.values_mut() {
-        drop(room.tasks.take_news());
-        let id = room.id;
-        for (task, place) in room.tasks.ids() {
+        drop(room.folds.tasks.take_news());
+        let id = room.replica.id;
+        for (task, place) in room.folds.tasks.ids() {
             known.index.tasks.entry(task).or_insert((id, place));
         }
     }

@@ -48,7 +48,7 @@ use crate::{
         batch::{Change, Summary},
         boundary::{Effect, Input},
         command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech,
+            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, Say, Speech,
         },
         event::RoomEvent,
     },
@@ -64,7 +64,7 @@ use crate::{
     wire::{
         entry::{Body, Facts, RoomCreated, Said},
         message::{Beacon, Message, Signed},
-        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
     },
 };
@@ -191,6 +191,7 @@ impl Node {
             room,
             speech: Speech::Chat,
             content: "hello".to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,
@@ -216,7 +217,7 @@ impl Node {
     fn news(&mut self, from: NodeId, changes: Vec<RosterChange>) {
         let what = What::Whole { version: 1, changes };
         let it = RosterNews { node: from, boot: 1, what };
-        let signed = Signed { it, signature: [0; 64] };
+        let signed = Signed { value: it, signature: [0; 64] };
         self.give(Input::Message { from, message: Message::Roster(Box::new(signed)) });
     }
 }
@@ -307,7 +308,7 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     let heads = |node: &Node, room| {
         [0, 7].map(|incarnation| {
             let log = LogId { author, incarnation };
-            node.engine.known.rooms[&room].logs.head_of(log)
+            node.engine.known.rooms[&room].replica.logs.head_of(log)
         })
     };
     for (room, heads_after) in [(node.lobby(), [1, 0]), (ephemeral, [1, 1])] {
@@ -325,7 +326,7 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     node.give(Input::Message { from: author, message: Message::Fork(proof, run) });
     assert!(node.engine.known.cx.forked.is_empty());
     assert_eq!(node.engine.known.cx.faults.stray, stray + 1);
-    let mut logs = node.engine.known.rooms[&node.lobby()].logs.iter();
+    let mut logs = node.engine.known.rooms[&node.lobby()].replica.logs.iter();
     assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
 }
 
@@ -368,11 +369,11 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     let more = said_in(&node, (room, 8), (5, 5, "more")).run().clone();
     node.hear(&more);
     let log = LogId { author, incarnation: 8 };
-    assert_eq!(node.engine.known.rooms[&room].logs.head_of(log), 0);
+    assert_eq!(node.engine.known.rooms[&room].replica.logs.head_of(log), 0);
     let elsewhere = said_in(&node, (lobby, 0), (5, 1, "hello")).run().clone();
     node.hear(&elsewhere);
     let log = LogId { author, incarnation: 0 };
-    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(log), 1);
+    assert_eq!(node.engine.known.rooms[&lobby].replica.logs.head_of(log), 1);
     // The room ends.
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(!node.engine.known.rooms.contains_key(&room));
@@ -462,7 +463,7 @@ fn who_is_listed_was_announced_before() {
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
     let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0 };
-    let beacon = Message::Beacon(Signed { it, signature: [0; 64] });
+    let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.effects.clear();
     let what = What::Whole {
@@ -470,7 +471,7 @@ fn who_is_listed_was_announced_before() {
         changes: vec![RosterChange::Agent("ghost".into(), record(lobby))],
     };
     let it = RosterNews { node: peer, boot: 1, what };
-    let signed = Signed { it, signature: [0; 64] };
+    let signed = Signed { value: it, signature: [0; 64] };
     // One turn has both.
     let message = Message::Roster(Box::new(signed));
     node.engine.handle(node.now, Input::Message { from: peer, message });
@@ -581,7 +582,7 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
     let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0 };
-    let beacon = Message::Beacon(Signed { it, signature: [0; 64] });
+    let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);
     let members = |node: &mut Node| {

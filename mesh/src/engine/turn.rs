@@ -18,18 +18,18 @@ use crate::{
         batch::{Change, NumberRange},
         boundary::{Alarm, Effect, Turn},
         event::{AgentEvent, Delivered, RoomEvent, TurnReason},
-        status::Parted,
     },
     directory::{Learned, Source},
     engine::happened::{Fact, Happened, Proof, Step},
     limits::{EPHEMERAL_ROOMS_MAX, GOSSIP_BYTES_MAX},
     name::{
-        id::{AgentId, KeyPrint, LocalRef, LogId, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, RoomId},
         number::{Era, Number},
     },
     presence::rosters,
     wire::{
-        entry::{Body, CHAT, NodeParted, Parting},
+        entry::{Body, NodeParted, Parted, Parting},
+        kinds::CHAT,
         message::Message,
         roster::AgentRecord,
         run::Run,
@@ -121,7 +121,7 @@ impl Engine {
             .known
             .rooms
             .get(&fact.room)
-            .and_then(|room| room.numbering.undelivered.get(&fact.at)?.numbers);
+            .and_then(|room| room.order.numbering.undelivered.get(&fact.at)?.numbers);
         self.learn(
             fact,
             numbers.as_ref().map_or(&[], |range| std::slice::from_ref(&range.canonical)),
@@ -163,15 +163,15 @@ impl Engine {
         for key in self.known.cx.followers.forget(node) {
             private::on_followers_changed(&mut self.known, &self.digests, key);
         }
-        for (room, cut) in membership::cut_off(&mut self.known, node) {
-            self.forget_claims(room, cut);
+        for (room, from) in membership::cut_off(&mut self.known, node) {
+            self.forget_claims(room, from);
         }
         let Some(parted) = self.known.cx.parted.view(node) else { return };
         if node == self.known.cx.me {
             return self.note_farewell(parted);
         }
         if departure.news {
-            self.known.cx.alarm(Alarm::Parted { node, it: parted });
+            self.known.cx.alarm(Alarm::Parted { node, removal: parted });
         }
         self.renewal.ask_for_secret_without_the_expelled(&mut self.known);
         if connected {
@@ -183,8 +183,8 @@ impl Engine {
 
     /// Nothing counts that this log says in a directory from there on, numbers included: clients are told of rooms that
     /// are none any more or are called otherwise, and ids belong to their owners without it.
-    fn forget_claims(&mut self, directory: RoomId, cut: (LogId, u64)) {
-        let disowned = self.known.directory.forget(self.known.cx.mesh, directory, cut);
+    fn forget_claims(&mut self, directory: RoomId, from: EntryRef) {
+        let disowned = self.known.directory.forget(self.known.cx.mesh, directory, from);
         directories::fold_lost(&mut self.known);
         // Before clients are told: they need not hear of a room that it is gone, and there again.
         self.calls.note_rooms_without_lead(&self.known);
@@ -315,8 +315,8 @@ impl Engine {
 
     pub(super) fn on_fork(&mut self, proof: &Proof) {
         let Some(fork) = self.forks.take(&mut self.known, proof) else { return };
-        if self.known.rooms.get(&fork.room).is_some_and(|room| room.is_directory) {
-            self.forget_claims(fork.room, (fork.log, fork.seq));
+        if self.known.rooms.get(&fork.room).is_some_and(|room| room.replica.is_directory) {
+            self.forget_claims(fork.room, EntryRef { log: fork.log, seq: fork.seq });
         }
         if fork.log.author == self.known.cx.me {
             self.refuse_waiters(|known, room| fork.counts_in(known, room));
@@ -327,7 +327,8 @@ impl Engine {
 
     fn on_delivered(&mut self, room: RoomId, entry: Delivered, numbers: NumberRange) {
         let (at, number, facts) = (entry.at, entry.number, entry.facts);
-        let is_directory = self.known.rooms.get(&room).is_some_and(|room| room.is_directory);
+        let is_directory =
+            self.known.rooms.get(&room).is_some_and(|room| room.replica.is_directory);
         if is_directory {
             let learned = self.known.directory.renumber((room, at), numbers.canonical);
             self.act_on(learned);
@@ -407,7 +408,7 @@ impl Engine {
             let Some(room) = self.known.rooms.get_mut(id) else { continue };
             let sealed = room.seal(&mut self.known.cx, &self.known.identity);
             room.flush(&mut self.known.cx);
-            if !room.record.local {
+            if !room.replica.record.local {
                 out.extend(sealed.into_iter().map(|run| (*id, run)));
             }
             if room.is_busy() {
@@ -439,8 +440,10 @@ impl Engine {
 }
 
 fn on_passed_over(known: &mut Known, room: RoomId, number: Number, at: LocalRef) {
-    let Some(state) = known.rooms.get(&room).filter(|room| !room.is_directory) else { return };
-    let log = state.logs.id(at.log);
+    let Some(state) = known.rooms.get(&room).filter(|room| !room.replica.is_directory) else {
+        return;
+    };
+    let log = state.replica.logs.id(at.log);
     known.cx.notify(room, RoomEvent::PassedOver { number, log, at });
 }
 

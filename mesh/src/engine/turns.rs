@@ -90,7 +90,7 @@ impl Turns {
 /// successor by join stamp. Is that one gone, or was nothing said, it is the first's in join order.
 pub(super) fn holder(known: &Known, room: RoomId) -> Option<AgentId> {
     let members = known.rosters.members(room);
-    let turn = known.rooms.get(&room).and_then(|room| room.record.spoke?.turn);
+    let turn = known.rooms.get(&room).and_then(|room| room.replica.record.spoke?.turn);
     let next =
         members.iter().find(|member| Some(member.joined) == turn).or_else(|| members.first());
     next.map(|member| member.agent.clone())

@@ -38,14 +38,14 @@ impl Voting {
     /// LocalRef every tick: what becomes due with time, and with who is there.
     pub(super) fn go_on_with_all_votes(&mut self, known: &mut Known) {
         for id in self.waiting.clone() {
-            let waiting = known.rooms.get(&id).map(|room| room.votes.waiting());
+            let waiting = known.rooms.get(&id).map(|room| room.folds.votes.waiting());
             self.go_on_with(known, id, waiting.unwrap_or_default());
         }
     }
 
     /// Goes on with the votes of a room that acts have come to, as far as is possible now.
     pub(super) fn go_on_voting(&mut self, known: &mut Known, id: RoomId) {
-        let stirred = known.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
+        let stirred = known.rooms.get_mut(&id).map(|room| room.folds.votes.take_stirred());
         self.go_on_with(known, id, stirred.unwrap_or_default());
     }
 
@@ -58,7 +58,7 @@ impl Voting {
             tell_result(known, id, place);
             keep_vote(known, id, place);
         }
-        if known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+        if known.rooms.get(&id).is_some_and(|room| room.folds.votes.is_waiting()) {
             self.waiting.insert(id);
         } else {
             self.waiting.remove(&id);
@@ -76,14 +76,14 @@ impl Voting {
         let ids: Vec<RoomId> = known.rooms.keys().copied().collect();
         for id in ids {
             note_votes(known, id, false);
-            if known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+            if known.rooms.get(&id).is_some_and(|room| room.folds.votes.is_waiting()) {
                 self.waiting.insert(id);
             }
         }
         for (id, at, kept) in notes {
             let Some(room) = known.rooms.get_mut(&id) else { continue };
-            let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
-            if !room.votes.restore(place, kept) {
+            let place = EntryRef { log: room.replica.logs.id(at.log), seq: at.seq };
+            if !room.folds.votes.restore(place, kept) {
                 note(&mut known.cx.batch, room, at, None);
             }
         }
@@ -91,9 +91,13 @@ impl Voting {
 
     /// Nobody finds the votes of this room any more.
     pub(super) fn forget_votes(&mut self, known: &mut Known, room: &Room) {
-        self.waiting.remove(&room.id);
-        for vote in room.votes.all() {
-            forget(&mut known.index.votes, vote.id(room.id), (room.id, vote.place()));
+        self.waiting.remove(&room.replica.id);
+        for vote in room.folds.votes.all() {
+            forget(
+                &mut known.index.votes,
+                vote.id(room.replica.id),
+                (room.replica.id, vote.place()),
+            );
         }
     }
 }
@@ -123,7 +127,7 @@ pub(super) fn list_votes(
     limit: usize,
 ) -> Result<Outcome, Refused> {
     known.may_read(key, id)?;
-    let all = known.rooms.get(&id).into_iter().flat_map(|room| room.votes.all());
+    let all = known.rooms.get(&id).into_iter().flat_map(|room| room.folds.votes.all());
     let mut all: Vec<&Vote> = all.collect();
     all.sort_by_cached_key(|vote| std::cmp::Reverse((vote.created_ms(), vote.id(id))));
     let views = all.into_iter().take(limit).map(|vote| vote.view(id, known.cx.now));
@@ -150,7 +154,7 @@ pub(super) fn cast_vote(
     let record = known.caller(caller)?;
     let (id, place) = readable_vote(known, caller.key, vote)?;
     let room = known.rooms.get(&id);
-    let vote = room.and_then(|room| room.votes.get(place)).ok_or(Refused::NoVote)?;
+    let vote = room.and_then(|room| room.folds.votes.get(place)).ok_or(Refused::NoVote)?;
     if vote.is_closed() || vote.is_overdue(known.cx.now.wall_ms) {
         return Err(Refused::VoteClosed);
     }
@@ -167,12 +171,12 @@ pub(super) fn cast_vote(
         return Err(Refused::AlreadyVoted);
     }
     let agent = caller.agent.clone();
-    let nonce = nonce(&known.identity, (id, place), &agent);
-    let commitment = commitment((id, place), &agent, (choice, &nonce));
+    let nonce = nonce(&known.identity, id, place, &agent);
+    let commitment = commitment(id, place, &agent, choice, &nonce);
     let ballot = BallotCast { vote: place, agent, commitment };
     let at = known.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
     let room = known.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
-    let vote = room.votes.edit(place).ok_or(Refused::NoVote)?;
+    let vote = room.folds.votes.edit(place).ok_or(Refused::NoVote)?;
     vote.choose(at.seq, choice);
     let (cast, eligible) = vote.turnout();
     Ok(Outcome::Cast { cast, eligible })
@@ -180,15 +184,15 @@ pub(super) fn cast_vote(
 
 pub(super) fn get_vote(known: &Known, key: KeyPrint, vote: MessageId) -> Result<Outcome, Refused> {
     let (id, place) = readable_vote(known, key, vote)?;
-    let vote = known.rooms.get(&id).and_then(|room| room.votes.get(place));
+    let vote = known.rooms.get(&id).and_then(|room| room.folds.votes.get(place));
     let view = vote.ok_or(Refused::NoVote)?.view(id, known.cx.now);
     Ok(Outcome::Vote(Box::new(view)))
 }
 
 fn vote_at(known: &Known, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
     let room = known.rooms.get(&id)?;
-    let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
-    Some(Box::new(room.votes.get(place)?.view(id, known.cx.now)))
+    let place = EntryRef { log: room.replica.logs.id(at.log), seq: at.seq };
+    Some(Box::new(room.folds.votes.get(place)?.view(id, known.cx.now)))
 }
 
 pub(super) fn create_vote(
@@ -207,9 +211,9 @@ pub(super) fn create_vote(
 /// Votes of a room that are new, or not known any more.
 fn note_votes(known: &mut Known, id: RoomId, tell: bool) {
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let opened = std::mem::take(&mut room.votes.opened);
-    let forgotten = std::mem::take(&mut room.votes.forgotten);
-    for vote in opened.into_iter().filter_map(|place| room.votes.get(place)) {
+    let opened = std::mem::take(&mut room.folds.votes.opened);
+    let forgotten = std::mem::take(&mut room.folds.votes.forgotten);
+    for vote in opened.into_iter().filter_map(|place| room.folds.votes.get(place)) {
         known.index.votes.entry(vote.id(id)).or_insert((id, vote.place()));
         let over = vote.has_close() || vote.is_overdue(known.cx.now.wall_ms);
         if tell && !over {
@@ -225,7 +229,7 @@ fn note_votes(known: &mut Known, id: RoomId, tell: bool) {
 
 /// Whether ballots that were cast on another side of a split may still come.
 fn may_get_ballots(known: &Known, room: &Room) -> bool {
-    let heirs = room.heirs(&known.cx);
+    let heirs = room.replica.eligible(&known.cx);
     let mut others = known.live.others.iter().filter(|node| heirs.has(**node));
     others.any(|node| known.live.may_bring_more(known.cx.now.mono, *node))
 }
@@ -240,7 +244,7 @@ fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> 
     }
     let now = known.cx.now;
     let overdue = vote.is_overdue(now.wall_ms);
-    if room.record.local || known.live.others.is_empty() {
+    if room.replica.record.local || known.live.others.is_empty() {
         return overdue.then_some(Duration::ZERO);
     }
     let listened = known.live.awake_for(now.mono) >= VOTE_LISTEN;
@@ -251,7 +255,7 @@ fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> 
 /// Whether a node can be counted upon to do something: not if it was not heard for a while.
 fn is_gone(known: &Known, room: RoomId, node: NodeId) -> bool {
     let silent = known.live.silent_for(known.cx.now.mono, node);
-    let out = known.rooms.get(&room).is_some_and(|room| room.is_out(&known.cx, node));
+    let out = known.rooms.get(&room).is_some_and(|room| room.replica.is_out(&known.cx, node));
     node != known.cx.me && (silent >= ROSTER_LEASE || out)
 }
 
@@ -266,20 +270,20 @@ fn close_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> {
     }
     let for_good = known.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
     let reason = overdue || vote.is_complete() || (!vote.has_deadline() && for_good);
-    let due = reason && is_gone(known, room.id, opener);
+    let due = reason && is_gone(known, room.replica.id, opener);
     // It counted as closed here, and by a close that is void now, since its author is out.
     let lost = vote.is_closed();
     if vote.has_close() || !(due || lost) {
         return None;
     }
-    let rank = known.live.rank(now.mono, room.heirs(&known.cx), opener);
+    let rank = known.live.rank(now.mono, room.replica.eligible(&known.cx), opener);
     Some(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * rank)
 }
 
 /// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
 /// others while there is time to cast.
 fn judge_closes(known: &mut Known, id: RoomId, place: EntryRef) {
-    let Some(vote) = known.rooms.get(&id).and_then(|room| room.votes.get(place)) else {
+    let Some(vote) = known.rooms.get(&id).and_then(|room| room.folds.votes.get(place)) else {
         return;
     };
     let now = known.cx.now;
@@ -291,7 +295,7 @@ fn judge_closes(known: &mut Known, id: RoomId, place: EntryRef) {
     };
     let believed = vote.has_opener_close() || (vote.has_close() && in_time());
     let room = known.rooms.get_mut(&id);
-    if believed && let Some(vote) = room.and_then(|room| room.votes.edit(place)) {
+    if believed && let Some(vote) = room.and_then(|room| room.folds.votes.edit(place)) {
         vote.mark_closed(now.mono);
     }
 }
@@ -306,9 +310,9 @@ fn write_vote_act(known: &mut Known, id: RoomId, act: VoteAct) {
 
 fn close_vote_if_due(known: &mut Known, id: RoomId, place: EntryRef) {
     let Some(room) = known.rooms.get(&id) else { return };
-    let wait = room.votes.get(place).and_then(|vote| close_after(known, room, vote));
+    let wait = room.folds.votes.get(place).and_then(|vote| close_after(known, room, vote));
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let Some(vote) = room.votes.edit(place) else { return };
+    let Some(vote) = room.folds.votes.edit(place) else { return };
     let since = vote.due_for(known.cx.now.mono, wait.is_some());
     let due = wait.zip(since).is_some_and(|(wait, since)| since >= wait);
     if due {
@@ -320,10 +324,10 @@ fn close_vote_if_due(known: &mut Known, id: RoomId, place: EntryRef) {
 /// Opens the ballots of this node's agents that count.
 fn show_ballots(known: &mut Known, id: RoomId, place: EntryRef) {
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let (mine, writable) = (room.mine, room.is_writable(&known.cx));
-    let Some(vote) = room.votes.edit(place) else { return };
+    let (mine, writable) = (room.replica.mine, room.is_writable(&known.cx));
+    let Some(vote) = room.folds.votes.edit(place) else { return };
     if vote.is_closed() && vote.has_choices() && writable {
-        for shown in vote.show_own(&known.identity, (id, mine)) {
+        for shown in vote.show_own(&known.identity, id, mine) {
             write_vote_act(known, id, VoteAct::Shown(shown));
         }
     }
@@ -334,7 +338,7 @@ fn show_ballots(known: &mut Known, id: RoomId, place: EntryRef) {
 fn tell_result(known: &mut Known, id: RoomId, place: EntryRef) {
     let (now, me) = (known.cx.now, known.cx.me);
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let Some(vote) = room.votes.edit(place) else { return };
+    let Some(vote) = room.folds.votes.edit(place) else { return };
     let members = known.rosters.members(id);
     let here = || members.iter().any(|member| member.node == me);
     let waited = vote.closed_for(now.mono).is_some_and(|closed| closed >= RECONNECT_WITHIN);
@@ -349,13 +353,13 @@ fn tell_result(known: &mut Known, id: RoomId, place: EntryRef) {
     }
     // A close that counted may be void later: then there has to be another.
     if vote.is_told() && vote.has_close() {
-        room.votes.rest(place);
+        room.folds.votes.rest(place);
     }
 }
 
 fn keep_vote(known: &mut Known, id: RoomId, place: EntryRef) {
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let Some(vote) = room.votes.edit(place) else { return };
+    let Some(vote) = room.folds.votes.edit(place) else { return };
     if let Some(new) = vote.take_note() {
         let at = vote.at();
         note(&mut known.cx.batch, room, at, new);
@@ -371,7 +375,7 @@ pub(super) fn forget(known: &mut Places, id: MessageId, there: (RoomId, EntryRef
 
 /// What of a vote is to be kept over a restart: nothing of rooms that are memory only.
 fn note(batch: &mut Vec<Change>, room: &Room, vote: LocalRef, note: Option<VoteNote>) {
-    if !room.record.ephemeral {
-        batch.push(Change::Note { room: room.id, vote, note });
+    if !room.replica.record.ephemeral {
+        batch.push(Change::Note { room: room.replica.id, vote, note });
     }
 }

@@ -1,7 +1,7 @@
 //! The elections of a room: a fold over [`ElectionAct`]s that does not depend on the order in which
 //! logs are read (`docs/decisions/elections.md`).
 //!
-//! What counts is a function of the logs:
+//! The state is a function of the logs:
 //!
 //! - Of each log the first commitment, close, opening and dropping of its kind. An author has several
 //!   logs in rooms that are memory only: of these the lowest by position.
@@ -10,8 +10,8 @@
 //!   the starter's, or else the lowest by position.
 //! - The leader is that of the concluded election with the highest term, and of one term the lowest
 //!   position, unless it was cleared.
-//! - Of a node that forked a log nothing counts but that it stood: others may hold more of what it
-//!   wrote, or less.
+//! - Of a node that forked a log nothing counts but that it stood: others may hold more of its entries, or
+//!   less.
 
 mod election;
 
@@ -24,25 +24,21 @@ use std::{
 
 pub(crate) use election::{Closing, Election, Outcome, commitment, nonce};
 
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
     api::{boundary::Alarm, command::Refused},
-    engine::context::Context,
     limits::{ELECTIONS_BYTES_PER_LOG_MAX, ELECTIONS_COUNTED_FOR, ELECTIONS_PER_AGENT_MAX},
-    name::{
-        id::{AgentId, EntryRef, LogId, NodeId, RoomId},
-        time::Now,
-    },
-    room::Room,
+    name::id::{AgentId, EntryRef, LogId, NodeId, Position},
     wire::{
-        acts::{Candidate, ElectionAct, ElectionStarted, Folded, Position},
-        entry::{Decision, Facts},
+        acts::{Candidate, ElectionAct, ElectionStarted},
+        entry::Decision,
     },
 };
 
 /// An election by its term and position: the last one is the one that counts, if it is concluded.
 type Rank = (u64, Reverse<Position>);
 
-/// Who leads a room.
+/// The leader of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leader<'e> {
     /// By which election.
@@ -51,8 +47,7 @@ pub(crate) struct Leader<'e> {
     pub(crate) candidate: &'e Candidate,
 }
 
-/// What members were told last: the election that counts, and whom it made the leader, unless that
-/// one was cleared.
+/// The last news that members got: the election that counts, and its leader, unless that one was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Told {
     pub(crate) concluded: Option<EntryRef>,
@@ -66,7 +61,7 @@ pub(crate) struct Elections {
     ranked: BTreeMap<Rank, EntryRef>,
     /// Elections by their closes.
     closed: BTreeMap<EntryRef, EntryRef>,
-    /// What elections take, by the log that started them.
+    /// Bytes of elections, by the log that started them.
     bytes: BTreeMap<LogId, usize>,
     /// Nodes that are out: they forked a log, or parted.
     expelled: Arc<BTreeSet<NodeId>>,
@@ -79,26 +74,43 @@ pub(crate) struct Elections {
     pub(crate) told: Told,
 }
 
-impl Room {
-    /// Takes in an act that was accepted.
-    pub(crate) fn fold_election(
-        &mut self,
-        cx: &mut Context,
-        (place, facts): (EntryRef, Facts),
-        act: ElectionAct,
-    ) {
-        let folded = self.elections.fold((self.id, place), (facts, cx.now), act);
-        match folded {
-            Ok(dropped) => {
-                for node in dropped {
-                    let (room, by) = (self.id, place.log.author);
-                    cx.alarm(Alarm::DroppedThoughOpen { room, by, node });
-                }
-            }
-            Err(Folded::Void) => cx.blame(place.log.author, |it| &mut it.void),
-            Err(Folded::Overflow) => cx.faults.overflow += 1,
-            Err(Folded::Taken) => {}
+impl Fold for Elections {
+    type Act = ElectionAct;
+
+    /// One more election may be started if it would count, and if its agent does not use up the memory
+    /// that is there for all.
+    fn admits(&self, by: LogId, act: &ElectionAct, now: Duration) -> Result<(), Refused> {
+        let ElectionAct::Started(new) = act else { return Ok(()) };
+        let recent = self
+            .of(by)
+            .rev()
+            .take_while(|election| election.is_younger(now, ELECTIONS_COUNTED_FOR));
+        let own = recent.filter(|other| *other.started_by() == new.started_by);
+        if own.count() >= ELECTIONS_PER_AGENT_MAX {
+            return Err(Refused::Full("you began too many elections: wait an hour".to_owned()));
         }
+        let bytes = self.bytes.get(&by).copied().unwrap_or(0);
+        if bytes + self.cost(by, &new.candidates) > ELECTIONS_BYTES_PER_LOG_MAX {
+            let full = "too many elections of this node in this room: use another room or node";
+            return Err(Refused::Full(full.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, written: Written, act: ElectionAct, alarms: &mut Vec<Alarm>) -> Folded {
+        self.changed = true;
+        self.fold(&written, act, alarms).unwrap_or(Folded::Taken)
+    }
+
+    fn retract(&mut self, void: Void) {
+        match void {
+            Void::From(EntryRef { log, seq }) => self.forget_log(log, seq),
+            Void::Author(node) | Void::Member(node) => self.expel(node),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.values().sum()
     }
 }
 
@@ -118,68 +130,56 @@ impl Elections {
         }
     }
 
-    /// Takes in the act at this place of the room. Returns nodes that it drops though their opening is
-    /// here; or why it has no effect.
-    pub(crate) fn fold(
+    /// `None`: the election is not known, or not any more.
+    fn fold(
         &mut self,
-        (room, place): (RoomId, EntryRef),
-        (facts, now): (Facts, Now),
+        written: &Written,
         act: ElectionAct,
-    ) -> Result<Vec<NodeId>, Folded> {
-        let position = Position { clock: facts.clock, place };
-        self.changed = true;
-        let folded = match act {
-            ElectionAct::Started(it) => {
-                let age = Duration::from_millis(facts.wall_ms.abs_diff(now.wall_ms));
-                self.fold_started(position, it, (now.mono, age))
-            }
+        alarms: &mut Vec<Alarm>,
+    ) -> Option<Folded> {
+        let (position, place) = (written.position(), written.place);
+        match act {
+            ElectionAct::Started(started) => return Some(self.fold_started(written, started)),
             ElectionAct::Committed { election, commitment } => {
-                self.touch(election)?.fold_commitment(position, commitment)
+                return Some(self.all.get_mut(&election)?.fold_commitment(position, commitment));
             }
             ElectionAct::Declined { election, agent } => {
-                self.touch(election)?.fold_declined(place, agent)
+                return Some(self.all.get_mut(&election)?.fold_declined(place, agent));
             }
             ElectionAct::Closed { election, commitments, declined } => {
-                let named = (&commitments[..], &declined[..]);
-                if self.touch(election)?.fold_closed(position, named, now.mono) {
+                let known = self.all.get_mut(&election)?;
+                if known.fold_closed(position, &commitments, &declined, written.now.mono) {
                     self.closed.insert(place, election);
                     self.disputed.insert(election);
                 }
-                Folded::Taken
             }
             ElectionAct::Shown { closed, nonce } => {
-                self.touch_closed(closed)?.fold_shown(room, (place, closed), nonce)
+                return Some(self.closed_by(closed)?.fold_shown(written, closed, nonce));
             }
             ElectionAct::Dropped { closed, nodes } => {
-                return Ok(self.touch_closed(closed)?.fold_dropped(position, (closed, nodes)));
+                let opened = self.closed_by(closed)?.fold_dropped(position, closed, nodes);
+                let (room, by) = (written.room, place.log.author);
+                alarms.extend(opened.into_iter().map(|node| Alarm::DroppedThoughOpen {
+                    room,
+                    by,
+                    node,
+                }));
             }
-            ElectionAct::Cleared { election } => {
-                self.touch(election)?.fold_cleared(place);
-                Folded::Taken
-            }
-        };
-        if folded == Folded::Taken { Ok(Vec::new()) } else { Err(folded) }
+            ElectionAct::Cleared { election } => self.all.get_mut(&election)?.fold_cleared(place),
+        }
+        Some(Folded::Taken)
     }
 
-    fn touch(&mut self, election: EntryRef) -> Result<&mut Election, Folded> {
-        self.all.get_mut(&election).ok_or(Folded::Taken)
+    /// The election that this close closes.
+    fn closed_by(&mut self, closed: EntryRef) -> Option<&mut Election> {
+        self.all.get_mut(self.closed.get(&closed)?)
     }
 
-    fn touch_closed(&mut self, closed: EntryRef) -> Result<&mut Election, Folded> {
-        let election = *self.closed.get(&closed).ok_or(Folded::Taken)?;
-        self.touch(election)
-    }
-
-    fn fold_started(
-        &mut self,
-        position: Position,
-        it: ElectionStarted,
-        seen: (Duration, Duration),
-    ) -> Folded {
-        let Some(mut election) = Election::new(position, it, seen) else { return Folded::Void };
+    fn fold_started(&mut self, written: &Written, started: ElectionStarted) -> Folded {
+        let Some(mut election) = Election::new(written, started) else { return Folded::Void };
         election.expelled = Arc::clone(&self.expelled);
         // By log, so that it is the same ones everywhere.
-        let log = position.place.log;
+        let (place, log) = (written.place, written.place.log);
         let cost = self.cost(log, election.candidates());
         if let Some(again) = self.same_again(log, election.candidates()) {
             election.candidates = again;
@@ -190,15 +190,15 @@ impl Elections {
             return Folded::Void;
         }
         if election.is_running() {
-            self.running.insert(position.place);
+            self.running.insert(place);
         }
-        self.ranked.insert(election.rank(), position.place);
-        self.all.insert(position.place, election);
+        self.ranked.insert(election.rank(), place);
+        self.all.insert(place, election);
         Folded::Taken
     }
 
     /// Nothing of this log counts from `seq` on.
-    pub(crate) fn forget_log(&mut self, log: LogId, seq: u64) {
+    fn forget_log(&mut self, log: LogId, seq: u64) {
         let gone = EntryRef { log, seq }..=EntryRef { log, seq: u64::MAX };
         let gone: Vec<EntryRef> = self.all.range(gone).map(|(place, _)| *place).collect();
         for place in gone {
@@ -209,14 +209,14 @@ impl Elections {
             }
         }
         self.closed.retain(|place, _| place.log != log || place.seq < seq);
-        self.all.values_mut().for_each(|it| it.forget_log(log, seq));
+        self.all.values_mut().for_each(|election| election.forget_log(log, seq));
         self.changed = true;
     }
 
     /// This node forked a log somewhere, or has parted: it and its agents are out.
-    pub(crate) fn expel(&mut self, node: NodeId) {
+    fn expel(&mut self, node: NodeId) {
         Arc::make_mut(&mut self.expelled).insert(node);
-        self.all.values_mut().for_each(|it| it.expelled = Arc::clone(&self.expelled));
+        self.all.values_mut().for_each(|election| election.expelled = Arc::clone(&self.expelled));
         self.changed = true;
     }
 
@@ -225,7 +225,7 @@ impl Elections {
         !self.expelled.is_empty()
     }
 
-    // What it comes to.
+    // The outcome.
 
     pub(crate) fn get(&self, election: EntryRef) -> Option<&Election> {
         self.all.get(&election)
@@ -238,20 +238,20 @@ impl Elections {
     /// The election that counts, and how it ended.
     pub(crate) fn concluded(&self, now: Duration) -> Option<(&Election, Option<&Candidate>)> {
         let ranked = self.ranked.values().rev().filter_map(|place| self.all.get(place));
-        let mut concluded = ranked.filter_map(|it| match it.outcome(now) {
+        let mut concluded = ranked.filter_map(|election| match election.outcome(now) {
             Outcome::Open => None,
-            Outcome::Nobody => Some((it, None)),
-            Outcome::Leader(leader) => Some((it, Some(leader))),
+            Outcome::Nobody => Some((election, None)),
+            Outcome::Leader(leader) => Some((election, Some(leader))),
         });
         concluded.next()
     }
 
     /// All that is known so far was here before this start.
     pub(crate) fn note_restored(&mut self) {
-        self.all.values_mut().for_each(|it| it.restored = true);
+        self.all.values_mut().for_each(|election| election.restored = true);
     }
 
-    /// Who leads the room.
+    /// The leader of the room.
     pub(crate) fn leader(&self, now: Duration) -> Option<Leader<'_>> {
         let (election, leader) = self.concluded(now)?;
         let candidate = leader?;
@@ -259,18 +259,18 @@ impl Elections {
         (!election.is_cleared()).then_some(Leader { election: place, term, candidate })
     }
 
-    /// Who leads the room, as members were told: what is known without working it out.
+    /// The leader, as members were told: known without working it out.
     pub(crate) fn told_leader(&self) -> Option<Leader<'_>> {
         let (election, agent) = (self.told.concluded?, self.told.leader.as_ref()?);
         let known = self.all.get(&election)?;
-        let candidate = known.candidates().iter().find(|it| it.agent == *agent)?;
+        let candidate = known.candidates().iter().find(|candidate| candidate.agent == *agent)?;
         Some(Leader { election, term: known.rank().0, candidate })
     }
 
-    /// What members should have been told.
+    /// The news that members should have got.
     pub(crate) fn to_tell(&self, now: Duration) -> Told {
         let concluded = self.concluded(now).map(|(election, _)| election.place());
-        Told { concluded, leader: self.leader(now).map(|it| it.candidate.agent.clone()) }
+        Told { concluded, leader: self.leader(now).map(|leader| leader.candidate.agent.clone()) }
     }
 
     /// Whether something was folded since this was last asked.
@@ -289,23 +289,6 @@ impl Elections {
         term <= self.next_term()
     }
 
-    /// Whether the author of this log may write this: one more election if it would count, and if its
-    /// agent does not use up what is there for all.
-    pub(crate) fn fits(&self, log: LogId, act: &ElectionAct, now: Duration) -> Result<(), Refused> {
-        let ElectionAct::Started(it) = act else { return Ok(()) };
-        let recent = self.of(log).rev().take_while(|it| it.is_younger(now, ELECTIONS_COUNTED_FOR));
-        let own = recent.filter(|other| *other.started_by() == it.started_by);
-        if own.count() >= ELECTIONS_PER_AGENT_MAX {
-            return Err(Refused::Full("you began too many elections: wait an hour".to_owned()));
-        }
-        let bytes = self.bytes.get(&log).copied().unwrap_or(0);
-        if bytes + self.cost(log, &it.candidates) > ELECTIONS_BYTES_PER_LOG_MAX {
-            let full = "too many elections of this node in this room: use another room or node";
-            return Err(Refused::Full(full.to_owned()));
-        }
-        Ok(())
-    }
-
     /// The elections of one log, the oldest first.
     fn of(&self, log: LogId) -> impl DoubleEndedIterator<Item = &Election> {
         let all = EntryRef { log, seq: 0 }..=EntryRef { log, seq: u64::MAX };
@@ -314,60 +297,60 @@ impl Elections {
 
     /// The candidates of this log's last election, if they are these.
     fn same_again(&self, log: LogId, candidates: &[Candidate]) -> Option<Arc<[Candidate]>> {
-        let last = self.of(log).next_back().map(|it| &it.candidates);
-        last.filter(|it| it[..] == *candidates).cloned()
+        let last = self.of(log).next_back().map(|list| &list.candidates);
+        last.filter(|list| list[..] == *candidates).cloned()
     }
 
-    /// What one more election of this log counts for: the same on every machine.
+    /// The bytes that one more election of this log counts for: the same on every machine.
     fn cost(&self, log: LogId, candidates: &[Candidate]) -> usize {
         let again = self.same_again(log, candidates).is_some();
         let list = if again { 0 } else { candidates.iter().map(list_bytes).sum::<usize>() };
-        let nodes: BTreeSet<NodeId> = candidates.iter().map(|it| it.node).collect();
+        let nodes: BTreeSet<NodeId> = candidates.iter().map(|candidate| candidate.node).collect();
         256 + 128 * nodes.len() + list
-    }
-
-    /// What they take, near enough.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.values().sum()
     }
 
     // Decisions.
 
     /// Whether all is here that a decision of this log is judged by. Its author had it, so others get
     /// it, unless it was of a node that is out.
-    pub(crate) fn can_judge(&self, by: NodeId, it: &Decision) -> bool {
-        let elected = |it: &Election, agent| it.may_have_elected(agent, by) || self.has_expelled();
-        self.all.get(&it.election).is_none_or(|election| elected(election, &it.said.agent))
+    pub(crate) fn can_judge(&self, by: NodeId, decision: &Decision) -> bool {
+        let elected = |election: &Election, agent| {
+            election.may_have_elected(agent, by) || self.has_expelled()
+        };
+        self.all
+            .get(&decision.election)
+            .is_none_or(|election| elected(election, &decision.said.agent))
     }
 
     /// Whether a decision at this place is a leader's. Any node may close an election, so one that is out
     /// may have closed it where others have more of its log, or less: the decision's author is believed
     /// then, as far as its agent stood.
-    pub(crate) fn allows(&self, at: EntryRef, it: &Decision) -> bool {
+    pub(crate) fn allows(&self, at: EntryRef, decision: &Decision) -> bool {
         let by = at.log.author;
-        let Some(election) = self.all.get(&it.election) else {
-            return self.expelled.contains(&it.election.log.author);
+        let Some(election) = self.all.get(&decision.election) else {
+            return self.expelled.contains(&decision.election.log.author);
         };
-        let elected = election.may_have_elected(&it.said.agent, by)
-            || (self.has_expelled() && election.is_candidate(&it.said.agent, by));
+        let elected = election.may_have_elected(&decision.said.agent, by)
+            || (self.has_expelled() && election.is_candidate(&decision.said.agent, by));
         elected && !election.is_cleared_in(at.log, at.seq)
     }
 
-    // What is to be done.
+    // Acts that are due.
 
-    /// The election that is to be carried on: of several the highest by term, then the lowest by
-    /// position. What else runs ends by itself.
+    /// The election that is to be carried on: of several the highest by term, then the lowest by position.
+    /// Others end by themselves.
     pub(crate) fn running(&self, now: Duration) -> Option<&Election> {
         let running = self.running.iter().filter_map(|place| self.all.get(place));
-        let alive = running.filter(|it| it.runs_for(now).is_some());
-        let open = alive.filter(|it| !it.is_void() && it.outcome(now) == Outcome::Open);
-        open.max_by_key(|it| it.rank())
+        let alive = running.filter(|election| election.runs_for(now).is_some());
+        let open =
+            alive.filter(|election| !election.is_void() && election.outcome(now) == Outcome::Open);
+        open.max_by_key(|election| election.rank())
     }
 
     /// All elections that this node may have to open its nonce in.
     pub(crate) fn all_running(&self) -> impl Iterator<Item = &Election> {
         let running = self.running.iter().filter_map(|place| self.all.get(place));
-        running.filter(|it| !it.is_void())
+        running.filter(|election| !election.is_void())
     }
 
     /// Something may become due.
@@ -379,16 +362,18 @@ impl Elections {
     pub(crate) fn rest(&mut self, now: Duration) {
         let all = &self.all;
         self.running.retain(|place| {
-            all.get(place)
-                .is_some_and(|it| it.runs_for(now).is_some() && it.outcome(now) == Outcome::Open)
+            all.get(place).is_some_and(|election| {
+                election.runs_for(now).is_some() && election.outcome(now) == Outcome::Open
+            })
         });
-        self.disputed.retain(|place| all.get(place).is_some_and(|it| it.is_disputed(now)));
+        self.disputed
+            .retain(|place| all.get(place).is_some_and(|election| election.is_disputed(now)));
     }
 }
 
-/// What a candidate takes in a list.
-fn list_bytes(it: &Candidate) -> usize {
-    64 + it.agent.len() + it.name.len()
+/// The bytes of a candidate in a list.
+fn list_bytes(candidate: &Candidate) -> usize {
+    64 + candidate.agent.len() + candidate.name.len()
 }
 
 #[cfg(test)]

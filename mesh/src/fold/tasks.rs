@@ -1,10 +1,10 @@
 //! The tasks of a room: a fold over [`TaskAct`]s that does not depend on the order in which logs are
 //! read; and the claims that wait for the room's sequencer (`docs/decisions/tasks.md`).
 //!
-//! What counts is a function of the logs:
+//! The state is a function of the logs:
 //!
-//! - Each field of a task is what was written last of it, where every write names what it replaces. Of
-//!   writes that did not know of each other all stay, and the latest by position shows.
+//! - Each field of a task has the value that was written last, where every write names the ones that it
+//!   replaces. Of writes that did not know of each other all stay, and the latest by position shows.
 //! - A claim does nothing by itself. Its sequencer's answer does, if it grants it: that is the write.
 
 mod task;
@@ -14,22 +14,18 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 use task::Task;
 pub(crate) use task::{check_new, check_update, is_agent_id};
 
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
-    api::{agenda::TaskView, batch::EraRecord, command::Refused},
-    engine::context::Context,
+    api::{agenda::TaskView, boundary::Alarm, command::Refused},
     limits::{
         ASK_AFTER, ASK_EVERY_MAX, CLAIM_SETTLE, CLAIMS_OPEN_MAX, NUMBER_WITHIN, TASK_OVER_MAX,
         TASKS_BYTES_PER_ROOM_MAX, TASKS_LISTED_BYTES_MAX, TASKS_LISTED_MAX, TASKS_PER_LOG_MAX,
     },
     name::{
-        id::{AgentId, EntryRef, LocalRef, LogId, LogIx, MessageId, RoomId},
+        id::{AgentId, EntryRef, LocalRef, LogId, LogIx, MessageId},
         number::Era,
     },
-    room::Room,
-    wire::{
-        acts::{Folded, Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
-        entry::{Body, Facts},
-    },
+    wire::acts::{Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
 };
 
 /// A claim that has no answer.
@@ -55,7 +51,7 @@ pub(crate) enum Answer {
     Forgotten,
 }
 
-/// What acts came to.
+/// Effects of acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     Assigned { place: EntryRef, view: Arc<TaskView> },
@@ -64,131 +60,28 @@ pub(crate) enum News {
     Answered { claim: LocalRef, answer: Answer },
 }
 
-/// An act, where it stands.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
-    pub(crate) place: EntryRef,
-    pub(crate) at: LocalRef,
-    pub(crate) facts: Facts,
-    pub(crate) now: Duration,
-}
-
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tasks {
-    room: RoomId,
     all: BTreeMap<EntryRef, Task>,
-    /// What they take.
+    /// Memory that they take.
     bytes: usize,
     claims: BTreeMap<EntryRef, Claim>,
     news: Vec<News>,
 }
 
-impl Tasks {
-    pub(crate) fn new(room: RoomId) -> Tasks {
-        Tasks { room, all: BTreeMap::new(), bytes: 0, claims: BTreeMap::new(), news: Vec::new() }
-    }
+impl Fold for Tasks {
+    type Act = TaskAct;
 
-    /// Takes in an act. `by_sequencer`: of an answer, whether its author may give it.
-    pub(crate) fn fold(&mut self, it: Written, act: TaskAct, by_sequencer: bool) -> Folded {
-        match act {
-            TaskAct::Assigned(new) => self.fold_assigned(it, new),
-            TaskAct::Updated(update) => self.fold_update(it, update),
-            TaskAct::Claimed { update, if_assignee, era } => {
-                self.fold_claim(it, update, (if_assignee, era))
-            }
-            TaskAct::Granted(grant) if by_sequencer => self.fold_grant(it, grant),
-            TaskAct::Granted(_) => Folded::Void,
-        }
-    }
-
-    fn fold_assigned(&mut self, it: Written, new: TaskAssigned) -> Folded {
-        if check_new(&new.title, new.description.as_deref(), new.assignee.as_deref()).is_err() {
-            return Folded::Void;
-        }
-        // The oldest of the same log goes, so that it is the same one everywhere.
-        let full = self.of(it.place.log).count() >= TASKS_PER_LOG_MAX;
-        let oldest = self.of(it.place.log).next().filter(|_| full);
-        if let Some(oldest) = oldest {
-            self.forget(oldest);
-        }
-        let task = Task::new((self.room, it.place), it.facts, new);
-        let bytes = task.bytes();
-        if self.bytes + bytes > TASKS_BYTES_PER_ROOM_MAX {
-            return Folded::Overflow;
-        }
-        self.bytes += bytes;
-        self.news.push(News::Assigned { place: it.place, view: Arc::new(task.view()) });
-        self.all.insert(it.place, task);
-        Folded::Taken
-    }
-
-    fn fold_update(&mut self, it: Written, update: TaskUpdated) -> Folded {
-        let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
-        if !good || update.over.len() > TASK_OVER_MAX {
-            return Folded::Void;
-        }
-        let Some(task) = self.all.get_mut(&update.task) else { return Folded::Taken };
-        let (before, bytes) = (task.view(), task.bytes());
-        task.update(it.place, it.facts, update);
-        self.bytes = self.bytes + task.bytes() - bytes;
-        let view = task.view();
-        if view != before {
-            self.news.push(News::Updated(Arc::new(view)));
-        }
-        Folded::Taken
-    }
-
-    fn fold_claim(
-        &mut self,
-        it: Written,
-        update: TaskUpdated,
-        (if_assignee, era): (Option<AgentId>, Era),
-    ) -> Folded {
-        let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
-        if !good || !is_agent_id(if_assignee.as_deref()) {
-            return Folded::Void;
-        }
-        if self.claims.len() >= CLAIMS_OPEN_MAX {
-            return Folded::Overflow;
-        }
-        if self.all.contains_key(&update.task) {
-            let (since, ask_at) = (it.now, it.now + ASK_AFTER);
-            let at = it.at;
-            let claim = Claim { at, update, if_assignee, era, since, ask_at, ask_step: ASK_AFTER };
-            self.claims.insert(it.place, claim);
-        }
-        Folded::Taken
-    }
-
-    /// Each answer that grants is a write, also a second one: the sequencers of two eras may both
-    /// have answered. So what a client was told is never taken back behind its back.
-    fn fold_grant(&mut self, it: Written, grant: Grant) -> Folded {
-        let claim = self.claims.remove(&grant.claim);
-        let granted = grant.update.as_ref().map(|update| update.task);
-        let folded = grant.update.map_or(Folded::Taken, |update| self.fold_update(it, update));
-        if let Some(claim) = claim {
-            let task = granted.and_then(|task| self.all.get(&task));
-            let answer = match (granted, task) {
-                (None, _) => Answer::Held(grant.holder),
-                (Some(_), Some(task)) => Answer::Granted(Arc::new(task.view())),
-                (Some(_), None) => Answer::Forgotten,
-            };
-            self.news.push(News::Answered { claim: claim.at, answer });
-        }
-        folded
-    }
-
-    /// Whether the author of this log may write this. One more task may be made unless one that is not
-    /// completed would be forgotten for it.
-    pub(crate) fn fits(&self, log: LogId, act: &TaskAct) -> Result<(), Refused> {
+    /// One more task may be made unless one that is not completed would be forgotten for it.
+    fn admits(&self, by: LogId, act: &TaskAct, _: Duration) -> Result<(), Refused> {
         let full = |why: &str| Err(Refused::Full(why.to_owned()));
         let more = match act {
             TaskAct::Assigned(new) => {
-                let full_log = self.of(log).count() >= TASKS_PER_LOG_MAX;
-                let oldest = self.of(log).next().filter(|_| full_log);
+                let full_log = self.of(by).count() >= TASKS_PER_LOG_MAX;
+                let oldest = self.of(by).next().filter(|_| full_log);
                 let oldest = oldest.and_then(|place| self.all.get(&place));
-                if oldest.is_some_and(|it| it.status() != TaskStatus::Completed) {
+                if oldest.is_some_and(|task| task.status() != TaskStatus::Completed) {
                     return full("too many tasks of this node in this room: complete the oldest");
                 }
                 Task::new_bytes(new).saturating_sub(oldest.map_or(0, Task::bytes))
@@ -207,9 +100,108 @@ impl Tasks {
         Ok(())
     }
 
-    /// What they take, near enough.
-    pub(crate) fn bytes(&self) -> usize {
+    fn apply(&mut self, written: Written, act: TaskAct, _: &mut Vec<Alarm>) -> Folded {
+        match act {
+            TaskAct::Assigned(new) => self.fold_assigned(&written, new),
+            TaskAct::Updated(update) => self.fold_update(&written, update),
+            TaskAct::Claimed { update, if_assignee, era } => {
+                self.fold_claim(&written, update, if_assignee, era)
+            }
+            // Its author was the sequencer: this was asked before.
+            TaskAct::Granted(grant) => self.fold_grant(&written, grant),
+        }
+    }
+
+    fn retract(&mut self, void: Void) {
+        match void {
+            Void::From(EntryRef { log, seq }) => self.forget_log(log, seq),
+            // Each write names what it replaces, so a node's writes up to a cut count everywhere.
+            Void::Author(_) | Void::Member(_) => {}
+        }
+    }
+
+    fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+impl Tasks {
+    fn fold_assigned(&mut self, written: &Written, new: TaskAssigned) -> Folded {
+        if check_new(&new.title, new.description.as_deref(), new.assignee.as_deref()).is_err() {
+            return Folded::Void;
+        }
+        // The oldest of the same log goes, so that it is the same one everywhere.
+        let full = self.of(written.place.log).count() >= TASKS_PER_LOG_MAX;
+        let oldest = self.of(written.place.log).next().filter(|_| full);
+        if let Some(oldest) = oldest {
+            self.forget(oldest);
+        }
+        let task = Task::new(written, new);
+        let bytes = task.bytes();
+        if self.bytes + bytes > TASKS_BYTES_PER_ROOM_MAX {
+            return Folded::Overflow;
+        }
+        self.bytes += bytes;
+        self.news.push(News::Assigned { place: written.place, view: Arc::new(task.view()) });
+        self.all.insert(written.place, task);
+        Folded::Taken
+    }
+
+    fn fold_update(&mut self, written: &Written, update: TaskUpdated) -> Folded {
+        let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
+        if !good || update.over.len() > TASK_OVER_MAX {
+            return Folded::Void;
+        }
+        let Some(task) = self.all.get_mut(&update.task) else { return Folded::Taken };
+        let (before, bytes) = (task.view(), task.bytes());
+        task.update(written, update);
+        self.bytes = self.bytes + task.bytes() - bytes;
+        let view = task.view();
+        if view != before {
+            self.news.push(News::Updated(Arc::new(view)));
+        }
+        Folded::Taken
+    }
+
+    fn fold_claim(
+        &mut self,
+        written: &Written,
+        update: TaskUpdated,
+        if_assignee: Option<AgentId>,
+        era: Era,
+    ) -> Folded {
+        let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
+        if !good || !is_agent_id(if_assignee.as_deref()) {
+            return Folded::Void;
+        }
+        if self.claims.len() >= CLAIMS_OPEN_MAX {
+            return Folded::Overflow;
+        }
+        if self.all.contains_key(&update.task) {
+            let (since, ask_at) = (written.now.mono, written.now.mono + ASK_AFTER);
+            let at = written.at;
+            let claim = Claim { at, update, if_assignee, era, since, ask_at, ask_step: ASK_AFTER };
+            self.claims.insert(written.place, claim);
+        }
+        Folded::Taken
+    }
+
+    /// Each answer that grants is a write, also a second one: the sequencers of two eras may both
+    /// have answered. So what a client was told is never taken back behind its back.
+    fn fold_grant(&mut self, written: &Written, grant: Grant) -> Folded {
+        let claim = self.claims.remove(&grant.claim);
+        let granted = grant.update.as_ref().map(|update| update.task);
+        let folded = grant.update.map_or(Folded::Taken, |update| self.fold_update(written, update));
+        if let Some(claim) = claim {
+            let task = granted.and_then(|task| self.all.get(&task));
+            let answer = match (granted, task) {
+                (None, _) => Answer::Held(grant.holder),
+                (Some(_), Some(task)) => Answer::Granted(Arc::new(task.view())),
+                (Some(_), None) => Answer::Forgotten,
+            };
+            self.news.push(News::Answered { claim: claim.at, answer });
+        }
+        folded
     }
 
     /// The tasks of one log, the oldest first.
@@ -222,8 +214,12 @@ impl Tasks {
         let Some(task) = self.all.remove(&place) else { return };
         self.bytes -= task.bytes();
         self.news.push(News::Forgotten(task.id(), place));
-        let about: Vec<EntryRef> =
-            self.claims.iter().filter(|(_, it)| it.update.task == place).map(|it| *it.0).collect();
+        let about: Vec<EntryRef> = self
+            .claims
+            .iter()
+            .filter(|(_, claim)| claim.update.task == place)
+            .map(|claim| *claim.0)
+            .collect();
         for claim in about {
             if let Some(claim) = self.claims.remove(&claim) {
                 self.news.push(News::Answered { claim: claim.at, answer: Answer::Forgotten });
@@ -232,9 +228,9 @@ impl Tasks {
     }
 
     /// Nothing of this log counts from `seq` on.
-    pub(crate) fn forget_log(&mut self, log: LogId, seq: u64) {
-        let gone: Vec<EntryRef> = self.of(log).filter(|it| it.seq >= seq).collect();
-        gone.into_iter().for_each(|it| self.forget(it));
+    fn forget_log(&mut self, log: LogId, seq: u64) {
+        let gone: Vec<EntryRef> = self.of(log).filter(|place| place.seq >= seq).collect();
+        gone.into_iter().for_each(|place| self.forget(place));
         self.claims.retain(|place, _| place.log != log || place.seq < seq);
         for task in self.all.values_mut() {
             let bytes = task.bytes();
@@ -255,12 +251,12 @@ impl Tasks {
 
     /// The newest tasks of this status, or of any, the oldest of them first: as many as one answer holds.
     pub(crate) fn newest(&self, status: Option<TaskStatus>) -> Vec<TaskView> {
-        let asked = |it: &&Task| status.is_none_or(|status| it.status() == status);
+        let asked = |task: &&Task| status.is_none_or(|status| task.status() == status);
         let mut tasks: Vec<&Task> = self.all.values().filter(asked).collect();
-        tasks.sort_by_key(|it| Reverse(it.position()));
+        tasks.sort_by_key(|task| Reverse(task.position()));
         let mut bytes = 0;
-        let fits = tasks.into_iter().take(TASKS_LISTED_MAX).map(Task::view).take_while(|it| {
-            bytes += view_bytes(it);
+        let fits = tasks.into_iter().take(TASKS_LISTED_MAX).map(Task::view).take_while(|view| {
+            bytes += view_bytes(view);
             bytes <= TASKS_LISTED_BYTES_MAX
         });
         let mut newest: Vec<TaskView> = fits.collect();
@@ -273,7 +269,7 @@ impl Tasks {
         self.all.iter().map(|(place, task)| (task.id(), *place))
     }
 
-    /// An update with what it replaces, as far as it is known here.
+    /// An update with the writes that it replaces, as far as they are known here.
     pub(crate) fn over_what_is_known(&self, update: TaskUpdated) -> TaskUpdated {
         let over = self.all.get(&update.task).map_or(Vec::new(), |task| task.known(&update));
         TaskUpdated { over, ..update }
@@ -287,30 +283,30 @@ impl Tasks {
     }
 
     /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
-    /// matters: whoever's came first to it was answered then. What was claimed in an earlier era may
-    /// have been answered there: that gets a moment to come.
-    fn due(&self, now: Duration, era: Era) -> Vec<EntryRef> {
-        let due = |it: &Claim| it.era == era || now >= it.since + CLAIM_SETTLE;
+    /// matters: the first to come was answered at once. A claim of an earlier era may have been answered
+    /// there: the answer gets a moment to come.
+    pub(crate) fn due(&self, now: Duration, era: Era) -> Vec<EntryRef> {
+        let due = |claim: &Claim| claim.era == era || now >= claim.since + CLAIM_SETTLE;
         let mut due: Vec<(&EntryRef, &Claim)> =
-            self.claims.iter().filter(|(_, it)| due(it)).collect();
+            self.claims.iter().filter(|(_, claim)| due(claim)).collect();
         due.sort_by_key(|(place, claim)| (claim.since, **place));
         due.into_iter().map(|(place, _)| *place).collect()
     }
 
-    /// What the sequencer of `era` says to a claim.
-    fn answer(&self, place: EntryRef, (era, by): (Era, Option<EntryRef>)) -> Option<Grant> {
-        let claim = self.claims.get(&place)?;
-        let holder = self.all.get(&claim.update.task)?.assignee();
-        let granted = holder == claim.if_assignee;
-        let update = granted.then(|| self.over_what_is_known(claim.update.clone()));
-        Some(Grant { era, claim: place, update, holder, by })
+    /// The answer of the sequencer of `era` to a claim.
+    pub(crate) fn answer(&self, claim: EntryRef, era: Era, by: Option<EntryRef>) -> Option<Grant> {
+        let claimed = self.claims.get(&claim)?;
+        let holder = self.all.get(&claimed.update.task)?.assignee();
+        let granted = holder == claimed.if_assignee;
+        let update = granted.then(|| self.over_what_is_known(claimed.update.clone()));
+        Some(Grant { era, claim, update, holder, by })
     }
 
     /// Whether it is time to see that the sequencer has the claims of this node.
     pub(crate) fn ask(&mut self, now: Duration, mine: Option<LogIx>) -> bool {
         let mut due = false;
-        let own = self.claims.values_mut().filter(|it| Some(it.at.log) == mine);
-        for claim in own.filter(|it| now >= it.ask_at) {
+        let own = self.claims.values_mut().filter(|claim| Some(claim.at.log) == mine);
+        for claim in own.filter(|claim| now >= claim.ask_at) {
             claim.ask_step = (claim.ask_step * 2).min(ASK_EVERY_MAX);
             claim.ask_at = now + claim.ask_step;
             due = true;
@@ -320,75 +316,18 @@ impl Tasks {
 
     /// Whether a claim of this node was kept waiting for too long.
     pub(crate) fn kept_waiting(&self, now: Duration, mine: Option<LogIx>) -> bool {
-        let mut own = self.claims.values().filter(|it| Some(it.at.log) == mine);
-        own.any(|it| now >= it.since + NUMBER_WITHIN)
+        let mut own = self.claims.values().filter(|claim| Some(claim.at.log) == mine);
+        own.any(|claim| now >= claim.since + NUMBER_WITHIN)
     }
 }
 
-impl Room {
-    /// Takes in an act that was accepted.
-    pub(crate) fn fold_task(
-        &mut self,
-        cx: &mut Context,
-        (at, facts): (LocalRef, Facts),
-        act: TaskAct,
-    ) {
-        let place = EntryRef { log: self.logs.id(at.log), seq: at.seq };
-        let by_sequencer = self.sequencer_is(&act, |era, by| era.is_issued_by(place.log, by));
-        let it = Written { place, at, facts, now: cx.now.mono };
-        match self.tasks.fold(it, act, by_sequencer) {
-            Folded::Taken => {}
-            Folded::Void => cx.blame(place.log.author, |it| &mut it.void),
-            Folded::Overflow => cx.faults.overflow += 1,
-        }
-    }
-
-    /// Takes in an act that was accepted before this start. Whoever was a sequencer then need not be
-    /// one any more.
-    pub(crate) fn refold_task(
-        &mut self,
-        now: Duration,
-        (at, facts): (LocalRef, Facts),
-        act: TaskAct,
-    ) {
-        let place = EntryRef { log: self.logs.id(at.log), seq: at.seq };
-        let by_sequencer = self.sequencer_is(&act, |era, by| era.was_issued(place, by));
-        let _ = self.tasks.fold(Written { place, at, facts, now }, act, by_sequencer);
-    }
-
-    fn sequencer_is(
-        &self,
-        act: &TaskAct,
-        good: impl Fn(&EraRecord, Option<EntryRef>) -> bool,
-    ) -> bool {
-        match act {
-            TaskAct::Granted(grant) => {
-                let era = self.numbering.eras.get(&grant.era);
-                era.is_some_and(|era| good(&era.record, grant.by))
-            }
-            TaskAct::Assigned(_) | TaskAct::Updated(_) | TaskAct::Claimed { .. } => true,
-        }
-    }
-
-    /// This node is the sequencer: it answers what was claimed.
-    pub(crate) fn answer_claims(&mut self, cx: &mut Context) {
-        let era = self.numbering.current();
-        let by = self.numbering.by(era);
-        for claim in self.tasks.due(cx.now.mono, era) {
-            if let Some(grant) = self.tasks.answer(claim, (era, by)) {
-                self.append(cx, &Body::Task(TaskAct::Granted(grant)));
-            }
-        }
-    }
-}
-
-/// What a task takes in an answer, near enough.
-fn view_bytes(it: &TaskView) -> usize {
+/// Bytes that a task takes in an answer, near enough.
+fn view_bytes(view: &TaskView) -> usize {
     /// Ids, times, names of fields.
     const FRAME: usize = 400;
-    let text = |it: &Option<Arc<str>>| it.as_ref().map_or(0, |it| it.len());
-    let agents = it.created_by.len() + text(&it.assignee);
-    FRAME + it.title.len() + text(&it.description) + text(&it.note) + agents
+    let len = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+    let agents = view.created_by.len() + len(&view.assignee);
+    FRAME + view.title.len() + len(&view.description) + len(&view.note) + agents
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The votes of a room: a fold over [`VoteAct`]s that does not depend on the order in which logs are
 //! read, and beside it what only this node knows of each vote.
 //!
-//! What counts is a function of the logs (`docs/decisions/votes.md`):
+//! The state is a function of the logs (`docs/decisions/votes.md`):
 //!
 //! - Of one log's ballots of an agent the first is valid, and of its closes of a vote too.
 //! - Of all closes the first of the vote's author counts, or else the lowest by position.
@@ -9,25 +9,26 @@
 //! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
 //! - Ballots and closes of a node that forked a log do not count: others may hold more of them, or less.
 
+mod rules;
 mod vote;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-pub(crate) use vote::{Vote, bytes, check, check_imported, commitment, nonce};
+pub(crate) use rules::{bytes, check, check_imported, commitment, nonce};
+pub(crate) use vote::Vote;
 
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
-    api::{batch::VoteNote, command::Refused},
-    engine::context::Context,
+    api::{batch::VoteNote, boundary::Alarm, command::Refused},
     limits::{
         VOTES_BYTES_PER_LOG_MAX, VOTES_BYTES_PER_ROOM_MAX, VOTES_OPEN_PER_AGENT_MAX,
         VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
-    name::id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
-    room::Room,
-    wire::{
-        acts::{Folded, Position, VoteAct, VoteImported, VoteOpened},
-        entry::Facts,
-    },
+    name::id::{EntryRef, LogId, NodeId},
+    wire::acts::{VoteAct, VoteImported, VoteOpened},
 };
 
 /// See the module.
@@ -36,7 +37,7 @@ pub(crate) struct Votes {
     all: BTreeMap<EntryRef, Vote>,
     /// Nodes that forked a log.
     expelled: BTreeSet<NodeId>,
-    /// What they take, as [`bytes`] counts it.
+    /// Memory that they take, as [`bytes`] counts it.
     bytes: usize,
     /// Votes in which something may become due.
     waiting: BTreeSet<EntryRef>,
@@ -48,15 +49,67 @@ pub(crate) struct Votes {
     pub(crate) forgotten: Vec<Vote>,
 }
 
-impl Room {
-    /// Takes in an act that was accepted.
-    pub(crate) fn fold_vote(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, act: VoteAct) {
-        let place = EntryRef { log: self.logs.id(at.log), seq: at.seq };
-        match self.votes.fold((self.id, place, at), facts, act) {
-            Folded::Taken => {}
-            Folded::Void => cx.blame(place.log.author, |it| &mut it.void),
-            Folded::Overflow => cx.faults.overflow += 1,
+impl Fold for Votes {
+    type Act = VoteAct;
+
+    /// One more vote may be opened unless one that is not over would be forgotten for it.
+    fn admits(&self, by: LogId, act: &VoteAct, _: Duration) -> Result<(), Refused> {
+        let VoteAct::Opened(new) = act else { return Ok(()) };
+        let full = |why: &str| Err(Refused::Full(format!("{why}: wait until one has ended")));
+        let bytes = bytes(new);
+        let open = || self.of(by).filter(|vote| !vote.is_closed());
+        let over = |place: &EntryRef| self.all.get(place).is_none_or(Vote::is_told);
+        if open().filter(|vote| *vote.created_by() == new.created_by).count()
+            >= VOTES_OPEN_PER_AGENT_MAX
+        {
+            return full("too many of your votes are open in this room");
         }
+        if open().count() >= VOTES_OPEN_PER_LOG_MAX
+            || self.bytes + bytes > VOTES_BYTES_PER_ROOM_MAX
+            || !self.in_the_way(by, bytes).iter().all(over)
+        {
+            return full("too many votes are open in this room");
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, written: Written, act: VoteAct, _: &mut Vec<Alarm>) -> Folded {
+        match act {
+            // As after a start: its author was not known to have forked when it came.
+            VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_)
+                if self.expelled.contains(&written.place.log.author) =>
+            {
+                Folded::Taken
+            }
+            VoteAct::Opened(opened) => self.fold_opened(&written, opened),
+            VoteAct::Imported(imported) => self.fold_imported(&written, imported),
+            VoteAct::Cast(ballot) => self
+                .touch(ballot.vote)
+                .map_or(Folded::Taken, |vote| vote.fold_cast(written.position(), ballot)),
+            VoteAct::Closed(close) => {
+                // It may name ballots that were dropped here, because their author forked.
+                let complete = self.expelled.is_empty();
+                self.touch(close.vote)
+                    .map(|vote| vote.fold_closed(&written, &close))
+                    .filter(|folded| complete || *folded != Folded::Void)
+                    .unwrap_or(Folded::Taken)
+            }
+            VoteAct::Shown(shown) => self
+                .touch(shown.vote)
+                .map_or(Folded::Taken, |vote| vote.fold_shown(&written, &shown)),
+        }
+    }
+
+    fn retract(&mut self, void: Void) {
+        match void {
+            Void::From(EntryRef { log, seq }) => self.cut(log, seq),
+            Void::Author(node) => self.expel(node),
+            Void::Member(_) => {}
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
@@ -66,60 +119,22 @@ impl Votes {
         Votes { expelled, ..Votes::default() }
     }
 
-    /// Takes in the act at this place of the room.
-    pub(crate) fn fold(
-        &mut self,
-        (room, place, at): (RoomId, EntryRef, LocalRef),
-        facts: Facts,
-        act: VoteAct,
-    ) -> Folded {
-        let position = Position { clock: facts.clock, place };
-        match act {
-            // As after a start: what came before it was known that its author forked.
-            VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_)
-                if self.expelled.contains(&place.log.author) =>
-            {
-                Folded::Taken
-            }
-            VoteAct::Opened(it) => self.fold_opened((place, at), facts, it),
-            VoteAct::Imported(it) => self.fold_imported((place, at), facts, it),
-            VoteAct::Cast(it) => {
-                self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_cast(position, it))
-            }
-            VoteAct::Closed(it) => {
-                // It may name ballots that were dropped here, because their author forked.
-                let complete = self.expelled.is_empty();
-                self.touch(it.vote)
-                    .map(|vote| vote.fold_closed(position, facts.wall_ms, &it))
-                    .filter(|folded| complete || *folded != Folded::Void)
-                    .unwrap_or(Folded::Taken)
-            }
-            VoteAct::Shown(it) => {
-                self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_shown(room, place, &it))
-            }
-        }
-    }
-
     fn touch(&mut self, vote: EntryRef) -> Option<&mut Vote> {
-        let known = self.all.get_mut(&vote).filter(|it| !it.is_imported())?;
+        let known = self.all.get_mut(&vote).filter(|vote| !vote.is_imported())?;
         self.waiting.insert(vote);
         self.stirred.insert(vote);
         Some(known)
     }
 
-    fn fold_opened(
-        &mut self,
-        (place, at): (EntryRef, LocalRef),
-        facts: Facts,
-        it: VoteOpened,
-    ) -> Folded {
-        if check(&it, facts.wall_ms).is_err() {
+    fn fold_opened(&mut self, written: &Written, opened: VoteOpened) -> Folded {
+        if check(&opened, written.facts.wall_ms).is_err() {
             return Folded::Void;
         }
-        if !self.make_room(place.log, bytes(&it)) {
+        let place = written.place;
+        if !self.make_room(place.log, bytes(&opened)) {
             return Folded::Overflow;
         }
-        self.all.insert(place, Vote::new((place, at), facts, it));
+        self.all.insert(place, Vote::new(written, opened));
         self.waiting.insert(place);
         self.stirred.insert(place);
         self.opened.push(place);
@@ -127,21 +142,17 @@ impl Votes {
     }
 
     /// One that is over: nothing becomes due in it. Whether the author may bring it was asked before.
-    fn fold_imported(
-        &mut self,
-        at: (EntryRef, LocalRef),
-        facts: Facts,
-        it: VoteImported,
-    ) -> Folded {
-        if check_imported(&it).is_err() {
+    fn fold_imported(&mut self, written: &Written, imported: VoteImported) -> Folded {
+        if check_imported(&imported).is_err() {
             return Folded::Void;
         }
-        let vote = Vote::imported(at, facts, it);
-        if !self.make_room(at.0.log, vote.bytes()) {
+        let place = written.place;
+        let vote = Vote::imported(written, imported);
+        if !self.make_room(place.log, vote.bytes()) {
             return Folded::Overflow;
         }
-        self.all.insert(at.0, vote);
-        self.opened.push(at.0);
+        self.all.insert(place, vote);
+        self.opened.push(place);
         Folded::Taken
     }
 
@@ -188,60 +199,33 @@ impl Votes {
         }
     }
 
-    /// Whether the author of this log may write this. One more vote may be opened unless one that is not
-    /// over would be forgotten for it.
-    pub(crate) fn fits(&self, log: LogId, act: &VoteAct) -> Result<(), Refused> {
-        let VoteAct::Opened(it) = act else { return Ok(()) };
-        let full = |why: &str| Err(Refused::Full(format!("{why}: wait until one has ended")));
-        let bytes = bytes(it);
-        let open = || self.of(log).filter(|vote| !vote.is_closed());
-        let over = |place: &EntryRef| self.all.get(place).is_none_or(Vote::is_told);
-        if open().filter(|vote| *vote.created_by() == it.created_by).count()
-            >= VOTES_OPEN_PER_AGENT_MAX
-        {
-            return full("too many of your votes are open in this room");
-        }
-        if open().count() >= VOTES_OPEN_PER_LOG_MAX
-            || self.bytes + bytes > VOTES_BYTES_PER_ROOM_MAX
-            || !self.in_the_way(log, bytes).iter().all(over)
-        {
-            return full("too many votes are open in this room");
-        }
-        Ok(())
-    }
-
-    /// What they take, near enough.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Nothing of this log counts from `seq` on: it forked.
-    pub(crate) fn cut(&mut self, log: LogId, seq: u64) {
+    fn cut(&mut self, log: LogId, seq: u64) {
         let from = EntryRef { log, seq };
         let to = EntryRef { log, seq: u64::MAX };
         let void: Vec<EntryRef> = self.all.range(from..=to).map(|(place, _)| *place).collect();
         for place in void {
             self.forget(place);
         }
-        self.drop_from_all(|it| it.log == log && it.seq >= seq);
+        self.drop_from_all(|place| place.log == log && place.seq >= seq);
     }
 
     /// This node forked a log somewhere: nothing that it says counts in any vote.
-    pub(crate) fn expel(&mut self, node: NodeId) {
+    fn expel(&mut self, node: NodeId) {
         self.expelled.insert(node);
-        self.drop_from_all(|it| it.log.author == node);
+        self.drop_from_all(|place| place.log.author == node);
     }
 
     fn drop_from_all(&mut self, void: impl Fn(&EntryRef) -> bool) {
         // Those that were brought had ended: nothing can become due in them.
-        for (place, vote) in self.all.iter_mut().filter(|(_, it)| !it.is_imported()) {
+        for (place, vote) in self.all.iter_mut().filter(|(_, vote)| !vote.is_imported()) {
             vote.cut(&void);
             self.waiting.insert(*place);
             self.stirred.insert(*place);
         }
     }
 
-    /// What the store had of a vote. `false`: there is no such vote.
+    /// The notes on a vote that the store had. `false`: there is no such vote.
     pub(crate) fn restore(&mut self, place: EntryRef, note: VoteNote) -> bool {
         self.all.get_mut(&place).map(|vote| vote.restore(note)).is_some()
     }
@@ -263,7 +247,7 @@ impl Votes {
         !self.waiting.is_empty()
     }
 
-    /// Those in which something may become due with time, or with who is there.
+    /// Those in which something may become due with time, or as nodes come and go.
     pub(crate) fn waiting(&self) -> Vec<EntryRef> {
         self.waiting.iter().copied().collect()
     }

@@ -73,7 +73,7 @@ impl RoomId {
         RoomId(first_16(sha256(&[b"clawmesh directory", &mesh.0])))
     }
 
-    /// The directory of what stays on one node: its private rooms.
+    /// The directory of one node's private rooms.
     #[must_use]
     pub fn private_directory(mesh: MeshId, node: NodeId) -> RoomId {
         RoomId(first_16(sha256(&[b"clawmesh private directory", &mesh.0, &node.0])))
@@ -115,8 +115,8 @@ impl KeyPrint {
     }
 }
 
-/// What opens the private rooms of an API key (HKDF, with another label than [`KeyPrint::of`]'s): a
-/// node keeps it over restarts, the API key itself it does not. Secret.
+/// The secret that opens the private rooms of an API key (HKDF, with another label than
+/// [`KeyPrint::of`]'s): a node keeps it over restarts, the API key itself it does not. Secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RoomKey(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
@@ -192,6 +192,15 @@ pub struct EntryRef {
     pub seq: u64,
 }
 
+/// The place of an entry in the order of all entries of its room: the same on every node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    /// Lamport.
+    pub(crate) clock: u64,
+    /// Breaks ties.
+    pub(crate) place: EntryRef,
+}
+
 /// A message's id on the wire: a UUID (version 8) that encodes where the entry is, so that finding
 /// it needs no index. 60 bits name the log within its room, 62 bits are the log seq.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
@@ -216,8 +225,8 @@ impl MessageId {
         (self.0[..8] == Self::tag(room, log)).then(|| u64::from_be_bytes(low) & (u64::MAX >> 2))
     }
 
-    /// Whether a ClawChat server can have drawn it: it names no entry of any log then, for those of our own
-    /// are of version 8.
+    /// Whether it may have been drawn elsewhere: it names no entry of any log then, since ids of entries are of
+    /// version 8.
     #[must_use]
     pub fn is_foreign(self) -> bool {
         is_foreign(self.0)

@@ -12,8 +12,8 @@ use crate::{
     name::id::{MeshId, NodeId, sha256},
 };
 
-/// What makes a mesh, and what lets nodes into it: its name, the node that founded it, and the secret of its
-/// connections, which may change. All of it is in every ticket.
+/// The essence of a mesh, which lets nodes into it: its name, the node that founded it, and the secret of
+/// its connections, which may change. All of it is in every ticket.
 #[derive(Clone)]
 pub struct MeshSecret {
     mesh: MeshId,
@@ -67,7 +67,7 @@ impl MeshSecret {
         &self.former
     }
 
-    /// Who founded the mesh.
+    /// The node that founded the mesh.
     #[must_use]
     pub fn founder(&self) -> NodeId {
         self.founder
@@ -129,7 +129,7 @@ impl LinkSecret {
         self
     }
 
-    /// Who was expelled when it was drawn.
+    /// Nodes that had been expelled when it was drawn.
     #[must_use]
     pub fn without(&self) -> &[NodeId] {
         &self.without
@@ -180,7 +180,7 @@ impl fmt::Debug for LinkSecret {
 #[derive(Clone)]
 pub struct Identity {
     key: SigningKey,
-    /// What it signs with in a simulated world: see [`Simulated`].
+    /// Its seed in a simulated world: see [`Simulated`].
     simulated: Option<[u8; 32]>,
 }
 
@@ -233,7 +233,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Who judges signatures.
+/// A judge of signatures.
 pub trait Judge: fmt::Debug {
     /// Whether `signature` is `node`'s over `message`.
     fn holds(&self, node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool;
@@ -251,14 +251,14 @@ impl Judge for Strict {
 }
 
 /// As a simulated world judges what [`Identity::simulated`] signs: half of its time would go into
-/// ed25519. Who has no seed of a node can sign nothing as that node, here as there.
+/// ed25519. Without its seed nobody can sign as a node, here as there.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
     seeds: BTreeMap<NodeId, [u8; 32]>,
 }
 
 impl Simulated {
-    /// Of the nodes with these seeds; what others sign never holds.
+    /// Of the nodes with these seeds; signatures of others never hold.
     #[must_use]
     pub fn new(seeds: impl IntoIterator<Item = [u8; 32]>) -> Simulated {
         let by_node = |seed| (Identity::from_seed(&seed).node_id(), seed);
@@ -272,7 +272,7 @@ impl Judge for Simulated {
     }
 }
 
-/// What stands in for a signature in a simulated world.
+/// The stand-in for a signature in a simulated world.
 fn tag(seed: &[u8; 32], message: &[u8]) -> [u8; 64] {
     let half = sha256(&[b"clawmesh simulated", seed, message]);
     let mut tag = [0; 64];

@@ -1,4 +1,5 @@
-//! Who lives, as far as this node can tell: beacons heard by any path, and what others say they heard.
+//! The nodes that live, as far as this node can tell: beacons heard by any path, and reports of other
+//! nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +35,7 @@ pub(crate) struct Heard {
 struct Direct {
     at: Duration,
     tick: u64,
-    /// When one came that left none out before it: who is calm leaves every other one out.
+    /// When one came that left none out before it: a calm node leaves every other one out.
     restless: Duration,
 }
 
@@ -43,11 +44,11 @@ struct Direct {
 struct Probe {
     sent: Duration,
     awaited: BTreeSet<NodeId>,
-    /// Who hears it: for them it does not count as gone before this.
+    /// The nodes that hear it: for them it does not count as gone before this.
     vetoes: BTreeMap<NodeId, Duration>,
 }
 
-/// Who could give a room's numbers.
+/// The nodes that could give a room's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EligibleNodes<'a> {
     pub(crate) room: RoomId,
@@ -57,7 +58,7 @@ pub(crate) struct EligibleNodes<'a> {
 
 impl EligibleNodes<'_> {
     pub(crate) fn has(&self, node: NodeId) -> bool {
-        self.only.is_none_or(|it| it.contains(&node))
+        self.only.is_none_or(|only| only.contains(&node))
     }
 }
 
@@ -93,7 +94,7 @@ pub(crate) struct Liveness {
     /// The last stop was not in good order, and no peer was heard since the start.
     unclean: bool,
     heard: BTreeMap<NodeId, Heard>,
-    /// What connected peers last said themselves.
+    /// The last beacons that connected peers sent themselves.
     direct: BTreeMap<NodeId, Direct>,
     pub(crate) up: BTreeSet<NodeId>,
     /// Since when they are connected.
@@ -120,7 +121,7 @@ impl Liveness {
         }
     }
 
-    /// This node was not called for too long: what it knows of others is old. What they said meanwhile
+    /// This node was not called for too long: its knowledge of others is old. Their beacons of the meantime
     /// may be waiting to be heard, so those that lived when it was `last_called` still do.
     pub(crate) fn woke(&mut self, now: Duration, last_called: Duration) {
         self.awake_since = now;
@@ -141,11 +142,11 @@ impl Liveness {
         if self.heard.len() >= NODES_MAX && !self.heard.contains_key(&beacon.node) {
             return false;
         }
-        let same = self.heard.get(&beacon.node).filter(|it| it.beacon.boot == beacon.boot);
-        let begun = same.map_or(now, |it| it.begun);
+        let same = self.heard.get(&beacon.node).filter(|heard| heard.beacon.boot == beacon.boot);
+        let begun = same.map_or(now, |heard| heard.begun);
         let last = self.heard.get(&beacon.node);
-        let was_silent = last.is_some_and(|it| now >= it.at + self.takeover_after);
-        let back = if was_silent { Some(now) } else { last.and_then(|it| it.back) };
+        let was_silent = last.is_some_and(|heard| now >= heard.at + self.takeover_after);
+        let back = if was_silent { Some(now) } else { last.and_then(|heard| heard.back) };
         self.heard.insert(beacon.node, Heard { at: now, silent_since: now, begun, back, beacon });
         self.heard_since = true;
         self.unclean = false;
@@ -161,11 +162,12 @@ impl Liveness {
         let first = Direct { at: now, tick, restless: now };
         self.direct
             .entry(peer)
-            .and_modify(|it| {
+            .and_modify(|direct| {
                 // The same one may come by gossip, too.
-                let in_a_row = tick != it.tick && tick < it.tick.saturating_add(SAID_WHILE_CALM);
-                let restless = if in_a_row { now } else { it.restless };
-                *it = Direct { at: now, tick, restless };
+                let in_a_row =
+                    tick != direct.tick && tick < direct.tick.saturating_add(SAID_WHILE_CALM);
+                let restless = if in_a_row { now } else { direct.restless };
+                *direct = Direct { at: now, tick, restless };
             })
             .or_insert(first);
     }
@@ -189,14 +191,14 @@ impl Liveness {
         let alive = self.heard.keys().filter(|node| self.is_alive(now, **node));
         let alive: Vec<Option<&Direct>> = alive.map(|node| self.direct.get(node)).collect();
         let within = |at: Duration, time: Duration| now < at + time;
-        let all = |so: &dyn Fn(&Direct) -> bool| alive.iter().all(|it| it.is_some_and(so));
+        let all = |so: &dyn Fn(&Direct) -> bool| alive.iter().all(|direct| direct.is_some_and(so));
         let patient = self.takeover_after >= TAKEOVER_AFTER;
         if !patient
             || self.awake_for(now) < ROSTER_LEASE
-            || !all(&|it| within(it.at, HEARD_DIRECTLY_WITHIN))
+            || !all(&|direct| within(direct.at, HEARD_DIRECTLY_WITHIN))
         {
             Spread::EachTime
-        } else if all(&|it| !within(it.restless, RESTLESS_FOR)) {
+        } else if all(&|direct| !within(direct.restless, RESTLESS_FOR)) {
             Spread::Rarely
         } else {
             Spread::NowAndThen
@@ -227,13 +229,13 @@ impl Liveness {
 
     /// Heard within [`ROSTER_LEASE`], as far as this node could hear it.
     pub(crate) fn is_alive(&self, now: Duration, node: NodeId) -> bool {
-        let lives = |it: &Heard| now < it.silent_since + ROSTER_LEASE;
+        let lives = |heard: &Heard| now < heard.silent_since + ROSTER_LEASE;
         node == self.me || self.heard.get(&node).is_some_and(lives)
     }
 
     /// How long it is since `node` was heard, as far as this node could hear it.
     pub(crate) fn silent_for(&self, now: Duration, node: NodeId) -> Duration {
-        let heard = self.heard.get(&node).map_or(Duration::ZERO, |it| it.at);
+        let heard = self.heard.get(&node).map_or(Duration::ZERO, |heard| heard.at);
         now.saturating_sub(heard.max(self.awake_since))
     }
 
@@ -262,18 +264,18 @@ impl Liveness {
         {
             return Some(Gone { node, since: heard.begun, anew: true });
         }
-        let signs = [heard.map(|it| it.at), self.since.get(&node).copied()];
+        let signs = [heard.map(|heard| heard.at), self.since.get(&node).copied()];
         let last = signs.into_iter().flatten().fold(self.awake_since, Duration::max);
         let since = last + self.takeover_after;
         (now >= since).then_some(Gone { node, since, anew: false })
     }
 
-    /// Whether this node may replace another in a room now. Whoever does not have the room has no say: what they
-    /// hear of the node does not bring the room's entries there.
+    /// Whether this node may replace another in a room now. Nodes without the room have no say: their
+    /// hearing of the node does not bring the room's entries there.
     pub(crate) fn verdict(
         &self,
         now: Duration,
-        heirs: EligibleNodes<'_>,
+        eligible: EligibleNodes<'_>,
         Gone { node, since, anew }: Gone,
     ) -> Verdict {
         let lonely = self.others.iter().all(|other| *other == node) && self.up.is_empty();
@@ -281,40 +283,40 @@ impl Liveness {
             // It was away itself, and has not heard a peer since: the others may know better.
             return Verdict::Wait;
         }
-        if now < since + TAKEOVER_RANK_STEP * self.rank(now, heirs, node) {
+        if now < since + TAKEOVER_RANK_STEP * self.rank(now, eligible, node) {
             return Verdict::Wait;
         }
-        if anew || self.up.iter().all(|peer| *peer == node || !heirs.has(*peer)) {
+        if anew || self.up.iter().all(|peer| *peer == node || !eligible.has(*peer)) {
             return Verdict::Gone;
         }
         let Some(probe) = self.probes.get(&node) else { return Verdict::AskPeers };
-        let vetoes = probe.vetoes.iter().filter(|(peer, _)| heirs.has(**peer));
+        let vetoes = probe.vetoes.iter().filter(|(peer, _)| eligible.has(**peer));
         match vetoes.map(|(_, until)| *until).max() {
             Some(until) if now < until => Verdict::Wait,
             Some(_) => Verdict::AskPeers,
             None if now >= probe.sent + VETO_WAIT => Verdict::Gone,
-            None if probe.awaited.iter().any(|peer| heirs.has(*peer)) => Verdict::Wait,
+            None if probe.awaited.iter().any(|peer| eligible.has(*peer)) => Verdict::Wait,
             None => Verdict::Gone,
         }
     }
 
     /// This node's place among those that could replace `gone`, from 0.
-    pub(crate) fn rank(&self, now: Duration, heirs: EligibleNodes<'_>, gone: NodeId) -> u32 {
-        let mine = weight(heirs.room, self.me);
+    pub(crate) fn rank(&self, now: Duration, eligible: EligibleNodes<'_>, gone: NodeId) -> u32 {
+        let mine = weight(eligible.room, self.me);
         let better = self.heard.iter().filter(|(node, heard)| {
             let hears = **node != gone && now < heard.at + self.takeover_after;
-            hears && heirs.has(**node) && weight(heirs.room, **node) < mine
+            hears && eligible.has(**node) && weight(eligible.room, **node) < mine
         });
         u32::try_from(better.count()).unwrap_or(u32::MAX)
     }
 
     /// The one to hand a room over to: the best-ranked node that is connected and heard.
-    pub(crate) fn successor(&self, now: Duration, heirs: EligibleNodes<'_>) -> Option<NodeId> {
+    pub(crate) fn successor(&self, now: Duration, eligible: EligibleNodes<'_>) -> Option<NodeId> {
         let alive = |node: &&NodeId| {
             let heard = self.heard.get(node);
-            heirs.has(**node) && heard.is_some_and(|it| now < it.at + self.takeover_after)
+            eligible.has(**node) && heard.is_some_and(|heard| now < heard.at + self.takeover_after)
         };
-        self.up.iter().filter(alive).min_by_key(|node| weight(heirs.room, **node)).copied()
+        self.up.iter().filter(alive).min_by_key(|node| weight(eligible.room, **node)).copied()
     }
 
     /// A question about `node` goes out to all peers. Returns whom to ask; nobody if it is out.
@@ -488,13 +490,14 @@ mod tests {
             hear(&mut live, now, n);
         }
         let only = [gone, silent, first, worse].map(node).into();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        assert_eq!(live.rank(now, heirs, node(gone)), 1);
-        assert_eq!(live.rank(now, heirs, node(99)), 2);
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        assert_eq!(live.rank(now, eligible, node(gone)), 1);
+        assert_eq!(live.rank(now, eligible, node(99)), 2);
         assert_eq!(live.rank(now, EVERYBODY, node(gone)), 2);
         let since = now;
-        let later =
-            |time| live.verdict(now + time, heirs, Gone { node: node(gone), since, anew: false });
+        let later = |time| {
+            live.verdict(now + time, eligible, Gone { node: node(gone), since, anew: false })
+        };
         assert_eq!(later(TAKEOVER_RANK_STEP / 2), Verdict::Wait, "it is the second");
         assert_eq!(later(TAKEOVER_RANK_STEP), Verdict::Gone);
     }
@@ -512,12 +515,12 @@ mod tests {
         }
         live.up = [silent, without, best, next].map(node).into();
         let only = [apart, silent, best, next].map(node).into();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        assert_eq!(live.successor(now, heirs), Some(node(best)));
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        assert_eq!(live.successor(now, eligible), Some(node(best)));
         live.up.remove(&node(best));
-        assert_eq!(live.successor(now, heirs), Some(node(next)));
+        assert_eq!(live.successor(now, eligible), Some(node(next)));
         live.up.remove(&node(next));
-        assert_eq!(live.successor(now, heirs), None);
+        assert_eq!(live.successor(now, eligible), None);
     }
 
     #[test]
@@ -572,8 +575,8 @@ mod tests {
     #[test]
     fn a_node_that_a_peer_hears_is_not_replaced() {
         let (mut live, only) = asking();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        let verdict = |live: &Liveness, now| live.verdict(now, heirs, silent(START));
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let verdict = |live: &Liveness, now| live.verdict(now, eligible, silent(START));
         let age = Some(AFTER / 3);
         assert_eq!(verdict(&live, LATER), Verdict::AskPeers);
         assert_eq!(live.probe(LATER, SILENT), [6, 7, 8].map(node));
@@ -594,8 +597,8 @@ mod tests {
     #[test]
     fn a_node_that_no_peer_hears_is_gone_when_all_have_said_so_or_time_is_up() {
         let (mut live, only) = asking();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        let verdict = |live: &Liveness, now| live.verdict(now, heirs, silent(START));
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let verdict = |live: &Liveness, now| live.verdict(now, eligible, silent(START));
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, None));
         assert_eq!(verdict(&live, LATER), Verdict::Wait);
@@ -621,8 +624,8 @@ mod tests {
     fn who_alone_is_connected_and_has_the_room_asks_nobody() {
         let (mut live, _) = asking();
         let only = BTreeSet::from([SILENT]);
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        assert_eq!(live.verdict(LATER, heirs, silent(START)), Verdict::Gone);
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        assert_eq!(live.verdict(LATER, eligible, silent(START)), Verdict::Gone);
         live.up = BTreeSet::from([SILENT]);
         assert_eq!(live.verdict(LATER, EVERYBODY, silent(START)), Verdict::Gone);
         assert_eq!(live.probe(LATER, SILENT), [], "of itself it is not asked");
@@ -637,9 +640,9 @@ mod tests {
         }
         let rank = |room| live.rank(LATER, EligibleNodes { room, only: Some(&only) }, SILENT);
         let room = (0..=255).map(|n| RoomId([n; 16])).find(|room| rank(*room) == 2);
-        let heirs = EligibleNodes { room: room.expect("in one of three"), only: Some(&only) };
+        let eligible = EligibleNodes { room: room.expect("in one of three"), only: Some(&only) };
         let gone = Gone { anew: true, ..silent(LATER) };
-        let verdict = |after, gone| live.verdict(LATER + after, heirs, gone);
+        let verdict = |after, gone| live.verdict(LATER + after, eligible, gone);
         assert_eq!(verdict(TAKEOVER_RANK_STEP, gone), Verdict::Wait, "others come first");
         assert_eq!(verdict(TAKEOVER_RANK_STEP * 2, gone), Verdict::Gone);
         assert_eq!(verdict(TAKEOVER_RANK_STEP * 2, silent(LATER)), Verdict::AskPeers);
@@ -699,14 +702,14 @@ mod tests {
     #[test]
     fn whoever_has_no_part_any_more_is_not_waited_for() {
         let (mut live, only) = asking();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, Some(Duration::ZERO)));
         for n in [7, 8] {
             live.forget(node(n));
             live.up.insert(node(6));
         }
-        assert_eq!(live.verdict(LATER, heirs, silent(START)), Verdict::Gone);
+        assert_eq!(live.verdict(LATER, eligible, silent(START)), Verdict::Gone);
         assert!(live.last(node(7)).is_none() && !live.others.contains(&node(7)));
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers of one room: eras and what was given in them, and the one delivery of each entry.
+//! Numbers of one room: eras and the numbers given in them, and the one delivery of each entry.
 //!
 //! The rules are those of `docs/numbering.md`; they are cited here by number.
 
@@ -40,7 +40,7 @@ pub(crate) struct Undelivered {
 impl Undelivered {
     /// Rule 3: it has a number, and all its numbers are at or behind the tip.
     pub(crate) fn is_late(&self, tip: Number) -> bool {
-        self.numbers.is_some_and(|it| it.best <= tip)
+        self.numbers.is_some_and(|range| range.best <= tip)
     }
 
     /// Nobody has given it a number, as far as is known here.
@@ -50,7 +50,7 @@ impl Undelivered {
 
     /// The sequencer has to give it one.
     pub(crate) fn needs_number(&self, tip: Number) -> bool {
-        self.numbers.is_none_or(|it| it.best <= tip)
+        self.numbers.is_none_or(|range| range.best <= tip)
     }
 }
 
@@ -58,7 +58,7 @@ impl Undelivered {
 #[derive(Debug)]
 pub(crate) struct EraState {
     pub(crate) record: EraRecord,
-    /// What numbers `done + 1` … `known` name.
+    /// The entries that numbers `done + 1` … `known` name.
     items: VecDeque<Item>,
     /// How far all claims so far say it had got when they were made.
     pub(crate) cut_at: u64,
@@ -69,7 +69,7 @@ pub(crate) struct EraState {
     dirty: bool,
 }
 
-/// What numbers name.
+/// The entry, or nothing, that numbers name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     /// One number: this entry.
@@ -78,7 +78,7 @@ enum Item {
     Nothing(u64),
 }
 
-/// What the next item of an era is.
+/// The next item of an era.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NextItem {
     /// Under this number, if it is above the tip.
@@ -140,14 +140,14 @@ impl Numbering {
             numbering.eras.insert(era, EraState::new(record, false));
         }
         let cuts: Vec<Reached> =
-            numbering.eras.values().flat_map(|it| it.record.cut.iter().copied()).collect();
+            numbering.eras.values().flat_map(|state| state.record.cut.iter().copied()).collect();
         numbering.note_cut(&cuts);
         let mut upto: BTreeMap<Era, u64> =
-            numbering.eras.iter().map(|(era, it)| (*era, it.record.done)).collect();
+            numbering.eras.iter().map(|(era, state)| (*era, state.record.done)).collect();
         numbering.foretold.extend(foretold);
         // Numbers that name nothing have no rows.
         for (number, at) in waiting {
-            if numbering.foretold.get(&at).is_some_and(|it| it.is_within(number)) {
+            if numbering.foretold.get(&at).is_some_and(|range| range.is_within(number)) {
                 numbering.between.entry(at).or_default().push(number);
             }
             let Some(state) = numbering.eras.get_mut(&number.era()) else { continue };
@@ -171,7 +171,7 @@ impl Numbering {
         *self.eras.last_key_value().expect("a room has its home era").0
     }
 
-    /// Who issues the current era.
+    /// The log whose author issues the current era.
     pub(crate) fn sequencer(&self) -> LogId {
         self.eras.last_key_value().expect("a room has its home era").1.record.sequencer
     }
@@ -182,7 +182,7 @@ impl Numbering {
     }
 
     pub(crate) fn known(&self, era: Era) -> u64 {
-        self.eras.get(&era).map_or(0, |it| it.record.known)
+        self.eras.get(&era).map_or(0, |state| state.record.known)
     }
 
     pub(crate) fn edit(&mut self, era: Era) -> Option<&mut EraState> {
@@ -227,9 +227,10 @@ impl Numbering {
         let known = self.foretold.get(&at).copied();
         let numbers = merge(known, number);
         self.foretold.insert(at, numbers);
-        let mut all = known.into_iter().flat_map(|it| [it.best, it.canonical]).chain([number]);
-        // LocalRef most one is new here: what was highest or lowest before, or this one.
-        if let Some(number) = all.find(|it| numbers.is_within(*it)) {
+        let mut all =
+            known.into_iter().flat_map(|range| [range.best, range.canonical]).chain([number]);
+        // At most one is new here: the one that was highest or lowest before, or this one.
+        if let Some(number) = all.find(|number| numbers.is_within(*number)) {
             self.between.entry(at).or_default().push(number);
         }
         numbers
@@ -237,19 +238,19 @@ impl Numbering {
 
     /// Entries that are not held, of which the same era has numbered at least one below this.
     pub(crate) fn foretold_below(&self, number: Number) -> impl Iterator<Item = LocalRef> {
-        let below = move |it: &Number| it.era() == number.era() && *it < number;
-        let is_below = move |at: &LocalRef, it: &NumberRange| {
+        let below = move |other: &Number| other.era() == number.era() && *other < number;
+        let is_below = move |at: &LocalRef, range: &NumberRange| {
             let between = self.between.get(at).into_iter().flatten().copied();
-            between.chain([it.canonical, it.best]).any(|it| below(&it))
+            between.chain([range.canonical, range.best]).any(|other| below(&other))
         };
-        self.foretold.iter().filter(move |(at, it)| is_below(at, it)).map(|(at, _)| *at)
+        self.foretold.iter().filter(move |(at, range)| is_below(at, range)).map(|(at, _)| *at)
     }
 
-    /// The entry has come: what numbers it has so far, all of them.
+    /// The entry has come: its numbers so far, all of them.
     pub(crate) fn came(&mut self, at: LocalRef) -> (Option<NumberRange>, Vec<Number>) {
         let numbers = self.foretold.remove(&at);
         let mut all = self.between.remove(&at).unwrap_or_default();
-        all.extend(numbers.into_iter().flat_map(|it| [it.canonical, it.best]));
+        all.extend(numbers.into_iter().flat_map(|range| [range.canonical, range.best]));
         (numbers, all)
     }
 
@@ -273,13 +274,13 @@ impl Numbering {
         }
     }
 
-    /// How far this node has got in the eras that changed since all cuts known. When there are
-    /// more than fit, the highest count: what is left out is late somewhere and asked for.
+    /// How far this node has got in the eras that changed since all cuts known. When there are more than
+    /// fit, the highest count: the rest is late somewhere and asked for.
     pub(crate) fn cut(&self) -> Vec<Reached> {
-        let changed = self.eras.iter().rev().filter(|(_, it)| it.record.done > it.cut_at);
+        let changed = self.eras.iter().rev().filter(|(_, state)| state.record.done > state.cut_at);
         let mut cut: Vec<Reached> = changed
             .take(CUT_ERAS_MAX)
-            .map(|(era, it)| Reached { era: *era, n: it.record.done })
+            .map(|(era, state)| Reached { era: *era, n: state.record.done })
             .collect();
         cut.reverse();
         cut
@@ -290,9 +291,9 @@ impl Numbering {
         let Some(state) = self.eras.get(&era) else { return NextItem::Nothing };
         // An era that is not known though the claim was accepted is void: nothing of it will come.
         let entered = state.record.done > 0
-            || state.record.cut.iter().all(|it| {
-                self.eras.get(&it.era).is_none_or(|other| {
-                    other.record.done >= it.n || (other.ended && other.items.is_empty())
+            || state.record.cut.iter().all(|reached| {
+                self.eras.get(&reached.era).is_none_or(|other| {
+                    other.record.done >= reached.n || (other.ended && other.items.is_empty())
                 })
             });
         match state.items.front() {
@@ -320,9 +321,10 @@ impl Numbering {
     pub(crate) fn lose(&mut self, log: LogIx, seq: u64) -> Vec<Number> {
         let mut out = Vec::new();
         for (era, state) in &mut self.eras {
-            let given = state.record.given.iter().filter(|it| it.log == log && it.seq >= seq);
-            let first = given.map(|it| it.first).min();
-            if let Some(first) = first.filter(|it| state.record.lost.is_none_or(|lost| *it < lost))
+            let given = state.record.given.iter().filter(|gave| gave.log == log && gave.seq >= seq);
+            let first = given.map(|gave| gave.first).min();
+            if let Some(first) =
+                first.filter(|first| state.record.lost.is_none_or(|lost| *first < lost))
             {
                 state.record.lost = Some(first);
                 state.dirty = true;
@@ -334,7 +336,7 @@ impl Numbering {
 
     /// The first number of each era that does not count.
     pub(crate) fn lost(&self) -> impl Iterator<Item = Number> {
-        self.eras.iter().filter_map(|(era, it)| Some(era.number(it.record.lost?)))
+        self.eras.iter().filter_map(|(era, state)| Some(era.number(state.record.lost?)))
     }
 
     /// This author's eras get no more items.
@@ -386,9 +388,9 @@ impl NumberRange {
 
 /// Highest and lowest of an entry's numbers, with one more.
 pub(crate) fn merge(numbers: Option<NumberRange>, number: Number) -> NumberRange {
-    numbers.map_or(NumberRange { best: number, canonical: number }, |it| NumberRange {
-        best: it.best.max(number),
-        canonical: it.canonical.min(number),
+    numbers.map_or(NumberRange { best: number, canonical: number }, |range| NumberRange {
+        best: range.best.max(number),
+        canonical: range.canonical.min(number),
     })
 }
 
@@ -406,13 +408,16 @@ mod tests {
         for number in numbers {
             numbering.foretell(at, number);
         }
-        let foretold = numbering.foretold.iter().map(|(at, it)| (*at, *it)).collect();
+        let foretold = numbering.foretold.iter().map(|(at, range)| (*at, *range)).collect();
         let record = EraRecord { known: 9, ..EraRecord::new(log, Vec::new()) };
         let waiting = [2, 4, 5, 9].map(|n| (Number(n), at)).to_vec();
         let restored = Numbering::restore(vec![(Era::HOME, record)], waiting, foretold);
         for mut numbering in [numbering, restored] {
             let (ends, mut all) = numbering.came(at);
-            assert_eq!(ends.map(|it| (it.canonical, it.best)), Some((Number(2), Number(9))));
+            assert_eq!(
+                ends.map(|range| (range.canonical, range.best)),
+                Some((Number(2), Number(9)))
+            );
             all.sort();
             assert_eq!(all, [Number(2), Number(4), Number(5), Number(9)]);
             assert_eq!(numbering.came(at).1, []);
@@ -485,9 +490,9 @@ mod tests {
             ask_at: Duration::ZERO,
             ask_step: Duration::ZERO,
         };
-        let is = |it: Undelivered, tip| {
+        let is = |entry: Undelivered, tip| {
             let tip = Number(tip);
-            (it.is_late(tip), it.is_unnumbered(), it.needs_number(tip))
+            (entry.is_late(tip), entry.is_unnumbered(), entry.needs_number(tip))
         };
         let five = Some(NumberRange { best: Number(5), canonical: Number(2) });
         assert_eq!(is(entry(None), 4), (false, true, true));
@@ -527,7 +532,7 @@ mod tests {
         // A claim that had heard of less takes nothing back.
         open(&mut numbering, 3, (1, vec![Reached { era: era(1), n: 1 }]));
         assert_eq!(numbering.cut(), [Reached { era: Era::HOME, n: 4 }]);
-        let eras = numbering.eras.iter().map(|(era, it)| (*era, it.record.clone())).collect();
+        let eras = numbering.eras.iter().map(|(era, state)| (*era, state.record.clone())).collect();
         let restored = Numbering::restore(eras, Vec::new(), Vec::new());
         assert_eq!(restored.cut(), numbering.cut(), "also after a start");
     }
@@ -541,7 +546,7 @@ mod tests {
             open(&mut numbering, c, (1, Vec::new()));
             get_on(&mut numbering, era(c), 1);
         }
-        let cut: Vec<Era> = numbering.cut().iter().map(|it| it.era).collect();
+        let cut: Vec<Era> = numbering.cut().iter().map(|reached| reached.era).collect();
         assert_eq!(cut, (1..=count).map(era).collect::<Vec<_>>());
     }
 

@@ -1,8 +1,8 @@
-//! When a node says that it lives, how, and what.
+//! Beacons, by which a node says that it lives: when they are sent, how, and their content.
 //!
-//! Beacons are sent by whoever waits for neither store nor engine, so it has a copy of what they say. They are
-//! most of what an idle node costs: each wakes all who hear it, and what is gossiped is passed on by all. So
-//! while nothing is lost by it fewer are sent, and few of them are gossiped.
+//! Beacons are sent by a thread that waits for neither store nor engine, so it has a copy of their content.
+//! They are most of the cost of an idle node: each wakes all that hear it, and all pass gossip on. Fewer are sent while
+//! nothing is lost by that, and few of them are gossiped.
 
 use crate::{
     limits::{GOSSIPED_WHILE_CALM, GOSSIPED_WHILE_STILL, SAID_WHILE_CALM},
@@ -10,7 +10,7 @@ use crate::{
     wire::message::Beacon,
 };
 
-/// What a beacon says besides who and when, and how it goes.
+/// The content of a beacon besides node and time, and how it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Pulse {
     /// Which start of the node this is.
@@ -29,10 +29,11 @@ pub enum Spread {
     /// Somebody who lives may hear this node by gossip alone.
     #[default]
     EachTime,
-    /// All who live are connected and were heard directly just now. What is gossiped all the same is for those
-    /// of whom this node does not know, or who do not hear what it sends them.
+    /// All living nodes are connected and were heard directly just now. Gossip goes on for nodes that this
+    /// one does not know of, or that do not hear it directly.
     NowAndThen,
-    /// And so it is for each of them, as far as their beacons show: who misses somebody's says its own each time.
+    /// And so it is for each of them, as far as their beacons show: a node that misses one sends its own
+    /// each time.
     Rarely,
 }
 
@@ -40,7 +41,7 @@ pub enum Spread {
 #[derive(Debug, Default)]
 pub struct Rhythm {
     tick: u64,
-    /// What was said last, however it went.
+    /// The last one, by either path.
     said: Option<Pulse>,
     /// When it was gossiped last.
     gossiped: Option<u64>,
@@ -49,14 +50,14 @@ pub struct Rhythm {
 /// A beacon that is due. It goes to each connected peer directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// What is said.
+    /// The beacon.
     pub beacon: Beacon,
     /// And it is gossiped.
     pub gossiped: bool,
 }
 
 impl Rhythm {
-    /// What is said now. `None`: nothing, for all who live have heard the same a moment ago.
+    /// The beacon that is due now. `None`: none is, for all living nodes have heard the same a moment ago.
     pub fn beat(&mut self, node: NodeId, pulse: Pulse) -> Option<Beat> {
         self.tick += 1;
         let gossiped_every = match pulse.spread {
@@ -70,7 +71,7 @@ impl Rhythm {
             return None;
         }
         self.said = said;
-        let gossiped = self.gossiped.is_none_or(|it| self.tick >= it + gossiped_every);
+        let gossiped = self.gossiped.is_none_or(|tick| self.tick >= tick + gossiped_every);
         if gossiped {
             self.gossiped = Some(self.tick);
         }
@@ -94,8 +95,8 @@ mod tests {
     fn of_40(pulse: impl Fn(u64) -> Pulse) -> (usize, usize) {
         let mut rhythm = Rhythm::default();
         let beats: Vec<Beat> = (0..40).filter_map(|n| rhythm.beat(NODE, pulse(n))).collect();
-        assert!(beats.is_sorted_by_key(|it| it.beacon.tick));
-        (beats.len(), beats.iter().filter(|it| it.gossiped).count())
+        assert!(beats.is_sorted_by_key(|beat| beat.beacon.tick));
+        (beats.len(), beats.iter().filter(|beat| beat.gossiped).count())
     }
 
     #[test]
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn what_was_gossiped_rarely_is_gossiped_at_once_when_that_ends() {
         let mut rhythm = Rhythm::default();
-        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1)).map(|it| it.gossiped);
+        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1)).map(|beat| beat.gossiped);
         let mut still: Vec<_> = (0..GOSSIPED_WHILE_STILL).map(|_| beat(Spread::Rarely)).collect();
         assert_eq!((still.remove(0), still.contains(&Some(true))), (Some(true), false));
         let calm: Vec<_> = (0..SAID_WHILE_CALM).map(|_| beat(Spread::NowAndThen)).collect();

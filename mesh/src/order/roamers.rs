@@ -1,5 +1,5 @@
-//! What a room remembers for clients that come from other nodes (`docs/numbering.md`, "Roaming"): above which cursor the
-//! next numbers have to be, and how many eras were opened for them.
+//! Clients of a room that come from other nodes (`docs/numbering.md`, "Roaming"): the cursor above which
+//! the next numbers have to be, and how many eras were opened for them.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Roamers {
         self.below = Vec::new();
     }
 
-    /// What was delivered below the floor.
+    /// The entries that were delivered below the floor.
     pub(crate) fn below(&self) -> &[LocalRef] {
         &self.below
     }

@@ -1,5 +1,6 @@
-//! What a node remembers of one reader of one room: which part of its delivery log it has given to it, and
-//! which cursors it gets from here (`docs/numbering.md`, "Roaming"). Plain data; where it is kept is not the core's.
+//! A node's memory of one reader of one room: the parts of its delivery log that it has given to the
+//! reader, and the cursors that the reader gets from here (`docs/numbering.md`, "Roaming"). Plain data; the
+//! core does not keep it.
 
 use minicbor::{Decode, Encode};
 
@@ -44,20 +45,21 @@ pub struct Served {
     /// Ascending and apart, at most [`SERVED_STRETCHES_MAX`].
     #[n(0)]
     stretches: Vec<Stretch>,
-    /// What it was told last to be a number of the room. Zero: nothing.
+    /// The last number of the room that it was told. Zero: none.
     #[n(1)]
     told: Number,
 }
 
 impl Served {
-    /// The reader said where it is, and was given a page from there, `after`, up to a number: everything of the delivery
-    /// log between them, but for what is proven seen. `came`: with which cursor it came from another node; zero if it did
-    /// not, or came with one of the home era, below which all nodes have given the same.
-    pub fn page(&mut self, came: Number, (after, upto): (Number, Number)) {
-        let whole = came == Number::ZERO;
+    /// The reader said where it is, and was given a page from there, `after`, up to a number: everything of
+    /// the delivery log between them, but for entries that are proven seen. `origin_cursor`: the cursor with which
+    /// it came from another node; zero if it did not, or came with one of the home era, below which all
+    /// nodes have given the same.
+    pub fn page(&mut self, origin_cursor: Number, (after, upto): (Number, Number)) {
+        let whole = origin_cursor == Number::ZERO;
         let home = after.era() == Era::HOME;
         let after = if !whole {
-            came
+            origin_cursor
         } else if home {
             Number::ZERO
         } else {
@@ -72,7 +74,9 @@ impl Served {
         if after.era() == Era::HOME {
             // Pages of the home era are not noted.
             self.page(Number::ZERO, (after, upto));
-        } else if let Some(mut stretch) = self.stretches.iter().find(|it| it.has(after)).copied() {
+        } else if let Some(mut stretch) =
+            self.stretches.iter().find(|stretch| stretch.has(after)).copied()
+        {
             stretch.upto = upto.max(stretch.upto);
             self.add(stretch);
         }
@@ -91,7 +95,7 @@ impl Served {
         minicbor::to_vec(self).unwrap_or_default()
     }
 
-    /// From what [`Served::encode`] gave.
+    /// Decodes the bytes of [`Served::encode`].
     ///
     /// # Errors
     ///
@@ -100,30 +104,32 @@ impl Served {
         minicbor::decode(bytes)
     }
 
-    /// With which cursor the reader came here, if it has `cursor` from here; zero if it never came from
-    /// another node. What was delivered here up to that may be owed to it.
+    /// The cursor with which the reader came here, if it has `cursor` from here; zero if it never came from
+    /// another node. Messages that were delivered here up to that may be owed to it.
     #[must_use]
     pub fn came_with(&self, cursor: Number) -> Option<Number> {
-        let stretch = self.stretches.iter().find(|it| it.has(cursor));
-        let came = stretch.map(|it| if it.whole { Number::ZERO } else { it.after });
-        came.or_else(|| (cursor > Number::ZERO && cursor == self.told).then_some(Number::ZERO))
+        let stretch = self.stretches.iter().find(|stretch| stretch.has(cursor));
+        let origin =
+            stretch.map(|stretch| if stretch.whole { Number::ZERO } else { stretch.after });
+        origin.or_else(|| (cursor > Number::ZERO && cursor == self.told).then_some(Number::ZERO))
     }
 
     fn add(&mut self, new: Stretch) {
-        let touches = |it: &Stretch| it.after <= new.reach() && new.after <= it.reach();
+        let touches =
+            |stretch: &Stretch| stretch.after <= new.reach() && new.after <= stretch.reach();
         let (touched, mut apart): (Vec<Stretch>, Vec<Stretch>) =
-            self.stretches.iter().partition(|it| touches(it));
+            self.stretches.iter().partition(|stretch| touches(stretch));
         let mut all = new;
-        for it in touched {
+        for stretch in touched {
             // The lower one says where the reader came from.
-            if it.after < all.after || (it.after == all.after && !it.whole) {
-                (all.after, all.whole) = (it.after, it.whole);
+            if stretch.after < all.after || (stretch.after == all.after && !stretch.whole) {
+                (all.after, all.whole) = (stretch.after, stretch.whole);
             }
-            all.upto = all.upto.max(it.upto);
+            all.upto = all.upto.max(stretch.upto);
         }
         apart.push(all);
-        apart.sort_by_key(|it| it.after);
-        // What was given last is asked for next, and that is what is highest.
+        apart.sort_by_key(|stretch| stretch.after);
+        // The reader goes on after the last page, which is the highest.
         apart.drain(..apart.len().saturating_sub(SERVED_STRETCHES_MAX));
         self.stretches = apart;
     }
@@ -193,8 +199,8 @@ mod tests {
     #[test]
     fn so_many_stretches_are_kept_and_the_highest() {
         let mut served = Served::default();
-        for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
-            served.page(n(3 * it), (n(3 * it), n(3 * it + 1)));
+        for nth in 1..=3 * SERVED_STRETCHES_MAX as u64 {
+            served.page(n(3 * nth), (n(3 * nth), n(3 * nth + 1)));
             assert!(served.stretches.len() <= SERVED_STRETCHES_MAX);
         }
         let last = n(9 * SERVED_STRETCHES_MAX as u64);

@@ -1,4 +1,4 @@
-//! Who follows the private rooms of which key: nodes show it with a token in their rosters, and when
+//! Followers of the private rooms of each key: nodes show it with a token in their rosters, and when
 //! they speak of these rooms. Only of keys that this node follows itself: the tokens of others mean
 //! nothing to it.
 
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 struct Key {
     opener: RoomKey,
-    /// What this node shows of it.
+    /// This node's token of it.
     token: Token,
     /// Where its rooms are listed.
     directory: RoomId,
@@ -28,9 +28,11 @@ pub(crate) struct Followers {
     mesh: MeshId,
     me: NodeId,
     keys: BTreeMap<KeyPrint, Key>,
-    /// What each node's roster shows; at most [`NODES_MAX`] nodes, [`KEYS_FOLLOWED_MAX`] of each.
+    /// Tokens that each node's roster shows; at most [`NODES_MAX`] nodes, [`KEYS_FOLLOWED_MAX`] of
+    /// each.
     shown: BTreeMap<NodeId, BTreeSet<Token>>,
-    /// What connected peers are expected to show, of each key: so that it is computed once.
+    /// Tokens that connected peers are expected to show, of each key: so that they are computed
+    /// once.
     expected: BTreeMap<NodeId, BTreeMap<Token, KeyPrint>>,
 }
 
@@ -59,25 +61,25 @@ impl Followers {
         Some(token)
     }
 
-    /// What opens the rooms of a key that is followed here.
+    /// The secret that opens the rooms of a key that is followed here.
     pub(crate) fn opener(&self, key: KeyPrint) -> Option<&RoomKey> {
-        self.keys.get(&key).map(|it| &it.opener)
+        self.keys.get(&key).map(|known| &known.opener)
     }
 
-    /// What this node shows of a key.
+    /// This node's token of a key.
     pub(crate) fn token(&self, key: KeyPrint) -> Option<Token> {
-        self.keys.get(&key).map(|it| it.token)
+        self.keys.get(&key).map(|known| known.token)
     }
 
     /// The room that lists the private rooms of a key that is followed here.
     pub(crate) fn directory(&self, key: KeyPrint) -> Option<RoomId> {
-        self.keys.get(&key).map(|it| it.directory)
+        self.keys.get(&key).map(|known| known.directory)
     }
 
-    /// Who follows a key's rooms; nobody if this node does not.
+    /// Nodes that follow a key's rooms; none if this node does not.
     pub(crate) fn of(&self, key: KeyPrint) -> &BTreeSet<NodeId> {
         const NOBODY: &BTreeSet<NodeId> = &BTreeSet::new();
-        self.keys.get(&key).map_or(NOBODY, |it| &it.nodes)
+        self.keys.get(&key).map_or(NOBODY, |known| &known.nodes)
     }
 
     /// Those that have a room with this seal. `None`: everybody does.
@@ -87,7 +89,7 @@ impl Followers {
 
     /// Keys that this node and another one follow.
     pub(crate) fn shared_with(&self, node: NodeId) -> Vec<KeyPrint> {
-        let shared = self.keys.iter().filter(|(_, it)| it.nodes.contains(&node));
+        let shared = self.keys.iter().filter(|(_, known)| known.nodes.contains(&node));
         shared.map(|(key, _)| *key).collect()
     }
 
@@ -105,9 +107,9 @@ impl Followers {
             return Vec::new();
         }
         let mut changed = Vec::new();
-        for (key, it) in &mut self.keys {
-            let follows = tokens.contains(&Token::of(self.mesh, &it.opener, node));
-            let did = if follows { !it.nodes.insert(node) } else { it.nodes.remove(&node) };
+        for (key, known) in &mut self.keys {
+            let follows = tokens.contains(&Token::of(self.mesh, &known.opener, node));
+            let did = if follows { !known.nodes.insert(node) } else { known.nodes.remove(&node) };
             if did != follows {
                 changed.push(*key);
             }
@@ -119,8 +121,8 @@ impl Followers {
     pub(crate) fn forget(&mut self, node: NodeId) -> Vec<KeyPrint> {
         self.shown.remove(&node);
         self.expected.remove(&node);
-        let followed = self.keys.iter_mut().filter_map(|(key, it)| {
-            let did = node != self.me && it.nodes.remove(&node);
+        let followed = self.keys.iter_mut().filter_map(|(key, known)| {
+            let did = node != self.me && known.nodes.remove(&node);
             did.then_some(*key)
         });
         followed.collect()
@@ -134,7 +136,8 @@ impl Followers {
     }
 
     pub(crate) fn peer_up(&mut self, peer: NodeId) {
-        let token = |(key, it): (&KeyPrint, &Key)| (Token::of(self.mesh, &it.opener, peer), *key);
+        let token =
+            |(key, known): (&KeyPrint, &Key)| (Token::of(self.mesh, &known.opener, peer), *key);
         let tokens = self.keys.iter().map(token).collect();
         self.expected.insert(peer, tokens);
     }

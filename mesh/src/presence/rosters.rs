@@ -1,9 +1,14 @@
-//! Who is where, over all nodes: what each announced, merged into one view.
+//! Agents and their rooms, over all nodes: the rosters that each announced, merged into one view.
 //!
 //! Of two registrations of one id the later one counts. A node that is not heard takes its agents with
 //! it; their records are kept for a while, so that they can come back anywhere.
 
+pub(crate) mod bounds;
+mod own;
 mod private;
+mod roster;
+mod seats;
+mod stamps;
 #[cfg(test)]
 mod tests;
 
@@ -13,63 +18,26 @@ use std::{
     time::Duration,
 };
 
+use self::{
+    bounds::within_limits,
+    roster::NodeRoster,
+    seats::{Effective, Member, Seats},
+    stamps::{Stamps, is_near},
+};
 use crate::{
     api::command::AgentView,
-    limits::{
-        AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
-        EPHEMERAL_ROOMS_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, NODES_MAX, RECONNECT_WITHIN,
-        ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, ROSTER_CHANGES_EARLY_MAX, SEALED_FACTS_BYTES_MAX,
-        STAMP_AHEAD_MAX,
-    },
+    limits::{NODES_MAX, RECONNECT_WITHIN},
     name::{
         id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
         time::Now,
     },
-    presence::ephemeral::ephemeral_id,
     wire::{
         entry::RoomCreated,
         roster::{AgentRecord, EphemeralRoom, RoomFacts, RosterChange, RosterNews, What},
-        seal::Token,
     },
 };
 
-/// One node's roster, as far as it is known here.
-#[derive(Debug, Default)]
-struct NodeRoster {
-    boot: u64,
-    version: u64,
-    /// Changes to versions after the next one, which came first: by two ways through the mesh, the later
-    /// of two may. LocalRef most [`ROSTER_CHANGES_EARLY_MAX`].
-    early: BTreeMap<u64, Vec<RosterChange>>,
-    agents: BTreeMap<AgentId, AgentRecord>,
-    rooms: BTreeMap<RoomId, EphemeralRoom>,
-    /// Shows whose private rooms it follows; at most [`KEYS_FOLLOWED_MAX`].
-    follows: BTreeSet<Token>,
-    alive: bool,
-    /// Since when it is silent.
-    silent_since: Option<Duration>,
-    /// When each vanished agent was seen to vanish, by this node's clock.
-    gone_at: BTreeMap<AgentId, Duration>,
-}
-
-/// What counts of an agent: its latest live registration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Effective {
-    node: NodeId,
-    registered: u64,
-    /// Room and join stamp.
-    rooms: BTreeMap<RoomId, u64>,
-}
-
-/// A member of a room, in the order in which members stand: by stamp, node, agent.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Member {
-    pub(crate) joined: u64,
-    pub(crate) node: NodeId,
-    pub(crate) agent: AgentId,
-}
-
-/// What a change of rosters came to.
+/// A consequence of a change of rosters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
     Joined {
@@ -97,7 +65,7 @@ pub(crate) enum Happened {
     RoomDied {
         room: RoomId,
     },
-    /// A node's roster shows, perhaps for the first time, what it follows.
+    /// A node's roster shows, perhaps for the first time, the keys that it follows.
     Shows {
         node: NodeId,
     },
@@ -124,22 +92,21 @@ pub(crate) struct Rosters {
     nodes: BTreeMap<NodeId, NodeRoster>,
     /// Keys that stable ids belong to: records of another key do not count.
     owners: BTreeMap<AgentId, KeyPrint>,
-    effective: BTreeMap<AgentId, Effective>,
-    members: BTreeMap<RoomId, Vec<Member>>,
-    /// Which living nodes list an ephemeral room.
+    seats: Seats,
+    /// Living nodes that list an ephemeral room.
     listed: BTreeMap<RoomId, BTreeSet<NodeId>>,
     /// Rooms whose members are nobody else's business.
     pub(crate) local_rooms: BTreeSet<RoomId>,
-    /// Rooms of which only followers have members, and whose they are.
+    /// Rooms of which only followers have members, and the keys of these rooms.
     sealed_rooms: BTreeMap<RoomId, KeyPrint>,
-    /// Who follows the rooms of each of these keys.
+    /// Nodes that follow the rooms of each of these keys.
     followers: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
-    /// What the sealed announcements of ephemeral rooms say that could be opened here.
+    /// Sealed announcements of ephemeral rooms, as far as they could be opened here.
     opened: BTreeMap<RoomId, RoomCreated>,
     /// Own changes that were not announced yet.
     news: Vec<RosterChange>,
     happened: Vec<Happened>,
-    last_stamp: u64,
+    stamps: Stamps,
 }
 
 /// An ephemeral room, as this node knows it.
@@ -150,12 +117,6 @@ pub(crate) struct Ephemeral<'a> {
     pub(crate) created_ms: u64,
 }
 
-/// What a [`RosterChange::Follows`] takes encoded.
-const TOKEN_CHANGE_BYTES: usize = 20;
-
-/// Bits of a stamp that count within one microsecond.
-const STAMP_COUNT_BITS: u32 = 8;
-
 impl Rosters {
     pub(crate) fn new(me: NodeId, mesh: MeshId, boot: u64) -> Rosters {
         let mine = NodeRoster { boot, alive: true, ..NodeRoster::default() };
@@ -164,8 +125,7 @@ impl Rosters {
             mesh,
             nodes: BTreeMap::from([(me, mine)]),
             owners: BTreeMap::new(),
-            effective: BTreeMap::new(),
-            members: BTreeMap::new(),
+            seats: Seats::default(),
             listed: BTreeMap::new(),
             local_rooms: BTreeSet::new(),
             sealed_rooms: BTreeMap::new(),
@@ -173,131 +133,13 @@ impl Rosters {
             opened: BTreeMap::new(),
             news: Vec::new(),
             happened: Vec::new(),
-            last_stamp: 0,
+            stamps: Stamps::new(me),
         }
     }
 
-    /// A stamp above all that were seen: wall-clock microseconds where clocks agree, so that the
-    /// order of stamps is the order in which things happened, and in any case one order everywhere.
+    /// A stamp above all that were seen (see [`Stamps::draw`]).
     pub(crate) fn stamp(&mut self, now: Now) -> u64 {
-        // What two nodes do in one microsecond gets two stamps: each begins to count elsewhere.
-        let own = u64::from(self.me.0[0]) >> 2;
-        self.last_stamp = (self.last_stamp + 1).max(now.wall_us << STAMP_COUNT_BITS | own);
-        self.last_stamp
-    }
-
-    /// Not further ahead of this node's clock than clocks may differ.
-    fn is_near(&self, now: Now, stamp: u64) -> bool {
-        let ahead = u64::try_from(STAMP_AHEAD_MAX.as_micros()).unwrap_or(u64::MAX);
-        stamp >> STAMP_COUNT_BITS <= now.wall_us.saturating_add(ahead)
-    }
-
-    fn observe(&mut self, now: Now, stamp: u64) {
-        if self.is_near(now, stamp) {
-            self.last_stamp = self.last_stamp.max(stamp);
-        }
-    }
-
-    // This node's own agents.
-
-    fn mine(&mut self) -> &mut NodeRoster {
-        self.nodes.entry(self.me).or_default()
-    }
-
-    /// One of this node's agents is now this.
-    pub(crate) fn put(&mut self, now: Now, agent: AgentId, record: AgentRecord) {
-        let gone = record.gone.is_some();
-        let mut told = record.clone();
-        told.rooms.retain(|room, _| !self.local_rooms.contains(room));
-        self.news.push(RosterChange::Agent(agent.clone(), told));
-        let mine = self.mine();
-        if gone {
-            mine.gone_at.insert(agent.clone(), now.mono);
-        } else {
-            mine.gone_at.remove(&agent);
-        }
-        let before = mine.agents.insert(agent.clone(), record);
-        self.settle(&agent, before.as_ref());
-    }
-
-    fn forget_own(&mut self, agent: &AgentId) {
-        let mine = self.mine();
-        mine.gone_at.remove(agent);
-        if mine.agents.remove(agent).is_some() {
-            self.news.push(RosterChange::NoAgent(agent.clone()));
-        }
-    }
-
-    /// This node lists an ephemeral room, or no longer.
-    pub(crate) fn list(&mut self, room: RoomId, it: Option<EphemeralRoom>) {
-        let change = match it {
-            Some(it) => RosterChange::Room(room, it),
-            None => RosterChange::NoRoom(room),
-        };
-        self.change_room(self.me, &change);
-        if !self.local_rooms.contains(&room) {
-            self.news.push(change);
-        }
-    }
-
-    pub(crate) fn own(&self, agent: &str) -> Option<&AgentRecord> {
-        self.nodes.get(&self.me)?.agents.get(agent).filter(|it| it.gone.is_none())
-    }
-
-    pub(crate) fn own_agents(&self) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
-        let mine = self.nodes.get(&self.me).into_iter();
-        mine.flat_map(|it| &it.agents).filter(|(_, record)| record.gone.is_none())
-    }
-
-    pub(crate) fn lists_itself(&self, room: RoomId) -> bool {
-        self.nodes.get(&self.me).is_some_and(|mine| mine.rooms.contains_key(&room))
-    }
-
-    /// What has to be announced now: the new version, and the changes that lead to it.
-    pub(crate) fn take_news(&mut self) -> Option<What> {
-        if self.news.is_empty() {
-            return None;
-        }
-        let changes = std::mem::take(&mut self.news);
-        let mine = self.mine();
-        mine.version += 1;
-        Some(What::Changes { version: mine.version, changes })
-    }
-
-    /// This node's whole roster.
-    pub(crate) fn whole(&self) -> What {
-        let Some(mine) = self.nodes.get(&self.me) else {
-            return What::Whole { version: 0, changes: Vec::new() };
-        };
-        let follows = mine.follows.iter().map(|token| RosterChange::Follows(*token));
-        let mut left = ROSTER_BYTES_MAX.saturating_sub(mine.follows.len() * TOKEN_CHANGE_BYTES);
-        let agents = mine.agents.iter().map(|(agent, record)| {
-            let mut told = record.clone();
-            told.rooms.retain(|room, _| !self.local_rooms.contains(room));
-            RosterChange::Agent(agent.clone(), told)
-        });
-        let shared = mine.rooms.iter().filter(|(id, _)| !self.local_rooms.contains(id));
-        let rooms = shared.map(|(id, it)| RosterChange::Room(*id, it.clone()));
-        // What does not fit a frame is not seen elsewhere: that takes thousands of agents, or rooms of which much is said.
-        let fits = |it: &RosterChange| {
-            let rest = left.checked_sub(crate::wire::entry::encode(it).len());
-            left = rest.unwrap_or(left);
-            rest.is_some()
-        };
-        let changes = follows.chain(agents.chain(rooms).filter(fits)).collect();
-        What::Whole { version: mine.version, changes }
-    }
-
-    /// The same as a version of its own: by gossip, which carries nothing twice within a minute.
-    pub(crate) fn whole_anew(&mut self) -> What {
-        self.mine().version += 1;
-        self.whole()
-    }
-
-    /// This node's agents with their seats in rooms that outlive it.
-    pub(crate) fn own_permanent_seats(&self) -> Vec<RosterChange> {
-        let mine = self.nodes.get(&self.me).into_iter().flat_map(|it| &it.agents);
-        mine.map(|(agent, record)| RosterChange::Agent(agent.clone(), record.clone())).collect()
+        self.stamps.draw(now)
     }
 
     /// A stable id belongs to this key, for all that is known now.
@@ -311,108 +153,78 @@ impl Rosters {
         }
     }
 
-    /// What is known of a node's roster: boot and version.
+    /// Boot and version of a node's roster, as known here.
     pub(crate) fn version(&self, node: NodeId) -> (u64, u64) {
-        self.nodes.get(&node).map_or((0, 0), |it| (it.boot, it.version))
+        self.nodes.get(&node).map_or((0, 0), |roster| (roster.boot, roster.version))
     }
 
     // Other nodes.
 
     /// News of a node, which was heard saying it.
     pub(crate) fn apply(&mut self, now: Now, news: RosterNews) -> Taken {
-        if news.node == self.me {
+        let node = news.node;
+        if node == self.me {
             return Taken::Old;
         }
-        let full = self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(&news.node);
+        let full = self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(&node);
         let (version, changes, whole) = match news.what {
             What::Changes { version, changes } => (version, changes, false),
             What::Whole { version, changes } => (version, changes, true),
             What::Typing { .. } => return Taken::Old,
         };
-        if full || !changes.iter().all(|it| within_limits(self.mesh, it)) {
+        if full || !changes.iter().all(|change| within_limits(self.mesh, change)) {
             return Taken::Refused;
         }
-        let known = self.version(news.node);
+        let known = self.version(node);
         if (news.boot, version) <= known {
             return Taken::Old;
         }
         if !whole && (news.boot, version) != (known.0, known.1.saturating_add(1)) {
-            self.keep_early(news.node, (news.boot, version), changes);
+            let roster = self.nodes.get_mut(&node).filter(|roster| roster.boot == news.boot);
+            if let Some(roster) = roster {
+                roster.keep_early(version, changes);
+            }
             return Taken::Missing;
         }
         if whole {
-            self.forget_what_is_not_in(now, (news.node, news.boot > known.0), &changes);
+            self.forget_unnamed(now, node, news.boot > known.0, &changes);
         }
-        let roster = self.nodes.entry(news.node).or_default();
-        if news.boot > roster.boot {
-            roster.early.clear();
-        }
-        (roster.boot, roster.version) = (news.boot, version);
+        let roster = self.nodes.entry(node).or_default();
+        roster.enter(news.boot, version);
         let before =
             if whole { std::mem::take(&mut roster.follows) } else { roster.follows.clone() };
-        for change in changes {
-            self.apply_change(now, news.node, change);
+        self.apply_changes(now, node, changes);
+        while let Some(changes) = self.nodes.get_mut(&node).and_then(NodeRoster::next_early) {
+            self.apply_changes(now, node, changes);
         }
-        while let Some(changes) = self.next_early(news.node) {
-            for change in changes {
-                self.apply_change(now, news.node, change);
-            }
-        }
-        let roster = self.nodes.entry(news.node).or_default();
-        if whole || roster.follows != before {
-            self.happened.push(Happened::Shows { node: news.node });
+        if whole || self.nodes.entry(node).or_default().follows != before {
+            self.happened.push(Happened::Shows { node });
         }
         Taken::Now
     }
 
-    /// Keeps changes until those before them come. Of too many the last are dropped, and asked for.
-    fn keep_early(
-        &mut self,
-        node: NodeId,
-        (boot, version): (u64, u64),
-        changes: Vec<RosterChange>,
-    ) {
-        let Some(roster) = self.nodes.get_mut(&node).filter(|it| it.boot == boot) else { return };
-        roster.early.entry(version).or_insert(changes);
-        if roster.early.len() > ROSTER_CHANGES_EARLY_MAX {
-            roster.early.pop_last();
-        }
-    }
-
-    /// The early changes whose turn it is: the roster is of their version now.
-    fn next_early(&mut self, node: NodeId) -> Option<Vec<RosterChange>> {
-        let roster = self.nodes.get_mut(&node)?;
-        let next = roster.version.checked_add(1)?;
-        // What a whole roster had already is of no use any more.
-        roster.early = roster.early.split_off(&next);
-        let changes = roster.early.remove(&next)?;
-        roster.version = next;
-        Some(changes)
-    }
-
-    /// Agents that a node no longer names. If it started anew it knows nothing of those that were
+    /// Forgets agents and rooms that a node no longer names. If it started anew it knows nothing of agents that were
     /// attached before: they vanished, and may come back.
-    fn forget_what_is_not_in(
+    fn forget_unnamed(
         &mut self,
         now: Now,
-        (node, restarted): (NodeId, bool),
+        node: NodeId,
+        restarted: bool,
         changes: &[RosterChange],
     ) {
         let Some(roster) = self.nodes.get(&node) else { return };
-        let agents: BTreeSet<&AgentId> = changes
-            .iter()
-            .filter_map(
-                |it| if let RosterChange::Agent(agent, _) = it { Some(agent) } else { None },
-            )
-            .collect();
-        let rooms: BTreeSet<RoomId> = changes
-            .iter()
-            .filter_map(|it| if let RosterChange::Room(room, _) = it { Some(*room) } else { None })
-            .collect();
-        let no_agents: Vec<AgentId> =
-            roster.agents.keys().filter(|it| !agents.contains(it)).cloned().collect();
-        let no_rooms: Vec<RoomId> =
-            roster.rooms.keys().filter(|it| !rooms.contains(it)).copied().collect();
+        let (mut agents, mut rooms) = (BTreeSet::new(), BTreeSet::new());
+        for change in changes {
+            if let RosterChange::Agent(agent, _) = change {
+                agents.insert(agent);
+            } else if let RosterChange::Room(room, _) = change {
+                rooms.insert(room);
+            }
+        }
+        let no_agents = roster.agents.keys().filter(|agent| !agents.contains(agent));
+        let no_agents: Vec<AgentId> = no_agents.cloned().collect();
+        let no_rooms = roster.rooms.keys().filter(|room| !rooms.contains(room));
+        let no_rooms: Vec<RoomId> = no_rooms.copied().collect();
         for agent in no_agents {
             if restarted {
                 self.vanish(now, node, &agent);
@@ -421,7 +233,7 @@ impl Rosters {
             }
         }
         for room in no_rooms {
-            self.change_room(node, &RosterChange::NoRoom(room));
+            self.apply_change(now, node, RosterChange::NoRoom(room));
         }
     }
 
@@ -434,71 +246,55 @@ impl Rosters {
         self.settle(agent, None);
     }
 
+    fn apply_changes(&mut self, now: Now, node: NodeId, changes: Vec<RosterChange>) {
+        for change in changes {
+            self.apply_change(now, node, change);
+        }
+    }
+
     fn apply_change(&mut self, now: Now, node: NodeId, change: RosterChange) {
         match change {
-            RosterChange::Agent(agent, mut record) => {
-                // Private rooms have no members elsewhere; and a stamp from the far future would win
-                // over everybody for ever.
-                record.rooms.retain(|room, _| !self.local_rooms.contains(room));
-                if !self.is_near(now, record.registered) {
-                    return;
-                }
-                let seats = record.rooms.values().map(|seat| seat.joined);
-                let newest = seats.chain([record.registered]).max().unwrap_or(0);
-                self.observe(now, newest);
-                let roster = self.nodes.entry(node).or_default();
-                if roster.agents.len() >= AGENTS_PER_NODE_MAX && !roster.agents.contains_key(&agent)
-                {
-                    return;
-                }
-                if record.gone.is_some() {
-                    roster.gone_at.entry(agent.clone()).or_insert(now.mono);
-                } else {
-                    roster.gone_at.remove(&agent);
-                }
-                let before = roster.agents.insert(agent.clone(), record);
-                self.settle(&agent, before.as_ref());
-            }
+            RosterChange::Agent(agent, record) => self.apply_agent(now, node, agent, record),
             RosterChange::NoAgent(agent) => self.remove(node, &agent),
-            RosterChange::Room(..) | RosterChange::NoRoom(_) => self.change_room(node, &change),
-            RosterChange::Follows(token) => {
-                let follows = &mut self.nodes.entry(node).or_default().follows;
-                if follows.len() < KEYS_FOLLOWED_MAX {
-                    follows.insert(token);
-                }
+            RosterChange::Room(room, ephemeral) => {
+                self.nodes.entry(node).or_default().list(room, ephemeral);
+                self.settle_room(node, room);
             }
+            RosterChange::NoRoom(room) => {
+                self.nodes.entry(node).or_default().rooms.remove(&room);
+                self.settle_room(node, room);
+            }
+            RosterChange::Follows(token) => self.nodes.entry(node).or_default().follow(token),
+        }
+    }
+
+    fn apply_agent(&mut self, now: Now, node: NodeId, agent: AgentId, mut record: AgentRecord) {
+        // Private rooms have no members elsewhere; and a stamp from the far future would win
+        // over everybody for ever.
+        record.rooms.retain(|room, _| !self.local_rooms.contains(room));
+        if !is_near(now, record.registered) {
+            return;
+        }
+        let seats = record.rooms.values().map(|seat| seat.joined);
+        let newest = seats.chain([record.registered]).max().unwrap_or(0);
+        self.stamps.observe(now, newest);
+        let roster = self.nodes.entry(node).or_default();
+        if roster.has_place_for(&agent) {
+            let before = roster.put(now.mono, &agent, record);
+            self.settle(&agent, before.as_ref());
         }
     }
 
     fn remove(&mut self, node: NodeId, agent: &AgentId) {
         if let Some(roster) = self.nodes.get_mut(&node) {
-            roster.gone_at.remove(agent);
-            let before = roster.agents.remove(agent);
+            let before = roster.remove(agent);
             self.settle(agent, before.as_ref());
         }
     }
 
-    fn change_room(&mut self, node: NodeId, change: &RosterChange) {
-        let roster = self.nodes.entry(node).or_default();
-        let room = match change {
-            RosterChange::Room(room, it) => {
-                if roster.rooms.len() < EPHEMERAL_ROOMS_MAX {
-                    roster.rooms.insert(*room, it.clone());
-                }
-                *room
-            }
-            RosterChange::NoRoom(room) => {
-                roster.rooms.remove(room);
-                *room
-            }
-            RosterChange::Agent(..) | RosterChange::NoAgent(_) | RosterChange::Follows(_) => return,
-        };
-        self.settle_room(node, room);
-    }
-
     fn settle_room(&mut self, node: NodeId, room: RoomId) {
-        let lists =
-            self.nodes.get(&node).is_some_and(|it| it.alive && it.rooms.contains_key(&room));
+        let roster = self.nodes.get(&node);
+        let lists = roster.is_some_and(|roster| roster.alive && roster.rooms.contains_key(&room));
         let by = self.listed.entry(room).or_default();
         let lived = !by.is_empty();
         let is_new = if lists {
@@ -515,7 +311,7 @@ impl Rosters {
         match (lived, lives) {
             (false, true) => self.happened.push(Happened::RoomLives { room }),
             (true, false) => self.happened.push(Happened::RoomDied { room }),
-            // What was announced so far may be no good.
+            // None of the announcements so far may be any good.
             (true, true) if is_new && !self.unopened(room).is_empty() => {
                 self.happened.push(Happened::RoomLives { room });
             }
@@ -551,9 +347,7 @@ impl Rosters {
             gone.extend(vanished.map(|(agent, _)| (*node, agent.clone())));
             if roster.silent_since.is_some_and(old) {
                 gone.extend(roster.agents.keys().map(|agent| (*node, agent.clone())));
-                // Whatever it has then is news, also if it is what it had before.
-                roster.version = 0;
-                roster.early.clear();
+                roster.forget_version();
             }
         }
         for (node, agent) in gone {
@@ -567,38 +361,24 @@ impl Rosters {
 
     // The merged view.
 
-    /// Recomputes what counts of an agent, and notes what that changes.
+    /// Finds the registration of an agent that counts now, and notes the changes.
     fn settle(&mut self, agent: &AgentId, before: Option<&AgentRecord>) {
-        let best = self
-            .nodes
-            .iter()
-            .filter(|(_, roster)| roster.alive)
-            .filter_map(|(node, roster)| Some((*node, roster.agents.get(agent)?)))
-            .filter(|(_, record)| record.gone.is_none())
-            .filter(|(_, record)| self.owners.get(agent).is_none_or(|key| *key == record.key))
-            .max_by_key(|(node, record)| (record.registered, *node));
-        let new = best.map(|(node, record)| Effective {
-            node,
-            registered: record.registered,
-            rooms: record
-                .rooms
-                .iter()
-                .filter(|(room, _)| self.may_sit(**room, (node, record.key)))
-                .map(|(room, seat)| (*room, seat.joined))
-                .collect(),
-        });
+        let best = self.best_of(agent);
+        let new = best.map(|(node, record)| self.effective(node, record));
         let (reconnected, presence) = best.map_or((false, None), |(_, record)| {
             (record.reconnected, Some(record.presence.clone()))
         });
-        let registered = new.as_ref().map_or(0, |it| it.registered);
-        let old = match &new {
-            Some(new) => self.effective.insert(agent.clone(), new.clone()),
-            None => self.effective.remove(agent),
-        };
-        self.move_seats(agent, (old.as_ref(), new.as_ref()), |joined| {
-            reconnected && joined < registered
-        });
-        let before = before.filter(|it| it.gone.is_none()).map(|it| &it.presence);
+        let registered = new.as_ref().map_or(0, |new| new.registered);
+        let moves = self.seats.set(agent, new.as_ref());
+        for room in moves.left {
+            let (agent, disconnected) = (agent.clone(), new.is_none());
+            self.happened.push(Happened::Left { room, agent, disconnected });
+        }
+        for (room, joined) in moves.joined {
+            let (agent, reconnected) = (agent.clone(), reconnected && joined < registered);
+            self.happened.push(Happened::Joined { room, agent, reconnected });
+        }
+        let before = before.filter(|record| record.gone.is_none()).map(|record| &record.presence);
         if let (Some(before), Some(presence)) = (before, presence)
             && *before != presence
         {
@@ -608,71 +388,51 @@ impl Rosters {
         self.give_up_if_not_owner(agent);
     }
 
-    fn move_seats(
-        &mut self,
-        agent: &AgentId,
-        (old, new): (Option<&Effective>, Option<&Effective>),
-        is_restored: impl Fn(u64) -> bool,
-    ) {
-        let none = BTreeMap::new();
-        let before = old.map_or(&none, |it| &it.rooms);
-        let after = new.map_or(&none, |it| &it.rooms);
-        for (room, joined) in before {
-            let stays =
-                after.get(room) == Some(joined) && old.map(|it| it.node) == new.map(|it| it.node);
-            if stays {
-                continue;
-            }
-            if let Some(members) = self.members.get_mut(room) {
-                members.retain(|it| it.agent != *agent);
-                if members.is_empty() {
-                    self.members.remove(room);
-                }
-            }
-            if !after.contains_key(room) {
-                let (room, agent) = (*room, agent.clone());
-                self.happened.push(Happened::Left { room, agent, disconnected: new.is_none() });
-            }
-        }
-        let Some(node) = new.map(|it| it.node) else { return };
-        for (room, joined) in after {
-            let members = self.members.entry(*room).or_default();
-            let member = Member { joined: *joined, node, agent: agent.clone() };
-            if let Err(place) = members.binary_search(&member) {
-                members.insert(place, member);
-            }
-            if !before.contains_key(room) {
-                let (room, agent) = (*room, agent.clone());
-                let reconnected = is_restored(*joined);
-                self.happened.push(Happened::Joined { room, agent, reconnected });
-            }
+    /// The latest registration of an agent at a node that lives, by the key that owns the id.
+    fn best_of(&self, agent: &AgentId) -> Option<(NodeId, &AgentRecord)> {
+        self.nodes
+            .iter()
+            .filter(|(_, roster)| roster.alive)
+            .filter_map(|(node, roster)| Some((*node, roster.agents.get(agent)?)))
+            .filter(|(_, record)| record.gone.is_none())
+            .filter(|(_, record)| self.owners.get(agent).is_none_or(|key| *key == record.key))
+            .max_by_key(|(node, record)| (record.registered, *node))
+    }
+
+    fn effective(&self, node: NodeId, record: &AgentRecord) -> Effective {
+        let rooms = record.rooms.iter().filter(|(room, _)| self.may_sit(**room, node, record.key));
+        Effective {
+            node,
+            registered: record.registered,
+            rooms: rooms.map(|(room, seat)| (*room, seat.joined)).collect(),
         }
     }
 
     /// Of two registrations the later counts: if this node's is the earlier one it is given up.
     fn give_way(&mut self, agent: &AgentId, winner: Option<&Effective>) {
-        let Some(winner) = winner.filter(|it| it.node != self.me) else { return };
-        let Some(own) = self.nodes.get(&self.me).and_then(|mine| mine.agents.get(agent)) else {
-            return;
-        };
-        if own.registered <= winner.registered {
-            if own.gone.is_none() {
-                self.happened.push(Happened::Superseded { agent: agent.clone() });
-            }
-            self.forget_own(agent);
+        let Some(winner) = winner.filter(|winner| winner.node != self.me) else { return };
+        let own = self.nodes.get(&self.me).and_then(|mine| mine.agents.get(agent));
+        if let Some(own) = own.filter(|own| own.registered <= winner.registered) {
+            let connected = own.gone.is_none();
+            self.supersede(agent, connected);
         }
     }
 
-    /// The id turned out to belong to another key: whoever has it here loses it.
+    /// The id turned out to belong to another key: an agent that has it here loses it.
     fn give_up_if_not_owner(&mut self, agent: &AgentId) {
         let own = self.nodes.get(&self.me).and_then(|mine| mine.agents.get(agent));
         let Some((own, owner)) = own.zip(self.owners.get(agent)) else { return };
         if own.key != *owner {
-            if own.gone.is_none() {
-                self.happened.push(Happened::Superseded { agent: agent.clone() });
-            }
-            self.forget_own(agent);
+            let connected = own.gone.is_none();
+            self.supersede(agent, connected);
         }
+    }
+
+    fn supersede(&mut self, agent: &AgentId, connected: bool) {
+        if connected {
+            self.happened.push(Happened::Superseded { agent: agent.clone() });
+        }
+        self.forget_own(agent);
     }
 
     pub(crate) fn take_happened(&mut self) -> Vec<Happened> {
@@ -681,17 +441,17 @@ impl Rosters {
 
     /// Members of a room in join order.
     pub(crate) fn members(&self, room: RoomId) -> &[Member] {
-        self.members.get(&room).map_or(&[], Vec::as_slice)
+        self.seats.members(room)
     }
 
     /// Where an agent is attached now.
     pub(crate) fn node_of(&self, agent: &str) -> Option<NodeId> {
-        self.effective.get(agent).map(|it| it.node)
+        self.seats.node_of(agent)
     }
 
     /// The record that counts of a connected agent.
     pub(crate) fn record(&self, agent: &str) -> Option<(NodeId, &AgentRecord)> {
-        let node = self.effective.get(agent)?.node;
+        let node = self.seats.node_of(agent)?;
         Some((node, self.nodes.get(&node)?.agents.get(agent)?))
     }
 
@@ -705,11 +465,11 @@ impl Rosters {
 
     /// All connected agents, by id.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentId> {
-        self.effective.keys()
+        self.seats.agents()
     }
 
     pub(crate) fn count_at(&self, node: NodeId) -> usize {
-        self.effective.values().filter(|it| it.node == node).count()
+        self.seats.count_at(node)
     }
 
     /// An ephemeral room that lives, as one of the nodes that list it announces it.
@@ -720,12 +480,12 @@ impl Rosters {
 
     /// An ephemeral room that lives and that this node may know of.
     pub(crate) fn ephemeral(&self, room: RoomId) -> Option<Ephemeral<'_>> {
-        let it = self.announced(room)?;
-        let facts = match &it.facts {
+        let announced = self.announced(room)?;
+        let facts = match &announced.facts {
             RoomFacts::Open(facts) => facts,
             RoomFacts::Sealed { .. } => self.opened.get(&room)?,
         };
-        Some(Ephemeral { facts, home: it.home, created_ms: it.created_ms })
+        Some(Ephemeral { facts, home: announced.home, created_ms: announced.created_ms })
     }
 
     /// All ephemeral rooms that live and that this node may know of.
@@ -750,45 +510,8 @@ impl Rosters {
     pub(crate) fn touch(&mut self, agent: &str, wall_ms: u64) {
         let Some(node) = self.node_of(agent) else { return };
         let roster = self.nodes.get_mut(&node);
-        if let Some(record) = roster.and_then(|it| it.agents.get_mut(agent)) {
+        if let Some(record) = roster.and_then(|roster| roster.agents.get_mut(agent)) {
             record.last_active_ms = record.last_active_ms.max(wall_ms);
         }
-    }
-}
-
-/// Name and description are of a length that this node would give them.
-pub(crate) fn facts_fit(facts: &RoomCreated) -> bool {
-    facts.name.len() <= NAME_BYTES_MAX
-        && facts.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX)
-}
-
-fn within_limits(mesh: MeshId, change: &RosterChange) -> bool {
-    let id = |agent: &AgentId| (1..=AGENT_ID_BYTES_MAX).contains(&agent.len());
-    match change {
-        RosterChange::Agent(agent, record) => {
-            id(agent)
-                && record.name.len() <= NAME_BYTES_MAX
-                && record.capabilities.len() <= CAPABILITIES_MAX
-                && record.capabilities.iter().all(|it| it.len() <= NAME_BYTES_MAX)
-                && record.rooms.len() <= ROOMS_PER_AGENT_MAX
-                && record.presence.progress.is_none_or(|it| it <= 100)
-                && record
-                    .presence
-                    .detail
-                    .as_ref()
-                    .is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX)
-        }
-        RosterChange::NoAgent(agent) => id(agent),
-        RosterChange::Room(room, it) => {
-            let facts = match &it.facts {
-                RoomFacts::Open(facts) => facts.room == *room && facts_fit(facts),
-                RoomFacts::Sealed { sealed, .. } => sealed.len() <= SEALED_FACTS_BYTES_MAX,
-            };
-            // The id follows from whose log is its home: nobody passes one room off as another.
-            facts
-                && it.home.incarnation != 0
-                && *room == ephemeral_id(mesh, it.home, it.facts.is_sealed())
-        }
-        RosterChange::NoRoom(_) | RosterChange::Follows(_) => true,
     }
 }

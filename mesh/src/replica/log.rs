@@ -1,4 +1,4 @@
-//! The logs of a room: their heads, and what a received run means to them.
+//! The logs of a room: their heads, and how received runs continue them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) record: LogRecord,
-    /// The record differs from what the store has.
+    /// The record differs from the one in the store.
     pub(crate) dirty: bool,
 }
 
-/// What a run means to the log it claims to continue.
+/// How a run continues its log.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Position {
+pub(crate) enum Continuation {
     /// Nothing in it is new.
     Old,
     /// Its entries from this index on are next.
@@ -138,8 +138,8 @@ impl Logs {
         true
     }
 
-    /// One log's part in the digest: what counts of it, so that those who hold more than others do not
-    /// compare for ever.
+    /// One log's part in the digest: the entries that count, so that nodes that hold more than others do
+    /// not compare for ever.
     fn part(&self, record: &LogRecord) -> u64 {
         let counts = record.fork.filter(|_| !self.whole).map_or(u64::MAX, |seq| seq - 1);
         self.mix(record.id, record.head.min(counts))
@@ -155,6 +155,11 @@ impl Logs {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (LogIx, &LogRecord)> {
         (0..).zip(self.list.iter().map(|log| &log.record))
+    }
+
+    /// Whether logs go on past the place from which on they do not count.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     pub(crate) fn digest(&self) -> u64 {
@@ -190,8 +195,8 @@ impl Logs {
 
     /// Whether some log that is still followed goes further than these say.
     pub(crate) fn are_ahead_of(&self, heads: &[Head]) -> bool {
-        let theirs: BTreeMap<LogId, u64> = heads.iter().map(|it| (it.log, it.seq)).collect();
-        self.heads().iter().any(|it| theirs.get(&it.log).is_none_or(|seq| *seq < it.seq))
+        let theirs: BTreeMap<LogId, u64> = heads.iter().map(|head| (head.log, head.seq)).collect();
+        self.heads().iter().any(|head| theirs.get(&head.log).is_none_or(|seq| *seq < head.seq))
     }
 
     /// The records that the store does not have yet; it has them from now on.
@@ -205,11 +210,16 @@ impl Logs {
         out
     }
 
-    /// What `run` means here. `unsealed`: newest entries of this log that have no hash yet (own
+    /// How `run` continues its log here. `unsealed`: newest entries of this log that have no hash yet (own
     /// drafts of this turn): runs that reach into them wait for their seal.
-    pub(crate) fn place(&self, room: RoomId, run: &Verified, unsealed: bool) -> Position {
+    pub(crate) fn continuation(
+        &self,
+        room: RoomId,
+        run: &Verified,
+        unsealed: bool,
+    ) -> Continuation {
         if !self.can_have(run.run().log) {
-            return Position::Bad;
+            return Continuation::Bad;
         }
         let (head, hash, clock, seal) =
             self.ix(run.run().log).map_or((0, [0; 32], 0, [0; 64]), |ix| {
@@ -218,21 +228,25 @@ impl Logs {
             });
         let (first, last) = (run.run().first, run.run().last());
         if last < head || unsealed {
-            return if last <= head { Position::Old } else { Position::Gap };
+            return if last <= head { Continuation::Old } else { Continuation::Gap };
         }
-        let Some(theirs) = run.hash_at(head) else { return Position::Gap };
+        let Some(theirs) = run.hash_at(head) else { return Continuation::Gap };
         if theirs != hash {
             return if head == 0 {
-                Position::Bad
+                Continuation::Bad
             } else {
-                Position::Fork(Certificate { room, log: run.run().log, seq: head, hash, seal })
+                Continuation::Fork(Certificate { room, log: run.run().log, seq: head, hash, seal })
             };
         }
         if last == head {
-            return Position::Old;
+            return Continuation::Old;
         }
         let skip = usize::try_from(head + 1 - first).expect("within the run");
-        if clocks_step(clock, head == 0, run, skip) { Position::Next(skip) } else { Position::Bad }
+        if clocks_step(clock, head == 0, run, skip) {
+            Continuation::Next(skip)
+        } else {
+            Continuation::Bad
+        }
     }
 }
 
@@ -305,45 +319,63 @@ mod tests {
     fn a_run_is_next_old_ahead_or_a_fork() {
         let mut logs = Logs::default();
         let first = run(1, [0; 32], &[1, 2]);
-        assert_eq!(logs.place(ROOM, &first, false), Position::Next(0));
+        assert_eq!(logs.continuation(ROOM, &first, false), Continuation::Next(0));
         accept(&mut logs, &first);
         let head = first.certificate().hash;
-        assert_eq!(logs.place(ROOM, &first, false), Position::Old);
-        assert_eq!(logs.place(ROOM, &run(3, head, &[3]), false), Position::Next(0));
-        assert_eq!(logs.place(ROOM, &run(4, head, &[4]), false), Position::Gap);
+        assert_eq!(logs.continuation(ROOM, &first, false), Continuation::Old);
+        assert_eq!(logs.continuation(ROOM, &run(3, head, &[3]), false), Continuation::Next(0));
+        assert_eq!(logs.continuation(ROOM, &run(4, head, &[4]), false), Continuation::Gap);
         // What ends before the head is old, whatever it says; what was not sealed yet cannot be told apart.
-        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1]), false), Position::Old);
-        assert_eq!(logs.place(ROOM, &first, true), Position::Old);
-        assert_eq!(logs.place(ROOM, &run(3, head, &[3]), true), Position::Gap);
+        assert_eq!(logs.continuation(ROOM, &run(1, [0; 32], &[1]), false), Continuation::Old);
+        assert_eq!(logs.continuation(ROOM, &first, true), Continuation::Old);
+        assert_eq!(logs.continuation(ROOM, &run(3, head, &[3]), true), Continuation::Gap);
         // The same beginning under a later seal: only the rest is new.
-        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1, 2, 3]), false), Position::Next(2));
+        assert_eq!(
+            logs.continuation(ROOM, &run(1, [0; 32], &[1, 2, 3]), false),
+            Continuation::Next(2)
+        );
         // Another history: both are signed, so both cannot be of an honest author.
         let other = run(1, [0; 32], &[1, 9]);
-        let Position::Fork(seal) = logs.place(ROOM, &other, false) else { panic!("a fork") };
+        let Continuation::Fork(seal) = logs.continuation(ROOM, &other, false) else {
+            panic!("a fork")
+        };
         assert_eq!((seal.seq, seal.hash), (2, head));
         assert!(seal.verify() && other.hash_at(2).is_some_and(|hash| hash != head));
-        assert!(matches!(logs.place(ROOM, &run(3, [7; 32], &[3]), false), Position::Fork(_)));
-        assert_eq!(Logs::default().place(ROOM, &run(1, [7; 32], &[1]), false), Position::Bad);
+        assert!(matches!(
+            logs.continuation(ROOM, &run(3, [7; 32], &[3]), false),
+            Continuation::Fork(_)
+        ));
+        assert_eq!(
+            Logs::default().continuation(ROOM, &run(1, [7; 32], &[1]), false),
+            Continuation::Bad
+        );
     }
 
     #[test]
     fn clocks_rise_and_do_not_leap() {
         let mut logs = Logs::default();
         let first = run(1, [0; 32], &[CLOCK_START_MAX]);
-        assert_eq!(logs.place(ROOM, &first, false), Position::Next(0), "a newcomer to a long room");
         assert_eq!(
-            logs.place(ROOM, &run(1, [0; 32], &[CLOCK_START_MAX + 1]), false),
-            Position::Bad
+            logs.continuation(ROOM, &first, false),
+            Continuation::Next(0),
+            "a newcomer to a long room"
+        );
+        assert_eq!(
+            logs.continuation(ROOM, &run(1, [0; 32], &[CLOCK_START_MAX + 1]), false),
+            Continuation::Bad
         );
         let first = run(1, [0; 32], &[5]);
         accept(&mut logs, &first);
         let head = first.certificate().hash;
-        assert_eq!(logs.place(ROOM, &run(2, head, &[5]), false), Position::Bad);
+        assert_eq!(logs.continuation(ROOM, &run(2, head, &[5]), false), Continuation::Bad);
         assert_eq!(
-            logs.place(ROOM, &run(2, head, &[5 + CLOCK_STEP_MAX]), false),
-            Position::Next(0)
+            logs.continuation(ROOM, &run(2, head, &[5 + CLOCK_STEP_MAX]), false),
+            Continuation::Next(0)
         );
-        assert_eq!(logs.place(ROOM, &run(2, head, &[6 + CLOCK_STEP_MAX]), false), Position::Bad);
+        assert_eq!(
+            logs.continuation(ROOM, &run(2, head, &[6 + CLOCK_STEP_MAX]), false),
+            Continuation::Bad
+        );
     }
 
     #[test]

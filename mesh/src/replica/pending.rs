@@ -1,4 +1,4 @@
-//! Runs that wait: for the entries before them, for their bodies, for what they build on.
+//! Runs that wait: for the entries before them, for their bodies, for entries that they build on.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,15 +31,15 @@ pub(crate) struct Waiting {
     pub(crate) bodies: BTreeMap<u64, Vec<u8>>,
     /// Some do: most runs come whole, and nobody is asked for anything of them.
     apart: bool,
-    /// Who sent the run: they have its bodies, but for those that are gone.
+    /// The peer that sent the run: it has the bodies, but for those that are gone.
     pub(crate) from: NodeId,
     since: Duration,
     asking: Option<Asking>,
-    /// Who was asked last, and when.
+    /// The peer that was asked last, and when.
     last_asked: Option<(NodeId, Duration)>,
-    /// Whoever was asked since all of them were.
+    /// The peers that were asked since all of them were.
     asked: BTreeSet<NodeId>,
-    /// Whoever has said that they do not have what is gone.
+    /// The peers that have said that they do not have the missing bodies.
     without: BTreeSet<NodeId>,
     bytes: usize,
 }
@@ -51,23 +51,23 @@ struct Asking {
     at: Duration,
     /// Places of which the peer has not said anything.
     open: BTreeSet<u64>,
-    /// Some of what is lacking is gone.
+    /// Some of the missing bodies are gone.
     gone: bool,
 }
 
-/// What bodies a room needs, by the stamps of their entries.
+/// The bodies that a room needs, by the stamps of their entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
-    /// What was written before may go without: the room would drop it. Unix milliseconds.
+    /// Older entries may go without: the room would drop their bodies. Unix milliseconds.
     pub(crate) from_ms: u64,
-    /// What was written before may go without once it is certain that nobody has it.
+    /// Older entries may go without once it is certain that nobody has the body.
     pub(crate) certain_ms: u64,
-    /// What claims to be written after this says nothing of when it was: the same.
+    /// A stamp after this says nothing of when the entry was written: the same.
     pub(crate) ahead_ms: u64,
 }
 
 impl Needs {
-    /// Whether somebody who is honest may have dropped a body with this stamp.
+    /// Whether an honest node may have dropped a body with this stamp.
     fn may_be_gone(self, wall_ms: u64) -> bool {
         wall_ms < self.certain_ms || wall_ms > self.ahead_ms
     }
@@ -76,7 +76,7 @@ impl Needs {
 impl Waiting {
     fn new(run: Verified, from: NodeId, since: Duration) -> Waiting {
         let bytes = run.run().size();
-        let apart = run.run().entries.iter().any(|it| !matches!(it.body, Carried::Here(_)));
+        let apart = run.run().entries.iter().any(|entry| !matches!(entry.body, Carried::Here(_)));
         Waiting {
             run,
             bodies: BTreeMap::new(),
@@ -91,8 +91,8 @@ impl Waiting {
         }
     }
 
-    /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are
-    /// gone for whoever sent the run.
+    /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are gone
+    /// for the peer that sent the run.
     pub(crate) fn lacks(
         &self,
         skip: usize,
@@ -110,20 +110,20 @@ impl Waiting {
         })
     }
 
-    /// Whether nothing is lacking from entry index `skip` on but what nobody has (`nobody`), and what
-    /// is old enough that nobody need have it.
+    /// Whether no bodies are missing from entry index `skip` on but those that nobody has (`nobody`), and
+    /// those old enough that nobody need have them.
     pub(crate) fn is_complete(&self, skip: usize, needs: Needs, nobody: impl Fn() -> bool) -> bool {
         let needs_not = |seq: u64| {
             let entry = usize::try_from(seq - self.run.run().first).ok();
             let entry = entry.and_then(|i| self.run.run().entries.get(i));
-            entry.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+            entry.is_some_and(|entry| needs.may_be_gone(entry.facts.wall_ms))
         };
         self.lacks(skip, needs).all(|(seq, gone)| gone && needs_not(seq) && nobody())
     }
 
-    /// Whoever was asked has said something of this place: with a body, or without.
+    /// The peer that was asked has answered for this place: with a body, or without.
     fn answered(&mut self, from: NodeId, seq: u64) {
-        if let Some(asking) = self.asking.as_mut().filter(|it| it.peer == from) {
+        if let Some(asking) = self.asking.as_mut().filter(|asking| asking.peer == from) {
             asking.open.remove(&seq);
             if asking.open.is_empty() {
                 self.asking = None;
@@ -136,15 +136,15 @@ impl Waiting {
     fn may_be_dropped(&self, seq: u64, needs: Needs) -> bool {
         let i = seq.checked_sub(self.run.run().first).and_then(|i| usize::try_from(i).ok());
         let entry = i.and_then(|i| self.run.run().entries.get(i));
-        let apart = entry.filter(|it| matches!(it.body, Carried::Apart { .. }));
-        apart.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+        let apart = entry.filter(|entry| matches!(entry.body, Carried::Apart { .. }));
+        apart.is_some_and(|entry| needs.may_be_gone(entry.facts.wall_ms))
     }
 
-    /// Keeps a body if it is what belongs in this place.
+    /// Keeps a body if it belongs in this place.
     fn add_body(&mut self, seq: u64, body: Vec<u8>) {
         let Some(i) = seq.checked_sub(self.run.run().first) else { return };
         let entry = usize::try_from(i).ok().and_then(|i| self.run.run().entries.get(i));
-        let (hash, len) = match entry.map(|it| &it.body) {
+        let (hash, len) = match entry.map(|entry| &entry.body) {
             Some(Carried::Apart { hash, len } | Carried::Gone(Gone { hash, len })) => (hash, *len),
             Some(Carried::Here(_)) | None => return,
         };
@@ -169,11 +169,11 @@ impl Waiting {
     fn next_to_ask(&mut self, peers: &BTreeSet<NodeId>) -> Option<NodeId> {
         let author = self.run.run().log.author;
         let may_have: Vec<NodeId> = peers.difference(&self.without).copied().collect();
-        if may_have.iter().all(|it| self.asked.contains(it)) {
+        if may_have.iter().all(|node| self.asked.contains(node)) {
             self.asked.clear();
         }
-        let mut next = may_have.into_iter().filter(|it| !self.asked.contains(it));
-        next.clone().find(|it| *it == author).or_else(|| next.next())
+        let mut next = may_have.into_iter().filter(|node| !self.asked.contains(node));
+        next.clone().find(|node| *node == author).or_else(|| next.next())
     }
 }
 
@@ -215,8 +215,8 @@ impl Pending {
         Some(waiting)
     }
 
-    /// Keeps a run that cannot be accepted yet. When there is no room it is dropped, and fetched
-    /// again later: the oldest end of what waits is what can be accepted next.
+    /// Keeps a run that cannot be accepted yet. When there is no room it is dropped, and fetched again
+    /// later: the oldest runs are the ones that can be accepted next.
     pub(crate) fn keep(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let full = self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
             || cx.memory.pending + run.run().size() > PENDING_BYTES_MAX;
@@ -227,7 +227,7 @@ impl Pending {
         }
     }
 
-    /// Keeps a run that is next in its log, whatever else has to go for it.
+    /// Keeps a run that is next in its log; others may have to go for it.
     pub(crate) fn keep_next(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         while self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
             || (cx.memory.pending > PENDING_BYTES_MAX && !self.runs.is_empty())
@@ -245,8 +245,9 @@ impl Pending {
     fn insert(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let key = (run.run().log, run.run().first);
         let old = self.take(cx, key);
-        // Of two runs that begin alike the shorter one is as its author sealed it: whoever has several can join them under
-        // the last seal, and what comes between them would be waited for. Bodies that came stay; the rest is asked for.
+        // Of two runs that begin alike the shorter one is as its author sealed it: a peer that has several
+        // can join them under the last seal, and then the entries between them would be waited for. Bodies
+        // that came stay; the rest is asked for.
         let waiting = match old {
             Some(mut old) if old.run.run().last() <= run.run().last() => {
                 old.fill_from(run.run());
@@ -269,49 +270,58 @@ impl Pending {
 
     /// Takes out what has waited for too long.
     pub(crate) fn expire(&mut self, cx: &mut Context) -> Vec<Waiting> {
-        let old = |it: &Waiting| cx.now.mono >= it.since + PENDING_FOR;
+        let old = |run: &Waiting| cx.now.mono >= run.since + PENDING_FOR;
         let expired: Vec<Key> =
-            self.runs.iter().filter(|(_, it)| old(it)).map(|(key, _)| *key).collect();
+            self.runs.iter().filter(|(_, run)| old(run)).map(|(key, _)| *key).collect();
         expired.into_iter().filter_map(|key| self.take(cx, key)).collect()
     }
 
     /// A body has come, or (empty) word that `from` does not have it. Kept if a run waits for just this
     /// one.
-    pub(crate) fn add_body(
-        &mut self,
-        cx: &mut Context,
-        from: NodeId,
-        (log, seq): (LogId, u64),
-        (body, needs): (Vec<u8>, Needs),
-    ) {
-        let Some((key, waiting)) = self.runs.range_mut((log, 0)..=(log, seq)).next_back() else {
-            return;
-        };
-        // Its author has dropped it since it sent the run; as the run is sent now, it says so.
-        if body.is_empty() && from == log.author && waiting.may_be_dropped(seq, needs) {
-            let key = *key;
-            self.take(cx, key);
-            return;
-        }
+    pub(crate) fn add_body(&mut self, cx: &mut Context, from: NodeId, entry: Head, body: Vec<u8>) {
+        let Some((_, waiting)) = self.run_with(entry) else { return };
         cx.memory.pending -= waiting.bytes;
-        waiting.add_body(seq, body);
-        waiting.answered(from, seq);
+        waiting.add_body(entry.seq, body);
+        waiting.answered(from, entry.seq);
         cx.memory.pending += waiting.bytes;
     }
 
-    /// Bodies to be asked for now, by whom to ask of `peers`, who are connected and have the room. Bodies
-    /// apart: their author or the sender of their run first, after that `another`, who has the entry. For
-    /// bodies that are gone: everybody in turn.
+    /// Word that `from` does not have a body. If it is the author, which has dropped the body since it sent
+    /// the run, the run is forgotten: as it is sent now, it says so. `false`: it is not.
+    pub(crate) fn forget_if_dropped(
+        &mut self,
+        cx: &mut Context,
+        from: NodeId,
+        entry: Head,
+        needs: Needs,
+    ) -> bool {
+        let Some((key, waiting)) = self.run_with(entry) else { return false };
+        let dropped = from == entry.log.author && waiting.may_be_dropped(entry.seq, needs);
+        dropped && self.take(cx, key).is_some()
+    }
+
+    /// The run in which an entry waits, if it does.
+    fn run_with(&mut self, entry: Head) -> Option<(Key, &mut Waiting)> {
+        let Head { log, seq } = entry;
+        self.runs.range_mut((log, 0)..=(log, seq)).next_back().map(|(key, run)| (*key, run))
+    }
+
+    /// Bodies to be asked for now, by the peer to ask: one of `peers`, which are connected and have the
+    /// room. Bodies apart: their author or the sender of their run first, after that `another`, which has
+    /// the entry. For bodies that are gone: everybody in turn.
     pub(crate) fn bodies_to_ask(
         &mut self,
-        (now, peers): (Duration, &BTreeSet<NodeId>),
+        now: Duration,
+        peers: &BTreeSet<NodeId>,
         needs: Needs,
         another: impl Fn(Head) -> Option<NodeId>,
     ) -> BTreeMap<NodeId, Vec<Head>> {
         let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
         let mut any_gone = false;
-        for waiting in self.runs.values_mut().filter(|it| it.apart) {
-            if let Some(asking) = waiting.asking.as_ref().filter(|it| now < it.at + WANT_TIMEOUT) {
+        for waiting in self.runs.values_mut().filter(|run| run.apart) {
+            if let Some(asking) =
+                waiting.asking.as_ref().filter(|asking| now < asking.at + WANT_TIMEOUT)
+            {
                 any_gone |= asking.gone;
                 continue;
             }
@@ -325,17 +335,18 @@ impl Pending {
                 let Some(peer) = waiting.next_to_ask(peers) else { continue };
                 peer
             } else {
-                // The author has them for certain; whoever relayed its run may wait for them, too.
+                // The author has them for certain; a peer that relayed its run may wait for them, too.
                 let first_time = waiting.asked.is_empty();
-                let author = Some(log.author).filter(|it| peers.contains(it));
+                let author = Some(log.author).filter(|node| peers.contains(node));
                 let head = Head { log, seq: *last };
-                let from = Some(waiting.from).filter(|it| peers.contains(it));
+                let from = Some(waiting.from).filter(|node| peers.contains(node));
                 let first = if first_time { author } else { another(head).or(author) };
                 let Some(peer) = first.or(from).or_else(|| another(head)) else { continue };
                 peer
             };
-            // Who says at once that it has nothing would be asked again at once, for ever.
-            if waiting.last_asked.is_some_and(|(it, at)| it == peer && now < at + WANT_TIMEOUT) {
+            // A peer that says at once that it has nothing would be asked again at once, for ever.
+            if waiting.last_asked.is_some_and(|(last, at)| last == peer && now < at + WANT_TIMEOUT)
+            {
                 continue;
             }
             waiting.last_asked = Some((peer, now));
@@ -351,7 +362,7 @@ impl Pending {
 
     fn note_lacking(&mut self, now: Duration, lacking: bool) {
         match &mut self.lacking {
-            // What is lacking next has been lacking as long: one wait is enough for all of it.
+            // The next missing bodies have been missing as long: one wait is enough for all of them.
             Some((_, until)) if lacking => *until = now,
             Some((_, until)) if now >= *until + HOLE_AFTER => self.lacking = None,
             Some(_) => {}
@@ -359,12 +370,14 @@ impl Pending {
         }
     }
 
-    /// Whether it is certain that nobody who can be reached has what is gone of this run: all `peers`, who
-    /// are connected and have the room, have said so, and there was time for others to come back, if there are any
-    /// (`others`).
+    /// Whether it is certain that no reachable node has the missing bodies of this run: all `peers`, which
+    /// are connected and have the room, have said so, and there was time for others to come back, if there
+    /// are any (`others`).
     pub(crate) fn nobody_has(
         &self,
-        (now, peers, others): (Duration, &BTreeSet<NodeId>, bool),
+        now: Duration,
+        peers: &BTreeSet<NodeId>,
+        others: bool,
         waiting: &Waiting,
     ) -> bool {
         let wait = if others { HOLE_AFTER } else { GONE_AFTER };

@@ -1,20 +1,20 @@
-//! Anti-entropy of one room: who has what, and fetching what is lacking. Converges without gossip.
+//! Anti-entropy of one room: the heads of peers, and fetching missing entries. Converges without gossip.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
+use super::{Replica, pruning::needs};
 use crate::{
     api::boundary::Effect,
     engine::context::Context,
     limits::{SPANS_MAX, TICK, WANT_TIMEOUT},
     name::id::{LogId, NodeId, RoomId},
-    room::Room,
     wire::message::{Head, Message, Span},
 };
 
-/// What a peer said it has, as far as this node has not; at most [`SPANS_MAX`] logs.
+/// The entries that a peer said it has and this node has not; at most [`SPANS_MAX`] logs.
 #[derive(Debug)]
 struct View {
     at: Duration,
@@ -58,7 +58,7 @@ impl Sync {
         self.views.contains_key(&peer)
     }
 
-    /// A run came whose predecessors are missing: ask its sender for what they have.
+    /// A run came whose predecessors are missing: ask its sender for its heads.
     pub(crate) fn note_gap(
         &mut self,
         cx: &mut Context,
@@ -85,11 +85,11 @@ impl Sync {
         &self,
         peers: &BTreeSet<NodeId>,
         since: Duration,
-        (log, seq): (LogId, u64),
+        entry: Head,
     ) -> bool {
         peers.iter().all(|peer| {
             self.views.get(peer).is_some_and(|view| {
-                view.at > since && view.heads.get(&log).is_none_or(|head| *head < seq)
+                view.at > since && view.heads.get(&entry.log).is_none_or(|head| *head < entry.seq)
             })
         })
     }
@@ -98,14 +98,14 @@ impl Sync {
     fn next_to_ask(&self) -> Vec<NodeId> {
         let after = self.last_asked;
         let (later, earlier): (Vec<NodeId>, Vec<NodeId>) =
-            self.views.keys().partition(|peer| after.is_none_or(|it| **peer > it));
+            self.views.keys().partition(|peer| after.is_none_or(|last| **peer > last));
         later.into_iter().chain(earlier).collect()
     }
 
     /// Whether a peer has said that it has this entry.
     fn has(&self, peer: NodeId, entry: Head) -> bool {
         let view = self.views.get(&peer);
-        view.and_then(|it| it.heads.get(&entry.log)).is_some_and(|head| *head >= entry.seq)
+        view.and_then(|view| view.heads.get(&entry.log)).is_some_and(|head| *head >= entry.seq)
     }
 
     /// The furthest that any connected peer is known to have got in this log.
@@ -114,7 +114,7 @@ impl Sync {
     }
 }
 
-impl Room {
+impl Replica {
     /// How many entries connected peers have that are not here.
     pub(crate) fn entries_behind(&self, cx: &Context) -> u64 {
         let logs: BTreeSet<LogId> =
@@ -146,18 +146,19 @@ impl Room {
         own.saturating_sub(self.sync.elsewhere.max(self.sync.best_known(self.mine)))
     }
 
-    /// A peer says what it has. Fetches what is lacking here, and answers if asked to.
+    /// A peer says what it has; answers if asked to. `false`: the peer is not connected any more.
     pub(crate) fn on_have(
         &mut self,
         cx: &mut Context,
         from: NodeId,
-        (heads, answer): (&[Head], bool),
-    ) {
-        // What was under way when the connection went: nobody is there to be asked.
+        heads: &[Head],
+        answer: bool,
+    ) -> bool {
+        // It was under way when the connection went: nobody is there to be asked.
         if !cx.up.contains(&from) {
-            return;
+            return false;
         }
-        // Kept is what they have beyond this node, and what they have of this node's own.
+        // Kept are the entries that they have beyond this node, and those of this node's own.
         let beyond = heads
             .iter()
             .filter(|head| head.seq > self.logs.head_of(head.log) || head.log == self.mine)
@@ -170,21 +171,20 @@ impl Room {
             let heads = self.logs.heads();
             cx.send(from, Message::Have { room: self.id, heads, answer: false });
         }
-        self.pump(cx);
+        true
     }
 
-    /// The answer to a want has ended. A peer that gave nothing of what it said it had is not asked for
-    /// it again before it says so again: else one lie would keep two nodes busy for ever.
-    pub(crate) fn on_spans_end(&mut self, cx: &mut Context, from: NodeId) {
+    /// The answer to a want has ended. A peer that gave none of the entries that it said it had is not
+    /// asked for them again before it says so again: else one lie would keep two nodes busy for ever.
+    pub(crate) fn on_spans_end(&mut self, from: NodeId) {
         if let Some(want) = self.sync.want.take_if(|want| want.peer == from) {
-            let came = want.spans.iter().any(|it| self.reaches(it.log) > it.after);
+            let came = want.spans.iter().any(|span| self.reaches(span.log) > span.after);
             if !came && let Some(view) = self.sync.views.get_mut(&from) {
                 for span in want.spans {
                     view.heads.remove(&span.log);
                 }
             }
         }
-        self.pump(cx);
     }
 
     /// The log seq up to which this log is here or waits to be accepted.
@@ -211,19 +211,14 @@ impl Room {
         }
     }
 
-    /// Bodies and entries that are known to exist elsewhere are asked for.
+    /// Asks for bodies and entries that are known to exist elsewhere.
     pub(crate) fn pump(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
-        for expired in self.pending.expire(cx) {
-            if self.gives_for_another(cx, &expired) {
-                cx.blame(expired.run.run().log.author, |it| &mut it.void);
-            }
-        }
         let asked = self.sync.next_to_ask();
         let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
-        let needs = self.needs(cx);
+        let needs = needs(self, cx);
         let peers = self.peers(cx);
-        for (peer, at) in self.pending.bodies_to_ask((now, &peers), needs, has) {
+        for (peer, at) in self.pending.bodies_to_ask(now, &peers, needs, has) {
             self.sync.last_asked = Some(peer);
             for at in at.chunks(SPANS_MAX) {
                 cx.send(peer, Message::WantBodies { room: self.id, at: at.to_vec() });
@@ -245,7 +240,7 @@ impl Room {
         }
     }
 
-    /// What `peer` has and this node neither has nor holds pending.
+    /// The entries that `peer` has and this node neither has nor holds pending.
     fn lacking(&self, cx: &Context, peer: NodeId) -> Vec<Span> {
         let Some(view) = self.sync.views.get(&peer) else { return Vec::new() };
         let spans = view.heads.iter().filter_map(|(log, seq)| {

@@ -1,39 +1,18 @@
-//! What rooms decide, as it is written: votes, elections, tasks; and, in the directory, keys.
+//! Acts: steps of votes, elections and tasks as they are written; and, in the directory, of keys.
 //!
-//! Acts take no numbers and clients do not see them as messages: what they come to is a fold
-//! (`votes`, `elections`, `tasks`, `keys`). An act names others by [`EntryRef`]; it is accepted only when
-//! all it names is here.
+//! Acts take no numbers and clients do not see them as messages: a fold takes them in (`votes`,
+//! `elections`, `tasks`, `keys`). An act names others by [`EntryRef`]; it is accepted only when all it
+//! names is here.
 
 use minicbor::{Decode, Encode};
 
 use crate::{
-    limits::CLAIM_SEEN_MAX,
     name::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId},
         number::Era,
     },
-    wire::entry::text,
+    wire::cbor::{maybe_text, text},
 };
-
-/// Where an entry stands among all of its room: the same on every node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    /// Lamport.
-    pub(crate) clock: u64,
-    /// Breaks ties.
-    pub(crate) place: EntryRef,
-}
-
-/// What an act came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Folded {
-    /// It has its effect; or what it is about is not known any more.
-    Taken,
-    /// It can mean nothing: no honest node wrote it.
-    Void,
-    /// There is no memory for it.
-    Overflow,
-}
 
 /// An agent by id and name, as it was when this was written.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -63,7 +42,7 @@ pub enum VoteAct {
     /// Ballots that their node opens, after the vote was closed.
     #[n(3)]
     Shown(#[n(0)] BallotsShown),
-    /// A vote that had ended at a ClawChat server, as that showed it. By the founder alone.
+    /// A vote that had ended elsewhere, as it was shown there. By the founder alone.
     #[n(4)]
     Imported(#[n(0)] VoteImported),
 }
@@ -71,22 +50,22 @@ pub enum VoteAct {
 /// See [`VoteAct::Opened`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct VoteOpened {
-    /// What is voted on.
+    /// The question.
     #[n(0)]
     pub title: String,
     /// More about it.
     #[n(1)]
     pub description: Option<String>,
-    /// LocalRef least two.
+    /// At least two.
     #[n(2)]
     pub options: Vec<String>,
-    /// Who may vote: the members when it was opened.
+    /// The agents that may vote: the members when it was opened.
     #[n(3)]
     pub eligible: Vec<Named>,
-    /// Who opened it.
+    /// The agent that opened it.
     #[cbor(n(4), with = "text")]
     pub created_by: AgentId,
-    /// When it closes, whoever has voted. Unix milliseconds.
+    /// When it closes, even if votes are missing. Unix milliseconds.
     #[n(5)]
     pub closes_ms: Option<u64>,
 }
@@ -97,7 +76,7 @@ pub struct BallotCast {
     /// The [`VoteOpened`].
     #[n(0)]
     pub vote: EntryRef,
-    /// Whose ballot.
+    /// The agent whose ballot it is.
     #[cbor(n(1), with = "text")]
     pub agent: AgentId,
     /// Hash of vote, agent, choice and nonce: reveals nothing before the nonce is known.
@@ -125,7 +104,7 @@ pub struct BallotsShown {
     /// The [`VoteOpened`].
     #[n(0)]
     pub vote: EntryRef,
-    /// Log seq of the [`BallotCast`] in the author's own log, what was chosen, and the nonce.
+    /// Log seq of the [`BallotCast`] in the author's own log, the choice, and the nonce.
     #[n(1)]
     pub ballots: Vec<Shown>,
 }
@@ -139,7 +118,7 @@ pub struct Shown {
     /// Index of the option.
     #[n(1)]
     pub choice: u32,
-    /// What made the commitment unguessable.
+    /// The part of the commitment that made it unguessable.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub nonce: [u8; 32],
 }
@@ -147,16 +126,16 @@ pub struct Shown {
 /// See [`VoteAct::Imported`]. When it was opened, the entry's wall time says.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct VoteImported {
-    /// What was voted on.
+    /// The question.
     #[n(0)]
     pub title: String,
     /// More about it.
     #[n(1)]
     pub description: Option<String>,
-    /// What could be chosen.
+    /// The options.
     #[n(2)]
     pub options: Vec<String>,
-    /// Who opened it.
+    /// The agent that opened it.
     #[cbor(n(3), with = "text")]
     pub created_by: AgentId,
     /// When it was to close. Unix milliseconds.
@@ -197,7 +176,7 @@ pub enum ElectionAct {
         /// The [`ElectionStarted`].
         #[n(0)]
         election: EntryRef,
-        /// Who.
+        /// The candidate.
         #[cbor(n(1), with = "text")]
         agent: AgentId,
     },
@@ -220,7 +199,7 @@ pub enum ElectionAct {
         /// The `Closed` entry.
         #[n(0)]
         closed: EntryRef,
-        /// What it had committed to.
+        /// The nonce that it had committed to.
         #[cbor(n(1), with = "minicbor::bytes")]
         nonce: [u8; 32],
     },
@@ -230,7 +209,7 @@ pub enum ElectionAct {
         /// The `Closed` entry.
         #[n(0)]
         closed: EntryRef,
-        /// Who.
+        /// The nodes.
         #[n(1)]
         nodes: Vec<NodeId>,
     },
@@ -249,15 +228,15 @@ pub struct ElectionStarted {
     /// One above the highest that its author knows.
     #[n(0)]
     pub term: u64,
-    /// Who can be elected, and the node each is attached to.
+    /// The agents that can be elected, and the node each is attached to.
     #[n(1)]
     pub candidates: Vec<Candidate>,
-    /// Who wanted it.
+    /// The agent that wanted it.
     #[cbor(n(2), with = "text")]
     pub started_by: AgentId,
 }
 
-/// Who can be elected.
+/// An agent that can be elected.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Candidate {
     /// Its id.
@@ -282,16 +261,17 @@ pub enum TaskAct {
     /// Fields of it are set.
     #[n(1)]
     Updated(#[n(0)] TaskUpdated),
-    /// The same, if the task is held by whom its author thinks: the sequencer decides.
+    /// The same, if the task is held by the agent that its author thinks: the sequencer decides.
     #[n(2)]
     Claimed {
         /// Applied if granted. Its `over` is not used.
         #[n(0)]
         update: TaskUpdated,
-        /// Who must hold it.
-        #[cbor(n(1), with = "crate::wire::acts::maybe_text")]
+        /// The agent that must hold it.
+        #[cbor(n(1), with = "maybe_text")]
         if_assignee: Option<AgentId>,
-        /// The current era, as far as its author knows: whoever issues an earlier one must not answer.
+        /// The current era, as far as its author knows: the sequencer of an earlier one must not
+        /// answer.
         #[n(2)]
         era: Era,
     },
@@ -303,48 +283,48 @@ pub enum TaskAct {
 /// See [`TaskAct::Assigned`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TaskAssigned {
-    /// What is to be done.
+    /// The work.
     #[n(0)]
     pub title: String,
     /// More about it.
     #[n(1)]
     pub description: Option<String>,
-    /// Who is to do it.
-    #[cbor(n(2), with = "crate::wire::acts::maybe_text")]
+    /// The agent that is to do it.
+    #[cbor(n(2), with = "maybe_text")]
     pub assignee: Option<AgentId>,
-    /// Who said so.
+    /// The agent that assigned it.
     #[cbor(n(3), with = "text")]
     pub created_by: AgentId,
-    /// The id that a ClawChat server gave it ([`crate::api::import`]). By the founder alone.
+    /// The id that it was given elsewhere ([`crate::api::import`]). By the founder alone.
     #[n(4)]
     pub id: Option<MessageId>,
 }
 
-/// See [`TaskAct::Updated`]. What is `None` stays as it is.
+/// See [`TaskAct::Updated`]. A field that is `None` stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TaskUpdated {
     /// The [`TaskAssigned`].
     #[n(0)]
     pub task: EntryRef,
-    /// The acts whose values this replaces, as far as its author knew: what it does not name was
-    /// written at the same time, elsewhere.
+    /// The acts whose values this replaces, as far as its author knew: others were written at the
+    /// same time, elsewhere.
     #[n(1)]
     pub over: Vec<EntryRef>,
     /// How far it is.
     #[n(2)]
     pub status: Option<TaskStatus>,
-    /// Who is to do it.
-    #[cbor(n(3), with = "crate::wire::acts::maybe_text")]
+    /// The agent that is to do it.
+    #[cbor(n(3), with = "maybe_text")]
     pub assignee: Option<AgentId>,
-    /// In the words of whoever updates.
+    /// A note, in the words of the agent that updates.
     #[n(4)]
     pub note: Option<String>,
-    /// Who updates.
+    /// The agent that updates.
     #[cbor(n(5), with = "text")]
     pub by: AgentId,
 }
 
-/// How far a task is (spec §3, `update_task`).
+/// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum TaskStatus {
@@ -374,8 +354,8 @@ pub struct Grant {
     /// If it is granted: the claim's update, applied here, over what its sequencer knew.
     #[n(2)]
     pub update: Option<TaskUpdated>,
-    /// Who held the task.
-    #[cbor(n(3), with = "crate::wire::acts::maybe_text")]
+    /// The agent that held the task.
+    #[cbor(n(3), with = "maybe_text")]
     pub holder: Option<AgentId>,
     /// As of [`crate::wire::entry::Ordered`].
     #[n(4)]
@@ -401,74 +381,48 @@ pub struct KeyMinted {
     /// Its fingerprint.
     #[n(0)]
     pub key: KeyPrint,
-    /// What it may do.
+    /// Its tier.
     #[n(1)]
     pub tier: Tier,
-    /// What its operator calls it.
+    /// Its operator's name for it.
     #[n(2)]
     pub label: Option<String>,
 }
 
-/// What a minted key may do (spec §8).
+/// A class of minted keys, by which each node sets limits ([`crate::api::agenda::Tiers`]). Dialects have names for
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Tier {
-    /// Less.
+    /// Keys that anybody may get.
     #[n(0)]
-    Free,
-    /// More.
+    Low,
+    /// Keys that may do more.
     #[n(1)]
-    Pro,
-}
-
-/// `Option<Arc<str>>` as CBOR text or null.
-pub(crate) mod maybe_text {
-    use std::sync::Arc;
-
-    use minicbor::{Decoder, Encoder, data::Type, encode::Write};
-
-    pub(crate) fn encode<C, W: Write>(
-        text: &Option<Arc<str>>,
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        match text {
-            Some(text) => e.str(text)?.ok(),
-            None => e.null()?.ok(),
-        }
-    }
-
-    pub(crate) fn decode<C>(
-        d: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Result<Option<Arc<str>>, minicbor::decode::Error> {
-        if d.datatype()? == Type::Null {
-            return d.null().map(|()| None);
-        }
-        d.str().map(|text| Some(Arc::from(text)))
-    }
+    High,
 }
 
 impl VoteAct {
-    /// The entries it names.
-    fn names(&self) -> Vec<EntryRef> {
+    /// The entries that it names.
+    pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             VoteAct::Opened(_) | VoteAct::Imported(_) => Vec::new(),
-            VoteAct::Cast(it) => vec![it.vote],
-            VoteAct::Closed(it) => {
-                let ballots = it.ballots.iter().filter_map(|(log, seq)| {
-                    let log = *it.logs.get(usize::try_from(*log).ok()?)?;
+            VoteAct::Cast(ballot) => vec![ballot.vote],
+            VoteAct::Closed(closed) => {
+                let ballots = closed.ballots.iter().filter_map(|(log, seq)| {
+                    let log = *closed.logs.get(usize::try_from(*log).ok()?)?;
                     Some(EntryRef { log, seq: *seq })
                 });
-                ballots.chain([it.vote]).collect()
+                ballots.chain([closed.vote]).collect()
             }
-            VoteAct::Shown(it) => vec![it.vote],
+            VoteAct::Shown(shown) => vec![shown.vote],
         }
     }
 }
 
 impl ElectionAct {
-    fn names(&self) -> Vec<EntryRef> {
+    /// The entries that it names.
+    pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             ElectionAct::Started(_) => Vec::new(),
             ElectionAct::Committed { election, .. }
@@ -491,39 +445,16 @@ impl TaskUpdated {
 }
 
 impl TaskAct {
-    fn names(&self) -> Vec<EntryRef> {
+    /// The entries that it names.
+    pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             TaskAct::Assigned(_) => Vec::new(),
-            TaskAct::Updated(it) => it.names().collect(),
+            TaskAct::Updated(update) => update.names().collect(),
             TaskAct::Claimed { update, .. } => vec![update.task],
-            TaskAct::Granted(it) => {
-                let update = it.update.iter().flat_map(TaskUpdated::names);
-                update.chain([it.claim]).chain(it.by).collect()
+            TaskAct::Granted(grant) => {
+                let update = grant.update.iter().flat_map(TaskUpdated::names);
+                update.chain([grant.claim]).chain(grant.by).collect()
             }
-        }
-    }
-}
-
-impl crate::wire::entry::Body {
-    /// The entries of the same room that have to be here before this one is accepted.
-    pub(crate) fn names(&self) -> Vec<EntryRef> {
-        use crate::wire::entry::Body;
-        match self {
-            Body::Vote(act) => act.names(),
-            Body::Election(act) => act.names(),
-            Body::Task(act) => act.names(),
-            Body::Decision(it) => vec![it.election],
-            Body::Ordered(it) => it.by.into_iter().collect(),
-            Body::HandedOver(it) => it.by.into_iter().collect(),
-            Body::EraClaimed(it) => it.seen.iter().take(CLAIM_SEEN_MAX).copied().collect(),
-            Body::Chat(_)
-            | Body::Thinking(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Unknown => Vec::new(),
         }
     }
 }

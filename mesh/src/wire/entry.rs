@@ -1,4 +1,4 @@
-//! Entries: what a log is made of. A header that is hashed, and a body that says something.
+//! Entries, of which logs are made: a header that is hashed, and a body that says something.
 //!
 //! Bodies are open: a node keeps and passes on kinds that it does not know, and numbers those that
 //! their header calls visible.
@@ -11,13 +11,17 @@ use crate::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
         number::Era,
     },
-    wire::acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+    wire::{
+        acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+        cbor::{encode, text, texts},
+    },
 };
 
 /// The version that every header carries.
 pub const VERSION: u8 = 1;
 
-/// What is hashed, chained and (once per run) signed. Never sent: receivers build it from the run.
+/// The part that is hashed, chained and (once per run) signed. Never sent: receivers build it from
+/// the run.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 pub(crate) struct Header {
     #[n(0)]
@@ -48,7 +52,7 @@ impl Header {
     }
 }
 
-/// The part of a header that is not where the entry is or what its body hashes to.
+/// A header without the entry's place and without the hash of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Facts {
     /// Lamport clock of the room: above everything its author had seen there.
@@ -57,7 +61,7 @@ pub struct Facts {
     /// When it was written, by its author's clock. Informational. Unix milliseconds.
     #[n(1)]
     pub wall_ms: u64,
-    /// Which body follows: see [`Body`].
+    /// The kind of body that follows: see [`crate::wire::kinds`].
     #[n(2)]
     pub kind: u8,
     /// Whether it takes numbers.
@@ -80,12 +84,12 @@ pub struct Stored {
     /// The run's seal ([`crate::wire::run::Certificate`]): only on the last entry of a run.
     #[cbor(n(3), with = "minicbor::bytes")]
     pub seal: Option<[u8; 64]>,
-    /// What is left of a body that was dropped because it was old.
+    /// The rest of a body that was dropped because it was old.
     #[n(4)]
     pub gone: Option<Gone>,
 }
 
-/// What a header needs of a body that is no longer kept.
+/// The facts of a body that is no longer kept, as far as a header needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Gone {
     /// Its SHA-256.
@@ -99,7 +103,7 @@ pub struct Gone {
 /// A message of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Said {
-    /// Who said it.
+    /// The agent that said it.
     #[cbor(n(0), with = "text")]
     pub agent: AgentId,
     /// Their name at the time.
@@ -114,7 +118,7 @@ pub struct Said {
     /// Agents to be told.
     #[cbor(n(4), with = "texts")]
     pub mentions: Vec<AgentId>,
-    /// What the sender gave, as JSON text.
+    /// The sender's own metadata, as JSON text.
     #[n(5)]
     pub metadata: Option<String>,
     /// Names a repeated send (hash of key, agent and the client's own id).
@@ -123,7 +127,7 @@ pub struct Said {
     /// Join stamp of the member whose turn it is after this; only in [`Body::Chat`].
     #[n(7)]
     pub turn: Option<u64>,
-    /// The id that a ClawChat server gave it ([`crate::api::import`]). By the founder alone.
+    /// The id that it was given elsewhere ([`crate::api::import`]). By the founder alone.
     #[n(8)]
     pub id: Option<MessageId>,
 }
@@ -131,17 +135,17 @@ pub struct Said {
 /// A leader's decision: a message, and the election that made its author the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Decision {
-    /// What was decided.
+    /// The decision.
     #[n(0)]
     pub said: Said,
-    /// The [`crate::wire::acts::ElectionStarted`] of the election. Log seq 0: a ClawChat server held it
+    /// The [`crate::wire::acts::ElectionStarted`] of the election. Log seq 0: it was held elsewhere
     /// ([`crate::api::import`]).
     #[n(1)]
     pub election: EntryRef,
 }
 
 impl Decision {
-    /// Of a leader that a ClawChat server made one.
+    /// Of a leader that was elected elsewhere.
     pub(crate) fn is_imported(&self) -> bool {
         self.election.seq == 0
     }
@@ -184,7 +188,7 @@ pub struct Ordered {
     /// The era.
     #[n(0)]
     pub era: Era,
-    /// EntryRef in the era of the first item, from 1.
+    /// Number in the era of the first item, from 1.
     #[n(1)]
     pub first: u64,
     /// The logs that items are from.
@@ -234,7 +238,8 @@ pub struct EraClaimed {
     /// How far the author had got in each era that changed since the cuts before.
     #[n(2)]
     pub cut: Vec<Reached>,
-    /// What shows that there is such an era and that others got so far: one entry of each log that did.
+    /// Entries that show that there is such an era and that others got so far: one of each log that
+    /// did.
     #[cbor(n(3), default)]
     pub seen: Vec<EntryRef>,
 }
@@ -245,7 +250,7 @@ pub struct HandedOver {
     /// The era.
     #[n(0)]
     pub era: Era,
-    /// The place of the successor's first number.
+    /// The successor's first number.
     #[n(1)]
     pub next: u64,
     /// The successor's log.
@@ -267,7 +272,7 @@ pub struct NodeAdmitted {
     pub name: String,
 }
 
-/// In the directory: a node has no part in the mesh any more.
+/// In the directory: a node is removed from the mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct NodeParted {
     /// Which.
@@ -282,19 +287,33 @@ pub struct NodeParted {
     pub cut: Vec<Kept>,
 }
 
-/// Why a node has no part any more, the gravest first.
+/// Why a node is removed, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Parting {
     /// Another node shut it out.
     #[n(0)]
     Expelled,
-    /// It said so itself.
+    /// It left by itself.
     #[n(1)]
     Left,
     /// Another node said that it is gone for good.
     #[n(2)]
     Retired,
+}
+
+/// How a node was removed from the mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Parted {
+    /// Why.
+    #[n(0)]
+    pub why: Parting,
+    /// The node that said so.
+    #[n(1)]
+    pub by: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    #[n(2)]
+    pub wall_ms: u64,
 }
 
 /// How far a log counts.
@@ -317,7 +336,7 @@ pub struct RoomCreated {
     /// The name asked for.
     #[n(1)]
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[n(2)]
     pub description: Option<String>,
     /// The room it is under.
@@ -335,12 +354,12 @@ pub struct RoomCreated {
     /// The agent that made it.
     #[cbor(n(7), with = "text")]
     pub created_by: AgentId,
-    /// It was brought from a ClawChat server, and has the id that it had there. By the founder alone.
+    /// It was brought from elsewhere, and has the id that it had there. By the founder alone.
     #[n(8)]
     pub imported: Option<Imported>,
 }
 
-/// What a room was at the ClawChat server that it was brought from.
+/// A room as it was elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Imported {
     /// When it was made there. Unix milliseconds.
@@ -359,7 +378,7 @@ pub struct AgentClaimed {
     pub key: KeyPrint,
 }
 
-/// What an entry says.
+/// The content of an entry. The table of its kinds is [`crate::wire::kinds`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A chat message. Visible.
@@ -392,180 +411,4 @@ pub enum Body {
     Task(TaskAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,
-}
-
-impl Body {
-    /// The number that headers know it by.
-    #[must_use]
-    pub fn kind(&self) -> u8 {
-        match self {
-            Body::Unknown => 0,
-            Body::Chat(_) => 1,
-            Body::Thinking(_) => 2,
-            Body::Decision(_) => 3,
-            Body::Ordered(_) => 16,
-            Body::EraClaimed(_) => 17,
-            Body::HandedOver(_) => 18,
-            Body::NodeAdmitted(_) => NODE_ADMITTED,
-            Body::RoomCreated(_) => 33,
-            Body::AgentClaimed(_) => 34,
-            Body::Key(_) => 35,
-            Body::Parted(_) => PARTED,
-            Body::Vote(_) => 48,
-            Body::Election(_) => 49,
-            Body::Task(_) => 50,
-        }
-    }
-
-    pub(crate) fn visible(&self) -> bool {
-        takes_number(self.kind()) == Some(true)
-    }
-
-    /// Deterministic CBOR.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        match self {
-            Body::Chat(it) | Body::Thinking(it) => encode(it),
-            Body::Decision(it) => encode(it),
-            Body::Ordered(it) => encode(it),
-            Body::EraClaimed(it) => encode(it),
-            Body::HandedOver(it) => encode(it),
-            Body::NodeAdmitted(it) => encode(it),
-            Body::RoomCreated(it) => encode(it),
-            Body::AgentClaimed(it) => encode(it),
-            Body::Key(it) => encode(it),
-            Body::Parted(it) => encode(it),
-            Body::Vote(it) => encode(it),
-            Body::Election(it) => encode(it),
-            Body::Task(it) => encode(it),
-            Body::Unknown => Vec::new(),
-        }
-    }
-
-    /// Reads a body of `kind`. Never fails: what cannot be read is [`Body::Unknown`] to every node
-    /// of this version alike.
-    #[must_use]
-    pub fn decode(kind: u8, bytes: &[u8]) -> Body {
-        match kind {
-            1 => read(bytes, Body::Chat),
-            2 => read(bytes, Body::Thinking),
-            3 => read(bytes, Body::Decision),
-            16 => read(bytes, Body::Ordered),
-            17 => read(bytes, Body::EraClaimed),
-            18 => read(bytes, Body::HandedOver),
-            32 => read(bytes, Body::NodeAdmitted),
-            33 => read(bytes, Body::RoomCreated),
-            34 => read(bytes, Body::AgentClaimed),
-            35 => read(bytes, Body::Key),
-            PARTED => read(bytes, Body::Parted),
-            48 => read(bytes, Body::Vote),
-            49 => read(bytes, Body::Election),
-            50 => read(bytes, Body::Task),
-            _ => Body::Unknown,
-        }
-    }
-
-    /// What was said, if anything was.
-    #[must_use]
-    pub fn said(self) -> Option<Said> {
-        match self {
-            Body::Chat(said) | Body::Thinking(said) => Some(said),
-            Body::Decision(it) => Some(it.said),
-            Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Vote(_)
-            | Body::Election(_)
-            | Body::Task(_)
-            | Body::Unknown => None,
-        }
-    }
-}
-
-/// Whether entries of this kind are acts ([`crate::wire::acts`]) of rooms: an engine folds them all anew
-/// when it starts, so a store keeps an index of them.
-#[must_use]
-pub fn is_act(kind: u8) -> bool {
-    (48..=63).contains(&kind)
-}
-
-/// [`Body::Chat`]'s kind: the one that moves the turn.
-pub const CHAT: u8 = 1;
-/// [`Body::Parted`]'s kind.
-pub(crate) const PARTED: u8 = 36;
-/// The kind of [`Body::NodeAdmitted`].
-pub(crate) const NODE_ADMITTED: u8 = 32;
-/// The kind of [`Body::RoomCreated`].
-pub(crate) const ROOM_CREATED: u8 = 33;
-/// [`Body::Thinking`]'s kind.
-pub const THINKING: u8 = 2;
-/// [`Body::Decision`]'s kind.
-pub const DECISION: u8 = 3;
-
-fn read<'b, T: Decode<'b, ()>>(bytes: &'b [u8], body: fn(T) -> Body) -> Body {
-    minicbor::decode(bytes).map_or(Body::Unknown, body)
-}
-
-/// Deterministic CBOR. Encoding into memory cannot fail.
-pub(crate) fn encode<T: Encode<()>>(it: &T) -> Vec<u8> {
-    minicbor::to_vec(it).expect("encoding into a Vec cannot fail")
-}
-
-/// `Arc<str>` as CBOR text.
-pub(crate) mod text {
-    use std::sync::Arc;
-
-    use minicbor::{Decoder, Encoder, encode::Write};
-
-    pub(crate) fn encode<C, W: Write>(
-        text: &Arc<str>,
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        e.str(text)?.ok()
-    }
-
-    pub(crate) fn decode<C>(
-        d: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Result<Arc<str>, minicbor::decode::Error> {
-        d.str().map(Arc::from)
-    }
-}
-
-/// A list of `Arc<str>` as CBOR texts.
-pub(crate) mod texts {
-    use std::sync::Arc;
-
-    use minicbor::{Decoder, Encoder, encode::Write};
-
-    pub(crate) fn encode<C, W: Write>(
-        texts: &[Arc<str>],
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        e.array(texts.len() as u64)?;
-        texts.iter().try_for_each(|text| e.str(text).map(|_| ()))
-    }
-
-    pub(crate) fn decode<C>(
-        d: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Result<Vec<Arc<str>>, minicbor::decode::Error> {
-        d.array_iter::<&str>()?.map(|text| text.map(Arc::from)).collect()
-    }
-}
-
-/// Whether entries of this kind are visible. `None`: a kind of a later version, whose author knows.
-pub(crate) fn takes_number(kind: u8) -> Option<bool> {
-    match kind {
-        CHAT | THINKING | DECISION | ROOM_CREATED | 34 => Some(true),
-        16..=18 | 32 | 35 | PARTED | 48..=50 => Some(false),
-        _ => None,
-    }
 }

@@ -1,23 +1,21 @@
-//! What nodes say to each other. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`]
-//! checks signatures, and only then does an engine see it.
+//! Messages between nodes. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`] checks
+//! signatures, and only then does an engine see it.
+
+pub mod traits;
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
 
 use crate::{
-    api::status::Parted,
-    limits::{
-        ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-        DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX,
-        VERSION_BYTES_MAX,
-    },
+    limits::FRAME_BYTES_MAX,
     name::{
         id::{LogId, MeshId, NodeId, RoomId},
         identity::{Epoch, Identity, Judge, LinkSecret, Strict},
         number::{Era, Number},
     },
     wire::{
-        entry::encode,
+        cbor::encode,
+        entry::Parted,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
         seal::Token,
@@ -63,7 +61,7 @@ pub struct Head {
     pub seq: u64,
 }
 
-/// What a node has of a room.
+/// The heads that a node has of a room.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Heads {
     /// The room.
@@ -116,16 +114,16 @@ pub struct Beacon {
     pub digest: u64,
 }
 
-/// A member's word that a node has no part in the mesh any more.
+/// A member's word that a node is removed from the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Notice {
-    /// Who says so now, and signs.
+    /// The member that says so now, and signs.
     #[n(0)]
     pub by: NodeId,
-    /// Of whom.
+    /// The removed node.
     #[n(1)]
     pub node: NodeId,
-    /// What the directory says of it.
+    /// The word of the directory.
     #[n(2)]
     pub parted: Parted,
 }
@@ -134,24 +132,24 @@ pub struct Notice {
 /// else can have said it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Handed {
-    /// Who gives it.
+    /// The member that gives it.
     #[n(0)]
     pub by: NodeId,
-    /// What.
+    /// The secret.
     #[n(1)]
     pub secret: LinkSecret,
 }
 
-/// What a node says of itself.
+/// The word of a node about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct About {
-    /// Who.
+    /// The node.
     #[n(0)]
     pub node: NodeId,
     /// Which secret of the mesh's connections it has.
     #[n(1)]
     pub epoch: Epoch,
-    /// Of its program, for people; at most [`VERSION_BYTES_MAX`].
+    /// Of its program, for people; at most [`crate::limits::VERSION_BYTES_MAX`].
     #[n(2)]
     pub version: String,
 }
@@ -173,15 +171,15 @@ pub struct Post {
 /// Something signed by the node it is about, so that anybody may pass it on.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Signed<T> {
-    /// What was signed.
+    /// The signed value.
     #[n(0)]
-    pub it: T,
-    /// By `it`'s node.
+    pub value: T,
+    /// By the node of the value.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub signature: [u8; 64],
 }
 
-/// What nodes say to each other.
+/// A message between nodes.
 #[derive(Clone, Debug, Encode, Decode)]
 pub enum Message<R = Run> {
     /// New entries, as they are written. By gossip, or to one node.
@@ -219,7 +217,7 @@ pub enum Message<R = Run> {
         /// The room.
         #[n(0)]
         room: RoomId,
-        /// What is wanted.
+        /// The spans that are wanted.
         #[n(1)]
         spans: Vec<Span>,
     },
@@ -236,7 +234,7 @@ pub enum Message<R = Run> {
         #[n(2)]
         answer: bool,
     },
-    /// Digests of the sender's rooms, folded into [`BUCKETS`].
+    /// Digests of the sender's rooms, folded into [`crate::limits::BUCKETS`].
     #[n(5)]
     Buckets(#[n(0)] Vec<u64>),
     /// Digests of the sender's rooms in the buckets that differed. Those of the receiver that are
@@ -246,7 +244,7 @@ pub enum Message<R = Run> {
     /// A sign of life.
     #[n(7)]
     Beacon(#[n(0)] Signed<Beacon>),
-    /// What a node says of its agents.
+    /// News of a node's agents.
     #[n(8)]
     Roster(#[n(0)] Box<Signed<RosterNews>>),
     /// The whole roster of `node` is wanted, if newer than (boot, version).
@@ -311,13 +309,13 @@ pub enum Message<R = Run> {
     /// A certificate and a run that gives its place another hash: the author forked its log.
     #[n(16)]
     Fork(#[n(0)] Certificate, #[n(1)] Box<R>),
-    /// To a node that has no part in the mesh any more, of which it may not know.
+    /// To a removed node, which may not know of it.
     #[n(18)]
     Parted(#[n(0)] Signed<Notice>),
     /// To a member, over a link that only it can read: the newest secret of the mesh's connections.
     #[n(19)]
     Secret(#[n(0)] Signed<Handed>),
-    /// What the sender is: to each peer, at first and when it changes.
+    /// The sender's word about itself: to each peer, at first and when it changes.
     #[n(20)]
     About(#[n(0)] Signed<About>),
     /// To a peer that follows the same keys: so far the sender is with their private rooms. Answered by
@@ -395,65 +393,30 @@ impl Message<Run> {
         let message: Message<Run> = minicbor::decode(bytes).map_err(|error| {
             if error.is_unknown_variant() { BadMessage::Newer } else { BadMessage::Form(error) }
         })?;
-        let (length, max) = match &message {
-            Message::Runs(runs) => (runs.len(), SPANS_MAX),
-            Message::Spans { runs, bodies, .. } => (runs.len().max(bodies.len()), FRAME_BYTES_MAX),
-            Message::WantBodies { at, .. } => (at.len(), SPANS_MAX),
-            Message::Want { spans, .. } => (spans.len(), SPANS_MAX),
-            Message::Ask { spans, .. } => (spans.len(), ASK_ENTRIES_MAX),
-            Message::Have { heads, .. } => (heads.len(), crate::limits::LOGS_PER_ROOM_MAX),
-            Message::Buckets(buckets) => (buckets.len().abs_diff(BUCKETS), 0),
-            Message::Digests(rooms) => (rooms.len(), DIGEST_ROOMS_MAX),
-            Message::Follows(keys) => (keys.len(), KEYS_FOLLOWED_MAX),
-            Message::Offer(posts) | Message::Accept(posts) | Message::Taken(posts) => {
-                (posts.len(), DIGEST_ROOMS_MAX)
-            }
-            Message::Secret(it) => (it.it.secret.without().len(), EXPELLED_NAMED_MAX),
-            Message::AskFrontier { rooms, .. } => (rooms.len(), BARRIER_ROOMS_MAX),
-            Message::Frontier { rooms, .. } => {
-                let heads: usize = rooms.iter().map(|it| it.heads.len()).sum();
-                if heads > BARRIER_HEADS_MAX {
-                    return Err(BadMessage::Length(heads));
-                }
-                (rooms.len(), BARRIER_ROOMS_MAX)
-            }
-            Message::About(it) => (it.it.version.len(), VERSION_BYTES_MAX),
-            Message::Beacon(_)
-            | Message::Roster(_)
-            | Message::Parted(_)
-            | Message::WantRoster { .. }
-            | Message::Probe { .. }
-            | Message::Sighting { .. }
-            | Message::Fork(..) => (0, 0),
-        };
-        if let Message::Spans { bodies, .. } = &message
-            && bodies.iter().any(|it| it.body.len() > BODY_BYTES_MAX)
-        {
-            return Err(BadMessage::Length(bodies.len()));
-        }
-        if length > max { Err(BadMessage::Length(length)) } else { Ok(message) }
+        message.check_lengths()?;
+        Ok(message)
     }
 
     /// Checks every seal and signature in it. The costly half: do it off the engine's thread.
     ///
     /// # Errors
     ///
-    /// See [`BadMessage`]: whoever sent it is at fault.
+    /// See [`BadMessage`]: the sender is at fault.
     pub fn verify(self, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
         self.verify_by(&Strict, mesh)
     }
 
-    /// The same of what came over a connection of which it is certain that it is `from`'s: when a node says
-    /// there of itself that it lives, that needs no signature. It comes all the time.
+    /// The same for a connection that is certainly `from`'s: a node's own beacon needs no signature there.
+    /// Beacons come all the time.
     ///
     /// # Errors
     ///
-    /// See [`BadMessage`]: whoever sent it is at fault.
+    /// See [`BadMessage`]: the sender is at fault.
     pub fn verify_from(self, from: NodeId, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
-        if let Message::Beacon(it) = &self
-            && it.it.node == from
+        if let Message::Beacon(beacon) = &self
+            && beacon.value.node == from
         {
-            return Ok(Message::Beacon(it.clone()));
+            return Ok(Message::Beacon(beacon.clone()));
         }
         self.verify(mesh)
     }
@@ -482,25 +445,25 @@ impl Message<Run> {
                 }
                 Message::Fork(certificate, Box::new(run.verify_by(judge, mesh)?))
             }
-            Message::Beacon(it) => {
-                signed((judge, mesh), it.it.node, &it)?;
-                Message::Beacon(it)
+            Message::Beacon(beacon) => {
+                let node = beacon.value.node;
+                Message::Beacon(beacon.checked(judge, mesh, node)?)
             }
-            Message::Roster(it) => {
-                signed((judge, mesh), it.it.node, &it)?;
-                Message::Roster(it)
+            Message::Roster(news) => {
+                let node = news.value.node;
+                Message::Roster(Box::new(news.checked(judge, mesh, node)?))
             }
-            Message::Parted(it) => {
-                signed((judge, mesh), it.it.by, &it)?;
-                Message::Parted(it)
+            Message::Parted(notice) => {
+                let by = notice.value.by;
+                Message::Parted(notice.checked(judge, mesh, by)?)
             }
-            Message::Secret(it) => {
-                signed((judge, mesh), it.it.by, &it)?;
-                Message::Secret(it)
+            Message::Secret(handed) => {
+                let by = handed.value.by;
+                Message::Secret(handed.checked(judge, mesh, by)?)
             }
-            Message::About(it) => {
-                signed((judge, mesh), it.it.node, &it)?;
-                Message::About(it)
+            Message::About(about) => {
+                let node = about.value.node;
+                Message::About(about.checked(judge, mesh, node)?)
             }
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },
@@ -533,65 +496,29 @@ impl Message<Run> {
     }
 }
 
-impl<R> Message<R> {
-    /// Whether it travels by gossip, too. Whoever passes gossip on has not said it: so what is to be believed
-    /// carries who did, signed, and a question is one that is answered to all. Everything else counts as the
-    /// word of the peer from whose link it came, and is refused if it comes otherwise.
-    #[must_use]
-    pub fn may_be_gossiped(&self) -> bool {
-        match self {
-            Message::Runs(_)
-            | Message::Beacon(_)
-            | Message::Roster(_)
-            | Message::Fork(..)
-            | Message::WantRoster { .. }
-            | Message::Ask { .. } => true,
-            Message::Spans { .. }
-            | Message::WantBodies { .. }
-            | Message::Want { .. }
-            | Message::Have { .. }
-            | Message::Buckets(_)
-            | Message::Digests(_)
-            | Message::Probe { .. }
-            | Message::Sighting { .. }
-            | Message::Offer(_)
-            | Message::Accept(_)
-            | Message::Taken(_)
-            | Message::Parted(_)
-            | Message::Secret(_)
-            | Message::About(_)
-            | Message::AskFrontier { .. }
-            | Message::Frontier { .. }
-            | Message::Follows(_) => false,
-        }
-    }
-}
-
-fn signed<T: Encode<()>>(
-    (judge, mesh): (&dyn Judge, MeshId),
-    node: NodeId,
-    it: &Signed<T>,
-) -> Result<(), BadMessage> {
-    let good = judge.holds(node, &signed_text(mesh, &it.it), &it.signature);
-    if good { Ok(()) } else { Err(BadMessage::Signature) }
-}
-
-fn signed_text<T: Encode<()>>(mesh: MeshId, it: &T) -> Vec<u8> {
-    [b"clawmesh says".as_slice(), &mesh.0, &encode(it)].concat()
+fn signed_text<T: Encode<()>>(mesh: MeshId, value: &T) -> Vec<u8> {
+    [b"clawmesh says".as_slice(), &mesh.0, &encode(value)].concat()
 }
 
 impl<T: Encode<()>> Signed<T> {
-    /// Signs `it` as `identity`, within `mesh`.
+    /// Signs `value` as `identity`, within `mesh`.
     #[must_use]
-    pub fn new(mesh: MeshId, identity: &Identity, it: T) -> Signed<T> {
-        let signature = identity.sign(&signed_text(mesh, &it));
-        Signed { it, signature }
+    pub fn new(mesh: MeshId, identity: &Identity, value: T) -> Signed<T> {
+        let signature = identity.sign(&signed_text(mesh, &value));
+        Signed { value, signature }
+    }
+
+    /// Passes on a value that this node signed within this mesh.
+    fn checked(self, judge: &dyn Judge, mesh: MeshId, node: NodeId) -> Result<Self, BadMessage> {
+        let good = judge.holds(node, &signed_text(mesh, &self.value), &self.signature);
+        if good { Ok(self) } else { Err(BadMessage::Signature) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::BODY_BYTES_MAX;
     use crate::wire::{
         entry::Facts,
         run::{Carried, RunEntry},
@@ -601,8 +528,8 @@ mod tests {
     fn later(variant: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut encoder = minicbor::Encoder::new(&mut bytes);
-        let _ = encoder.array(2).and_then(|it| it.u64(variant));
-        let _ = encoder.array(2).and_then(|it| it.str("what")).and_then(|it| it.u64(7));
+        let _ = encoder.array(2).and_then(|encoder| encoder.u64(variant));
+        let _ = encoder.array(2).and_then(|e| e.str("what")).and_then(|e| e.u64(7));
         bytes
     }
 
@@ -664,9 +591,9 @@ mod tests {
         let mesh = MeshId([1; 16]);
         let own = Identity::from_seed(&[3; 32]);
         let (node, boot, tick) = (own.node_id(), 1, 1);
-        let it = Beacon { node, boot, tick, roster: 0, digest: 0 };
-        let signed = Message::Beacon(Signed::new(mesh, &own, it));
-        let bare = Message::Beacon(Signed { it, signature: [0; 64] });
+        let value = Beacon { node, boot, tick, roster: 0, digest: 0 };
+        let signed = Message::Beacon(Signed::new(mesh, &own, value));
+        let bare = Message::Beacon(Signed { value, signature: [0; 64] });
         let is_taken = |message: &Message<Run>, from: NodeId| {
             let read = Message::decode(&message.encode()).expect("it can be read");
             read.verify_from(from, mesh).is_ok()
@@ -675,8 +602,8 @@ mod tests {
         assert!(is_taken(&bare, node) && is_taken(&signed, node) && is_taken(&signed, other));
         assert!(!is_taken(&bare, other), "whoever passes it on shows that it is signed");
         let what = crate::wire::roster::What::Whole { version: 1, changes: Vec::new() };
-        let it = RosterNews { node, boot, what };
-        let bare = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
+        let value = RosterNews { node, boot, what };
+        let bare = Message::Roster(Box::new(Signed { value, signature: [0; 64] }));
         assert!(!is_taken(&bare, node), "anything else is signed in any case");
     }
 
@@ -700,14 +627,15 @@ mod tests {
     #[test]
     fn a_signature_is_over_what_is_said_in_one_mesh() {
         let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
-        let it = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
-        let signed = Signed::new(mesh, &own, it);
-        let holds = |it, mesh| {
-            let message: Message<Run> = Message::Beacon(Signed { it, signature: signed.signature });
+        let value = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
+        let signed = Signed::new(mesh, &own, value);
+        let holds = |value, mesh| {
+            let message: Message<Run> =
+                Message::Beacon(Signed { value, signature: signed.signature });
             message.verify(mesh).is_ok()
         };
-        assert!(holds(it, mesh));
-        assert!(!holds(Beacon { tick: 2, ..it }, mesh));
-        assert!(!holds(it, MeshId([2; 16])));
+        assert!(holds(value, mesh));
+        assert!(!holds(Beacon { tick: 2, ..value }, mesh));
+        assert!(!holds(value, MeshId([2; 16])));
     }
 }

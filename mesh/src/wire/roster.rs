@@ -1,20 +1,49 @@
-//! Who is where: soft state, announced by each node with a lease, never logged.
+//! Agents and their rooms: soft state, announced by each node with a lease, never logged.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    api::command::Presence,
     name::{
         id::{AgentId, KeyPrint, LogId, NodeId, RoomId},
         number::Number,
     },
-    wire::{
-        entry::{self, RoomCreated},
-        seal::Token,
-    },
+    wire::{cbor::text, entry::RoomCreated, seal::Token},
 };
+
+/// The presence of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub struct Presence {
+    /// Idle unless said otherwise.
+    #[n(0)]
+    pub status: Status,
+    /// In its own words.
+    #[n(1)]
+    pub detail: Option<String>,
+    /// Percent, 0 to 100.
+    #[n(2)]
+    pub progress: Option<u8>,
+}
+
+/// The activity of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Status {
+    /// Nothing.
+    #[default]
+    #[n(0)]
+    Idle,
+    /// For somebody.
+    #[n(1)]
+    Waiting,
+    /// On something.
+    #[n(2)]
+    Working,
+    /// About something.
+    #[n(3)]
+    Thinking,
+}
 
 /// A place of an agent in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -31,12 +60,12 @@ pub struct Seat {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct AgentRecord {
     /// Its name.
-    #[cbor(n(0), with = "entry::text")]
+    #[cbor(n(0), with = "text")]
     pub name: Arc<str>,
     /// Its key.
     #[n(1)]
     pub key: KeyPrint,
-    /// What it says it can do.
+    /// Its capabilities, in its own words.
     #[n(2)]
     pub capabilities: Vec<String>,
     /// Stamp of its registration: of two of one id the later one counts, mesh-wide.
@@ -48,7 +77,7 @@ pub struct AgentRecord {
     /// Unix milliseconds.
     #[n(5)]
     pub last_active_ms: u64,
-    /// What it is doing.
+    /// Its presence.
     #[n(6)]
     pub presence: Presence,
     /// The rooms it is in.
@@ -62,7 +91,7 @@ pub struct AgentRecord {
     pub gone: Option<u64>,
 }
 
-/// What is said of an ephemeral room.
+/// The announcement of an ephemeral room.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum RoomFacts {
     /// To everybody.
@@ -105,10 +134,10 @@ pub struct EphemeralRoom {
 pub enum RosterChange {
     /// An agent is now this.
     #[n(0)]
-    Agent(#[cbor(n(0), with = "entry::text")] AgentId, #[n(1)] AgentRecord),
+    Agent(#[cbor(n(0), with = "text")] AgentId, #[n(1)] AgentRecord),
     /// An agent is forgotten.
     #[n(1)]
-    NoAgent(#[cbor(n(0), with = "entry::text")] AgentId),
+    NoAgent(#[cbor(n(0), with = "text")] AgentId),
     /// An ephemeral room lives.
     #[n(2)]
     Room(#[n(0)] RoomId, #[n(1)] EphemeralRoom),
@@ -120,21 +149,21 @@ pub enum RosterChange {
     Follows(#[n(0)] Token),
 }
 
-/// What a node says of its agents.
+/// News of a node's agents.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct RosterNews {
-    /// Who says it.
+    /// The node.
     #[n(0)]
     pub node: NodeId,
     /// Which start of it.
     #[n(1)]
     pub boot: u64,
-    /// What it says.
+    /// The news.
     #[n(2)]
     pub what: What,
 }
 
-/// What a [`RosterNews`] says.
+/// The content of a [`RosterNews`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum What {
     /// The roster of `version` is the one before plus these. Rooms private to a node are left out.
@@ -160,8 +189,8 @@ pub enum What {
     /// An agent types, or stopped.
     #[n(2)]
     Typing {
-        /// Who.
-        #[cbor(n(0), with = "entry::text")]
+        /// The agent.
+        #[cbor(n(0), with = "text")]
         agent: AgentId,
         /// Where.
         #[n(1)]

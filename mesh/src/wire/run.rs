@@ -1,5 +1,5 @@
-//! Runs: consecutive entries of one log under one signature. What travels, and what is checked
-//! before anything else sees it.
+//! Runs: consecutive entries of one log under one signature. Runs travel, and are checked before
+//! anything else sees them.
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
@@ -10,7 +10,11 @@ use crate::{
         id::{Hash, LogId, MeshId, RoomId, sha256},
         identity::{Identity, Judge, Strict},
     },
-    wire::entry::{Facts, Gone, Header, VERSION, encode, takes_number},
+    wire::{
+        cbor::encode,
+        entry::{Facts, Gone, Header, VERSION},
+        kinds::{self, Seen},
+    },
 };
 
 /// Where a body is.
@@ -126,8 +130,9 @@ impl Run {
         }
         let mut bytes = 0;
         for entry in &self.entries {
-            // Else its author could have numbers given to what means nothing as a message.
-            if takes_number(entry.facts.kind).is_some_and(|it| it != entry.facts.visible) {
+            // Else its author could have numbers given to entries that mean nothing as messages.
+            let known = kinds::traits(entry.facts.kind).map(|row| row.seen == Seen::Numbered);
+            if known.is_some_and(|numbered| numbered != entry.facts.visible) {
                 return Err(BadRun::Visible(entry.facts.kind));
             }
             match &entry.body {
@@ -140,14 +145,14 @@ impl Run {
                     return Err(BadRun::Body(*len));
                 }
                 // Nobody drops what rooms are made of.
-                Carried::Gone(it) if !entry.facts.visible || it.len > BODY_BYTES_MAX as u64 => {
-                    return Err(BadRun::Body(it.len));
+                Carried::Gone(gone) if !entry.facts.visible || gone.len > BODY_BYTES_MAX as u64 => {
+                    return Err(BadRun::Body(gone.len));
                 }
                 Carried::Here(body) => bytes += body.len(),
                 Carried::Apart { .. } | Carried::Gone(_) => {}
             }
         }
-        // One entry may always travel, so what is limited is what was added to the first.
+        // One entry may always travel, so only the bytes beyond the first are limited.
         if bytes > RUN_BYTES_MAX {
             return Err(BadRun::Bytes(bytes));
         }
@@ -211,20 +216,20 @@ impl Run {
         Certificate { room: self.room, log: self.log, seq: self.last(), hash, seal: self.seal }
     }
 
-    /// Whether some of its bodies were dropped by whoever sent it.
+    /// Whether its sender had dropped some of its bodies.
     #[must_use]
     pub fn has_gone(&self) -> bool {
-        self.entries.iter().any(|it| matches!(it.body, Carried::Gone(_)))
+        self.entries.iter().any(|entry| matches!(entry.body, Carried::Gone(_)))
     }
 
     /// How many bytes it takes encoded, near enough to plan with: bodies, facts, frame.
     #[must_use]
     pub fn size(&self) -> usize {
-        let entry = |it: &RunEntry| match &it.body {
+        let bytes = |entry: &RunEntry| match &entry.body {
             Carried::Here(body) => body.len() + 24,
             Carried::Apart { .. } | Carried::Gone(_) => 64,
         };
-        self.entries.iter().map(entry).sum::<usize>() + 192
+        self.entries.iter().map(bytes).sum::<usize>() + 192
     }
 
     /// Deterministic CBOR.
@@ -234,8 +239,8 @@ impl Run {
     }
 }
 
-/// What a seal says: its author's log has the header with this hash at this place. Two of one place
-/// with different hashes prove that the author forked its log.
+/// The statement of a seal: its author's log has the header with this hash at this place. Two of
+/// one place with different hashes prove that the author forked its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Certificate {
     /// The room.
@@ -293,7 +298,7 @@ impl Verified {
         self.hashes.get(i).copied()
     }
 
-    /// What the run's seal says of its last entry.
+    /// The statement of the run's seal about its last entry.
     #[must_use]
     pub fn certificate(&self) -> Certificate {
         self.run.certificate(*self.hashes.last().expect("a verified run has entries"))
@@ -357,7 +362,7 @@ mod tests {
         let verified = without.clone().verify(MESH).expect("the chain and the seal hold");
         assert_eq!(verified.certificate(), whole.certificate());
         assert!(verified.run().has_gone() && !whole.run().has_gone());
-        let gone = |run: &mut Run, it| run.entries[0].body = Carried::Gone(it);
+        let gone = |run: &mut Run, rest| run.entries[0].body = Carried::Gone(rest);
         let mut another = without.clone();
         gone(&mut another, Gone { hash: sha256(&[b"c"]), len: 1 });
         assert_eq!(another.verify(MESH).unwrap_err(), BadRun::Seal);

@@ -1,9 +1,9 @@
-//! Sealing: what is written in the private rooms of an API key that is valid in the whole mesh can be
-//! read by the nodes to which that key was presented, and by nobody else. A function of its arguments;
-//! who follows which rooms is `engine/private.rs`. What is protected, and what is not:
+//! Sealing: entries in the private rooms of an API key that is valid in the whole mesh can be read by
+//! the nodes to which that key was presented, and by nobody else. A function of its arguments;
+//! `engine/private.rs` knows the followers of rooms. Protected things, and things that are not:
 //! `docs/decisions/private-rooms.md`.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use chacha20poly1305::{
     ChaCha20Poly1305, KeyInit,
@@ -13,16 +13,10 @@ use minicbor::{Decode, Encode};
 use sha2::Sha256;
 use zeroize::Zeroize;
 
-use crate::{
-    api::batch::RoomRecord,
-    name::id::{KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey},
-    wire::entry::Body,
-};
+use crate::name::id::{KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey};
 
 /// Bytes of a nonce, before what it seals.
 const NONCE_BYTES: usize = 12;
-/// By how much a sealed body is longer: its nonce, and the tag that says it is whole.
-pub const SEAL_BYTES: usize = NONCE_BYTES + 16;
 
 /// Where a body stands: it opens nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +38,7 @@ impl SealContext {
     }
 }
 
-/// What seals and opens the bodies of one room. Secret; kept with the room's record.
+/// The key that seals and opens the bodies of one room. Secret; kept with the room's record.
 #[derive(Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Seal {
     /// Whose room it is.
@@ -54,7 +48,7 @@ pub struct Seal {
     body: [u8; 32],
     #[cbor(n(2), with = "minicbor::bytes")]
     nonce: [u8; 32],
-    /// Of the owner's sealed directory only: what opens all its rooms.
+    /// Of the owner's sealed directory only: the secret that opens all its rooms.
     #[n(3)]
     pub opener: Option<RoomKey>,
 }
@@ -75,8 +69,8 @@ impl Seal {
         Seal { opener: Some(opener.clone()), ..room.clone() }
     }
 
-    /// Seals a body. The nonce follows from the key, the spot and the body: whoever comes back with
-    /// an old disk and writes something else in the same place does not use one twice.
+    /// Seals a body. The nonce follows from the key, the spot and the body: a node that comes back
+    /// with an old disk and writes something else in the same place does not use one twice.
     #[must_use]
     pub fn seal(&self, spot: &SealContext, body: &[u8]) -> Vec<u8> {
         let spot = spot.bytes();
@@ -97,7 +91,7 @@ impl Seal {
     }
 
     fn nonce_of(&self, spot: &[u8], body: &[u8]) -> [u8; NONCE_BYTES] {
-        // What HKDF extracts with is HMAC, with a salt for a key.
+        // HKDF extracts with HMAC, with a salt for a key.
         let mut mac = hkdf::HkdfExtract::<Sha256>::new(Some(&self.nonce));
         mac.input_ikm(spot);
         mac.input_ikm(body);
@@ -121,9 +115,9 @@ impl Drop for Seal {
     }
 }
 
-/// Whose the home era of every sealed directory is: nobody's. Whoever writes there first opens an era
-/// of its own. A node that is named in the mesh's directory as its home could not be relied on: it need
-/// not follow the key, and whoever followed before a fork or a second minting would take another one.
+/// The home of the home era of every sealed directory: no node. The first author there opens an era of
+/// its own. A node that the mesh's directory named as its home could not be relied on: it need not
+/// follow the key, and followers before a fork or a second minting would take another one.
 pub(crate) const NOBODY: NodeId = NodeId([0; 32]);
 
 /// The room that lists the private rooms of a key. Nobody without the key can tell it from another.
@@ -132,8 +126,8 @@ pub fn directory(mesh: MeshId, opener: &RoomKey) -> RoomId {
     RoomId(first_16(opener.derive(&[b"clawmesh sealed directory", &mesh.0[..]].concat())))
 }
 
-/// What a node says to show that it follows the rooms of a key: another for each node, of no use to
-/// anybody else, and without meaning to those who do not have the key.
+/// A proof of a node that it follows the rooms of a key: another for each node, of no use to
+/// anybody else, and without meaning to nodes that do not have the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Token(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
@@ -145,22 +139,6 @@ impl Token {
         let label = [b"clawmesh follows", &mesh.0[..], &node.0].concat();
         Token(first_16(opener.derive(&label)))
     }
-}
-
-/// The bytes of a body as they were before they were sealed, if they were; for whoever reads what a
-/// store keeps. `None`: they do not open, so they say nothing ([`Body::Unknown`]).
-#[must_use]
-pub fn open<'b>(record: &RoomRecord, spot: &SealContext, bytes: &'b [u8]) -> Option<Cow<'b, [u8]>> {
-    match &record.seal {
-        None => Some(Cow::Borrowed(bytes)),
-        Some(seal) => seal.open(spot, bytes).map(Cow::Owned),
-    }
-}
-
-/// What a body that a store keeps says.
-#[must_use]
-pub fn body(record: &RoomRecord, spot: &SealContext, bytes: &[u8]) -> Body {
-    open(record, spot, bytes).map_or(Body::Unknown, |bytes| Body::decode(spot.kind, &bytes))
 }
 
 fn first_16(bytes: [u8; 32]) -> [u8; 16] {
@@ -185,8 +163,8 @@ mod tests {
     #[test]
     fn what_is_sealed_opens_with_its_key_and_in_its_place_alone() {
         let sealed = seal("one").seal(&SPOT, b"hello");
-        assert_eq!(sealed.len(), 5 + SEAL_BYTES);
-        assert!(!sealed.windows(5).any(|it| it == b"hello"));
+        assert_eq!(sealed.len(), 5 + crate::limits::SEAL_BYTES);
+        assert!(!sealed.windows(5).any(|bytes| bytes == b"hello"));
         assert_eq!(seal("one").open(&SPOT, &sealed).as_deref(), Some(&b"hello"[..]));
         assert_eq!(seal("two").open(&SPOT, &sealed), None, "another key");
         let elsewhere = [

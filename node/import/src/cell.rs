@@ -4,7 +4,7 @@ use rusqlite::{Row, types::ValueRef};
 
 use crate::layout::Table;
 
-/// Why a value is none of what its column should have.
+/// The reason why a value does not fit its column.
 pub(crate) type Wrong = String;
 
 /// One row that is looked at. Columns go by their names in [`Table::columns`].
@@ -15,7 +15,7 @@ pub(crate) struct Cells<'r> {
 
 impl Cells<'_> {
     fn at(&self, column: &str) -> Result<ValueRef<'_>, Wrong> {
-        let at = self.table.columns.iter().position(|it| it.name == column);
+        let at = self.table.columns.iter().position(|named| named.name == column);
         let at = at.unwrap_or_else(|| unreachable!("{} has no column {column}", self.table.name));
         self.row.get_ref(at).map_err(|error| wrong(column, &error.to_string()))
     }
@@ -36,7 +36,7 @@ impl Cells<'_> {
 
     /// The same where an empty one says nothing.
     pub(crate) fn filled(&self, column: &str) -> Result<Option<String>, Wrong> {
-        Ok(self.maybe_text(column)?.filter(|it| !it.is_empty()))
+        Ok(self.maybe_text(column)?.filter(|text| !text.is_empty()))
     }
 
     pub(crate) fn text(&self, column: &str) -> Result<String, Wrong> {
@@ -45,7 +45,9 @@ impl Cells<'_> {
 
     pub(crate) fn whole(&self, column: &str) -> Result<u64, Wrong> {
         match self.at(column)? {
-            ValueRef::Integer(it) => u64::try_from(it).map_err(|_| wrong(column, "below 0")),
+            ValueRef::Integer(number) => {
+                u64::try_from(number).map_err(|_| wrong(column, "below 0"))
+            }
             ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
                 Err(wrong(column, "not a whole number"))
             }
@@ -60,7 +62,7 @@ impl Cells<'_> {
     pub(crate) fn maybe_time(&self, column: &str) -> Result<Option<u64>, Wrong> {
         let Some(text) = self.filled(column)? else { return Ok(None) };
         let time = text.parse::<jiff::Timestamp>().ok().or_else(|| sqlite_time(&text));
-        let ms = time.and_then(|it| u64::try_from(it.as_millisecond()).ok());
+        let ms = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
         ms.map(Some).ok_or_else(|| wrong(column, "not a time, such as 2026-11-23T16:33:29.780Z"))
     }
 
@@ -75,15 +77,15 @@ impl Cells<'_> {
     }
 }
 
-/// What SQLite's `datetime('now')` gives, with a fraction or not: `2025-03-04 05:06:07`, in UTC.
+/// SQLite's `datetime('now')`, with a fraction or not: `2025-03-04 05:06:07`, in UTC.
 fn sqlite_time(text: &str) -> Option<jiff::Timestamp> {
-    let is_of_it = |it: u8| it.is_ascii_digit() || b"-: .".contains(&it);
+    let is_of_time = |byte: u8| byte.is_ascii_digit() || b"-: .".contains(&byte);
     let form = text.as_bytes().get(10) == Some(&b' ') && text.len() >= "2025-03-04 05:06:07".len();
-    if !form || !text.bytes().all(is_of_it) {
+    if !form || !text.bytes().all(is_of_time) {
         return None;
     }
     let time: jiff::civil::DateTime = text.parse().ok()?;
-    time.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|it| it.timestamp())
+    time.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|time| time.timestamp())
 }
 
 pub(crate) fn wrong(column: &str, why: &str) -> Wrong {

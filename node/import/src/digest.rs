@@ -1,10 +1,10 @@
-//! What tells two files apart: what is read of them, in whatever order its rows lie.
+//! A digest tells two files apart. It covers every row that is read, in any order.
 
 use sha2::{Digest as _, Sha256};
 
 use rusqlite::types::ValueRef;
 
-/// What is read of a file, as one number: the same for a copy, another for one that has grown.
+/// The rows of a file as one number: the same for a copy, another for a file that has grown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Digest {
     folded: [u8; 32],
@@ -24,10 +24,10 @@ impl Digest {
         for cell in cells {
             match cell {
                 ValueRef::Null => put(1, &[]),
-                ValueRef::Integer(it) => put(2, &it.to_be_bytes()),
-                ValueRef::Real(it) => put(3, &it.to_be_bytes()),
-                ValueRef::Text(it) => put(4, it),
-                ValueRef::Blob(it) => put(5, it),
+                ValueRef::Integer(number) => put(2, &number.to_be_bytes()),
+                ValueRef::Real(number) => put(3, &number.to_be_bytes()),
+                ValueRef::Text(text) => put(4, text),
+                ValueRef::Blob(bytes) => put(5, bytes),
             }
         }
         // Exclusive or: rows have no order of their own.

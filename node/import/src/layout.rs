@@ -1,10 +1,12 @@
-//! Tables and columns of a ClawChat server's file (0.3; `docs/decisions/import.md` has the same table).
+//! Tables and columns of a ClawChat server's file (0.3; `docs/decisions/import.md` has the same
+//! table).
 
 /// A column that is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// What stands for it in a file of an older server, which has none; `None`: every file has it.
+    /// The value for a file of an older server, which has no such column; `None`: every file has
+    /// it.
     older: Option<&'static str>,
 }
 
@@ -62,7 +64,8 @@ pub(crate) const MESSAGES: Table = Table {
         needed("reply_to_message"),
         needed("metadata"),
         needed("created_at"),
-        // In the order in which they were written, as a server numbers them that is given such a file.
+        // In the order in which they were written, as a server numbers them that is given such a
+        // file.
         newer("seq", "row_number() OVER (PARTITION BY t.room_id ORDER BY {created}, {made})"),
     ],
 };
@@ -152,15 +155,15 @@ pub(crate) const ALL: [&Table; 9] =
 
 /// Those that every file has.
 pub(crate) fn needed_tables() -> impl Iterator<Item = &'static str> {
-    ALL.into_iter().filter(|it| it.needed).map(|it| it.name)
+    ALL.into_iter().filter(|table| table.needed).map(|table| table.name)
 }
 
-/// What selects a table's columns of a file that has these, in the order of [`Table::columns`]. `Err`: one
-/// that is missing.
+/// The SQL list of a table's columns, in the order of [`Table::columns`], for a file with the
+/// columns `has`. `Err`: the column that is missing.
 pub(crate) fn list(table: &Table, has: &[String], has_rowid: bool) -> Result<String, &'static str> {
     let mut list = Vec::new();
     for column in table.columns {
-        let is_there = has.iter().any(|it| it == column.name);
+        let is_there = has.iter().any(|name| name == column.name);
         list.push(match column.older {
             _ if is_there => format!("t.{}", column.name),
             Some(older) => {

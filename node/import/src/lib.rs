@@ -1,11 +1,12 @@
 //! The SQLite file of a ClawChat server (0.3), read into plain values.
 //!
-//! Not a writer, and not a judge: what of it can be brought into a mesh, `node` decides. Its one contract:
-//! the file is never written to, nothing is made beside it, and all that one [`ServerFile`] gives is of
-//! one moment, also if the server goes on writing.
+//! Not a writer, and not a judge: `node` decides which rows can be brought into a mesh. Its one
+//! contract: the file is never written to, nothing is made beside it, and all that one
+//! [`ServerFile`] gives is of one moment, also if the server goes on writing.
 //!
-//! In reading order: opening ([`ServerFile`], `source`), tables and columns (`layout`), single values
-//! (`cell`), rows ([`Room`] and the others), and what tells two files apart ([`Digest`]).
+//! In reading order: opening ([`ServerFile`], `source`), tables and columns (`layout`), single
+//! values (`cell`), rows ([`Room`] and the others), and a number that tells two files apart
+//! ([`Digest`]).
 
 mod cell;
 mod digest;

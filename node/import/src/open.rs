@@ -16,7 +16,7 @@ use crate::{
     source::{Failed, Opened, Source},
 };
 
-/// What every SQLite file begins with.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Why a file cannot be read as that of a ClawChat server.
@@ -92,20 +92,20 @@ struct Selected {
     has_rowid: bool,
 }
 
-/// The database of a ClawChat server, as it was when it was opened. Never written to, and nothing is made
-/// beside it.
+/// The database of a ClawChat server, as it was when it was opened. Never written to, and nothing
+/// is made beside it.
 #[derive(Debug)]
 pub struct ServerFile {
     /// Holds one read transaction, so that all is of one moment.
     pub(crate) read: Connection,
-    /// The tables that it has, and what selects their columns.
+    /// The file's tables, with the SQL list of their columns.
     tables: BTreeMap<&'static str, Selected>,
     log: Option<PathBuf>,
     source: Source,
 }
 
 impl ServerFile {
-    /// Opens a file. What is in its write-ahead log counts: a server that was killed leaves some there.
+    /// Opens a file. Its write-ahead log counts: a server that was killed leaves messages there.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -119,13 +119,13 @@ impl ServerFile {
         })?;
         read.execute_batch("BEGIN").map_err(sqlite)?;
         let has = tables(&read).map_err(sqlite)?;
-        let known = |name: &str| has.iter().any(|it| it == name);
-        let lacks: Vec<&str> = layout::needed_tables().filter(|it| !known(it)).collect();
+        let known = |name: &str| has.iter().any(|table| table == name);
+        let lacks: Vec<&str> = layout::needed_tables().filter(|table| !known(table)).collect();
         if !lacks.is_empty() {
             return Err(OpenError::Tables { file: file.to_owned(), lacks, has: listed(&has) });
         }
         let mut selected = BTreeMap::new();
-        for table in ALL.into_iter().filter(|it| known(it.name)) {
+        for table in ALL.into_iter().filter(|table| known(table.name)) {
             let has = columns(&read, table.name).map_err(sqlite)?;
             let has_rowid = has_rowid(&read, table.name).map_err(sqlite)?;
             let columns =
@@ -154,17 +154,17 @@ impl ServerFile {
         self.source.has_changed()
     }
 
-    /// What selects a table's columns; `None`: an older server's file, which has no such table.
+    /// The SQL list of a table's columns; `None`: an older server's file, which has no such table.
     pub(crate) fn columns(&self, table: &Table) -> Option<&str> {
-        self.tables.get(table.name).map(|it| it.columns.as_str())
+        self.tables.get(table.name).map(|found| found.columns.as_str())
     }
 
     /// In which order the rows of a table were made.
     pub(crate) fn made(&self, table: &Table) -> String {
-        layout::made(table, self.tables.get(table.name).is_some_and(|it| it.has_rowid))
+        layout::made(table, self.tables.get(table.name).is_some_and(|found| found.has_rowid))
     }
 
-    /// What tells it apart from others. Reads all of it.
+    /// A number that tells this file apart from others. Reads all of it.
     ///
     /// # Errors
     /// See [`ReadError`].

@@ -13,14 +13,14 @@ use crate::{
     open::{ReadError, ServerFile},
 };
 
-/// A row that cannot be read as what it should be.
+/// A row that does not fit its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRow {
     /// Its table.
     pub table: &'static str,
     /// Its id (of a key its label), as far as it can be read.
     pub id: Option<String>,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -43,11 +43,12 @@ pub struct Room {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<String>,
-    /// Unix milliseconds. `None`: it cannot be read, and the room is the [`LOBBY`], which is there without it.
+    /// Unix milliseconds. `None`: it cannot be read, and the room is the [`LOBBY`], which is there
+    /// without it.
     pub created_ms: Option<u64>,
     /// The agent that made it.
     pub created_by: Option<String>,
@@ -77,7 +78,7 @@ pub struct Message {
     pub id: String,
     /// Where.
     pub room: String,
-    /// Who said it.
+    /// The agent that said it.
     pub agent: String,
     /// Their name.
     pub name: String,
@@ -111,21 +112,21 @@ pub struct Task {
     pub id: String,
     /// Where.
     pub room: String,
-    /// What is to be done.
+    /// The work.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
     /// `pending`, `in_progress`, `completed` or `blocked`.
     pub status: String,
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub assignee: Option<String>,
-    /// Who said so.
+    /// The agent that assigned it.
     pub created_by: String,
     /// Unix milliseconds.
     pub created_ms: u64,
     /// When it was last updated.
     pub updated_ms: Option<u64>,
-    /// What was last noted.
+    /// The last note.
     pub note: Option<String>,
 }
 
@@ -136,13 +137,13 @@ pub struct Vote {
     pub id: String,
     /// Where.
     pub room: String,
-    /// What is voted on.
+    /// The question.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
-    /// What can be chosen.
+    /// The options to choose from.
     pub options: Vec<String>,
-    /// Who opened it.
+    /// The agent that opened it.
     pub created_by: String,
     /// Unix milliseconds.
     pub created_ms: u64,
@@ -161,7 +162,7 @@ pub struct Vote {
 pub struct Key {
     /// The key itself. Secret.
     pub text: String,
-    /// What its operator calls it.
+    /// Its operator's name for it.
     pub label: Option<String>,
     /// `free` or `pro`.
     pub tier: String,
@@ -211,7 +212,7 @@ pub struct Subscription {
     pub owner: String,
     /// Where messages are posted. Often a secret, too.
     pub url: String,
-    /// What deliveries are signed with. Secret.
+    /// The secret that signs deliveries.
     pub secret: String,
     /// Only messages of these kinds.
     pub kinds: Option<Vec<String>>,
@@ -239,7 +240,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Rows, each as what it should be or not.
+/// Rows: each one read, or the reason why it cannot be.
 type Rows<T> = Result<Vec<Result<T, BadRow>>, ReadError>;
 
 impl ServerFile {
@@ -265,8 +266,8 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn sequences(&self) -> Rows<Sequence> {
-        self.all(&SEQUENCES, "room_id", |it| {
-            Ok(Sequence { room: it.text("room_id")?, high_water: it.whole("high_water")? })
+        self.all(&SEQUENCES, "room_id", |row| {
+            Ok(Sequence { room: row.text("room_id")?, high_water: row.whole("high_water")? })
         })
     }
 
@@ -283,9 +284,9 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn keys(&self) -> Rows<Key> {
-        self.all(&KEYS, &self.made(&KEYS), |it| {
-            let (text, tier) = (it.text("api_key")?, it.text("tier")?);
-            Ok(Key { text, tier, label: it.filled("label")? })
+        self.all(&KEYS, &self.made(&KEYS), |row| {
+            let (text, tier) = (row.text("api_key")?, row.text("tier")?);
+            Ok(Key { text, tier, label: row.filled("label")? })
         })
     }
 
@@ -294,8 +295,8 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn identities(&self) -> Rows<Identity> {
-        self.all(&IDENTITIES, "agent_id", |it| {
-            Ok(Identity { agent: it.text("agent_id")?, owner: it.text("owner_key")? })
+        self.all(&IDENTITIES, "agent_id", |row| {
+            Ok(Identity { agent: row.text("agent_id")?, owner: row.text("owner_key")? })
         })
     }
 
@@ -307,7 +308,7 @@ impl ServerFile {
         self.all(&SUBSCRIPTIONS, &format!("{CREATED}, subscription_id"), subscription)
     }
 
-    /// All votes with what was voted, the oldest first.
+    /// All votes with their ballots, the oldest first.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -336,7 +337,7 @@ impl ServerFile {
     /// Each message, by room and number, until `each` fails.
     ///
     /// # Errors
-    /// See [`ReadError`], or what `each` says.
+    /// See [`ReadError`], or the error of `each`.
     pub fn messages<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(Result<Message, BadRow>) -> Result<(), E>,
@@ -385,14 +386,14 @@ fn read<T>(
     })
 }
 
-fn room(it: &Cells<'_>) -> Result<Room, Wrong> {
-    let id = it.text("room_id")?;
-    let created_ms = match it.time("created_at") {
+fn room(row: &Cells<'_>) -> Result<Room, Wrong> {
+    let id = row.text("room_id")?;
+    let created_ms = match row.time("created_at") {
         Ok(ms) => Some(ms),
         Err(_) if id == LOBBY => None,
         Err(wrong) => return Err(wrong),
     };
-    let public = match &*it.text("visibility")? {
+    let public = match &*row.text("visibility")? {
         "public" => true,
         "private" => false,
         other => {
@@ -402,43 +403,43 @@ fn room(it: &Cells<'_>) -> Result<Room, Wrong> {
     };
     Ok(Room {
         id,
-        name: it.text("name")?,
-        description: it.filled("description")?,
-        parent: it.filled("parent_id")?,
+        name: row.text("name")?,
+        description: row.filled("description")?,
+        parent: row.filled("parent_id")?,
         created_ms,
-        created_by: it.filled("created_by")?,
+        created_by: row.filled("created_by")?,
         public,
-        owner: it.filled("owner_key")?,
-        encrypted: it.yes("encrypted")?,
+        owner: row.filled("owner_key")?,
+        encrypted: row.yes("encrypted")?,
     })
 }
 
-fn message(it: &Cells<'_>) -> Result<Message, Wrong> {
-    let (kind, metadata) = kind(it)?;
+fn message(row: &Cells<'_>) -> Result<Message, Wrong> {
+    let (kind, metadata) = kind(row)?;
     Ok(Message {
-        id: it.text("message_id")?,
-        room: it.text("room_id")?,
-        name: it.text("agent_name")?,
-        agent: it.text("agent_id")?,
-        content: it.text("content")?,
-        reply_to: it.filled("reply_to_message")?,
+        id: row.text("message_id")?,
+        room: row.text("room_id")?,
+        name: row.text("agent_name")?,
+        agent: row.text("agent_id")?,
+        content: row.text("content")?,
+        reply_to: row.filled("reply_to_message")?,
         metadata,
-        wall_ms: it.time("created_at")?,
-        seq: it.whole("seq")?,
+        wall_ms: row.time("created_at")?,
+        seq: row.whole("seq")?,
         kind,
     })
 }
 
-/// Thoughts and decisions are told by their metadata (spec §3). `{}` is what the column has when a message
+/// Thoughts and decisions are told by their metadata (spec §3). The column has `{}` when a message
 /// has none.
-fn kind(it: &Cells<'_>) -> Result<(Kind, Option<String>), Wrong> {
-    let json = it.filled("metadata")?.filter(|it| !["null", "{}"].contains(&it.as_str()));
+fn kind(row: &Cells<'_>) -> Result<(Kind, Option<String>), Wrong> {
+    let json = row.filled("metadata")?.filter(|json| !["null", "{}"].contains(&json.as_str()));
     let Some(json) = json else { return Ok((Kind::Chat, None)) };
     let value: serde_json::Value =
         serde_json::from_str(&json).map_err(|_| wrong("metadata", "not JSON"))?;
     Ok(match value.get("type").and_then(serde_json::Value::as_str) {
         Some("decision") => (Kind::Decision, Some(json)),
-        Some("thinking") if value.as_object().is_some_and(|it| it.len() == 1) => {
+        Some("thinking") if value.as_object().is_some_and(|object| object.len() == 1) => {
             (Kind::Thinking, None)
         }
         // A thought has no metadata of its own: with some it is shown as it was, and no more.
@@ -446,24 +447,24 @@ fn kind(it: &Cells<'_>) -> Result<(Kind, Option<String>), Wrong> {
     })
 }
 
-fn task(it: &Cells<'_>) -> Result<Task, Wrong> {
+fn task(row: &Cells<'_>) -> Result<Task, Wrong> {
     Ok(Task {
-        id: it.text("task_id")?,
-        room: it.text("room_id")?,
-        title: it.text("title")?,
-        description: it.filled("description")?,
-        status: it.text("status")?,
-        assignee: it.filled("assignee")?,
-        created_by: it.text("created_by")?,
-        created_ms: it.time("created_at")?,
-        updated_ms: it.maybe_time("updated_at")?,
-        note: it.filled("note")?,
+        id: row.text("task_id")?,
+        room: row.text("room_id")?,
+        title: row.text("title")?,
+        description: row.filled("description")?,
+        status: row.text("status")?,
+        assignee: row.filled("assignee")?,
+        created_by: row.text("created_by")?,
+        created_ms: row.time("created_at")?,
+        updated_ms: row.maybe_time("updated_at")?,
+        note: row.filled("note")?,
     })
 }
 
-fn vote(it: &Cells<'_>) -> Result<Vote, Wrong> {
-    let options = it.texts("options")?.unwrap_or_default();
-    let closed = match &*it.text("status")? {
+fn vote(row: &Cells<'_>) -> Result<Vote, Wrong> {
+    let options = row.texts("options")?.unwrap_or_default();
+    let closed = match &*row.text("status")? {
         "open" => false,
         "closed" => true,
         other => {
@@ -471,48 +472,48 @@ fn vote(it: &Cells<'_>) -> Result<Vote, Wrong> {
         }
     };
     Ok(Vote {
-        id: it.text("vote_id")?,
-        room: it.text("room_id")?,
-        title: it.text("title")?,
-        description: it.filled("description")?,
+        id: row.text("vote_id")?,
+        room: row.text("room_id")?,
+        title: row.text("title")?,
+        description: row.filled("description")?,
         tally: vec![0; options.len()],
         options,
-        created_by: it.text("created_by")?,
-        created_ms: it.time("created_at")?,
-        closes_ms: it.maybe_time("closes_at")?,
+        created_by: row.text("created_by")?,
+        created_ms: row.time("created_at")?,
+        closes_ms: row.maybe_time("closes_at")?,
         closed,
-        eligible: it.whole("eligible_voters")?,
+        eligible: row.whole("eligible_voters")?,
     })
 }
 
-fn add_ballot(vote: &mut Vote, it: &Cells<'_>) -> Result<(), Wrong> {
-    let option = it.whole("option_index")?;
+fn add_ballot(vote: &mut Vote, row: &Cells<'_>) -> Result<(), Wrong> {
+    let option = row.whole("option_index")?;
     let place = usize::try_from(option).ok().and_then(|at| vote.tally.get_mut(at));
     *place.ok_or_else(|| wrong("option_index", &format!("there is no option {option}")))? += 1;
     Ok(())
 }
 
-fn subscription(it: &Cells<'_>) -> Result<Subscription, Wrong> {
-    let status = match &*it.text("status")? {
+fn subscription(row: &Cells<'_>) -> Result<Subscription, Wrong> {
+    let status = match &*row.text("status")? {
         "active" => Status::Active,
         "failed" => Status::Failed,
         "disabled" => Status::Disabled,
         other => return Err(wrong("status", &format!("{other:?} is none of a webhook"))),
     };
     Ok(Subscription {
-        id: it.text("subscription_id")?,
-        room: it.text("room_id")?,
-        owner: it.text("owner_key")?,
-        url: it.text("webhook_url")?,
-        secret: it.text("secret")?,
-        kinds: it.texts("kinds")?,
-        only_from: it.filled("only_from")?,
-        not_from: it.filled("not_from")?,
-        exclude_thinking: it.yes("exclude_thinking")?,
-        since: it.whole("since_seq")?,
-        delivered: it.whole("last_delivered_seq")?,
+        id: row.text("subscription_id")?,
+        room: row.text("room_id")?,
+        owner: row.text("owner_key")?,
+        url: row.text("webhook_url")?,
+        secret: row.text("secret")?,
+        kinds: row.texts("kinds")?,
+        only_from: row.filled("only_from")?,
+        not_from: row.filled("not_from")?,
+        exclude_thinking: row.yes("exclude_thinking")?,
+        since: row.whole("since_seq")?,
+        delivered: row.whole("last_delivered_seq")?,
         status,
-        failures: it.whole("failure_count")?,
-        created_ms: it.time("created_at")?,
+        failures: row.whole("failure_count")?,
+        created_ms: row.time("created_at")?,
     })
 }

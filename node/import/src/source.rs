@@ -1,8 +1,9 @@
 //! The files that a database is in, and how they are looked at without leaving a trace.
 //!
-//! SQLite makes `-wal` and `-shm` beside a database that it opens, also to read. So one that is whole is
-//! opened as one that nobody writes to; one of which something is still in a log (its server runs, or was
-//! killed) is copied to where only this user can look, with its log, and the copy is opened.
+//! SQLite makes `-wal` and `-shm` beside a database that it opens, also to read. So one that is
+//! whole is opened as one that nobody writes to; one of which something is still in a log (its
+//! server runs, or was killed) is copied to where only this user can look, with its log, and the
+//! copy is opened.
 
 use std::{
     ffi::OsString,
@@ -18,8 +19,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-/// What SQLite appends to a database's name for what is not yet in it: a log of what follows, or of what
-/// was there before.
+/// Suffixes of the files beside a database: a log of later changes, or of the pages before them.
 const LOGS: [&str; 2] = ["-wal", "-journal"];
 
 /// See the module.
@@ -33,7 +33,7 @@ pub(crate) struct Source {
     _copy: Option<TempDir>,
 }
 
-/// How the files of a database look: who writes changes that. `None`: there is no such file.
+/// The look of a database's files: a writer changes it. `None`: there is no such file.
 type Look = Vec<Option<(u64, i64, i64, u64)>>;
 
 /// A database that is open, and where it is from.
@@ -68,9 +68,11 @@ impl Source {
     pub(crate) fn open(file: &Path) -> Result<Opened, Failed> {
         let file = file.canonicalize()?;
         let was = look(&file)?;
-        let logs = LOGS.map(|it| beside(&file, it));
-        let logs: Vec<PathBuf> =
-            logs.into_iter().filter(|it| it.metadata().is_ok_and(|it| it.len() > 0)).collect();
+        let logs = LOGS.map(|suffix| beside(&file, suffix));
+        let logs: Vec<PathBuf> = logs
+            .into_iter()
+            .filter(|log| log.metadata().is_ok_and(|meta| meta.len() > 0))
+            .collect();
         let (read, copy) = if logs.is_empty() {
             (connect(&whole(&file), OpenFlags::SQLITE_OPEN_READ_ONLY)?, None)
         } else {
@@ -108,7 +110,7 @@ fn look(file: &Path) -> io::Result<Look> {
     let mut look = Vec::new();
     for name in ["", LOGS[0], LOGS[1]] {
         look.push(match fs::metadata(beside(file, name)) {
-            Ok(it) => Some((it.len(), it.mtime(), it.mtime_nsec(), it.ino())),
+            Ok(meta) => Some((meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         });
@@ -123,7 +125,8 @@ fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A name under which SQLite takes the file for one that nobody writes to, and makes nothing beside it.
+/// A name under which SQLite takes the file for one that nobody writes to, and makes nothing beside
+/// it.
 fn whole(file: &Path) -> PathBuf {
     let mut name = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {
@@ -139,7 +142,7 @@ fn whole(file: &Path) -> PathBuf {
 fn connect(name: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let how = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(name, access | how)?;
-    // Whatever its schema says, nothing of it is run.
+    // The schema may name functions; nothing of it is run.
     connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
     Ok(connection)
 }

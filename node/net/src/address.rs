@@ -25,7 +25,7 @@ enum Host {
 /// An [`Address`], and the node that must answer there if it is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PeerAddress {
-    /// `None`: whoever answers (and knows the mesh secret) is welcome.
+    /// `None`: any node that answers there (and knows the mesh secret) is welcome.
     pub node: Option<NodeId>,
     /// Where to dial.
     pub address: Address,
@@ -145,7 +145,8 @@ impl fmt::Display for PeerAddress {
     }
 }
 
-/// `host:port`, `node@host:port` with the node id in hex, or a multiaddr such as `/ip4/10.0.0.7/tcp/7000/p2p/12D3…`.
+/// `host:port`, `node@host:port` with the node id in hex, or a multiaddr such as
+/// `/ip4/10.0.0.7/tcp/7000/p2p/12D3…`.
 impl FromStr for PeerAddress {
     type Err = AddressError;
 
@@ -203,7 +204,7 @@ pub(crate) fn address_in(multiaddr: &Multiaddr) -> Option<Address> {
     from_multiaddr(multiaddr).ok().map(|peer| peer.address)
 }
 
-/// What the TCP transport of libp2p calls a socket address.
+/// A socket address as the TCP transport of libp2p has it.
 pub(crate) fn multiaddr_of(socket: SocketAddr) -> Multiaddr {
     Multiaddr::from(socket.ip()).with(Protocol::Tcp(socket.port()))
 }

@@ -1,5 +1,5 @@
-//! Those who come with an invitation: they show who they are, get one answer, and the connection ends. Nothing of the
-//! mesh is said to them before, and no swarm sees them.
+//! Those who come with an invitation: they show who they are, get one answer, and the connection
+//! ends. Nothing of the mesh is said to them before, and no swarm sees them.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::limits::{ADMISSION_BYTES_MAX, HANDSHAKE_TIMEOUT};
 use crate::private::{self, GUEST, Private};
 use crate::settings::Secret;
 
-/// What noise is told to speak about.
+/// The protocol that noise is negotiated as.
 const NOISE: &str = "/noise";
 /// Connecting, the handshakes, and the inviter's disk.
 const ASK_TIMEOUT: Duration = HANDSHAKE_TIMEOUT.saturating_mul(2);
@@ -43,8 +43,8 @@ pub enum AdmissionError {
     Setup(String),
 }
 
-/// Shows the invitation whose key this is to the node that made it, as the node of `secret_key`, and returns
-/// what it answers. `at` names that node.
+/// Shows the invitation whose key this is to the node that made it, as the node of `secret_key`,
+/// and returns what it answers. `at` names that node.
 ///
 /// # Errors
 /// See [`AdmissionError`]: of several addresses what the one said that came furthest.
@@ -55,14 +55,15 @@ pub async fn ask_admission(
 ) -> Result<Vec<u8>, AdmissionError> {
     let setup = |error: String| AdmissionError::Setup(error);
     let mut seed = *secret_key.0;
-    let keypair = Keypair::ed25519_from_bytes(&mut seed).map_err(|it| setup(it.to_string()))?;
-    let noise = noise::Config::new(&keypair).map_err(|it| setup(it.to_string()))?;
+    let keypair =
+        Keypair::ed25519_from_bytes(&mut seed).map_err(|error| setup(error.to_string()))?;
+    let noise = noise::Config::new(&keypair).map_err(|error| setup(error.to_string()))?;
     let mut furthest = None;
     for peer in at {
         match timeout(ASK_TIMEOUT, ask_at(&noise, invitation, peer)).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(AdmissionError::Unreachable(it))) => {
-                furthest.get_or_insert(AdmissionError::Unreachable(it));
+            Ok(Err(AdmissionError::Unreachable(why))) => {
+                furthest.get_or_insert(AdmissionError::Unreachable(why));
             }
             Ok(Err(error)) => furthest = Some(error),
             Err(_) => {
@@ -93,7 +94,7 @@ async fn ask_at(
         }
     }
     let Some(socket) = socket else { return Err(AdmissionError::Unreachable(shown)) };
-    // Whoever does not know the key hangs up, in whatever way.
+    // A node that does not know the key hangs up, in any way.
     let unknown = |_: io::Error| AdmissionError::Unknown(shown.clone());
     let mut private = private::dial(socket, invitation, None).await.map_err(unknown)?;
     private.write_all(GUEST).await.map_err(unknown)?;

@@ -1,7 +1,8 @@
-//! What peers tell each other about where nodes are: the sender first, then the peers it is connected to.
+//! Announcements of where nodes are: the sender first, then the peers it is connected to.
 //!
-//! A sequence of records: node id (32 bytes), number of addresses (u8), and each address as length (u8) and text
-//! (`host:port`). Addresses that do not parse are skipped: a newer node may know kinds that we do not.
+//! A sequence of records: node id (32 bytes), number of addresses (u8), and each address as length
+//! (u8) and text (`host:port`). Addresses that do not parse are skipped: a newer node may know
+//! kinds that we do not.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -21,7 +22,8 @@ pub(crate) struct Record {
 #[error("a malformed announcement")]
 pub(crate) struct Malformed;
 
-/// Encodes at most [`ANNOUNCED_PEERS_MAX`] records with at most [`PEER_ADDRESSES_MAX`] addresses each.
+/// Encodes at most [`ANNOUNCED_PEERS_MAX`] records with at most [`PEER_ADDRESSES_MAX`] addresses
+/// each.
 pub(crate) fn encode(records: &[Record]) -> Bytes {
     let mut buffer = BytesMut::new();
     for record in records.iter().take(ANNOUNCED_PEERS_MAX) {

@@ -1,4 +1,5 @@
-//! Waiting longer after each failure, with jitter so that nodes that fail together do not retry together.
+//! Waiting longer after each failure, with jitter so that nodes that fail together do not retry
+//! together.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The libp2p stack: TCP, pre-shared key, noise, yamux; gossipsub, frame streams, identify, ping.
-//! Where a setting differs from libp2p's default, the default was measured to fail: reasons here and in `limits.rs`.
+//! Where a setting differs from libp2p's default, the default was measured to fail: reasons here
+//! and in `limits.rs`.
 
 use std::collections::HashSet;
 use std::io;
@@ -35,7 +36,7 @@ use crate::topics::Gossip;
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
-    // First: what it refuses, nobody else sees.
+    // First: nobody else sees a connection that it refuses.
     pub(crate) gate: Gate,
     limits: connection_limits::Behaviour,
     pub(crate) gossip: Newest<Gossip>,
@@ -49,7 +50,7 @@ pub(crate) fn topic(index: u16) -> IdentTopic {
     IdentTopic::new(format!("clawmesh/1/{index}"))
 }
 
-/// What a node says that it speaks.
+/// The protocol version that a node names to its peers.
 pub(crate) const VERSION: &str = "clawmesh/1";
 
 /// A swarm that is subscribed to all topics and does not listen yet. `version`: [`VERSION`].
@@ -79,7 +80,7 @@ pub(crate) fn swarm(
         gossip: Newest::new(gossip(settings.topics)?),
         frames: Newest::new(libp2p_stream::Behaviour::new()),
         identify: identify::Behaviour::new(
-            // Addresses are announced by us, who know which of them mean something to whom.
+            // Addresses are announced by us: we know which of them mean something to which peer.
             identify::Config::new(version.to_owned(), keypair.public())
                 .with_hide_listen_addrs(true)
                 .with_cache_size(0),
@@ -92,7 +93,7 @@ pub(crate) fn swarm(
     Ok(Swarm::new(transport, behaviour, keypair.public().to_peer_id(), config))
 }
 
-/// The first handshake. Who comes with an invitation is answered here, and gets no further.
+/// The first handshake. A guest with an invitation is answered here, and gets no further.
 async fn under_key<S>(
     mut socket: S,
     endpoint: ConnectedPoint,
@@ -142,9 +143,9 @@ fn gossip(topics: u16) -> Result<Gossip, StartError> {
         .forward_queue_duration(GOSSIP_QUEUE_TIME)
         // The default is 5 s without a mesh.
         .heartbeat_initial_delay(Duration::from_millis(100))
-        // To all subscribers at once: one hop in a full mesh, which is the usual case. There all that is
-        // passed on is passed on for nothing, so it goes to few: in a larger mesh, or while a link is cut,
-        // three ways out of each node reach everybody.
+        // To all subscribers at once: one hop in a full mesh, which is the usual case. There all
+        // that is passed on is passed on for nothing, so it goes to few: in a larger mesh, or while
+        // a link is cut, three ways out of each node reach everybody.
         .flood_publish(true)
         .mesh_n(3)
         .mesh_n_low(2)

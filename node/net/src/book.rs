@@ -1,5 +1,5 @@
-//! Who is known, where, in which state, and who is to be dialled when. A function of its inputs: no I/O, and
-//! the clock is passed in.
+//! Known nodes: where they are, in which state, and when each is to be dialled. A function of its
+//! inputs: no I/O, and the clock is passed in.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::settings::Discovery;
 mod peer;
 mod redial;
 
-use peer::{Connection, Slow};
+use peer::{OpenConnection, Slow};
 pub(crate) use peer::{Origin, Peer, Place};
 pub(crate) use redial::Redial;
 
@@ -37,14 +37,14 @@ pub(crate) struct Seed {
     pub(crate) last_error: Option<String>,
 }
 
-/// What to dial.
+/// A node or an address to dial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Seed(Address),
     Peer(NodeId),
 }
 
-/// What [`Book::connected`] found.
+/// The result of [`Book::connected`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
@@ -52,7 +52,7 @@ pub(crate) enum Admission {
     NoRoom,
 }
 
-/// What [`Book::disconnected`] left.
+/// The connections that [`Book::disconnected`] leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// No connection.
@@ -70,12 +70,12 @@ pub(crate) struct Book {
     peers: HashMap<NodeId, Peer>,
     seeds: Vec<Seed>,
     /// Nodes that are not to be dealt with. As many as the owner names.
-    out: HashSet<NodeId>,
-    /// Of these, who is still to be disconnected.
+    shut_out: HashSet<NodeId>,
+    /// The shut-out nodes that are still to be disconnected.
     leaving: HashMap<NodeId, Leave>,
 }
 
-/// When a node that is out is disconnected.
+/// When a node that is shut out is disconnected.
 #[derive(Clone, Copy, Debug)]
 struct Leave {
     /// At the latest.
@@ -86,8 +86,8 @@ struct Leave {
 
 impl Book {
     pub(crate) fn new(me: NodeId, discovery: Discovery) -> Book {
-        let (out, leaving) = Default::default();
-        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new(), out, leaving }
+        let (shut_out, leaving) = Default::default();
+        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new(), shut_out, leaving }
     }
 
     pub(crate) fn peer(&self, node: &NodeId) -> Option<&Peer> {
@@ -95,25 +95,28 @@ impl Book {
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = (&NodeId, &Peer)> {
-        self.peers.iter().filter(|(node, _)| !self.out.contains(*node))
+        self.peers.iter().filter(|(node, _)| !self.shut_out.contains(*node))
     }
 
     /// Not to be dealt with any more; disconnected by then.
     pub(crate) fn shut_out(&mut self, node: NodeId, by: Instant) {
-        self.out.insert(node);
+        self.shut_out.insert(node);
         self.leaving.insert(node, Leave { by, told: true });
         if let Some(peer) = self.peers.get_mut(&node) {
             peer.addresses.clear();
         }
     }
 
-    /// Who is to be disconnected now: those who have been told everything (`is_drained`), or were given enough time.
+    /// Nodes to disconnect now: those that have been told everything (`is_drained`), or were given
+    /// enough time.
     pub(crate) fn take_leaving(
         &mut self,
         now: Instant,
         is_drained: impl Fn(&NodeId) -> bool,
     ) -> Vec<NodeId> {
-        let due = self.leaving.extract_if(|node, it| now >= it.by || (it.told && is_drained(node)));
+        let due = self
+            .leaving
+            .extract_if(|node, leaving| now >= leaving.by || (leaving.told && is_drained(node)));
         due.map(|(node, _)| node).collect()
     }
 
@@ -126,7 +129,7 @@ impl Book {
     pub(crate) fn configure(&mut self, configured: PeerAddress, now: Instant) {
         let PeerAddress { node, address } = configured;
         match node {
-            Some(node) if self.out.contains(&node) => {}
+            Some(node) if self.shut_out.contains(&node) => {}
             Some(node) => {
                 if let Some(peer) = self.admit(node, now)
                     && peer.note(&address, Origin::Configured)
@@ -144,8 +147,8 @@ impl Book {
         }
     }
 
-    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room, first of those
-    /// that are hearsay. Never for ourselves.
+    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room,
+    /// first of those that are hearsay. Never for ourselves.
     fn admit(&mut self, node: NodeId, now: Instant) -> Option<&mut Peer> {
         if node == self.me {
             return None;
@@ -159,7 +162,7 @@ impl Book {
         Some(self.peers.entry(node).or_default())
     }
 
-    /// What to dial now, marked as under way. Learned peers only up to a full mesh.
+    /// Targets to dial now, marked as under way. Learned peers only up to a full mesh.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<(Target, Vec<Address>)> {
         let (mut under_way, connected) = (self.under_way(), self.connected_count());
         let mut due = Vec::new();
@@ -171,7 +174,8 @@ impl Book {
             }
         }
         let mut peers: Vec<(&NodeId, &mut Peer)> = self.peers.iter_mut().collect();
-        // Who was met, or said itself where it is, before whom others speak of.
+        // Nodes that were met, or said themselves where they are, before those that others speak
+        // of.
         peers.sort_by_key(|(_, peer)| peer.is_hearsay());
         for (node, peer) in peers {
             let wanted = peer.is_wanted(self.discovery, connected + under_way);
@@ -185,7 +189,8 @@ impl Book {
         due
     }
 
-    /// When [`Self::due`] will name somebody, if nothing happens before. `None`: not before something does.
+    /// When [`Self::due`] will name somebody, if nothing happens before. `None`: not before
+    /// something does.
     pub(crate) fn next_dial(&self, now: Instant) -> Option<Instant> {
         let (under_way, connected) = (self.under_way(), self.connected_count());
         if under_way >= DIALS_MAX {
@@ -210,7 +215,7 @@ impl Book {
         self.peers.values().filter(|peer| peer.is_connected()).count()
     }
 
-    /// Whether nodes are out and still connected.
+    /// Whether nodes are shut out and still connected.
     pub(crate) fn has_leaving(&self) -> bool {
         !self.leaving.is_empty()
     }
@@ -247,14 +252,16 @@ impl Book {
         }
     }
 
-    /// Another node (or we) answered where this one was expected. Only what the operator said of this very node is kept;
-    /// a seed that led here is nameless again.
+    /// Another node (or we) answered where this one was expected. Only what the operator said of
+    /// this very node is kept; a seed that led here is nameless again.
     pub(crate) fn not_there(&mut self, node: &NodeId, address: &Address) {
         let Some(peer) = self.peers.get_mut(node) else { return };
         // The address of a name is not among the known ones: then it is the names that have moved.
         let known = peer.addresses().any(|known| known == address);
-        let moved = |it: &Address| if known { it == address } else { it.socket().is_none() };
-        peer.addresses.retain(|it| it.origin == Origin::Configured || !moved(&it.address));
+        let moved = |known_at: &Address| {
+            if known { known_at == address } else { known_at.socket().is_none() }
+        };
+        peer.addresses.retain(|place| place.origin == Origin::Configured || !moved(&place.address));
         for seed in &mut self.seeds {
             if seed.node == Some(*node) && moved(&seed.address) {
                 seed.node = None;
@@ -275,12 +282,12 @@ impl Book {
         place: Place,
         now: Instant,
     ) -> Admission {
-        if self.out.contains(&node) {
+        if self.shut_out.contains(&node) {
             let until = Leave { by: now + OUT_TOLD_WITHIN, told: false };
             self.leaving.entry(node).or_insert(until);
         }
         let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
-        peer.connections.insert(connection, Connection { place, since: now, alive: now });
+        peer.connections.insert(connection, OpenConnection { place, since: now, alive: now });
         peer.newest = Some(connection);
         peer.redial.under_way = false;
         // It is told again over this one.
@@ -289,9 +296,9 @@ impl Book {
         Admission::Admitted
     }
 
-    /// A node that has connections has dialled us. No node does that while it has one, unless both dial at once: of
-    /// those that have been there for longer than a dial takes the other end has gone, and they are to be closed. The
-    /// others have to show a sign of life soon.
+    /// A node that has connections has dialled us. No node does that while it has one, unless both
+    /// dial at once: of those that have been there for longer than a dial takes the other end has
+    /// gone, and they are to be closed. The others have to show a sign of life soon.
     pub(crate) fn dialled_again(&mut self, node: &NodeId, now: Instant) -> Vec<ConnectionId> {
         let Some(peer) = self.peers.get_mut(node) else { return Vec::new() };
         let newest = peer.newest;
@@ -307,7 +314,7 @@ impl Book {
         gone
     }
 
-    /// We dialled `target` and met `node`; `address` is what worked. `true` if that is news.
+    /// We dialled `target` and met `node`; `address` worked. `true` if that is news.
     pub(crate) fn met(&mut self, target: &Target, node: NodeId, address: &Address) -> bool {
         let Some(peer) = self.peers.get_mut(&node) else { return false };
         match target {
@@ -320,7 +327,8 @@ impl Book {
                 peer.note(seeded, Origin::Seeded);
                 false
             }
-            // A name was looked up if the address is not among the known ones; the name is worth more.
+            // A name was looked up if the address is not among the known ones; the name is worth
+            // more.
             Target::Peer(_) if peer.addresses().any(|known| known == address) => {
                 peer.note(address, Origin::Dialled)
             }
@@ -349,7 +357,8 @@ impl Book {
         peer.topics_changed = 0;
         peer.slow = None;
         peer.rtt = None;
-        // A connection that never came up counts as a failed dial, or we would connect and fail at full speed.
+        // A connection that never came up counts as a failed dial, or we would connect and fail at
+        // full speed.
         peer.redial.fail(now);
         Left::None
     }
@@ -379,9 +388,9 @@ impl Book {
     ) {
         let Some(peer) = self.peers.get_mut(node) else { return };
         peer.rtt = Some(rtt);
-        let Some(it) = peer.connections.get_mut(&connection) else { return };
-        let silent = now.saturating_duration_since(it.alive);
-        it.alive = now;
+        let Some(link) = peer.connections.get_mut(&connection) else { return };
+        let silent = now.saturating_duration_since(link.alive);
+        link.alive = now;
         if silent > SILENT_FOR && peer.newest == Some(connection) {
             // Nothing could be sent meanwhile, gossip or not.
             peer.slow = None;
@@ -403,7 +412,7 @@ impl Book {
         dead
     }
 
-    /// We ourselves were not running: what we did not hear counts for nothing.
+    /// We ourselves were not running: the silence of others counts for nothing.
     pub(crate) fn forgive_silence(&mut self, now: Instant) {
         for peer in self.peers.values_mut() {
             peer.connections.values_mut().for_each(|connection| connection.alive = now);
@@ -417,8 +426,8 @@ impl Book {
         }
     }
 
-    /// What `from` announced; returns what it said about itself that is news. Addresses on this machine are believed
-    /// only from this machine.
+    /// Takes what `from` announced; returns the addresses of its own that are news. Addresses on
+    /// this machine are believed only from this machine.
     pub(crate) fn learn(
         &mut self,
         from: &NodeId,
@@ -434,7 +443,7 @@ impl Book {
             if addresses.is_empty() {
                 continue;
             }
-            if self.out.contains(&node) {
+            if self.shut_out.contains(&node) {
                 continue;
             }
             if origin == Origin::Hearsay && !self.has_room_for_hearsay(*from, node, now) {
@@ -459,8 +468,8 @@ impl Book {
         news
     }
 
-    /// Whether a node that `from` speaks of may be noted: what was met is not forgotten for it, and of what one peer
-    /// speaks only so much is known at once.
+    /// Whether a node that `from` speaks of may be noted: no node that was met is forgotten for it,
+    /// and only so many nodes are known at once from the word of one peer.
     fn has_room_for_hearsay(&mut self, from: NodeId, node: NodeId, now: Instant) -> bool {
         if self.peers.contains_key(&node) {
             return true;
@@ -469,17 +478,19 @@ impl Book {
         let of_it: Vec<NodeId> =
             self.peers.iter().filter(|(_, peer)| told(peer)).map(|(node, _)| *node).collect();
         if of_it.len() >= HEARSAY_PER_PEER_MAX {
-            let failures = |it: &NodeId| self.peers.get(it).map_or(0, |it| it.redial.failures);
-            let free =
-                |it: &&NodeId| self.peers.get(*it).is_some_and(|it| it.may_be_forgotten(now));
-            let victim = of_it.iter().filter(free).max_by_key(|it| failures(it)).copied();
-            return victim.is_some_and(|it| self.peers.remove(&it).is_some());
+            let failures =
+                |node: &NodeId| self.peers.get(node).map_or(0, |peer| peer.redial.failures);
+            let free = |node: &&NodeId| {
+                self.peers.get(*node).is_some_and(|peer| peer.may_be_forgotten(now))
+            };
+            let victim = of_it.iter().filter(free).max_by_key(|node| failures(node)).copied();
+            return victim.is_some_and(|node| self.peers.remove(&node).is_some());
         }
         self.peers.len() < PEERS_MAX
-            || self.peers.values().any(|it| it.is_hearsay() && it.may_be_forgotten(now))
+            || self.peers.values().any(|peer| peer.is_hearsay() && peer.may_be_forgotten(now))
     }
 
-    /// What may be told to `to`: `own` addresses, and where the peers are that are up now.
+    /// The announcement to `to`: `own` addresses, and the addresses of the peers that are up now.
     pub(crate) fn announcement(&self, to: &NodeId, own: &[Address]) -> Vec<Record> {
         let Some(place) = self.peers.get(to).map(Peer::place) else { return Vec::new() };
         let own = own.iter().filter(|address| may_be_told(address, place));
@@ -491,7 +502,7 @@ impl Book {
             .peers
             .iter()
             .filter(|(node, peer)| *node != to && peer.up_since.is_some())
-            .filter(|(node, _)| !self.out.contains(*node))
+            .filter(|(node, _)| !self.shut_out.contains(*node))
             .map(|(node, peer)| Record { node: *node, addresses: tellable(peer, place) })
             .filter(|record| !record.addresses.is_empty())
             .collect();
@@ -514,7 +525,8 @@ impl Book {
         }
     }
 
-    /// A peer begins or ceases to listen to so many topics. `true`: that is too much, and is to be counted against it.
+    /// A peer begins or ceases to listen to so many topics. `true`: that is too much, and is to be
+    /// counted against it.
     pub(crate) fn topics_changed(&mut self, node: &NodeId, changes: u32) -> bool {
         let Some(peer) = self.peers.get_mut(node) else { return false };
         peer.topics_changed = peer.topics_changed.saturating_add(changes);
@@ -525,15 +537,15 @@ impl Book {
         over
     }
 
-    /// A peer passes gossip on. `Err`: that is too much, and is not taken; and what is to be counted against it, now and
-    /// then.
+    /// A peer passes gossip on. `Err`: that is too much, and is not taken; with a fault to be
+    /// counted against it, now and then.
     pub(crate) fn gossiped(
         &mut self,
         node: &NodeId,
         bytes: usize,
         now: Instant,
     ) -> Result<(), Option<&'static str>> {
-        if self.out.contains(node) {
+        if self.shut_out.contains(node) {
             return Err(None);
         }
         let Some(peer) = self.peers.get_mut(node) else { return Err(None) };
@@ -560,7 +572,8 @@ impl Book {
         Err(strike.then_some("it passes on more gossip than nodes say"))
     }
 
-    /// A peer opens its frame stream (anew). `true`: that is too often, and is to be counted against it.
+    /// A peer opens its frame stream (anew). `true`: that is too often, and is to be counted
+    /// against it.
     pub(crate) fn opened(&mut self, node: &NodeId, now: Instant) -> bool {
         let Some(peer) = self.peers.get_mut(node) else { return false };
         if peer.opened_since.is_none_or(|since| now - since > STRIKES_WINDOW) {
@@ -580,10 +593,12 @@ impl Book {
         }
     }
 
-    /// Peers whose gossip is dead though they are up and answer: to be connected anew. What a peer listens to it says
-    /// first, so it has said so before it answers. Of who does not answer nothing can be said: [`Self::dead`].
+    /// Peers whose gossip is dead though they are up and answer: to be connected anew. A peer says
+    /// its topics first, so they are known before it answers. Nothing can be said of a peer that
+    /// does not answer: [`Self::dead`].
     ///
-    /// With what it is blamed for: who listens to nothing may have said that it listens to more than there may be.
+    /// With the fault it is blamed for: a peer without topics may have named more topics than there
+    /// may be.
     pub(crate) fn deaf(&mut self, now: Instant) -> Vec<(NodeId, Option<&'static str>)> {
         let mut deaf = Vec::new();
         for (node, peer) in &mut self.peers {

@@ -1,4 +1,4 @@
-//! From addresses to what libp2p dials, and from its errors to a line an operator understands.
+//! Addresses in the form that libp2p dials, and its errors as a line that an operator understands.
 
 use std::error::Error;
 use std::io;
@@ -22,7 +22,8 @@ pub(crate) struct Resolved {
     pub(crate) error: Option<String>,
 }
 
-/// Looks up the names among the addresses, anew for each dial: the machine behind a name may have moved.
+/// Looks up the names among the addresses, anew for each dial: the machine behind a name may have
+/// moved.
 pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved {
     let (mut found, mut error) = (Vec::new(), None);
     for address in addresses {
@@ -43,7 +44,7 @@ pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved
     Resolved { target, addresses: found, error }
 }
 
-/// One line: each address with what went wrong there.
+/// One line: each address with the error there.
 pub(crate) fn describe(error: &DialError) -> String {
     match error {
         DialError::Transport(attempts) => {

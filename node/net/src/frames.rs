@@ -1,8 +1,9 @@
 //! The format of a frame stream, without any I/O.
 //!
-//! `/clawmesh/frames/1`, opened by the node with the lower id: the acceptor sends one byte, [`ACCEPTED`], which says that
-//! the stream has reached a link and was not dropped on the way. Then both sides send frames, each a length (u32, big
-//! endian, of what follows), one tag byte and the payload.
+//! `/clawmesh/frames/1`, opened by the node with the lower id: the acceptor sends one byte,
+//! [`ACCEPTED`]: the stream has reached a link and was not dropped on the way. Then both sides send
+//! frames, each a length (u32, big endian, of the tag and the payload), one tag byte and the
+//! payload.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -11,7 +12,7 @@ use crate::limits::{ANNOUNCEMENT_BYTES_MAX, FRAME_BYTES_MAX};
 /// The acceptor's first byte.
 pub(crate) const ACCEPTED: u8 = 1;
 
-/// What a frame carries: the owner's bytes, or our announcement (`announcement.rs`).
+/// The content of a frame: the owner's bytes, or our announcement (`announcement.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     User,
@@ -63,8 +64,8 @@ pub(crate) fn put_header(buffer: &mut BytesMut, tag: Tag, payload_bytes: usize) 
     buffer.put_u8(tag.byte());
 }
 
-/// Takes the next whole frame off the front of `buffer`; `None` if more must be read first. The payload is a copy, so
-/// that a small frame does not keep a whole read buffer alive.
+/// Takes the next whole frame off the front of `buffer`; `None` if more must be read first. The
+/// payload is a copy, so that a small frame does not keep a whole read buffer alive.
 pub(crate) fn take_frame(buffer: &mut BytesMut) -> Result<Option<(Tag, Bytes)>, FrameError> {
     let Some(prefix) = buffer.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     // The length is judged before the rest arrives: nobody makes us buffer what we would refuse.

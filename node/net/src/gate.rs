@@ -1,4 +1,5 @@
-//! Who may connect: nodes with an ed25519 id that are not being refused, from addresses that do not hammer.
+//! The gate lets nodes connect that have an ed25519 id and are not being refused, from addresses
+//! that do not hammer.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -95,10 +96,13 @@ impl Gate {
         Ok(())
     }
 
-    /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has ended, or failed.
+    /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has
+    /// ended, or failed.
     fn may_begin(&mut self, connection: ConnectionId, remote: &Multiaddr) -> Result<(), Refusal> {
         let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
-        if self.pending.values().filter(|it| **it == ip).count() >= PENDING_PER_ADDRESS_MAX {
+        if self.pending.values().filter(|address| **address == ip).count()
+            >= PENDING_PER_ADDRESS_MAX
+        {
             return Err(Refusal::TooOften);
         }
         self.pending.insert(connection, ip);
@@ -113,7 +117,8 @@ impl Gate {
     fn may_connect(
         &self,
         peer: &PeerId,
-        (local, remote): (Option<&Multiaddr>, &Multiaddr),
+        local: Option<&Multiaddr>,
+        remote: &Multiaddr,
         now: Instant,
     ) -> Result<(), Refusal> {
         let node = node_of(peer).ok_or(Refusal::Foreign)?;
@@ -127,7 +132,7 @@ impl Gate {
     }
 }
 
-/// The address that pays for a connection. Whoever has an IPv6 address has the /64 around it.
+/// The address that pays for a connection. A host with an IPv6 address has the /64 around it.
 fn ip_of(remote: &Multiaddr) -> Option<IpAddr> {
     let first = remote.iter().next();
     if let Some(Protocol::Ip4(ip)) = first {
@@ -170,7 +175,7 @@ impl NetworkBehaviour for Gate {
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
         self.ends(connection);
-        self.may_connect(&peer, (Some(local), remote), Instant::now())
+        self.may_connect(&peer, Some(local), remote, Instant::now())
             .map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
@@ -183,7 +188,7 @@ impl NetworkBehaviour for Gate {
         _: Endpoint,
         _: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        self.may_connect(&peer, (None, remote), Instant::now()).map_err(ConnectionDenied::new)?;
+        self.may_connect(&peer, None, remote, Instant::now()).map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
 
@@ -255,16 +260,18 @@ mod tests {
     fn foreign_and_refused_peers_stay_out() {
         let (mut gate, now) = (gate(), Instant::now());
         let remote: Multiaddr = "/ip4/10.0.0.1/tcp/7".parse().unwrap();
-        let at = (None, &remote);
-        assert!(matches!(gate.may_connect(&PeerId::random(), at, now), Err(Refusal::Foreign)));
+        assert!(matches!(
+            gate.may_connect(&PeerId::random(), None, &remote, now),
+            Err(Refusal::Foreign)
+        ));
         let keypair = libp2p::identity::Keypair::generate_ed25519();
         let peer = keypair.public().to_peer_id();
         // Nothing is known of the key with which it came.
-        assert!(matches!(gate.may_connect(&peer, at, now), Err(Refusal::OldKey)));
+        assert!(matches!(gate.may_connect(&peer, None, &remote, now), Err(Refusal::OldKey)));
         gate.keys.know(node_of(&peer).unwrap());
-        gate.may_connect(&peer, at, now).unwrap();
+        gate.may_connect(&peer, None, &remote, now).unwrap();
         gate.refuse(peer, now + INBOUND_REFILL);
-        assert!(matches!(gate.may_connect(&peer, at, now), Err(Refusal::Misbehaved)));
-        gate.may_connect(&peer, at, now + INBOUND_REFILL).unwrap();
+        assert!(matches!(gate.may_connect(&peer, None, &remote, now), Err(Refusal::Misbehaved)));
+        gate.may_connect(&peer, None, &remote, now + INBOUND_REFILL).unwrap();
     }
 }

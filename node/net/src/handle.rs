@@ -1,11 +1,11 @@
 //! The owner's handle.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::address::{Address, PeerAddress};
 use crate::book::Book;
@@ -14,14 +14,16 @@ use crate::inbox::{Inbox, Ticket, inbox};
 use crate::keys::{Doorkeeper, InvitationId, Keys};
 use crate::limits::{
     COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
-    PUBLISH_ITEMS_MAX, STRIKES_MAX, TOPICS_MAX, VERDICTS_MAX,
+    PUBLISH_ITEMS_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
-use crate::outbox::{Outboxes, QueueLength, SendError};
+use crate::listening;
+use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
+use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
 use crate::task::{self, Task};
 
-/// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The network stops when all
-/// clones are dropped, or its [`Inbox`].
+/// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The
+/// network stops when all clones are dropped, or its [`Inbox`].
 #[derive(Clone, Debug)]
 pub struct Net {
     me: NodeId,
@@ -31,36 +33,6 @@ pub struct Net {
     publish_bytes: Arc<Semaphore>,
     verdicts: mpsc::Sender<(Ticket, Verdict)>,
     commands: mpsc::Sender<Command>,
-}
-
-/// What is to become of a gossip message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Relay it, unless much is passed on already.
-    Accept,
-    /// Do not relay it; nobody is to blame (already known, not for us, too busy).
-    Ignore,
-    /// Do not relay it; the peer that passed it on should not have. Counts as a strike.
-    Reject,
-}
-
-/// Why a peer is penalised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// One bad thing: [`crate::limits::STRIKES_MAX`] of them within
-    /// [`crate::limits::STRIKES_WINDOW`] are too many.
-    Invalid,
-    /// What no correct node does: disconnected and refused at once.
-    Hostile,
-}
-
-impl Reason {
-    pub(crate) fn strikes(self) -> u32 {
-        match self {
-            Reason::Invalid => 1,
-            Reason::Hostile => STRIKES_MAX,
-        }
-    }
 }
 
 /// Why a payload was not queued for gossip.
@@ -88,13 +60,13 @@ pub struct PeerStatus {
     pub connected: bool,
     /// Round trip of the last ping.
     pub rtt: Option<Duration>,
-    /// What waits to be sent to it.
+    /// The frames that wait to be sent to it.
     pub outbound: QueueLength,
     /// Bad things within the current window.
     pub strikes: u32,
     /// All of them since the start.
     pub strikes_ever: u64,
-    /// What the last of them was.
+    /// The last of them.
     pub fault: Option<String>,
     /// Time left during which it is refused.
     pub refused_for: Option<Duration>,
@@ -104,51 +76,8 @@ pub struct PeerStatus {
     pub next_dial: Option<Duration>,
 }
 
-/// What handle and swarm task both see.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    book: Mutex<Book>,
-    pub(crate) outboxes: Outboxes,
-    pub(crate) keys: Arc<Keys>,
-    listening: Mutex<Vec<SocketAddr>>,
-    /// The task is to look at what the owner has changed here.
-    pub(crate) changed: Notify,
-}
-
-impl Shared {
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn listening(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A payload on its way to gossipsub, and its share of the bytes.
-#[derive(Debug)]
-pub(crate) struct Publish {
-    pub(crate) topic: u16,
-    pub(crate) payload: Bytes,
-    pub(crate) _share: OwnedSemaphorePermit,
-}
-
-#[derive(Debug)]
-pub(crate) enum Command {
-    AddPeers(Vec<PeerAddress>),
-    Penalise(NodeId, Reason, String),
-    Shutdown(oneshot::Sender<()>),
-}
-
-/// What the swarm task is told.
-#[derive(Debug)]
-pub(crate) struct Orders {
-    pub(crate) publish: mpsc::Receiver<Publish>,
-    pub(crate) verdicts: mpsc::Receiver<(Ticket, Verdict)>,
-    pub(crate) commands: mpsc::Receiver<Command>,
-}
-
-/// Starts the network on the current tokio runtime. It listens when this returns: [`Net::listening`].
+/// Starts the network on the current tokio runtime. It listens when this returns:
+/// [`Net::listening`].
 ///
 /// # Errors
 /// An address that cannot be bound is named.
@@ -162,19 +91,13 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let (inbox_sender, inbox) = inbox();
     let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
     let keys = Arc::new(keys);
-    let (mut swarm, me) = task::swarm(&settings, keys.clone())?;
-    let bound = task::listen(&mut swarm, &settings.listen).await?;
+    let (mut swarm, me) = listening::swarm(&settings, keys.clone())?;
+    let bound = listening::listen(&mut swarm, &settings.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
         book.configure(peer, Instant::now());
     }
-    let shared = Arc::new(Shared {
-        book: Mutex::new(book),
-        outboxes: Outboxes::default(),
-        keys,
-        listening: Mutex::new(bound),
-        changed: Notify::new(),
-    });
+    let shared = Arc::new(Shared::new(book, keys, bound));
     let net = Net {
         me,
         topics: settings.topics,
@@ -203,8 +126,8 @@ impl Net {
         self.shared.listening().clone()
     }
 
-    /// Queues a payload for all nodes. Ok promises nothing: gossip is lossy, nobody may listen, and a payload that went
-    /// through the same topic within a minute is not sent again.
+    /// Queues a payload for all nodes. Ok promises nothing: gossip is lossy, nobody may listen, and
+    /// a payload that went through the same topic within a minute is not sent again.
     ///
     /// # Errors
     /// See [`PublishError`].
@@ -230,10 +153,10 @@ impl Net {
         self.shared.outboxes.get(to).ok_or(SendError::NotConnected)?.push(frame)
     }
 
-    /// Whether all frames for a node that is up are written: what is queued next does not wait for others.
+    /// Whether all frames for a node that is up are written: the next one does not wait for others.
     #[must_use]
     pub fn has_sent(&self, to: &NodeId) -> bool {
-        self.shared.outboxes.get(to).is_some_and(|it| it.is_drained())
+        self.shared.outboxes.get(to).is_some_and(|outbox| outbox.is_drained())
     }
 
     /// Decides about a gossip message.
@@ -247,16 +170,16 @@ impl Net {
         self.commands.try_send(Command::AddPeers(peers)).is_ok()
     }
 
-    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while. `what` it did is
-    /// for operators, and cut after [`FAULT_CHARS_MAX`].
+    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while.
+    /// `what` it did is for operators, and cut after [`FAULT_CHARS_MAX`].
     pub fn penalise(&self, node: NodeId, reason: Reason, what: &str) {
         let what = what.chars().take(FAULT_CHARS_MAX).collect();
         // Lost only in a flood of them, and then others arrive.
         let _ = self.commands.try_send(Command::Penalise(node, reason, what));
     }
 
-    /// From here on connections are made with this key; of those that are there the ones to nodes that are not known
-    /// ([`Net::know`]) are closed. `former`: the keys before, the newest first.
+    /// From here on connections are made with this key; of those that are there the ones to nodes
+    /// that are not known ([`Net::know`]) are closed. `former`: the keys before, the newest first.
     pub fn renew_keys(&self, newest: Secret, former: Vec<Secret>) {
         self.shared.keys.renew(newest, former);
         self.shared.changed.notify_one();
@@ -267,18 +190,20 @@ impl Net {
         self.shared.keys.know(node);
     }
 
-    /// Who answers those that come with an invitation.
+    /// Sets the doorkeeper that answers guests with an invitation.
     pub fn keep_door(&self, doorkeeper: Arc<dyn Doorkeeper>) {
         self.shared.keys.keep_door(doorkeeper);
     }
 
-    /// From here on these are the invitations, each with its key: the first [`crate::limits::INVITATIONS_MAX`].
+    /// From here on these are the invitations, each with its key: the first
+    /// [`crate::limits::INVITATIONS_MAX`].
     pub fn invite(&self, invitations: Vec<(InvitationId, Secret)>) {
         self.shared.keys.invite(invitations);
     }
 
-    /// From here on this node is neither dialled nor spoken of, and its connections are closed as soon as what is queued
-    /// for it is written. If it connects again it is let in now and then: whoever does not want it says so again.
+    /// From here on this node is neither dialled nor spoken of, and its connections are closed as
+    /// soon as its queued frames are written. If it connects again it is let in now and then: the
+    /// owner says again that it is not wanted.
     pub fn shut_out(&self, node: NodeId) {
         // Not by a command, which may be lost: the task finds it here.
         self.shared.book().shut_out(node, Instant::now() + DRAIN_TIMEOUT);
@@ -326,7 +251,8 @@ impl Net {
         peers
     }
 
-    /// Writes what is queued (for at most half a second), then stops. The inbox ends after it; other handles are dead.
+    /// Writes what is queued (for at most half a second), then stops. The inbox ends after it;
+    /// other handles are dead.
     pub async fn shutdown(self) {
         let (stopped, stop) = oneshot::channel();
         if self.commands.send(Command::Shutdown(stopped)).await.is_ok() {

@@ -6,8 +6,8 @@ use libp2p::identity::{PublicKey, ed25519};
 /// An ed25519 public key: the name of a node in the mesh.
 pub type NodeId = [u8; 32];
 
-/// A peer id of an ed25519 key is the key itself: multihash "identity" (0x00) of 36 bytes (0x24), which are the
-/// protobuf `{1: Ed25519 (1), 2: 32 bytes}` (libp2p specs, peer-ids).
+/// A peer id of an ed25519 key is the key itself: multihash "identity" (0x00) of 36 bytes (0x24),
+/// which are the protobuf `{1: Ed25519 (1), 2: 32 bytes}` (libp2p specs, peer-ids).
 const ED25519_PREFIX: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
 
 /// `None` for peer ids that do not contain an ed25519 key.

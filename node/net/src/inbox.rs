@@ -1,4 +1,4 @@
-//! What the network brings, in one bounded queue for the owner.
+//! Everything that the network brings, in one bounded queue for the owner.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::limits::{INBOX_BYTES_MAX, INBOX_ITEMS_MAX, INBOX_RESERVED_ITEMS};
 
 /// One thing that happened on the network.
 ///
-/// For each node, `Up` and `Down` alternate, and its frames lie between them. Between an `Up` and the next `Down`, what
-/// either side sent arrives in order and without gaps; frames sent shortly before a `Down` may be lost.
+/// For each node, `Up` and `Down` alternate, and its frames lie between them. Between an `Up` and
+/// the next `Down`, frames of either side arrive in order and without gaps; frames sent shortly
+/// before a `Down` may be lost.
 #[derive(Debug)]
 pub enum Incoming {
     /// Frames can be sent to and come from this node from now on.
     Up(NodeId),
-    /// The node is gone, or at least frames were lost; what was queued for it is dropped.
+    /// The node is gone, or at least frames were lost; frames that were queued for it are dropped.
     Down(NodeId),
     /// A gossip payload. May come from a node that is not up.
     Gossip {
@@ -43,11 +44,13 @@ pub enum Incoming {
         /// To be dropped when the owner has done what the payload asks for.
         share: Share,
     },
-    /// A node was met at an address, or said that it is to be met there: worth remembering over a restart.
+    /// A node was met at an address, or said that it is to be met there: worth remembering over a
+    /// restart.
     Learned(PeerAddress),
 }
 
-/// The right to one verdict on one gossip message. Dropped without a verdict, the message is not relayed.
+/// The right to one verdict on one gossip message. Dropped without a verdict, the message is not
+/// relayed.
 #[derive(Debug)]
 pub struct Ticket {
     pub(crate) message: MessageId,
@@ -56,8 +59,9 @@ pub struct Ticket {
     pub(crate) bytes: usize,
 }
 
-/// What a frame or a gossip payload takes of the room that there is for all peers, and of what one peer may take, until
-/// it is dropped: a peer that sends faster than the owner works waits for itself, or loses its own gossip.
+/// The share of a frame or a gossip payload in the room for all peers, and in the room for its
+/// peer, until it is dropped: a peer that sends faster than the owner works waits for itself, or
+/// loses its own gossip.
 #[derive(Debug)]
 pub struct Share {
     _of_all: OwnedSemaphorePermit,
@@ -94,7 +98,8 @@ impl Inbox {
         self.0.recv().await
     }
 
-    /// The next thing if there is one already, so that one turn can take many; `None` if not (or not any more).
+    /// The next thing if there is one already, so that one turn can take many; `None` if not (or
+    /// not any more).
     pub fn try_recv(&mut self) -> Option<Incoming> {
         self.0.try_recv().ok()
     }
@@ -130,7 +135,8 @@ impl InboxSender {
         self.items.send(incoming).await.map_err(|_| Closed)
     }
 
-    /// A frame: waits for the peer's allowance, bytes and a slot, which is what stops the reading of the peer's stream.
+    /// A frame: waits for the peer's allowance, bytes and a slot. Meanwhile the peer's stream is
+    /// not read.
     pub(crate) async fn put_frame(
         &self,
         from: NodeId,
@@ -138,17 +144,19 @@ impl InboxSender {
         of: &Allowance,
     ) -> Result<(), Closed> {
         let units = of.units_of(&payload);
-        // First its own: who waits for that holds nothing that others wait for.
+        // First its own: a task that waits for that holds nothing that others wait for.
         let of_peer = of.units.clone().acquire_many_owned(units).await.map_err(|_| Closed)?;
         let bytes = self.bytes.clone().acquire_many_owned(cost(&payload));
         let share = Share { _of_all: bytes.await.map_err(|_| Closed)?, _of_peer: of_peer };
         self.items.send(Incoming::Frame { from, payload, share }).await.map_err(|_| Closed)
     }
 
-    /// Gossip: only if there is room beyond what is reserved, and its peer's allowance is not used up. `false`: dropped.
+    /// Gossip: only if there is room beyond what is reserved, and its peer's allowance is not used
+    /// up. `false`: dropped.
     pub(crate) fn try_put_gossip(
         &self,
-        (topic, ticket): (u16, Ticket),
+        topic: u16,
+        ticket: Ticket,
         payload: Bytes,
         of: &Allowance,
     ) -> bool {
@@ -167,7 +175,8 @@ impl InboxSender {
         self.items.try_send(Incoming::Gossip { from, topic, payload, ticket, share }).is_ok()
     }
 
-    /// What can be said again later; gives it back if there is no room beyond what is reserved.
+    /// An address, which can be told again later; gives it back if there is no room beyond the
+    /// reserve.
     pub(crate) fn try_put_learned(&self, learned: PeerAddress) -> Result<(), PeerAddress> {
         if self.items.capacity() <= INBOX_RESERVED_ITEMS {
             return Err(learned);
@@ -200,7 +209,7 @@ mod tests {
         let (sender, mut inbox) = inbox();
         let of = Allowance::new(INBOX_ITEMS_MAX, 8);
         let payload = Bytes::from_static(b"x");
-        let put = |_: &usize| sender.try_put_gossip((0, ticket()), payload.clone(), &of);
+        let put = |_: &usize| sender.try_put_gossip(0, ticket(), payload.clone(), &of);
         let taken = (0..INBOX_ITEMS_MAX).filter(put).count();
         assert_eq!(taken, INBOX_ITEMS_MAX - INBOX_RESERVED_ITEMS);
         sender.put(Incoming::Up([1; 32])).await.unwrap();
@@ -232,12 +241,12 @@ mod tests {
         }
         let mut fifth = Box::pin(sender.put_frame([1; 32], payload.clone(), &greedy));
         assert!(futures::poll!(fifth.as_mut()).is_pending());
-        assert!(!sender.try_put_gossip((0, ticket()), payload.clone(), &greedy));
+        assert!(!sender.try_put_gossip(0, ticket(), payload.clone(), &greedy));
         // A large one counts as many.
         let large = Bytes::from_static(b"three times the unit");
         sender.put_frame([2; 32], large, &modest).await.unwrap();
         sender.put_frame([2; 32], payload.clone(), &modest).await.unwrap();
-        assert!(!sender.try_put_gossip((0, ticket()), payload, &modest));
+        assert!(!sender.try_put_gossip(0, ticket(), payload, &modest));
         drop(inbox.recv().await.unwrap());
         fifth.await.unwrap();
     }

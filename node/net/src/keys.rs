@@ -1,8 +1,8 @@
-//! Which pre-shared key a connection has, and what that lets it do.
+//! The pre-shared keys of connections, and the rights that each of them gives.
 //!
-//! With the newest key a node may come in. With one of the last few before it only a node may that the owner
-//! knows: a member that was away while the key changed. With the key of an invitation nobody comes in: it
-//! gets the [`Doorkeeper`]'s answer.
+//! With the newest key a node may come in. With one of the last few before it only a node may that
+//! the owner knows: a member that was away while the key changed. With the key of an invitation
+//! nobody comes in: it gets the [`Doorkeeper`]'s answer.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,20 +22,20 @@ pub type InvitationId = [u8; 8];
 
 /// Answers those who come with an invitation.
 pub trait Doorkeeper: Send + Sync + 'static {
-    /// What `node`, which has proven that this is its id, is told. May wait for a disk: it is called on a
-    /// thread for that. At most [`crate::limits::ADMISSION_BYTES_MAX`] bytes.
+    /// The answer for `node`, which has proven that this is its id. May wait for a disk: it is
+    /// called on a thread for that. At most [`crate::limits::ADMISSION_BYTES_MAX`] bytes.
     fn answer(&self, invitation: InvitationId, node: NodeId) -> Vec<u8>;
 }
 
 /// See the module. Shared by transport, gate and owner.
-pub(crate) struct Keys(Mutex<State>);
+pub(crate) struct Keys(Mutex<KeyRing>);
 
-struct State {
+struct KeyRing {
     newest: Secret,
     former: Vec<Secret>,
     /// Rises when the key changes.
     generation: u64,
-    /// Who is not known is to be disconnected.
+    /// Nodes that are not known are to be disconnected.
     renewed: bool,
     known: HashSet<NodeId>,
     invitations: Vec<(InvitationId, Secret)>,
@@ -43,11 +43,11 @@ struct State {
     /// How often an address was dialled since somebody was met there.
     dials: HashMap<Multiaddr, usize>,
     /// With the newest key of which generation a connection was made; for as long as it is there.
-    made: HashMap<Ends, u64>,
+    made: HashMap<Addresses, u64>,
 }
 
 /// Tells connections apart: where it ends here (`None`: dialled), and there.
-type Ends = (Option<Multiaddr>, Multiaddr);
+type Addresses = (Option<Multiaddr>, Multiaddr);
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +55,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// What a connection was recognised by.
+/// The key of a connection.
 pub(crate) enum Recognised {
     /// The newest key, or one of those before.
     Mesh(Secret, Noted),
@@ -63,9 +63,9 @@ pub(crate) enum Recognised {
     Guest(Secret, InvitationId),
 }
 
-/// Keeps [`State::made`] for a connection, as long as it lives.
+/// Keeps [`KeyRing::made`] for a connection, as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Noted(Arc<Keys>, Ends);
+pub(crate) struct Noted(Arc<Keys>, Addresses);
 
 impl Drop for Noted {
     fn drop(&mut self) {
@@ -75,7 +75,7 @@ impl Drop for Noted {
 
 impl Keys {
     pub(crate) fn new(newest: Secret, former: Vec<Secret>) -> Keys {
-        Keys(Mutex::new(State {
+        Keys(Mutex::new(KeyRing {
             newest,
             former,
             generation: 0,
@@ -125,13 +125,13 @@ impl Keys {
         self.locked().doorkeeper.clone()
     }
 
-    /// The key to dial with. To nodes that are known the newest and one of those before take turns: such a
-    /// node may have been away, or the key may have changed on both sides of a split.
+    /// The key to dial with. To nodes that are known the newest and one of those before take turns:
+    /// such a node may have been away, or the key may have changed on both sides of a split.
     pub(crate) fn to_dial(self: &Arc<Keys>, endpoint: &ConnectedPoint) -> (Secret, Noted) {
         let mut state = self.locked();
         let address = endpoint.get_remote_address().clone();
-        let expected = address.iter().find_map(|it| {
-            let Protocol::P2p(peer) = it else { return None };
+        let expected = address.iter().find_map(|part| {
+            let Protocol::P2p(peer) = part else { return None };
             node_of(&peer)
         });
         let mut key = state.newest.clone();
@@ -152,7 +152,7 @@ impl Keys {
         (key, noted)
     }
 
-    /// What somebody at the door speaks with, from the first bytes that came after its nonce.
+    /// The key of a dialler at the door, from the first bytes that came after its nonce.
     pub(crate) fn recognise(
         self: &Arc<Keys>,
         endpoint: &ConnectedPoint,
@@ -174,8 +174,8 @@ impl Keys {
 
     fn note(
         self: &Arc<Keys>,
-        mut state: MutexGuard<'_, State>,
-        ends: Ends,
+        mut state: MutexGuard<'_, KeyRing>,
+        ends: Addresses,
         generation: Option<u64>,
     ) -> Noted {
         if let Some(generation) = generation {
@@ -184,7 +184,8 @@ impl Keys {
         Noted(self.clone(), ends)
     }
 
-    /// Whether a connection may be: it was made with what is the newest key now, or its node is known.
+    /// Whether a connection may be: it was made with the key that is the newest now, or its node is
+    /// known.
     pub(crate) fn admits(
         &self,
         node: &NodeId,
@@ -197,7 +198,7 @@ impl Keys {
         state.made.get(&ends) == Some(&state.generation) || state.known.contains(node)
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, KeyRing> {
         // Nothing that is done under the lock can leave it half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,16 +1,19 @@
-//! The network of a node: gossip to everyone, frames to one peer, and who is there. It moves bytes and does not know what
-//! they mean; it depends on neither the core nor the store.
+//! The network of a node: gossip to everyone, frames to one peer, and presence. It moves bytes and
+//! does not know their meaning; it depends on neither the core nor the store.
 //!
-//! One task owns the libp2p swarm. The owner holds a [`Net`], whose calls never wait, and an [`Inbox`], which it must
-//! empty: a full inbox stops the reading of frames (flow control up to the sender), drops gossip, and delays `Up` and `Down`
-//! but never loses them. **The contract is [`Incoming`]**: between a node's `Up` and its `Down`, frames arrive in order and
-//! without gaps; gossip may be lost at any time.
+//! One task owns the libp2p swarm. The owner holds a [`Net`], whose calls never wait, and an
+//! [`Inbox`], which it must empty: a full inbox stops the reading of frames (flow control up to the
+//! sender), drops gossip, and delays `Up` and `Down` but never loses them. **The contract is
+//! [`Incoming`]**: between a node's `Up` and its `Down`, frames arrive in order and without gaps;
+//! gossip may be lost at any time.
 //!
-//! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle` (the API);
-//! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and `backoff` (who
-//! is known, and whom to dial when), `relay` (how much gossip is passed on), `gate` (who may connect), `keys` (with which
-//! pre-shared key), `private` (a connection under one),
-//! `admission` (guests with an invitation), `stall` (dead sockets), `newest` (one connection to a peer), `topics` (who listens to what), `behaviour` (the libp2p stack), `task` (the loop);
+//! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle`
+//! (the API), `orders` (from it to the task), `listening` (the first step); `frames` and
+//! `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and
+//! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `gate`
+//! (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
+//! one), `admission` (guests with an invitation), `stall` (dead sockets), `newest` (one connection
+//! to a peer), `topics` (peers' subscriptions), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
 
 mod address;
@@ -28,7 +31,9 @@ mod inbox;
 mod keys;
 pub mod limits;
 mod link;
+mod listening;
 mod newest;
+mod orders;
 mod outbox;
 mod private;
 mod relay;
@@ -42,9 +47,10 @@ mod topics;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use admission::{AdmissionError, ask_admission};
-pub use handle::{Net, PeerStatus, PublishError, Reason, Verdict, start};
+pub use handle::{Net, PeerStatus, PublishError, start};
 pub use identity::NodeId;
 pub use inbox::{Inbox, Incoming, Share, Ticket};
 pub use keys::{Doorkeeper, InvitationId};
+pub use orders::{Reason, Verdict};
 pub use outbox::{QueueLength, SendError};
 pub use settings::{Discovery, Secret, Settings, StartError};

@@ -1,17 +1,19 @@
 //! Every bound and every clock of this crate, with its reason. Nothing a peer or the owner can grow
-//! is unbounded; what does not fit is refused or dropped, never queued.
+//! is unbounded; anything that does not fit is refused or dropped, never queued.
 //!
-//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer [`OUTBOX_BYTES_MAX`], two frames
-//! in the hands of its link, and 1,024 payloads in its gossip queue (they wait there for at most 5 s); and what gossipsub
-//! remembers for `GOSSIP_HISTORY` heartbeats of a second, to give it again: what was passed on, 80 MiB at most
-//! (`RELAY_BURST_MAX`, and what is earned meanwhile), and what this node published itself.
+//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer
+//! [`OUTBOX_BYTES_MAX`], two frames in the hands of its link, and 1,024 payloads in its gossip
+//! queue (they wait there for at most 5 s); and gossipsub's memory of `GOSSIP_HISTORY` heartbeats
+//! of a second, to give messages again: messages passed on, 80 MiB at most (`RELAY_BURST_MAX`, and
+//! the allowance earned meanwhile), and this node's own messages.
 
 use std::time::Duration;
 
 /// Largest direct frame, in bytes: a 1 MiB content plus the envelope the owner puts around it.
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024 + 64 * 1024;
-/// Largest gossip payload, in bytes. gossipsub compares its whole read buffer with its transmit limit, so
-/// that payloads must stay far below it (`GOSSIP_TRANSMIT_MAX`) or a burst stalls the connection for good.
+/// Largest gossip payload, in bytes. gossipsub compares its whole read buffer with its transmit
+/// limit, so that payloads must stay far below it (`GOSSIP_TRANSMIT_MAX`) or a burst stalls the
+/// connection for good.
 pub const GOSSIP_BYTES_MAX: usize = 48 * 1024;
 /// `max_transmit_size` and `max_control_message_size` of gossipsub, in bytes.
 pub(crate) const GOSSIP_TRANSMIT_MAX: usize = 1024 * 1024;
@@ -19,8 +21,8 @@ pub(crate) const GOSSIP_TRANSMIT_MAX: usize = 1024 * 1024;
 pub(crate) const GOSSIP_QUEUE_MAX: usize = 1024;
 /// Most topics. All subscriptions travel in one message, and a peer's are kept in a set.
 pub const TOPICS_MAX: u16 = 1024;
-/// Topics that a peer may begin or cease to listen to while it is connected: twice as many as there may be. Nodes say once
-/// what they listen to. [`TOPICS_PER_STRIKE`] more are a strike.
+/// Topics that a peer may begin or cease to listen to while it is connected: twice as many as there
+/// may be. Nodes say once what they listen to. [`TOPICS_PER_STRIKE`] more are a strike.
 pub(crate) const TOPICS_CHANGED_MAX: u32 = 2 * TOPICS_MAX as u32;
 /// See [`TOPICS_CHANGED_MAX`].
 pub(crate) const TOPICS_PER_STRIKE: u32 = 256;
@@ -36,9 +38,11 @@ pub(crate) const READ_BYTES: usize = 16 * 1024;
 
 /// Things the owner has not taken from the inbox yet.
 pub const INBOX_ITEMS_MAX: usize = 4096;
-/// Bytes of frames and gossip in the inbox. Larger than one frame by far, so that peers do not take turns.
+/// Bytes of frames and gossip in the inbox. Larger than one frame by far, so that peers do not take
+/// turns.
 pub const INBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Frames of one peer that the owner may have and not be done with; more are not read from the peer.
+/// Frames of one peer that the owner may have and not be done with; more are not read from the
+/// peer.
 pub(crate) const PEER_FRAMES_MAX: usize = 256;
 /// A longer frame counts as several: 8 MiB of one peer at most.
 pub(crate) const PEER_FRAME_BYTES: usize = 32 * 1024;
@@ -46,24 +50,28 @@ pub(crate) const PEER_FRAME_BYTES: usize = 32 * 1024;
 pub(crate) const PEER_GOSSIP_MAX: usize = 1024;
 /// See [`PEER_FRAME_BYTES`].
 pub(crate) const PEER_GOSSIP_BYTES: usize = 8 * 1024;
-/// Gossip that one peer may pass on in a second, for long; and at once. One payload counts as one for each
-/// [`PEER_GOSSIP_BYTES`] begun. In a mesh of fifty nodes some hundred come by
-/// each peer; a node writes one message a turn and room.
+/// Gossip that one peer may pass on in a second, for long; and at once. One payload counts as one
+/// for each [`PEER_GOSSIP_BYTES`] begun. In a mesh of fifty nodes some hundred come by each peer; a
+/// node writes one message a turn and room.
 pub(crate) const GOSSIP_PER_SECOND_MAX: u32 = 4_000;
 /// See [`GOSSIP_PER_SECOND_MAX`].
 pub(crate) const GOSSIP_BURST_MAX: u32 = 40_000;
-/// Gossip of all others together that this node passes on in a second, for long; and at once. Half of what is taken from
-/// a peer, and less: the rest is for what this node says itself. What is not passed on is still heard here.
+/// Gossip of all others together that this node passes on in a second, for long; and at once. Half
+/// of the allowance of a peer, and less: the rest is for this node's own gossip. A message that is
+/// not passed on is still heard here.
 pub(crate) const RELAY_PER_SECOND_MAX: u32 = GOSSIP_PER_SECOND_MAX / 2;
 /// See [`RELAY_PER_SECOND_MAX`].
 pub(crate) const RELAY_BURST_MAX: u32 = GOSSIP_BURST_MAX / 4;
 /// A longer payload counts as several.
 pub(crate) const RELAY_UNIT_BYTES: usize = 4 * 1024;
-/// Heartbeats for which gossipsub remembers what went by: neighbours that have missed it ask within three.
+/// Heartbeats for which gossipsub remembers what went by: neighbours that have missed it ask within
+/// three.
 pub(crate) const GOSSIP_HISTORY: usize = 5;
-/// A frame that has begun has to be there within this: the largest one over a link of 40 KiB a second.
+/// A frame that has begun has to be there within this: the largest one over a link of 40 KiB a
+/// second.
 pub(crate) const FRAME_WITHIN: Duration = Duration::from_secs(30);
-/// Slots of the inbox that gossip may not take: a flood of gossip must not delay frames, Up and Down.
+/// Slots of the inbox that gossip may not take: a flood of gossip must not delay frames, Up and
+/// Down.
 pub(crate) const INBOX_RESERVED_ITEMS: usize = 1024;
 
 /// Gossip payloads accepted by `publish` and not yet handed to gossipsub.
@@ -74,7 +82,7 @@ pub const PUBLISH_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const VERDICTS_MAX: usize = 2 * INBOX_ITEMS_MAX;
 /// Rare calls (`add_peers`, `penalise`) on the way to the swarm.
 pub(crate) const COMMANDS_MAX: usize = 256;
-/// What links have to say to the swarm task, which never waits for them.
+/// Events of links for the swarm task, which never waits for them.
 pub(crate) const LINK_EVENTS_MAX: usize = 1024;
 /// Incoming frame streams accepted and not yet given to their links.
 pub(crate) const STREAMS_MAX: usize = 256;
@@ -83,8 +91,8 @@ pub(crate) const LINK_STREAMS_MAX: usize = 4;
 
 /// Peers known at all, connected or not.
 pub const PEERS_MAX: usize = 1024;
-/// Of these, nodes that are known only because one peer speaks of them: twice what it announces at once. With more the
-/// one that could be reached least makes room.
+/// Of these, nodes that are known only because one peer speaks of them: twice what it announces at
+/// once. With more the one that could be reached least makes room.
 pub(crate) const HEARSAY_PER_PEER_MAX: usize = 2 * ANNOUNCED_PEERS_MAX;
 /// Addresses kept per peer.
 pub const PEER_ADDRESSES_MAX: usize = 8;
@@ -102,11 +110,12 @@ pub(crate) const ANNOUNCEMENTS_MAX: u32 = 64;
 pub(crate) const ANNOUNCEMENT_WINDOW: Duration = Duration::from_secs(10);
 /// Longest host name (RFC 1035).
 pub(crate) const HOST_BYTES_MAX: usize = 253;
-/// Learned addresses waiting for room in the inbox; the oldest is dropped, the owner hears of it next time.
+/// Learned addresses waiting for room in the inbox; the oldest is dropped, the owner hears of it
+/// next time.
 pub(crate) const LEARNED_MAX: usize = 1024;
 
-/// Connections per peer: one dialled by each side, and one more for a peer that came back before its
-/// dead connection was noticed.
+/// Connections per peer: one dialled by each side, and one more for a peer that came back before
+/// its dead connection was noticed.
 pub(crate) const CONNECTIONS_PER_PEER_MAX: u32 = 3;
 /// Inbound connections, each of pending and established.
 pub(crate) const INBOUND_MAX: u32 = 128;
@@ -123,23 +132,25 @@ pub(crate) const INBOUND_REFILL: Duration = Duration::from_millis(500);
 /// Addresses whose connection rate is remembered.
 pub(crate) const INBOUND_ADDRESSES_MAX: usize = 4096;
 
-/// Of these, whose handshake is under way from one address: others are not to wait for who says nothing. Not for loopback.
+/// Of these, handshakes under way from one address: others are not to wait for a dialler that is
+/// silent. Not for loopback.
 pub(crate) const PENDING_PER_ADDRESS_MAX: usize = 8;
 /// Showing a key, which comes first: a round trip.
 pub(crate) const MEET_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Invitations whose keys the door knows: each is tried for a connection that has no key of the mesh.
+/// Invitations whose keys the door knows: each is tried for a connection that has no key of the
+/// mesh.
 pub const INVITATIONS_MAX: usize = 64;
-/// What a guest is answered: a ticket, or why not.
+/// The answer to a guest: a ticket, or why not.
 pub const ADMISSION_BYTES_MAX: usize = 8 * 1024;
-/// Read at once of what comes first: the beginning of a negotiation is some 30 bytes.
+/// Read at once of the first bytes: the beginning of a negotiation is some 30 bytes.
 pub(crate) const PRIVATE_FIRST_BYTES: usize = 256;
 /// Bytes encrypted and not yet written, per connection.
 pub(crate) const PRIVATE_BYTES: usize = 16 * 1024;
 /// TCP, pre-shared key, noise and yamux together.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Of these, TCP: a first attempt and a second one after a second. Later ones of the system would come too seldom after
-/// a cut has been mended.
+/// Of these, TCP: a first attempt and a second one after a second. Later ones of the system would
+/// come too seldom after a cut has been mended.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Looking up a host name.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -149,12 +160,13 @@ pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long libp2p waits for an answer; longer than [`DEAD_AFTER`], which decides.
 pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// A connection without an answered ping, or with a write that waits, for this long is dead. Ours to measure, because
-/// libp2p's ping forgives one failure and then negotiates a new stream: 23 s in all. Two answers may be late. After a cut
-/// that is mended TCP sends again only after as long as the cut has lasted, or so: by then it is sooner to dial anew.
+/// A connection without an answered ping, or with a write that waits, for this long is dead. Ours
+/// to measure, because libp2p's ping forgives one failure and then negotiates a new stream: 23 s in
+/// all. Two answers may be late. After a cut that is mended TCP sends again only after as long as
+/// the cut has lasted, or so: by then it is sooner to dial anew.
 pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(7);
-/// A connection that was there when its other end dialled anew is dead if it has not answered a ping by then, which takes
-/// a [`PING_INTERVAL`] and a round trip.
+/// A connection that was there when its other end dialled anew is dead if it has not answered a
+/// ping by then, which takes a [`PING_INTERVAL`] and a round trip.
 pub(crate) const DOUBTED_FOR: Duration = Duration::from_millis(3_500);
 /// A connection that has answered no ping for so long could not carry anything: two were lost.
 pub(crate) const SILENT_FOR: Duration = Duration::from_secs(5);
@@ -166,53 +178,59 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(200);
 /// See [`REDIAL_MIN`].
 pub(crate) const REDIAL_MAX: Duration = Duration::from_secs(15);
-/// The longest wait while a link to the peer was lost not long ago ([`LOST_RECENTLY`]): a split is over within 5 s of its
-/// mending, the handshake of some six round trips included.
+/// The longest wait while a link to the peer was lost not long ago ([`LOST_RECENTLY`]): a split is
+/// over within 5 s of its mending, the handshake of some six round trips included.
 pub(crate) const REDIAL_LOST_MAX: Duration = Duration::from_secs(1);
-/// See [`REDIAL_LOST_MAX`]: who is away for longer need not be back as fast.
+/// See [`REDIAL_LOST_MAX`]: a peer that is away for longer need not be back as fast.
 pub(crate) const LOST_RECENTLY: Duration = Duration::from_secs(15 * 60);
-/// Times that a peer may open its frame stream within [`STRIKES_WINDOW`]; each one more is a strike. Who opens waits longer
-/// each time (see [`REOPEN_MIN`]): a correct node comes to some twenty.
+/// Times that a peer may open its frame stream within [`STRIKES_WINDOW`]; each one more is a
+/// strike. The opener waits longer each time (see [`REOPEN_MIN`]): a correct node comes to some
+/// twenty.
 pub(crate) const STREAMS_PER_WINDOW_MAX: u32 = 64;
-/// First wait before broken streams of a living connection are opened again; doubles up to [`REOPEN_MAX`].
+/// First wait before broken streams of a living connection are opened again; doubles up to
+/// [`REOPEN_MAX`].
 pub(crate) const REOPEN_MIN: Duration = Duration::from_millis(20);
 /// See [`REOPEN_MIN`].
 pub(crate) const REOPEN_MAX: Duration = Duration::from_secs(5);
-/// How often the swarm task looks at its clocks while something is due or under way: the grain of what is
-/// measured in less than seconds.
+/// How often the swarm task looks at its clocks while something is due or under way: the grain of
+/// times shorter than seconds.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
-/// And while nothing is: only silence is looked for then, which takes seconds ([`OWN_PAUSE`], [`DEAD_AFTER`]).
+/// And while nothing is: only silence is looked for then, which takes seconds ([`OWN_PAUSE`],
+/// [`DEAD_AFTER`]).
 pub(crate) const TICK_CALM: Duration = Duration::from_millis(500);
-/// Changes to what we announce are gathered for this long: a mesh that starts changes it all the time.
+/// Changes to our announcement are gathered for this long: a mesh that starts changes it all the
+/// time.
 pub(crate) const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
-/// What was lost or refused is announced again.
+/// An announcement that was lost or refused is made again.
 pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(60);
-/// A peer that is up, answers, and is subscribed to nothing for this long, or cannot be sent gossip for this long, is
-/// connected anew: gossipsub disables itself on a connection after five failed substreams, silently.
+/// A peer that is up, answers, and is subscribed to nothing for this long, or cannot be sent gossip
+/// for this long, is connected anew: gossipsub disables itself on a connection after five failed
+/// substreams, silently.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(10);
 /// Gossip that cannot be sent is reported each second; a longer silence means that it recovered.
 pub(crate) const SLOW_GAP: Duration = Duration::from_secs(3);
 /// How long gossip may wait in a peer's queue.
 pub(crate) const GOSSIP_QUEUE_TIME: Duration = Duration::from_secs(5);
-/// How long a node that is out and comes again is connected, to be told so. It may do without: it need not open its
-/// frame stream.
+/// How long a node that is out and comes again is connected, to be told so. It may do without: it
+/// need not open its frame stream.
 pub(crate) const OUT_TOLD_WITHIN: Duration = Duration::from_secs(2);
 /// How long a node that is shut out is not let in again, to be told so again.
 pub(crate) const SHUT_OUT_FOR: Duration = Duration::from_secs(30);
-/// How long `shutdown`, and whoever is shut out, waits for queued frames to be written.
+/// How long `shutdown`, and the end of a shut-out node's connections, waits for queued frames to be
+/// written.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Strikes within [`STRIKES_WINDOW`] that make a peer refused.
 pub const STRIKES_MAX: u32 = 8;
 /// See [`STRIKES_MAX`].
 pub const STRIKES_WINDOW: Duration = Duration::from_secs(60);
-/// What is kept of what a peer did wrong, in characters: a line for its operator.
+/// The text of a peer's fault that is kept, in characters: a line for its operator.
 pub const FAULT_CHARS_MAX: usize = 160;
 /// First time of refusal; doubles with each up to [`REFUSAL_MAX`].
 pub const REFUSAL_MIN: Duration = Duration::from_secs(10);
 /// See [`REFUSAL_MIN`].
 pub const REFUSAL_MAX: Duration = Duration::from_secs(600);
 
-/// Nodes of other versions of which it is remembered that it was said: as many as connections, or so. Of more it is said
-/// again.
+/// Nodes of other versions of which it is remembered that it was said: as many as connections, or
+/// so. Of more it is said again.
 pub const STRANGERS_MAX: usize = 256;

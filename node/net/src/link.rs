@@ -1,10 +1,11 @@
-//! The link to one peer: a task that keeps one frame stream open while there is a connection, and tells the owner `Up` and
-//! `Down`.
+//! The link to one peer: a task that keeps one frame stream open while there is a connection, and
+//! tells the owner `Up` and `Down`.
 //!
-//! A session is one stream, used in both directions, which the node with the lower id opens (with a stream of each
-//! side's own, the two sides can restart each other for ever, each closing the half that the other has just opened). It is up when the
-//! other side has accepted it. When it ends, it ends for both: whatever was lost, both owners see a `Down` and a new
-//! `Up`. The task may wait for the owner's inbox (that is the back pressure); the swarm task never does.
+//! A session is one stream, used in both directions, which the node with the lower id opens (with a
+//! stream of each side's own, the two sides can restart each other for ever, each closing the half
+//! that the other has just opened). It is up when the other side has accepted it. When it ends, it
+//! ends for both, and both owners see a `Down` and a new `Up`. The task may wait for the owner's
+//! inbox (that is the back pressure); the swarm task never does.
 
 use std::io;
 use std::sync::Arc;
@@ -50,7 +51,8 @@ impl Role {
 /// Is there a connection to open streams on?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
-    /// Yes: since this one. Another one here means that those before it are dead, and what runs over them has ended.
+    /// Yes: since this one. Another one here means that those before it are dead, and streams over
+    /// them have ended.
     Open(ConnectionId),
     Gone,
 }
@@ -65,7 +67,7 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) connection: watch::Sender<Connection>,
-    /// What to tell the peer about addresses; only the latest matters.
+    /// The announcement for the peer; only the latest matters.
     pub(crate) announcement: watch::Sender<Bytes>,
     /// Streams the peer opened; only for an acceptor.
     pub(crate) streams: mpsc::Sender<Stream>,
@@ -74,7 +76,7 @@ pub(crate) struct Link {
     pub(crate) gossip: Allowance,
 }
 
-/// What a link tells the swarm task.
+/// An event of a link for the swarm task.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     Up,
@@ -89,7 +91,7 @@ pub(crate) enum LinkEvent {
     Dubious(String),
 }
 
-/// What a link works with.
+/// The tools of a link.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) node: NodeId,
@@ -115,7 +117,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
     let (announcement, announcement_seen) = watch::channel(Bytes::new());
     let (streams, arrivals) = mpsc::channel(LINK_STREAMS_MAX);
     let outbox = Arc::new(Outbox::default());
-    let task = Task {
+    let task = LinkTask {
         node: ends.node,
         source: Source {
             role: ends.role,
@@ -128,7 +130,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
         announcement: announcement_seen,
         outbox: outbox.clone(),
         inbox: ends.inbox,
-        // One for all sessions: who connects anew has not more of it.
+        // One for all sessions: a peer that connects anew has not more of it.
         frames: Allowance::new(PEER_FRAMES_MAX, PEER_FRAME_BYTES),
         events: ends.events,
     };
@@ -137,7 +139,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
     Link { connection, announcement, streams, outbox, gossip }
 }
 
-struct Task {
+struct LinkTask {
     node: NodeId,
     source: Source,
     connection: watch::Receiver<Connection>,
@@ -176,11 +178,13 @@ enum Broken {
     Stopped,
 }
 
-impl Task {
+impl LinkTask {
     async fn run(mut self) {
         let mut failures = 0;
         loop {
-            let Ok(over) = self.connection.wait_for(Connection::is_open).await.map(|it| *it) else {
+            let Ok(over) =
+                self.connection.wait_for(Connection::is_open).await.map(|connection| *connection)
+            else {
                 return;
             };
             let began = Instant::now();
@@ -197,7 +201,7 @@ impl Task {
             }
             tokio::select! {
                 () = sleep(REOPEN.after(failures)) => {}
-                other = self.connection.wait_for(|it| *it != over) => {
+                other = self.connection.wait_for(|connection| *connection != over) => {
                     if other.is_err() {
                         return;
                     }
@@ -234,7 +238,7 @@ impl Task {
     /// Both directions at once, until one of them ends.
     async fn exchange(&mut self, stream: Stream, over: Connection) -> Broken {
         let (incoming, outgoing) = stream.split();
-        let reader = Reader::new(self.node, (&self.inbox, &self.frames), &self.events);
+        let reader = Reader::new(self.node, &self.inbox, &self.frames, &self.events);
         tokio::select! {
             why = reader.run(incoming) => why,
             why = write(outgoing, &self.outbox, &mut self.announcement) => why,
@@ -272,7 +276,7 @@ enum Reached {
 /// Also when the swarm task has dropped the link.
 async fn disconnected(connection: &mut watch::Receiver<Connection>, from: Connection) {
     // An error means that the link was dropped, which ends the session as well; `run` sees it next.
-    let _ = connection.wait_for(|it| *it != from).await;
+    let _ = connection.wait_for(|connection| *connection != from).await;
 }
 
 /// Opens or accepts streams.
@@ -299,7 +303,8 @@ impl Source {
     async fn open(&mut self) -> Result<Stream, Broken> {
         let mut stream = self.control.open_stream(self.peer, PROTOCOL).await?;
         let mut answer = [0];
-        // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that it did not.
+        // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that
+        // it did not.
         stream.read_exact(&mut answer).await?;
         Ok(stream)
     }
@@ -387,7 +392,8 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(
         node: NodeId,
-        (inbox, frames): (&'a InboxSender, &'a Allowance),
+        inbox: &'a InboxSender,
+        frames: &'a Allowance,
         events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
     ) -> Reader<'a> {
         let announcements_since = Instant::now();

@@ -1,10 +1,11 @@
 //! One connection to a peer, for behaviours that count on it: the newest.
 //!
-//! A peer has several when both sides dial at once, and when one side has given a connection up and dials again before
-//! the other has noticed. Gossipsub says what it listens to over the first one only, and sends over any; the frame
-//! streams are opened on any. If that is the one that is dead, what was sent is lost, and nobody says it again. So a
-//! behaviour in this wrapper is told that a connection has ended when another one comes: it says over that again what
-//! it says to every new peer, and uses it alone. What still comes over the older one is taken.
+//! A peer has several when both sides dial at once, and when one side has given a connection up and
+//! dials again before the other has noticed. Gossipsub tells its subscriptions over the first one
+//! only, and sends over any; the frame streams are opened on any. If that is the one that is dead,
+//! its messages are lost, and nobody says them again. So a behaviour in this wrapper is told that a
+//! connection has ended when another one comes: over that it greets the peer again like a new one,
+//! and uses it alone. Messages that still come over the older one are taken.
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -19,11 +20,11 @@ use libp2p::swarm::{
 };
 use libp2p::{Multiaddr, PeerId};
 
-/// See the module. Where it stands, nothing after it may deny a connection: the older one would have been given up
-/// for it.
+/// See the module. Where it stands, nothing after it may deny a connection: the older one would
+/// have been given up for it.
 pub(crate) struct Newest<B> {
     inner: B,
-    /// What the behaviour knows of: one for each peer that is connected.
+    /// The connections that the behaviour knows of: one for each peer that is connected.
     known: HashMap<PeerId, (ConnectionId, ConnectedPoint)>,
 }
 
@@ -117,14 +118,14 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Newest<B> {
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
-        if let FromSwarm::ConnectionEstablished(it) = event {
-            self.known.insert(it.peer_id, (it.connection_id, it.endpoint.clone()));
-            let first = ConnectionEstablished { other_established: 0, ..it };
+        if let FromSwarm::ConnectionEstablished(event) = event {
+            self.known.insert(event.peer_id, (event.connection_id, event.endpoint.clone()));
+            let first = ConnectionEstablished { other_established: 0, ..event };
             self.inner.on_swarm_event(FromSwarm::ConnectionEstablished(first));
-        } else if let FromSwarm::ConnectionClosed(it) = event {
-            if self.is_known(&it.peer_id, it.connection_id) {
-                self.known.remove(&it.peer_id);
-                self.closed(it.peer_id, it.connection_id, it.endpoint);
+        } else if let FromSwarm::ConnectionClosed(event) = event {
+            if self.is_known(&event.peer_id, event.connection_id) {
+                self.known.remove(&event.peer_id);
+                self.closed(event.peer_id, event.connection_id, event.endpoint);
             }
         } else if let FromSwarm::AddressChange(AddressChange { peer_id, connection_id, .. }) = event
             && !self.is_known(&peer_id, connection_id)

@@ -88,8 +88,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Waits for frames and takes as many as make one write of about [`COALESCE_BYTES`]. Taking again means that the
-    /// batch before has been written. For one caller at a time.
+    /// Waits for frames and takes as many as make one write of about [`COALESCE_BYTES`]. Taking
+    /// again means that the batch before has been written. For one caller at a time.
     pub(crate) async fn take(&self) -> Vec<Bytes> {
         loop {
             let batch = self.take_now();

@@ -1,6 +1,7 @@
-//! A connection under a pre-shared key: on the wire as libp2p has it (specs/pnet: 24 random bytes each way, then
-//! XSalsa20 over everything), but that the door finds out by the first bytes which of several keys it is. Beneath it the
-//! other end proves nothing yet: who it is, and that nobody listens, is noise's concern.
+//! A connection under a pre-shared key: on the wire as libp2p has it (specs/pnet: 24 random bytes
+//! each way, then XSalsa20 over everything), but that the door finds out by the first bytes which
+//! of several keys it is. Beneath it the other end proves nothing yet: its id, and that nobody
+//! listens, is noise's concern.
 
 use std::io;
 use std::pin::Pin;
@@ -14,9 +15,9 @@ use crate::keys::Noted;
 use crate::limits::{PRIVATE_BYTES, PRIVATE_FIRST_BYTES};
 use crate::settings::Secret;
 
-/// What every dialler says first: it begins to negotiate (multistream-select).
+/// The first words of every dialler: it begins to negotiate (multistream-select).
 pub(crate) const FIRST: &[u8; 20] = b"\x13/multistream/1.0.0\n";
-/// What somebody says first who was invited and has no key of the mesh yet.
+/// The first words of a guest that was invited and has no key of the mesh yet.
 pub(crate) const GUEST: &[u8; 20] = b"\x13clawmesh/invited/1\n";
 
 /// Whether the first bytes, read with this key, are those.
@@ -48,7 +49,7 @@ pub(crate) struct Private<S> {
     _noted: Option<Noted>,
 }
 
-/// What came before a key is chosen at the door.
+/// The bytes that came before a key is chosen at the door.
 pub(crate) struct Opening {
     ours: [u8; 24],
     pub(crate) theirs: [u8; 24],
@@ -65,7 +66,7 @@ impl Opening {
 
     /// The connection, with the key that was recognised.
     pub(crate) fn with<S>(self, socket: S, key: &Secret, noted: Option<Noted>) -> Private<S> {
-        let mut private = Private::new(socket, key, (&self.ours, &self.theirs), noted);
+        let mut private = Private::new(socket, key, &self.ours, &self.theirs, noted);
         private.ahead = self.bytes;
         private.read.apply_keystream(&mut private.ahead);
         private
@@ -79,13 +80,14 @@ pub(crate) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     noted: Option<Noted>,
 ) -> io::Result<Private<S>> {
     let (ours, theirs) = nonces(&mut socket).await?;
-    Ok(Private::new(socket, key, (&ours, &theirs), noted))
+    Ok(Private::new(socket, key, &ours, &theirs, noted))
 }
 
 /// The other side, up to the first bytes.
 pub(crate) async fn meet<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<Opening> {
     let (ours, theirs) = nonces(socket).await?;
-    // With what is there besides: a socket that is closed with unread bytes takes our last words with it.
+    // With the bytes that are there besides: a socket that is closed with unread bytes takes our
+    // last words with it.
     let mut bytes = vec![0; PRIVATE_FIRST_BYTES];
     let mut filled = 0;
     while filled < FIRST.len() {
@@ -113,7 +115,8 @@ impl<S> Private<S> {
     fn new(
         socket: S,
         key: &Secret,
-        (ours, theirs): (&[u8; 24], &[u8; 24]),
+        ours: &[u8; 24],
+        theirs: &[u8; 24],
         noted: Option<Noted>,
     ) -> Private<S> {
         let (read, write) = (cipher(key, theirs), cipher(key, ours));
@@ -168,7 +171,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Private<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        // What was encrypted has to be written, in this order: so it is kept until there is room for more.
+        // Encrypted bytes have to be written, in this order: so they are kept until there is room
+        // for more.
         if self.queued.len() >= PRIVATE_BYTES {
             ready!(self.poll_drain(cx))?;
         }

@@ -1,6 +1,6 @@
-//! How much gossip of others this node passes on. Whoever receives it counts it against this node, whoever
-//! wrote it: so it has to stay well below what a peer may pass on, however many send how much. A function of
-//! its inputs.
+//! The rate at which this node passes gossip of others on. Each receiver counts it against this
+//! node, not against its author: so it has to stay well below the allowance of a peer, however many
+//! send how much. A function of its inputs.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::identity::NodeId;
 use crate::limits::{PEERS_MAX, RELAY_BURST_MAX, RELAY_PER_SECOND_MAX, RELAY_UNIT_BYTES};
 
-/// What was passed on, less what was earned since: together, and of each peer.
+/// Gossip passed on, less the allowance earned since: together, and of each peer.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     of: HashMap<NodeId, u32>,
@@ -16,14 +16,14 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Whether a payload of so many bytes that came from `node` is passed on. When much was, those who send most
-    /// are left out first.
+    /// Whether a payload of so many bytes that came from `node` is passed on. When much was, those
+    /// who send most are left out first.
     pub(crate) fn takes(&mut self, node: NodeId, bytes: usize, now: Instant) -> bool {
         self.earn(now);
         let units = u32::try_from(bytes.div_ceil(RELAY_UNIT_BYTES).max(1)).unwrap_or(u32::MAX);
         let total = self.total();
         let mine = self.of.get(&node).copied().unwrap_or(0);
-        // As if there were one more, who has said nothing yet.
+        // As if there were one more peer, silent so far.
         let shares = u32::try_from(self.of.len()).unwrap_or(u32::MAX).saturating_add(1);
         let greedy = total > RELAY_BURST_MAX / 2 && mine > total / shares;
         let full = total.saturating_add(units) > RELAY_BURST_MAX;
@@ -35,10 +35,10 @@ impl Relay {
     }
 
     fn total(&self) -> u32 {
-        self.of.values().fold(0, |sum, it| sum.saturating_add(*it))
+        self.of.values().fold(0, |sum, passed| sum.saturating_add(*passed))
     }
 
-    /// What is earned goes to all in proportion.
+    /// The allowance that is earned goes to all in proportion.
     fn earn(&mut self, now: Instant) {
         let since = self.since.get_or_insert(now);
         let seconds = now.saturating_duration_since(*since).as_secs();
@@ -49,10 +49,10 @@ impl Relay {
         let earned = seconds.saturating_mul(u64::from(RELAY_PER_SECOND_MAX));
         let total = u64::from(self.total());
         let left = total.saturating_sub(earned);
-        self.of.retain(|_, it| {
-            let rest = u64::from(*it) * left / total.max(1);
-            *it = u32::try_from(rest).unwrap_or(u32::MAX);
-            *it > 0
+        self.of.retain(|_, passed| {
+            let rest = u64::from(*passed) * left / total.max(1);
+            *passed = u32::try_from(rest).unwrap_or(u32::MAX);
+            *passed > 0
         });
     }
 }

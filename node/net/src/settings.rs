@@ -1,4 +1,4 @@
-//! What a network is started with, and why it may not start.
+//! Settings of a network, and why it may not start.
 
 use std::fmt;
 use std::io;
@@ -30,20 +30,22 @@ pub enum Discovery {
     /// Everyone that can be heard of, up to [`crate::limits::FULL_MESH_PEERS`].
     #[default]
     FullMesh,
-    /// Only the configured peers (and whoever connects); nothing is announced or believed.
+    /// Only the configured peers (and those that connect); nothing is announced or believed.
     Configured,
 }
 
-/// What [`crate::start`] needs.
+/// The input of [`crate::start`].
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Seed of our ed25519 key.
     pub secret_key: Secret,
     /// Only nodes with the same key can connect.
     pub pre_shared_key: Secret,
-    /// Keys before that one, the newest first: members that were away while it changed know no other. May be empty.
+    /// Keys before that one, the newest first: members that were away while it changed know no
+    /// other. May be empty.
     pub former_keys: Vec<Secret>,
-    /// Where to listen: port 0 takes a free one, an unspecified address means all interfaces. May be empty.
+    /// Where to listen: port 0 takes a free one, an unspecified address means all interfaces. May
+    /// be empty.
     pub listen: Vec<SocketAddr>,
     /// Addresses to announce besides those we listen on: behind address translation, or by name.
     pub announce: Vec<Address>,
@@ -63,7 +65,7 @@ pub enum StartError {
     Listen {
         /// As in the settings.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// More topics than a peer accepts.

@@ -1,8 +1,9 @@
 //! A socket that fails when nothing can be written to it for too long.
 //!
-//! Our peers always read their sockets (flow control is per stream), so a socket that takes nothing is dead. Without this, closing
-//! a connection over a cut cable waits for TCP, up to a quarter of an hour, and for as long libp2p takes the dead
-//! connection for one of the peer's: gossipsub then sends no subscriptions over a new one.
+//! Our peers always read their sockets (flow control is per stream), so a socket that takes nothing
+//! is dead. Without this, closing a connection over a cut cable waits for TCP, up to a quarter of
+//! an hour, and for as long libp2p takes the dead connection for one of the peer's: gossipsub then
+//! sends no subscriptions over a new one.
 
 use std::io;
 use std::pin::Pin;
@@ -17,11 +18,11 @@ use crate::limits::DEAD_AFTER;
 pub(crate) struct Stalling<S> {
     socket: S,
     timer: Pin<Box<Sleep>>,
-    state: State,
+    state: Motion,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Motion {
     Moving,
     /// The last write had to wait, and the timer runs.
     Waiting,
@@ -29,17 +30,17 @@ enum State {
 
 impl<S> Stalling<S> {
     pub(crate) fn new(socket: S) -> Stalling<S> {
-        Stalling { socket, timer: Box::pin(sleep(DEAD_AFTER)), state: State::Moving }
+        Stalling { socket, timer: Box::pin(sleep(DEAD_AFTER)), state: Motion::Moving }
     }
 
     /// Looks at how a write went.
     fn judge<T>(&mut self, cx: &mut Context<'_>, went: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if went.is_ready() {
-            self.state = State::Moving;
+            self.state = Motion::Moving;
             return went;
         }
-        if self.state == State::Moving {
-            self.state = State::Waiting;
+        if self.state == Motion::Moving {
+            self.state = Motion::Waiting;
             self.timer.as_mut().reset(Instant::now() + DEAD_AFTER);
         }
         match self.timer.as_mut().poll(cx) {
@@ -115,7 +116,7 @@ mod tests {
     async fn a_stall_that_ends_is_forgiven_and_one_that_lasts_is_an_error() {
         let mut pipe = Stalling::new(Pipe { full: true });
         let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut pipe).poll_write(cx, b"x"))).await;
-        assert!(first.is_pending() && pipe.state == State::Waiting);
+        assert!(first.is_pending() && pipe.state == Motion::Waiting);
         pipe.socket.full = false;
         assert_eq!(pipe.write(b"x").await.unwrap(), 1);
         pipe.socket.full = true;

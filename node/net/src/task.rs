@@ -1,14 +1,12 @@
 //! The loop that owns the swarm. It never waits for anything but its next event.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
-use libp2p::core::transport::{ListenerId, TransportError};
 use libp2p::gossipsub::{IdentTopic, MessageAcceptance, TopicHash};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
@@ -18,27 +16,25 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
+use crate::address::{Address, PeerAddress, address_in};
 use crate::announcement;
 use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
 use crate::book::{Admission, Left, Place, Target};
 use crate::dial::{self, Resolved};
 use crate::gate::is_same_machine;
-use crate::handle::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Ticket};
-use crate::keys::Keys;
 use crate::limits::{
-    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, HANDSHAKE_TIMEOUT,
-    LEARNED_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
-    TICK_CALM,
+    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, LEARNED_MAX,
+    LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK, TICK_CALM,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
+use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::relay::Relay;
-use crate::settings::{Discovery, Settings, StartError};
+use crate::settings::{Discovery, StartError};
 use crate::topics::GossipEvent;
 
-/// What we say about ourselves, besides where we listen.
+/// Our announcement, besides where we listen.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) addresses: Vec<Address>,
@@ -62,7 +58,7 @@ pub(crate) struct Task {
     dials: HashMap<ConnectionId, Target>,
     learned: VecDeque<PeerAddress>,
     relay: Relay,
-    /// Who speaks another version, as it was said: at most [`STRANGERS_MAX`].
+    /// Nodes of another version, as they are logged: at most [`STRANGERS_MAX`].
     strangers: BTreeSet<NodeId>,
     announce_at: Instant,
     ticked: Instant,
@@ -74,7 +70,8 @@ pub(crate) struct Task {
 /// Waiting for queued frames to be written.
 struct Stopping {
     until: Instant,
-    /// They were when this was last looked at. Then they are with their connections, which need a moment, too.
+    /// They were when this was last looked at. Then they are with their connections, which need a
+    /// moment, too.
     written: bool,
     done: oneshot::Sender<()>,
 }
@@ -84,59 +81,6 @@ struct Stopping {
 enum Next {
     Continue,
     Stop,
-}
-
-/// The swarm and our node id.
-pub(crate) fn swarm(
-    settings: &Settings,
-    keys: Arc<Keys>,
-) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
-    let swarm = behaviour::swarm(settings, keys, VERSION)?;
-    let me = node_of(swarm.local_peer_id())
-        .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
-    Ok((swarm, me))
-}
-
-/// Binds all addresses and returns what they became.
-pub(crate) async fn listen(
-    swarm: &mut Swarm<Behaviour>,
-    addresses: &[SocketAddr],
-) -> Result<Vec<SocketAddr>, StartError> {
-    let mut waiting: HashMap<ListenerId, SocketAddr> = HashMap::new();
-    for &address in addresses {
-        let listener = swarm.listen_on(multiaddr_of(address)).map_err(|error| {
-            let source = match error {
-                TransportError::Other(source) => source,
-                TransportError::MultiaddrNotSupported(_) => std::io::ErrorKind::Unsupported.into(),
-            };
-            StartError::Listen { address, source }
-        })?;
-        waiting.insert(listener, address);
-    }
-    let mut bound = Vec::new();
-    while !waiting.is_empty() {
-        let Some(event) = next_within(swarm, HANDSHAKE_TIMEOUT).await else {
-            let address = *waiting.values().next().unwrap_or(&addresses[0]);
-            let source = std::io::ErrorKind::TimedOut.into();
-            return Err(StartError::Listen { address, source });
-        };
-        if let SwarmEvent::NewListenAddr { listener_id, address } = event {
-            waiting.remove(&listener_id);
-            bound.extend(address_in(&address).and_then(|address| address.socket()));
-        } else if let SwarmEvent::ListenerError { listener_id, error } = event
-            && let Some(address) = waiting.remove(&listener_id)
-        {
-            return Err(StartError::Listen { address, source: error });
-        }
-    }
-    Ok(bound)
-}
-
-async fn next_within(
-    swarm: &mut Swarm<Behaviour>,
-    limit: Duration,
-) -> Option<SwarmEvent<BehaviourEvent>> {
-    tokio::time::timeout(limit, swarm.select_next_some()).await.ok()
 }
 
 /// libp2p-stream keeps one arriving stream and drops the next: so somebody must fetch them at once.
@@ -220,7 +164,7 @@ impl Task {
         let stopping = self.stopping.take();
         drop(self);
         if let Some(Stopping { done, .. }) = stopping {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = done.send(());
         }
     }
@@ -282,9 +226,9 @@ impl Task {
             (book.due(now), book.deaf(now), book.dead(now))
         };
         let outboxes = &self.shared.outboxes;
-        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|it| it.is_drained());
-        let out = self.shared.book().take_leaving(now, drained);
-        for node in out {
+        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|outbox| outbox.is_drained());
+        let leaving = self.shared.book().take_leaving(now, drained);
+        for node in leaving {
             if let Some(peer) = peer_of(&node) {
                 self.swarm.behaviour_mut().gate.refuse(peer, now + SHUT_OUT_FOR);
             }
@@ -321,12 +265,12 @@ impl Task {
         Next::Continue
     }
 
-    /// The key has changed: who is not known to be a member has to show the new one.
+    /// The key has changed: a node that is not known to be a member has to show the new one.
     fn disconnect_strangers(&mut self) {
         let connected: Vec<PeerId> = self.swarm.connected_peers().copied().collect();
         for peer in connected {
             if node_of(&peer).is_none_or(|node| !self.shared.keys.knows(&node)) {
-                // An error means that it is not connected, which is what we want.
+                // An error means that it is not connected, as we want it.
                 let _ = self.swarm.disconnect_peer_id(peer);
             }
         }
@@ -335,7 +279,8 @@ impl Task {
     fn on_publish(&mut self, publish: Publish) {
         let Some(topic) = self.topics.get(usize::from(publish.topic)) else { return };
         let topic = topic.hash();
-        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is lossy.
+        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is
+        // lossy.
         if let Err(error) = self.swarm.behaviour_mut().gossip.publish(topic, publish.payload) {
             tracing::trace!(%error, topic = publish.topic, "gossip not sent");
         }
@@ -429,7 +374,7 @@ impl Task {
                 let topic = self.topic_numbers.get(&message.topic).copied();
                 let taken = match (ticket, topic) {
                     (Some(ticket), Some(topic)) => {
-                        self.take_gossip((topic, ticket), Bytes::from(message.data))
+                        self.take_gossip(topic, ticket, Bytes::from(message.data))
                     }
                     (None, _) | (_, None) => false,
                 };
@@ -475,7 +420,7 @@ impl Task {
     }
 
     /// Whether the owner has it now.
-    fn take_gossip(&mut self, (topic, ticket): (u16, Ticket), payload: Bytes) -> bool {
+    fn take_gossip(&mut self, topic: u16, ticket: Ticket, payload: Bytes) -> bool {
         let node = ticket.node;
         if payload.len() > GOSSIP_BYTES_MAX {
             let text = format!("gossip of {} bytes", payload.len());
@@ -490,10 +435,10 @@ impl Task {
             return false;
         }
         let Some(link) = self.links.get(&node) else { return false };
-        self.inbox.try_put_gossip((topic, ticket), payload, &link.gossip)
+        self.inbox.try_put_gossip(topic, ticket, payload, &link.gossip)
     }
 
-    /// Who does not speak our version of the frame stream can say nothing to us, nor we to them.
+    /// A node without our version of the frame stream can say nothing to us, nor we to it.
     fn on_identify(&mut self, event: identify::Event) {
         let identify::Event::Received { peer_id, info, .. } = event else { return };
         let Some(node) = node_of(&peer_id) else { return };
@@ -502,7 +447,7 @@ impl Task {
             return;
         }
         let theirs: String =
-            info.protocol_version.chars().filter(|it| !it.is_control()).take(40).collect();
+            info.protocol_version.chars().filter(|c| !c.is_control()).take(40).collect();
         let text = format!(
             "it speaks `{theirs}`, this node `{VERSION}`: the older of the two must be updated"
         );
@@ -554,10 +499,10 @@ impl Task {
                 if endpoint.is_listener() {
                     gone = self.shared.book().dialled_again(&node, Instant::now());
                 }
-                self.link(node, peer).connection.send_if_modified(|it| {
-                    let anew = *it == Connection::Gone || !gone.is_empty();
+                self.link(node, peer).connection.send_if_modified(|current| {
+                    let anew = *current == Connection::Gone || !gone.is_empty();
                     if anew {
-                        *it = Connection::Open(connection);
+                        *current = Connection::Open(connection);
                     }
                     anew
                 });
@@ -613,7 +558,8 @@ impl Task {
     }
 
     fn on_resolved(&mut self, resolved: Option<Resolved>) {
-        // A lookup that panicked leaves its target under way; lookups are library code that does not.
+        // A lookup that panicked leaves its target under way; lookups are library code that does
+        // not.
         let Some(Resolved { target, addresses, error }) = resolved else { return };
         self.look_soon();
         let now = Instant::now();
@@ -678,7 +624,8 @@ impl Task {
         if self.shared.book().opened(&node, Instant::now()) {
             self.penalise(&node, Reason::Invalid, "it opens its frame stream again and again");
         }
-        // The stream may overtake the news of its connection. If its queue is full, the peer opens another.
+        // The stream may overtake the news of its connection. If its queue is full, the peer opens
+        // another.
         let _ = self.link(node, *peer).streams.try_send(stream);
     }
 
@@ -734,7 +681,7 @@ impl Task {
 
     fn disconnect(&mut self, node: &NodeId) {
         if let Some(peer) = peer_of(node) {
-            // An error means that it is not connected, which is what we want.
+            // An error means that it is not connected, as we want it.
             let _ = self.swarm.disconnect_peer_id(peer);
         }
     }
@@ -775,8 +722,8 @@ impl Task {
     }
 }
 
-/// A new port for each dial: with the listening port, two nodes that dial each other at once would meet in one connection
-/// with two dialling ends (TCP simultaneous open).
+/// A new port for each dial: with the listening port, two nodes that dial each other at once would
+/// meet in one connection with two dialling ends (TCP simultaneous open).
 fn dial_options(target: &Target, addresses: Vec<Multiaddr>, failures: u32) -> Option<DialOpts> {
     match target {
         Target::Peer(node) => Some(

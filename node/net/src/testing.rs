@@ -1,7 +1,8 @@
-//! A peer without manners, to test others with: it has the mesh's secret and a key, speaks libp2p, and keeps no rule.
+//! A peer without manners, to test others with: it has the mesh's secret and a key, speaks libp2p,
+//! and keeps no rule.
 //!
-//! What it is told to send it sends, whatever [`crate::limits`] say; it checks nothing and answers no frame. It is
-//! the same stack otherwise, so that whoever it meets takes it for a node.
+//! What it is told to send it sends, whatever [`crate::limits`] say; it checks nothing and answers
+//! no frame. It is the same stack otherwise, so that whoever it meets takes it for a node.
 
 use std::io;
 use std::net::SocketAddr;
@@ -88,7 +89,8 @@ pub fn frame(tag: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a frame stream whole and cut into pieces: both give the same. Announcements in it are read, too.
+/// Reads a frame stream whole and cut into pieces: both give the same. Announcements in it are
+/// read, too.
 ///
 /// # Panics
 /// When they differ, or an announcement is not what it is when it is written and read again: that is what fuzzing looks
@@ -123,8 +125,8 @@ pub fn read_frames(bytes: &[u8]) {
 }
 
 impl Rogue {
-    /// Starts one on the current tokio runtime. It connects to `victims`, again and again, and listens to as many topics
-    /// as the settings say, be they more than there may be.
+    /// Starts one on the current tokio runtime. It connects to `victims`, again and again, and
+    /// listens to as many topics as the settings say, be they more than there may be.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -159,7 +161,8 @@ impl Rogue {
         let _ = self.orders.send(Order::Flap(topic)).await;
     }
 
-    /// A stream to this node, which takes it for its link's. If the node is the one that opens, the next that it opens.
+    /// A stream to this node, which takes it for its link's. If the node is the one that opens, the
+    /// next that it opens.
     ///
     /// # Errors
     /// It is not connected, does not answer, or has another opened at the same time.

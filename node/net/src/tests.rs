@@ -147,7 +147,8 @@ impl Node {
     }
 }
 
-/// Waits until gossip flows, which starts a moment after Up: sends until it arrives. What else came meanwhile.
+/// Waits until gossip flows, which starts a moment after Up: sends until it arrives. What else came
+/// meanwhile.
 async fn gossip_flows(from: &mut Node, to: &mut Node) -> Vec<Incoming> {
     let until = Instant::now() + DEADLINE;
     for attempt in 0..u64::MAX {
@@ -366,8 +367,9 @@ async fn bursts_of_large_gossip_do_not_stall() {
     let (mut a, mut b) = pair().await;
     gossip_flows(&mut a, &mut b).await;
     let (mut received, mut next) = (0, 0);
-    // Payloads near gossipsub's transmit limit stall a connection for good; ours keep their distance.
-    // Some of a burst may wait too long on a busy machine, and are dropped: then there is another burst.
+    // Payloads near gossipsub's transmit limit stall a connection for good; ours keep their
+    // distance. Some of a burst may wait too long on a busy machine, and are dropped: then there is
+    // another burst.
     let until = Instant::now() + DEADLINE;
     while received < 200 {
         assert!(Instant::now() < until, "stalled after {received} of {next}: {:?}", b.net.peers());
@@ -431,7 +433,7 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
 async fn rogue(victim: &Node, bytes: Vec<u8>) -> NodeId {
     use futures::{AsyncReadExt as _, AsyncWriteExt as _};
     let (mut swarm, id) = (0..=u8::MAX)
-        .map(|name| crate::task::swarm(&settings(name, &[]), keys()).unwrap())
+        .map(|name| crate::listening::swarm(&settings(name, &[]), keys()).unwrap())
         // The lower id opens the stream.
         .find(|(_, id)| *id < victim.net.node())
         .unwrap();
@@ -501,7 +503,7 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
     for opens in [true, false] {
         let is_wanted = |id: &NodeId| (*id < victim.net.node()) == opens;
         let (name, _) = (0..=u8::MAX)
-            .map(|name| (name, crate::task::swarm(&settings(name, &[]), keys()).unwrap().1))
+            .map(|name| (name, crate::listening::swarm(&settings(name, &[]), keys()).unwrap().1))
             .find(|(name, id)| *name != 200 && is_wanted(id))
             .unwrap();
         let mut other =
@@ -564,7 +566,8 @@ async fn what_is_queued_at_shutdown_still_arrives() {
     panic!("of 100 frames there arrive {arrived:?}");
 }
 
-/// Passes bytes on, until it is told to hold them back (with both connections left open: a cut cable).
+/// Passes bytes on, until it is told to hold them back (with both connections left open: a cut
+/// cable).
 async fn cable(to: SocketAddr, cut: tokio::sync::watch::Receiver<bool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -612,7 +615,8 @@ async fn a_cut_cable_is_noticed_and_a_mended_one_too() {
     b.up(a.net.node()).await;
     gossip_flows(&mut a, &mut b).await;
     cut.send_replace(true);
-    // With more under way than the sockets hold: closing a connection must not wait for it to be written.
+    // With more under way than the sockets hold: closing a connection must not wait for it to be
+    // written.
     while b.net.send(&a.net.node(), numbered(0, 100_000)).is_ok() {}
     b.down(a.net.node()).await;
     a.down(b.net.node()).await;
@@ -623,8 +627,8 @@ async fn a_cut_cable_is_noticed_and_a_mended_one_too() {
     gossip_flows(&mut b, &mut a).await;
 }
 
-/// The machine of a node crashes and is back before anybody has noticed: the other end of its old connection still
-/// takes that for alive.
+/// The machine of a node crashes and is back before anybody has noticed: the other end of its old
+/// connection still takes that for alive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_back_before_it_was_missed_hears_and_is_heard_at_once() {
     let configured = |name, peers: &[PeerAddress]| Settings {
@@ -767,7 +771,7 @@ async fn a_guest_is_answered_and_gets_no_further() {
     assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
     a.net.invite(vec![([1; 8], [76; 32].into()), ([2; 8], invitation.clone())]);
     a.net.keep_door(Arc::new(Echo));
-    let node = crate::task::swarm(&settings(9, &[]), keys()).unwrap().1;
+    let node = crate::listening::swarm(&settings(9, &[]), keys()).unwrap().1;
     let answer = ask_admission(&guest, &invitation, &at[1..]).await.unwrap();
     assert_eq!(answer, [[2; 8].as_slice(), &node].concat());
     // Not the node that invited; and whoever is not there.

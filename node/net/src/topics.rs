@@ -1,5 +1,6 @@
-//! What peers say that they listen to. Gossipsub keeps it, of topics of the mesh; of others it says nothing, not even who
-//! spoke of them. So it is wrapped: whoever says so is told of with how much they said, and can be stopped.
+//! Subscriptions of peers. Gossipsub keeps those to topics of the mesh; of others it says nothing,
+//! not even which peer named them. So it is wrapped: such a peer is reported with the number of
+//! them, and can be stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::{Deref, DerefMut};
@@ -18,8 +19,8 @@ use libp2p::{Multiaddr, PeerId};
 
 type Inner = gossipsub::Behaviour<IdentityTransform, Filter>;
 
-/// Keeps topics of the mesh, and counts all that are spoken of. Gossipsub's own filters do not say whose they were, and
-/// the one that limits their number drops *all* of a message that has more.
+/// Keeps topics of the mesh, and counts all that are spoken of. Gossipsub's own filters do not say
+/// whose they were, and the one that limits their number drops *all* of a message that has more.
 #[derive(Debug)]
 pub(crate) struct Filter {
     known: HashSet<TopicHash>,
@@ -33,7 +34,7 @@ impl TopicSubscriptionFilter for Filter {
     }
 }
 
-/// What gossipsub says, and what it does not.
+/// Events of gossipsub, and the subscriptions that it does not report.
 #[derive(Debug)]
 pub(crate) enum GossipEvent {
     /// As it is.
@@ -46,7 +47,7 @@ pub(crate) enum GossipEvent {
 pub(crate) struct Gossip {
     inner: Inner,
     spoken_of: Arc<AtomicU32>,
-    /// What is still to be told: at most one for each peer that is connected.
+    /// Reports that are due: at most one for each peer that is connected.
     changed: BTreeMap<PeerId, u32>,
 }
 

@@ -6,10 +6,14 @@ use anyhow::{Context, Result, bail};
 use protocol::operator::{Answer, Request};
 use store::{FILE_NAME, Progress, Store};
 
-use super::{Percent, Place, log_to_stderr, note, running::strange, say};
+use super::{
+    node_args::NodeArgs,
+    output::{Percent, log_to_stderr, note, say},
+    running::strange,
+};
 use crate::{
     backup::{self, Name},
-    control::ask_long,
+    control::client::ask_long,
     files::DataDir,
 };
 
@@ -20,7 +24,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(super) struct Backup {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// The directory to make
     #[arg(value_name = "DIR")]
     to: PathBuf,
@@ -29,7 +33,7 @@ pub(super) struct Backup {
 impl Backup {
     pub(super) fn run(self) -> Result<()> {
         log_to_stderr("warn")?;
-        let layered = self.place.layered(None)?;
+        let layered = self.node_args.layered(None)?;
         let dir = DataDir::existing(&layered.data_dir()?)?;
         let to = std::path::absolute(&self.to)?;
         let mut percent = Percent::default();
@@ -39,7 +43,7 @@ impl Backup {
             Some((_, Answer::Done)) => {}
             Some(_) => return Err(strange()),
             None => {
-                let key_file = layered.key_file().ok().filter(|it| it.is_file());
+                let key_file = layered.key_file().ok().filter(|file| file.is_file());
                 of_stopped(&dir, &to, key_file.as_deref(), &mut told)?;
             }
         }
@@ -58,7 +62,7 @@ fn of_stopped(
         bail!("no node was ever started at {}: there is nothing to back up", dir.path().display());
     }
     let store = Store::open(dir.path()).context("--data-dir")?;
-    backup::write(dir, &store.reader(), (to, key_file), &mut |progress| {
+    backup::write(dir, &store.reader(), to, key_file, &mut |progress| {
         told(progress);
         true
     })
@@ -72,7 +76,7 @@ fn of_stopped(
 #[derive(Debug, clap::Args)]
 pub(super) struct Restore {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// What `clawmeshd backup` wrote
     #[arg(value_name = "BACKUP")]
     from: PathBuf,
@@ -85,7 +89,7 @@ pub(super) struct Restore {
 impl Restore {
     pub(super) fn run(self) -> Result<()> {
         log_to_stderr("warn")?;
-        let path = self.place.layered(None)?.data_dir()?;
+        let path = self.node_args.layered(None)?.data_dir()?;
         let name = if self.same_identity { Name::Same } else { Name::New };
         let mut percent = Percent::default();
         let done = backup::restore(&self.from, &path, name, &mut |progress| {
@@ -112,8 +116,9 @@ impl Restore {
                  started again, no node follows either of them any more",
             ),
         }
-        let key =
-            done.clients_key.map_or(String::new(), |it| format!(" --key-file {}", it.display()));
+        let key = done
+            .clients_key
+            .map_or(String::new(), |file| format!(" --key-file {}", file.display()));
         note(&format!("start it with: clawmeshd up --data-dir {}{key}", path.display()));
         say(&done.now)
     }

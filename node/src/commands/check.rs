@@ -5,8 +5,11 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, bail, ensure};
 use store::{FILE_NAME, check};
 
-use super::{Percent, Place, log_to_stderr, note, say};
-use crate::files::{DataDir, sync_dir};
+use super::{
+    node_args::NodeArgs,
+    output::{Percent, log_to_stderr, note, say},
+};
+use crate::files::{DataDir, private::sync_dir};
 
 /// Look at everything that a stopped node keeps: every signature, chain, number and index.
 ///
@@ -14,7 +17,7 @@ use crate::files::{DataDir, sync_dir};
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// Make indexes anew that are wrong, after a copy of the store was written beside it. Messages are
     /// never changed
     #[arg(long)]
@@ -24,7 +27,7 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(self) -> Result<()> {
         log_to_stderr("warn")?;
-        let dir = DataDir::existing(&self.place.layered(None)?.data_dir()?)?;
+        let dir = DataDir::existing(&self.node_args.layered(None)?.data_dir()?)?;
         let path = dir.path();
         ensure!(
             path.join(FILE_NAME).is_file(),

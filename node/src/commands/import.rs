@@ -11,14 +11,17 @@ use anyhow::{Context, Result, bail};
 use import::ServerFile;
 use mesh::name::id::KeyPrint;
 
-use super::{Layer, Layered, layered, log_to_stderr, note, say};
+use super::{
+    node_args::layered,
+    output::{log_to_stderr, note, say},
+};
 use crate::{
-    files::ApiKey,
+    files::api_key::ApiKey,
     import::{
         Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, ServerKey, Target, Trace, Watch,
-        bring, is_there, open, server_key,
+        bring, is_there, open, plan_of, server_key,
     },
-    settings::{Auth, standard_key_file},
+    settings::{Auth, Layer, Layered, standard_key_file},
 };
 
 /// How often a line of progress is written where nobody can see one change.
@@ -74,18 +77,18 @@ pub(super) struct Import {
 }
 
 /// The keys that are this node's.
-struct Keys {
+struct ImportKeys {
     node: Option<ApiKey>,
     /// The node's was drawn just now, and is not in its file yet.
     fresh: bool,
     server: Option<ServerKey>,
 }
 
-impl Keys {
+impl ImportKeys {
     fn texts(&self) -> OwnKeys<'_> {
         OwnKeys {
             node: self.node.as_ref().map(ApiKey::text),
-            server: self.server.as_ref().map(|it| it.as_str()),
+            server: self.server.as_ref().map(|key| key.as_str()),
         }
     }
 
@@ -97,7 +100,7 @@ impl Keys {
     fn server_print(&self) -> Option<KeyPrint> {
         // A key that the first run of an import has made is found by the next one.
         let print = self.server.as_ref().map(|key| KeyPrint::of(key));
-        print.filter(|it| *it != self.own_print())
+        print.filter(|print| *print != self.own_print())
     }
 }
 
@@ -123,11 +126,11 @@ impl Import {
             let plan = self.plan(&file, &keys)?;
             return say(&format!("all of this can be brought:\n{}", plan.ledger));
         }
-        self.import(&file, (&layered, &keys))
+        self.import(&file, &layered, &keys)
     }
 
     /// Nothing is written here: the file may be refused.
-    fn keys(&self, file: &ServerFile, settings: &Layered) -> Result<Keys> {
+    fn keys(&self, file: &ServerFile, settings: &Layered) -> Result<ImportKeys> {
         let (node, fresh) = match settings.auth()? {
             Auth::Open => (None, false),
             Auth::KeyFile(file) => match ApiKey::read(&file)? {
@@ -135,20 +138,20 @@ impl Import {
                 None => (Some(ApiKey::draw()?), true),
             },
         };
-        let minted = file.keys()?.into_iter().flatten().map(|it| it.text).collect();
-        let beside = self.file.canonicalize().ok().map(|it| it.with_file_name("auth.key"));
+        let minted = file.keys()?.into_iter().flatten().map(|key| key.text).collect();
+        let beside = self.file.canonicalize().ok().map(|file| file.with_file_name("auth.key"));
         let standard: Vec<PathBuf> = beside.into_iter().chain(standard_key_file().ok()).collect();
         let named = self.server_key_file.as_deref();
-        let server = server_key(named, &standard, &minted, &mut |it| note(it))?;
-        Ok(Keys { node, fresh, server })
+        let server = server_key(named, &standard, &minted, &mut |text| note(text))?;
+        Ok(ImportKeys { node, fresh, server })
     }
 
-    fn import(&self, file: &ServerFile, (settings, keys): (&Layered, &Keys)) -> Result<()> {
+    fn import(&self, file: &ServerFile, settings: &Layered, keys: &ImportKeys) -> Result<()> {
         let data_dir = settings.data_dir()?;
         let digest = file.digest()?.to_text();
-        // What is refused leaves nothing: what is not there is made when all was looked at.
+        // A refused file leaves nothing: the target is made when all was looked at.
         let there = if is_there(&data_dir) { Some(open(&data_dir)?) } else { None };
-        if let Some(journal) = there.as_ref().and_then(|it| it.journal.as_ref()) {
+        if let Some(journal) = there.as_ref().and_then(|target| target.journal.as_ref()) {
             if journal.file != digest {
                 bail!(
                     "--data-dir {}: another file was imported here, or this one before it was changed: import it \
@@ -162,7 +165,7 @@ impl Import {
         }
         let choices = self.choices(keys).to_text();
         let fresh = Journal { file: digest, choices: choices.clone(), written: 0, done: false };
-        let journal = there.as_ref().and_then(|it| it.journal.clone()).unwrap_or(fresh);
+        let journal = there.as_ref().and_then(|target| target.journal.clone()).unwrap_or(fresh);
         if journal.choices != choices {
             bail!(
                 "this import was begun with other flags or another key: go on with those, or start in a fresh --data-dir"
@@ -172,8 +175,9 @@ impl Import {
         self.still(file)?;
         note(&format!("to be brought:\n{}", plan.ledger));
         let name = settings.name()?;
-        let target = Self::make((settings, keys), there, &data_dir)?;
-        self.write((file, &plan), (target, name), journal)?;
+        let mut target = Self::make(settings, keys, there, &data_dir)?;
+        target.name = name;
+        self.write(file, &plan, target, journal)?;
         let moved = match (keys.server_print(), settings.auth()?) {
             (Some(_), Auth::KeyFile(file)) => format!(
                 "agents that used the server's own key need this node's from now on: the one in {}\n",
@@ -186,7 +190,8 @@ impl Import {
 
     /// The node's key, if it is a new one, and its directory; or nothing.
     fn make(
-        (settings, keys): (&Layered, &Keys),
+        settings: &Layered,
+        keys: &ImportKeys,
         there: Option<Target>,
         data_dir: &Path,
     ) -> Result<Target> {
@@ -209,8 +214,9 @@ impl Import {
 
     fn write(
         &self,
-        (file, plan): (&ServerFile, &Plan),
-        (mut target, name): (Target, Option<String>),
+        file: &ServerFile,
+        plan: &Plan,
+        mut target: Target,
         journal: Journal,
     ) -> Result<()> {
         let mut line = Line::new("importing");
@@ -220,10 +226,10 @@ impl Import {
             ControlFlow::Continue(())
         };
         let watch = Watch { progress, sound: &|| self.still(file) };
-        let done = bring((file, plan), (&mut target, name), journal, watch);
+        let done = bring(file, plan, &mut target, journal, watch);
         line.end();
         if done.is_err() {
-            // Whatever does not fit then is not this node's fault.
+            // A failure that follows from a file that was written to is not this node's fault.
             self.still(file)?;
         }
         match done? {
@@ -247,7 +253,7 @@ impl Import {
         line
     }
 
-    fn choices(&self, keys: &Keys) -> Choices {
+    fn choices(&self, keys: &ImportKeys) -> Choices {
         Choices {
             open_votes: match (self.skip_open_votes, self.close_open_votes) {
                 (true, _) => OpenVotes::Skip,
@@ -262,10 +268,10 @@ impl Import {
         }
     }
 
-    /// What is to be written; an error if anything cannot be.
-    fn plan(&self, file: &ServerFile, keys: &Keys) -> Result<Plan> {
+    /// The plan of all rows; an error if any of them cannot be brought.
+    fn plan(&self, file: &ServerFile, keys: &ImportKeys) -> Result<Plan> {
         let mut line = Line::new("looking at");
-        let looked = Plan::of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
+        let looked = plan_of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
             line.tell(seen, all);
         });
         line.end();
@@ -281,7 +287,7 @@ impl Import {
         Ok(plan)
     }
 
-    /// The server must not run meanwhile: what it writes is not brought.
+    /// The server must not run meanwhile: its later writes are not brought.
     fn still(&self, file: &ServerFile) -> Result<()> {
         let changed = file.has_changed().context("look whether the file has changed")?;
         if changed {
@@ -296,7 +302,7 @@ impl Import {
 
 /// As a shell takes it for one word.
 fn quoted(text: &str) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }

@@ -7,13 +7,17 @@ use mesh::Identity;
 use net::Address;
 use protocol::operator::{self, Answer, InvitationState, Request};
 
-use super::{Place, note, running::strange, say};
+use super::{
+    node_args::NodeArgs,
+    output::{note, say},
+    running::strange,
+};
 use crate::{
-    control::{ask, is_loopback, reachable},
+    control::client::ask,
     files::DataDir,
     invitation::Join,
     settings::duration,
-    ticket::Ticket,
+    ticket::{Ticket, is_loopback, reachable},
 };
 
 /// Print a ticket: whoever has it can join the mesh, with `clawmeshd up --join TICKET`.
@@ -24,7 +28,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(super) struct Invite {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// Name this address in the ticket instead of those on which the node listens: where it is met from
     /// outside, behind address translation or by name; can be repeated
     #[arg(long, value_name = "HOST:PORT")]
@@ -55,7 +59,7 @@ fn lasts(text: &str) -> Result<Duration, String> {
 
 impl Invite {
     pub(super) fn run(self) -> Result<()> {
-        let dir = DataDir::existing(&self.place.layered(None)?.data_dir()?)?;
+        let dir = DataDir::existing(&self.node_args.layered(None)?.data_dir()?)?;
         if self.list {
             return list(&dir, self.json);
         }
@@ -67,17 +71,18 @@ impl Invite {
             (uses, lasts) => Some((uses.unwrap_or(1), lasts.unwrap_or(LASTS))),
         };
         let join = match limits {
-            Some(limits) => limited(&dir, limits)?,
+            Some((uses, lasts)) => limited(&dir, uses, lasts)?,
             None => unlimited(&dir)?,
         };
         let (text, addresses) = match join {
             Join::Ticket(ticket) => {
                 let ticket = if self.at.is_empty() { ticket } else { ticket.at(self.at) };
-                (ticket.to_text(), ticket.peers().map(|it| it.address).collect::<Vec<_>>())
+                (ticket.to_text(), ticket.peers().map(|peer| peer.address).collect::<Vec<_>>())
             }
-            Join::Invitation(it) => {
-                let it = if self.at.is_empty() { it } else { it.at(self.at) };
-                (it.to_text(), it.addresses)
+            Join::Invitation(invitation) => {
+                let invitation =
+                    if self.at.is_empty() { invitation } else { invitation.at(self.at) };
+                (invitation.to_text(), invitation.addresses)
             }
         };
         warn(&addresses);
@@ -92,7 +97,7 @@ fn unlimited(dir: &DataDir) -> Result<Join> {
     }
 }
 
-fn limited(dir: &DataDir, (uses, lasts): (u32, Duration)) -> Result<Join> {
+fn limited(dir: &DataDir, uses: u32, lasts: Duration) -> Result<Join> {
     let lasts_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
     ticket_of(asked(dir, Request::InviteFor { uses, lasts_ms })?)
 }
@@ -135,20 +140,26 @@ fn table(all: &[operator::Invitation]) -> String {
         let _ = writeln!(text, "{id:<16}  {made:<20}  {expires:<20}  {used:>9}  {state}");
     };
     row(["ID", "MADE", "EXPIRES", "USED", "STATE"]);
-    for it in all {
-        let state = match it.state {
+    for invitation in all {
+        let state = match invitation.state {
             InvitationState::Open => "open",
             InvitationState::UsedUp => "used up",
             InvitationState::Expired => "expired",
             InvitationState::Revoked => "revoked",
             InvitationState::SecretChanged => "void: the mesh's secret has changed",
         };
-        row([&it.id, &it.made, &it.expires, &format!("{} of {}", it.used, it.uses), state]);
+        row([
+            &invitation.id,
+            &invitation.made,
+            &invitation.expires,
+            &format!("{} of {}", invitation.used, invitation.uses),
+            state,
+        ]);
     }
     text
 }
 
-/// From what the node left behind.
+/// From the files that the node left behind.
 fn of_stopped(dir: &DataDir) -> Result<Ticket> {
     let nothing = || {
         format!("no node was ever started at {}: run `clawmeshd up` first", dir.path().display())

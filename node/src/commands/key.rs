@@ -6,25 +6,28 @@ use anyhow::{Context, Result};
 
 use protocol::operator::Request;
 
-use super::{Place, log_to_stderr, note, say};
+use super::{
+    node_args::NodeArgs,
+    output::{log_to_stderr, note, say},
+};
 use crate::{
-    control::ask,
-    files::{ApiKey, DataDir},
+    control::client::ask,
+    files::{DataDir, api_key::ApiKey},
 };
 
 /// The key that clients of this node need.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Key {
     /// Print it.
-    Show(Where),
+    Show(KeyArgs),
     /// Make a new one, and tell the node if it runs. Agents need it from their next connection on.
-    Rotate(Where),
+    Rotate(KeyArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Where {
+pub(super) struct KeyArgs {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// The file it is in [default: the running node's, else ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
@@ -34,22 +37,22 @@ impl Key {
     pub(super) fn run(self) -> Result<()> {
         log_to_stderr("warn")?;
         match self {
-            Key::Show(place) => show(place),
-            Key::Rotate(place) => rotate(place),
+            Key::Show(key) => show(key),
+            Key::Rotate(key) => rotate(key),
         }
     }
 }
 
-fn show(place: Where) -> Result<()> {
-    let (file, _) = place.find()?;
+fn show(key: KeyArgs) -> Result<()> {
+    let (file, _) = key.find()?;
     let key = ApiKey::read(&file)?.with_context(|| {
         format!("--key-file {}: no such file; `clawmeshd up` makes it", file.display())
     })?;
     say(key.text())
 }
 
-fn rotate(place: Where) -> Result<()> {
-    let (file, dir) = place.find()?;
+fn rotate(key: KeyArgs) -> Result<()> {
+    let (file, dir) = key.find()?;
     ApiKey::make(&file)?;
     let running = dir.map(|dir| ask(&dir, Request::ReloadKey)).transpose()?.flatten();
     match running {
@@ -65,11 +68,11 @@ fn rotate(place: Where) -> Result<()> {
     Ok(())
 }
 
-impl Where {
+impl KeyArgs {
     /// The key file, and the data directory if there is one.
     fn find(self) -> Result<(PathBuf, Option<DataDir>)> {
         let named = self.key_file.is_some();
-        let layered = self.place.layered(self.key_file)?;
+        let layered = self.node_args.layered(self.key_file)?;
         let dir = DataDir::existing(&layered.data_dir()?).ok();
         let run = dir.as_ref().map(DataDir::run).transpose()?.flatten();
         let file = match run.and_then(|run| run.key_file).filter(|_| !named) {

@@ -6,12 +6,12 @@ use mesh::{limits::KEY_LABEL_BYTES_MAX, name::id::KeyPrint};
 use protocol::operator::{Answer, MintedKey, Request, WantedKey};
 
 use super::{
-    Place, note,
+    node_args::NodeArgs,
+    output::{note, say},
     running::{asked, done, strange},
-    say,
 };
 use crate::{
-    files::ApiKey,
+    files::api_key::ApiKey,
     keys::{TierName, table},
 };
 
@@ -34,7 +34,7 @@ pub(super) enum Keys {
 #[derive(Debug, clap::Args)]
 pub(super) struct Mint {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// What you call it
     #[arg(long)]
     label: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct Mint {
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -58,7 +58,7 @@ pub(super) struct List {
 #[derive(Debug, clap::Args)]
 pub(super) struct Revoke {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// From `clawmeshd keys list`; its first digits will do if no other key has them
     fingerprint: String,
 }
@@ -66,9 +66,9 @@ pub(super) struct Revoke {
 impl Keys {
     pub(super) fn run(self) -> Result<()> {
         match self {
-            Keys::Mint(it) => it.run(),
-            Keys::List(it) => it.run(),
-            Keys::Revoke(it) => it.run(),
+            Keys::Mint(mint) => mint.run(),
+            Keys::List(list) => list.run(),
+            Keys::Revoke(revoke) => revoke.run(),
         }
     }
 }
@@ -92,7 +92,7 @@ impl Mint {
             label: self.label,
             local,
         };
-        done(&self.place, Request::MintKey(wanted))?;
+        done(&self.node_args, Request::MintKey(wanted))?;
         say(key.text()).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
         })?;
@@ -104,15 +104,15 @@ impl Mint {
 
 impl List {
     fn run(self) -> Result<()> {
-        let keys = keys(&self.place)?;
+        let keys = keys(&self.node_args)?;
         if self.json { say(&serde_json::to_string(&keys)?) } else { say(&table(&keys)) }
     }
 }
 
 impl Revoke {
     fn run(self) -> Result<()> {
-        let fingerprint = choose(&keys(&self.place)?, &self.fingerprint)?;
-        done(&self.place, Request::RevokeKey { fingerprint: fingerprint.clone() })?;
+        let fingerprint = choose(&keys(&self.node_args)?, &self.fingerprint)?;
+        done(&self.node_args, Request::RevokeKey { fingerprint: fingerprint.clone() })?;
         note(&format!(
             "{fingerprint} is revoked; nodes that are cut off learn of it when they are back"
         ));
@@ -120,8 +120,8 @@ impl Revoke {
     }
 }
 
-fn keys(place: &Place) -> Result<Vec<MintedKey>> {
-    let Answer::Keys(keys) = asked(place, Request::ListKeys)? else { return Err(strange()) };
+fn keys(node_args: &NodeArgs) -> Result<Vec<MintedKey>> {
+    let Answer::Keys(keys) = asked(node_args, Request::ListKeys)? else { return Err(strange()) };
     Ok(keys)
 }
 

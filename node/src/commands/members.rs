@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 use protocol::operator::{Answer, Member, PartedHow, Request};
 
 use super::{
-    Place, note,
+    node_args::NodeArgs,
+    output::{note, say},
     running::{asked, done, strange},
-    say,
 };
 use crate::members::{choose, table};
 
@@ -16,7 +16,7 @@ use crate::members::{choose, table};
 #[derive(Debug, clap::Args)]
 pub(super) struct Members {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -29,7 +29,7 @@ pub(super) struct Members {
 #[derive(Debug, clap::Args)]
 pub(super) struct Expel {
     #[command(flatten)]
-    which: Which,
+    which: NamedMember,
 }
 
 /// Say that another node is gone for good: nobody waits for it any more.
@@ -38,16 +38,16 @@ pub(super) struct Expel {
 #[derive(Debug, clap::Args)]
 pub(super) struct Retire {
     #[command(flatten)]
-    which: Which,
+    which: NamedMember,
     /// Although other nodes have more of what it wrote than this one
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
+struct NamedMember {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// Its name, or the first digits of its id, from `clawmeshd members`
     node: String,
     /// Do not ask
@@ -61,7 +61,7 @@ struct Which {
 #[derive(Debug, clap::Args)]
 pub(super) struct Leave {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// Although something that this node wrote would be lost
     #[arg(long)]
     force: bool,
@@ -77,7 +77,7 @@ pub(super) struct Leave {
 #[derive(Debug, clap::Args)]
 pub(super) struct RotateSecret {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// Although members are away
     #[arg(long)]
     force: bool,
@@ -85,7 +85,7 @@ pub(super) struct RotateSecret {
 
 impl RotateSecret {
     pub(super) fn run(self) -> Result<()> {
-        done(&self.place, Request::RotateSecret { force: self.force })?;
+        done(&self.node_args, Request::RotateSecret { force: self.force })?;
         note(
             "the secret has changed: tickets from before are of no use; `clawmeshd members` shows who has it",
         );
@@ -95,7 +95,7 @@ impl RotateSecret {
 
 impl Members {
     pub(super) fn run(self) -> Result<()> {
-        let members = members(&self.place)?;
+        let members = members(&self.node_args)?;
         if self.json { say(&serde_json::to_string(&members)?) } else { say(&table(&members)) }
     }
 }
@@ -119,16 +119,16 @@ impl Retire {
     }
 }
 
-impl Which {
+impl NamedMember {
     fn part(self, how: PartedHow, force: bool) -> Result<()> {
-        let members = members(&self.place)?;
+        let members = members(&self.node_args)?;
         let member = choose(&members, &self.node)?;
         let what = if how == PartedHow::Expelled { "expelled" } else { "retired" };
         let name = member.name.escape_debug();
         let id = &member.node_id;
         confirm(self.yes, &format!("{name} ({id}) is {what} for good"))?;
         let request = Request::Part { node_id: id.clone(), how, force };
-        done(&self.place, request)
+        done(&self.node_args, request)
     }
 }
 
@@ -136,7 +136,9 @@ impl Leave {
     pub(super) fn run(self) -> Result<()> {
         confirm(self.yes, "this node leaves its mesh for good")?;
         let request = Request::Leave { force: self.force };
-        let Answer::Left { heard } = asked(&self.place, request)? else { return Err(strange()) };
+        let Answer::Left { heard } = asked(&self.node_args, request)? else {
+            return Err(strange());
+        };
         note(if heard {
             "this node has left the mesh; its data directory is an archive"
         } else {
@@ -147,7 +149,7 @@ impl Leave {
     }
 }
 
-/// What cannot be taken back is asked for twice.
+/// An act that cannot be taken back is asked for twice.
 fn confirm(yes: bool, what: &str) -> Result<()> {
     if yes {
         return Ok(());
@@ -164,7 +166,9 @@ fn confirm(yes: bool, what: &str) -> Result<()> {
     Ok(())
 }
 
-fn members(place: &Place) -> Result<Vec<Member>> {
-    let Answer::Members(members) = asked(place, Request::Members)? else { return Err(strange()) };
+fn members(node_args: &NodeArgs) -> Result<Vec<Member>> {
+    let Answer::Members(members) = asked(node_args, Request::Members)? else {
+        return Err(strange());
+    };
     Ok(members)
 }

@@ -3,12 +3,12 @@
 use anyhow::{Error, Result, anyhow};
 use protocol::operator::{Answer, Request};
 
-use super::Place;
-use crate::{control::ask, files::DataDir};
+use super::node_args::NodeArgs;
+use crate::{control::client::ask, files::DataDir};
 
 /// The answer of the node that runs there.
-pub(super) fn asked(place: &Place, request: Request) -> Result<Answer> {
-    let path = place.clone().layered(None)?.data_dir()?;
+pub(super) fn asked(node_args: &NodeArgs, request: Request) -> Result<Answer> {
+    let path = node_args.clone().layered(None)?.data_dir()?;
     let dir = DataDir::existing(&path)?;
     let answer = ask(&dir, request)?.map(|(_, answer)| answer);
     answer.ok_or_else(|| {
@@ -19,9 +19,9 @@ pub(super) fn asked(place: &Place, request: Request) -> Result<Answer> {
     })
 }
 
-/// What has no other answer than that it is done.
-pub(super) fn done(place: &Place, request: Request) -> Result<()> {
-    let Answer::Done = asked(place, request)? else { return Err(strange()) };
+/// A request with no other answer than that it is done.
+pub(super) fn done(node_args: &NodeArgs, request: Request) -> Result<()> {
+    let Answer::Done = asked(node_args, request)? else { return Err(strange()) };
     Ok(())
 }
 

@@ -4,9 +4,9 @@ use anyhow::Result;
 use protocol::operator::{Answer, Request};
 
 use super::{
-    Place,
+    node_args::NodeArgs,
+    output::say,
     running::{asked, strange},
-    say,
 };
 use crate::report;
 
@@ -14,7 +14,7 @@ use crate::report;
 #[derive(Debug, clap::Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -22,7 +22,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn run(self) -> Result<()> {
-        let Answer::Status(report) = asked(&self.place, Request::Status)? else {
+        let Answer::Status(report) = asked(&self.node_args, Request::Status)? else {
             return Err(strange());
         };
         if self.json { say(&serde_json::to_string(&report)?) } else { say(&report::text(&report)) }

@@ -8,15 +8,18 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use super::{layered, log_as, say};
+use super::{
+    node_args::layered,
+    output::{log_as, say},
+};
 use crate::{
     notify,
     settings::{Layer, Settings},
     start::{Running, start},
 };
 
-/// Logged unless told otherwise: of peers that come and go `intake` tells, and what libp2p thinks worth
-/// a warning is for its authors.
+/// The default filter: `intake` tells of peers that come and go, and warnings of libp2p are for its
+/// authors.
 const LOG: &str =
     "info,net=warn,libp2p=error,libp2p_gossipsub=error,libp2p_swarm=error,libp2p_tcp=error";
 
@@ -40,7 +43,7 @@ impl Up {
         let settings = layered.resolve()?;
         let runtime = Runtime::new().context("start the runtime")?;
         let done = runtime.block_on(serve(settings, layered.json()));
-        // Whatever still waits waits for somebody who has been given up.
+        // Tasks that still wait, wait for somebody who has been given up.
         runtime.shutdown_background();
         done
     }

@@ -1,4 +1,4 @@
-//! How far an import got, kept in the store with what was written.
+//! The progress of an import, kept in the store with its entries.
 
 use anyhow::{Context, Result, bail};
 use mesh::api::{batch::Change, command::Opaque};
@@ -11,9 +11,9 @@ const NAME: &[u8] = b"import";
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journal {
-    /// What tells the file apart.
+    /// The digest of the file.
     pub(crate) file: String,
-    /// What was chosen for what cannot be brought as it is.
+    /// The choices about rows that cannot be brought as they are.
     pub(crate) choices: String,
     /// How many things were written, in the order in which they are.
     pub(crate) written: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// What the store has of one; `None`: nothing was ever imported.
+    /// The journal of a store; `None`: nothing was ever imported.
     pub(crate) fn read(reader: &Reader) -> Result<Option<Journal>> {
         let kept = reader.kept(NAME)?;
         let Some((_, value)) = kept.into_iter().find(|(name, _)| name == NAME) else {

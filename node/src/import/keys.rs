@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 /// The server's key.
 pub(crate) type ServerKey = Zeroizing<String>;
 
-/// Looks for the server's key: in the file that somebody named, or else in those where it usually is. `minted`: the
-/// texts of the keys that are in the file's table. `note`: told what was found.
+/// Looks for the server's key: in the file that somebody named, or else in those where it usually
+/// is. `minted`: the texts of the keys that are in the file's table. `note`: told what was found.
 ///
 /// # Errors
 /// The file that was named has no such key.
@@ -37,7 +37,7 @@ pub(crate) fn server_key(
         return Ok(Some(key));
     }
     let mut looked: BTreeSet<&Path> = BTreeSet::new();
-    for file in standard.iter().filter(|it| looked.insert(it)) {
+    for file in standard.iter().filter(|file| looked.insert(file)) {
         let shown = file.display();
         match read(file) {
             Ok(None) => {}

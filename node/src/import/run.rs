@@ -17,18 +17,23 @@ use mesh::{
 use store::{Reader, Store};
 
 use super::{
-    Journal,
-    plan::{Counts, Place, Plan, Sieve, Sifted, Thing, id_of},
+    journal::Journal,
+    plan::{
+        Place, Plan,
+        ids::id_of,
+        ledger::{Counts, Thing},
+        sieve::{Sieve, Sifted},
+    },
     target::Target,
 };
 use crate::clock::Clock;
 
 /// Things in one commit: some tenth of a second of work, and of work that may be lost.
 pub(crate) const THINGS_PER_COMMIT: u64 = 4_096;
-/// Bytes of their texts: what is held in memory.
+/// Bytes of their texts: these are held in memory.
 const BYTES_PER_COMMIT: usize = 8 * 1024 * 1024;
 
-/// What came of an import.
+/// The end of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Brought {
     /// All of it is there.
@@ -37,11 +42,12 @@ pub(crate) enum Brought {
     Stopped,
 }
 
-/// What whoever started an import has to say to it.
+/// The caller's part in an import.
 pub(crate) struct Watch<'w> {
     /// Told after each commit: how many things are written. It says whether to go on.
     pub(crate) progress: &'w mut dyn FnMut(u64) -> ControlFlow<()>,
-    /// Asked when all is written, before that is kept as done: whether what was read is what there was.
+    /// Asked when all is written, before that is kept as done: whether the file has stayed the
+    /// same.
     pub(crate) sound: &'w dyn Fn() -> Result<()>,
 }
 
@@ -51,13 +57,14 @@ pub(crate) struct Watch<'w> {
 /// The store or the file fails, or is not sound; or the engine refuses something, which is a bug: all was looked at
 /// before. The import is one that is not finished then.
 pub(crate) fn bring<'w>(
-    (file, plan): (&ServerFile, &Plan),
-    (target, name): (&'w mut Target, Option<String>),
+    file: &ServerFile,
+    plan: &Plan,
+    target: &'w mut Target,
     journal: Journal,
     watch: Watch<'w>,
 ) -> Result<Brought> {
     let clock = Clock::start();
-    let engine = target.enter(name, clock)?;
+    let engine = target.enter(clock)?;
     let lobby = target.lobby()?;
     let reader = target.store.reader();
     let (skip, store) = (journal.written, &mut target.store);
@@ -115,9 +122,9 @@ struct Writer<'w> {
     bytes: usize,
     /// Messages of one room that the engine has not got yet.
     room: Vec<(RoomId, ImportedMessage)>,
-    /// What the node is to keep besides.
+    /// Rows for the node to keep besides.
     kept: Vec<Change>,
-    /// What is there, an earlier run's included.
+    /// Things that are there, those of an earlier run included.
     counts: Counts,
     watch: Watch<'w>,
 }
@@ -136,7 +143,7 @@ impl Writer<'_> {
         }
         for (room, parent) in &plan.rooms {
             self.thing(Some(Thing::Room), |writer| {
-                let parent = parent.map(|it| writer.id(it));
+                let parent = parent.map(|place| writer.id(place));
                 Import::Room(ImportedRoom { parent, ..room.clone() })
             })?;
         }
@@ -197,20 +204,24 @@ impl Writer<'_> {
         true
     }
 
-    fn thing(&mut self, what: Option<Thing>, it: impl FnOnce(&Self) -> Import) -> Result<(), Stop> {
+    fn thing(
+        &mut self,
+        what: Option<Thing>,
+        import: impl FnOnce(&Self) -> Import,
+    ) -> Result<(), Stop> {
         if !self.counts(what) {
             return Ok(());
         }
-        let it = it(self);
-        let written = self.engine.import(self.clock.now(), it);
+        let import = import(self);
+        let written = self.engine.import(self.clock.now(), import);
         let which = self.journal.written + self.things;
         written.map_err(|refused| anyhow::anyhow!("{refused}: thing {which} of the file"))?;
-        // What an act of a room takes is bounded; so many of them are a commit's worth.
+        // The bytes of an act are bounded; so many of them are a commit's worth.
         self.bytes += 4_096;
         self.commit_if_full()
     }
 
-    fn message(&mut self, plan: &Plan, place: Place, it: Message) -> Result<(), Stop> {
+    fn message(&mut self, plan: &Plan, place: Place, message: Message) -> Result<(), Stop> {
         if !self.counts(Some(Thing::Message)) {
             return Ok(());
         }
@@ -218,23 +229,24 @@ impl Writer<'_> {
         if self.room.last().is_some_and(|(last, _)| *last != room) {
             self.end_room()?;
         }
-        self.bytes += it.content.len() + it.metadata.as_ref().map_or(0, String::len) + 512;
+        self.bytes +=
+            message.content.len() + message.metadata.as_ref().map_or(0, String::len) + 512;
         let message = ImportedMessage {
-            id: Some(id_of(Thing::Message, &it.id)),
-            number: it.seq,
-            wall_ms: it.wall_ms,
-            speech: match it.kind {
+            id: Some(id_of(Thing::Message, &message.id)),
+            number: message.seq,
+            wall_ms: message.wall_ms,
+            speech: match message.kind {
                 Kind::Chat => Speech::Chat,
                 Kind::Thinking => Speech::Thinking,
                 Kind::Decision => Speech::Decision,
             },
-            agent: it.agent.into(),
-            name: it.name,
-            content: it.content,
-            reply_to: it.reply_to.map(|id| plan.answered(id)),
-            // Who was told is in no column.
+            agent: message.agent.into(),
+            name: message.name,
+            content: message.content,
+            reply_to: message.reply_to.map(|id| plan.answered(id)),
+            // Mentions are in no column.
             mentions: Vec::new(),
-            metadata: it.metadata,
+            metadata: message.metadata,
         };
         self.room.push((room, message));
         self.commit_if_full()
@@ -278,7 +290,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A commit is small enough that what others would be told of it can be forgotten: there are none.
+    /// A commit is small enough that its effects for others can be forgotten: there are none.
     fn store_with_journal(&mut self, mut batch: Vec<Change>) -> Result<()> {
         batch.push(self.journal.row()?);
         self.store.set_wall_ms(self.clock.now().wall_ms);

@@ -6,20 +6,22 @@ use anyhow::{Context, Result, bail};
 use mesh::{Engine, name::id::RoomId};
 use store::Store;
 
-use super::Journal;
+use super::journal::Journal;
 use crate::{
+    chance,
     clock::Clock,
     files::DataDir,
     membership::{self, Member},
-    start::{default_name, draw},
 };
 
-/// A store, and what it has of an import.
+/// A store, and its journal of an import.
 #[derive(Debug)]
 pub(crate) struct Target {
     dir: DataDir,
     pub(crate) store: Store,
     pub(crate) journal: Option<Journal>,
+    /// The name that the node is to have; `None`: the machine's.
+    pub(crate) name: Option<String>,
 }
 
 /// Whether a node is in `dir` already, or the beginning of one. Nothing is made.
@@ -27,7 +29,7 @@ pub(crate) fn is_there(dir: &Path) -> bool {
     dir.join(store::FILE_NAME).exists()
 }
 
-/// Opens the node in `dir`, or what will be one.
+/// Opens the node in `dir`, or makes one.
 ///
 /// # Errors
 /// It runs, or it has something of its own.
@@ -36,7 +38,7 @@ pub(crate) fn open(dir: &Path) -> Result<Target> {
     let store = Store::open(dir.path()).context("--data-dir")?;
     dir.tighten()?;
     let journal = Journal::read(&store.reader())?;
-    let target = Target { dir, store, journal };
+    let target = Target { dir, store, journal, name: None };
     if target.journal.is_none() {
         target.check_fresh()?;
     }
@@ -44,7 +46,7 @@ pub(crate) fn open(dir: &Path) -> Result<Target> {
 }
 
 impl Target {
-    /// Nothing may be there that what is brought could get in the way of.
+    /// Nothing may be there that could get in the way of the import.
     fn check_fresh(&self) -> Result<()> {
         let not_fresh = |what: &str| -> Result<()> {
             let dir = self.dir.path().display();
@@ -72,20 +74,22 @@ impl Target {
         if self.store.reader().tip(RoomId::lobby(id))?.0 > 0 || !summary.acts.is_empty() {
             return not_fresh("this node's lobby has messages, votes or tasks already");
         }
-        let others = summary.rooms.iter().flat_map(|it| &it.logs).any(|log| log.id.author != me);
-        if summary.node.is_some_and(|it| it.had_peer) || others {
+        let others =
+            summary.rooms.iter().flat_map(|room| &room.logs).any(|log| log.id.author != me);
+        if summary.node.is_some_and(|node| node.had_peer) || others {
             return not_fresh("this node's mesh has other members already");
         }
         Ok(())
     }
 
     /// Founds the mesh, if there is none, and opens the engine.
-    pub(crate) fn enter(&mut self, name: Option<String>, clock: Clock) -> Result<Engine> {
+    pub(crate) fn enter(&mut self, clock: Clock) -> Result<Engine> {
         let member = membership::enter(&self.dir, &mut self.store, &[])?;
         let Member { identity, mesh, summary, .. } = member;
         let mut config = mesh::Config::new(mesh.mesh_id(), mesh.founder());
-        config.name = name.unwrap_or_else(|| default_name(identity.node_id()));
-        config.seed = draw()?;
+        config.name =
+            self.name.clone().unwrap_or_else(|| membership::default_name(identity.node_id()));
+        config.seed = chance::number()?;
         Ok(Engine::open(identity, config, summary, clock.now()))
     }
 

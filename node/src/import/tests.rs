@@ -9,7 +9,12 @@ use tempfile::TempDir;
 
 use super::{
     Brought, Choices, OpenVotes, OwnKeys, Plan,
-    plan::{Ledger, Place, Refusals, Thing},
+    plan::{
+        Place,
+        findings::Refusals,
+        ledger::{Counts, Ledger, Thing},
+    },
+    plan_of,
 };
 use writing::import;
 
@@ -49,7 +54,7 @@ impl Made {
 
     fn plan(&self, choices: Choices) -> (Plan, Refusals) {
         let keys = OwnKeys { node: Some(OWN), server: Some(SERVER) };
-        Plan::of(&self.file(), choices, keys, &mut |_, _| {}).unwrap()
+        plan_of(&self.file(), choices, keys, &mut |_, _| {}).unwrap()
     }
 
     /// What is said against it.
@@ -179,7 +184,7 @@ fn all_that_cannot_be_brought_is_said_at_once_or_left_out() {
     assert!(said.contains("… and 62 more"), "{said}");
     // Or all that is left out, and the rest comes.
     let plan = made.taken(Choices { skip_refused: true, ..choices() });
-    let counts = |it: super::plan::Counts| Thing::ALL.map(|thing| it.of(thing));
+    let counts = |counts: Counts| Thing::ALL.map(|thing| counts.of(thing));
     assert_eq!(counts(plan.ledger.brought), [2, 1, 0, 0, 1, 0, 0]);
     assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 0, 1, 2]);
     let list = plan.ledger.to_string();
@@ -341,7 +346,8 @@ fn what_a_flag_chooses_is_brought_so() {
     let close = Choices { open_votes: OpenVotes::Close, ..skip };
     let ended = &made.taken(close).votes[0].2;
     assert_eq!((ended.eligible, &ended.tally[..]), (3, &[0, 1][..]));
-    // Its rooms are private to nobody whom this node knows: without a flag only what has no room is taken.
+    // Its rooms are private to nobody whom this node knows: without a flag only what has no room is
+    // taken.
     made.add("DELETE FROM rooms WHERE visibility = 'private' AND coalesce(owner_key, 'unknown') = 'unknown'");
     let plan = made.taken(Choices { private_to_own_key: false, ..close });
     assert_eq!(owner(&plan, "cy"), KeyPrint::of("unknown"), "only that key may ever have it");
@@ -457,7 +463,7 @@ fn a_key_comes_whatever_its_label_and_tier_are() {
     let cut = "é".repeat(64);
     assert_eq!(
         keys,
-        [(mesh::wire::acts::Tier::Free, "rich".to_owned()), (mesh::wire::acts::Tier::Pro, cut)]
+        [(mesh::wire::acts::Tier::Low, "rich".to_owned()), (mesh::wire::acts::Tier::High, cut)]
     );
     contains(
         &plan.ledger.to_string(),

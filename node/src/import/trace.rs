@@ -1,27 +1,29 @@
-//! What an import makes before it has written anything, so that one that fails leaves nothing.
+//! Files that an import makes before it has written anything, so that one that fails leaves
+//! nothing.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// A file or directory that was not there, with the directories above it that were not there either.
+/// A file or directory that was not there, with the directories above it that were not there
+/// either.
 #[derive(Debug)]
 pub(crate) struct Trace(Vec<PathBuf>);
 
 impl Trace {
-    /// Of what is to be made at `path`.
+    /// The trace of a file or directory to be made at `path`.
     pub(crate) fn of(path: &Path) -> Trace {
-        let missing = path
-            .ancestors()
-            .take_while(|it| !it.as_os_str().is_empty() && fs::symlink_metadata(it).is_err());
+        let missing = path.ancestors().take_while(|above| {
+            !above.as_os_str().is_empty() && fs::symlink_metadata(above).is_err()
+        });
         Trace(missing.map(Path::to_owned).collect())
     }
 
     /// Removes what was made of it, but for directories in which there is something else.
     pub(crate) fn remove(&self) {
         for path in &self.0 {
-            // What cannot be removed stays; why there is no import is said anyway.
+            // A file that cannot be removed stays; why there is no import is said anyway.
             drop(fs::remove_file(path).or_else(|_| fs::remove_dir(path)));
         }
     }

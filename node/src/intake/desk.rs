@@ -1,4 +1,4 @@
-//! Where what came waits for whoever checks it.
+//! Jobs wait here for a thread that checks them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -9,19 +9,19 @@ use crate::fair::Fair;
 /// Peers take turns; of one peer one thing is in somebody's hands at a time.
 #[derive(Debug)]
 pub(super) struct Desk<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Jobs<T>>,
     work: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct Jobs<T> {
     jobs: Fair<T>,
     closed: bool,
 }
 
 impl<T> Default for Desk<T> {
     fn default() -> Desk<T> {
-        let state = State { jobs: Fair::default(), closed: false };
+        let state = Jobs { jobs: Fair::default(), closed: false };
         Desk { state: Mutex::new(state), work: Condvar::new() }
     }
 }
@@ -34,7 +34,7 @@ impl<T> Desk<T> {
 
     /// Waits for the next job. `None`: it is closed.
     pub(super) fn next(&self) -> Option<(NodeId, T)> {
-        let idle = |state: &mut State<T>| !state.jobs.has_next() && !state.closed;
+        let idle = |state: &mut Jobs<T>| !state.jobs.has_next() && !state.closed;
         let mut state =
             self.work.wait_while(self.locked(), idle).unwrap_or_else(PoisonError::into_inner);
         if state.closed { None } else { state.jobs.next() }
@@ -46,7 +46,7 @@ impl<T> Desk<T> {
         self.work.notify_one();
     }
 
-    /// What waits is dropped.
+    /// Waiting jobs are dropped.
     pub(super) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;
@@ -60,7 +60,7 @@ impl<T> Desk<T> {
         self.locked().closed
     }
 
-    fn locked(&self) -> MutexGuard<'_, State<T>> {
+    fn locked(&self) -> MutexGuard<'_, Jobs<T>> {
         // Nothing that is done under the lock can leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,36 +1,33 @@
-//! How much a peer may ask: a question costs who is asked more than who asks.
+//! The rate of a peer's questions: one costs the node that answers more than the peer that asks.
 
 use std::{collections::BTreeMap, time::Instant};
 
-use mesh::{
-    limits::NODES_MAX,
-    name::id::NodeId,
-    wire::{message::Message, run::Verified},
-};
+use mesh::{limits::NODES_MAX, name::id::NodeId};
 
 use crate::limits::{QUESTIONS_BURST_MAX, QUESTIONS_PER_SECOND_MAX, QUESTIONS_PER_STRIKE};
 
-/// What is wrong with too many.
+/// The fault of a peer that asks too many.
 const TOO_MANY: &str = "it asks more than is answered";
 
-/// Who has asked how much, less what they have earned since.
+/// Questions by peer, less the allowance earned since.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(BTreeMap<NodeId, Asked>);
+pub(crate) struct Questions(BTreeMap<NodeId, Tally>);
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Tally {
     count: u32,
     since: Instant,
 }
 
 impl Questions {
-    /// Counts one. `Err`: it is too many, and what is to be counted against the peer, now and then.
+    /// Counts one. `Err`: it is too many, with a fault to be counted against the peer, now and
+    /// then.
     pub(super) fn ask(&mut self, peer: NodeId, now: Instant) -> Result<(), Option<&'static str>> {
         if self.0.len() >= NODES_MAX && !self.0.contains_key(&peer) {
-            // Only members are connected; who has not asked for long has earned everything.
+            // Only members are connected; a peer that has not asked for long has earned everything.
             self.0.retain(|_, asked| asked.earn(now).count > 0);
         }
-        let asked = self.0.entry(peer).or_insert(Asked { count: 0, since: now });
+        let asked = self.0.entry(peer).or_insert(Tally { count: 0, since: now });
         *asked = asked.earn(now);
         let over = asked.count.checked_sub(QUESTIONS_BURST_MAX);
         asked.count = asked.count.saturating_add(1);
@@ -41,46 +38,15 @@ impl Questions {
     }
 }
 
-impl Asked {
-    fn earn(self, now: Instant) -> Asked {
+impl Tally {
+    fn earn(self, now: Instant) -> Tally {
         let seconds = now.saturating_duration_since(self.since).as_secs();
         if seconds == 0 {
             return self;
         }
         let earned = seconds.saturating_mul(u64::from(QUESTIONS_PER_SECOND_MAX));
         let earned = u32::try_from(earned).unwrap_or(u32::MAX);
-        Asked { count: self.count.saturating_sub(earned), since: now }
-    }
-}
-
-/// Whether it wants an answer that has to be looked for.
-pub(super) fn is_one(message: &Message<Verified>) -> bool {
-    match message {
-        Message::WantBodies { .. }
-        | Message::Want { .. }
-        | Message::Have { answer: true, .. }
-        | Message::Buckets(_)
-        | Message::Digests(_)
-        | Message::WantRoster { .. }
-        | Message::Ask { .. }
-        | Message::Probe { .. }
-        // Whoever has an older secret is given the newest, signed.
-        | Message::About(_)
-        | Message::AskFrontier { .. }
-        | Message::Offer(_) => true,
-        Message::Runs(_)
-        | Message::Spans { .. }
-        | Message::Have { answer: false, .. }
-        | Message::Beacon(_)
-        | Message::Roster(_)
-        | Message::Sighting { .. }
-        | Message::Accept(_)
-        | Message::Taken(_)
-        | Message::Fork(..)
-        | Message::Follows(_)
-        | Message::Frontier { .. }
-        | Message::Parted(_)
-        | Message::Secret(_) => false,
+        Tally { count: self.count.saturating_sub(earned), since: now }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the system says of this process. Elsewhere than on Linux: nothing.
+//! The system's figures about this process. Elsewhere than on Linux: nothing.
 
 use std::fs;
 
@@ -43,7 +43,8 @@ fn max_fds() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

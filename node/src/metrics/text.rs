@@ -13,7 +13,7 @@ pub(super) struct Page {
     name: &'static str,
 }
 
-/// What a sample says.
+/// The value of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     Whole(u64),
@@ -21,34 +21,34 @@ pub(super) enum Value {
 }
 
 impl From<u64> for Value {
-    fn from(it: u64) -> Value {
-        Value::Whole(it)
+    fn from(value: u64) -> Value {
+        Value::Whole(value)
     }
 }
 
 impl From<usize> for Value {
-    fn from(it: usize) -> Value {
-        Value::Whole(it as u64)
+    fn from(value: usize) -> Value {
+        Value::Whole(value as u64)
     }
 }
 
 impl From<bool> for Value {
-    fn from(it: bool) -> Value {
-        Value::Whole(u64::from(it))
+    fn from(value: bool) -> Value {
+        Value::Whole(u64::from(value))
     }
 }
 
 impl From<f64> for Value {
-    fn from(it: f64) -> Value {
-        Value::Real(it)
+    fn from(value: f64) -> Value {
+        Value::Real(value)
     }
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Whole(it) => write!(f, "{it}"),
-            Value::Real(it) => write!(f, "{it}"),
+            Value::Whole(value) => write!(f, "{value}"),
+            Value::Real(value) => write!(f, "{value}"),
         }
     }
 }
@@ -83,17 +83,18 @@ impl Page {
         self.line(format_args!("{name} {}", value.into()));
     }
 
-    pub(super) fn histogram(&mut self, name: &'static str, help: &str, it: &Histogram) {
+    pub(super) fn histogram(&mut self, name: &'static str, help: &str, histogram: &Histogram) {
         self.family(name, "histogram", help);
         let mut below = 0;
-        for (bound, count) in it.bounds.iter().zip(&it.counts) {
+        for (bound, count) in histogram.bounds.iter().zip(&histogram.counts) {
             below += count.load(Relaxed);
             self.line(format_args!("{name}_bucket{{le=\"{bound}\"}} {below}"));
         }
-        // Of all that are in a bucket, so that the last one and the count are the same whatever is added now.
-        let all = below + it.counts.last().map_or(0, |it| it.load(Relaxed));
+        // Of all that are in a bucket, so that the last one and the count are the same whatever is
+        // added now.
+        let all = below + histogram.counts.last().map_or(0, |histogram| histogram.load(Relaxed));
         self.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {all}"));
-        self.line(format_args!("{name}_sum {}", f64::from_bits(it.sum.load(Relaxed))));
+        self.line(format_args!("{name}_sum {}", f64::from_bits(histogram.sum.load(Relaxed))));
         self.line(format_args!("{name}_count {all}"));
     }
 

@@ -1,4 +1,4 @@
-//! What one source says of settings: flags, environment, file.
+//! The settings of one source: flags, environment, file.
 
 use std::{
     fs,
@@ -7,9 +7,9 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Result, SettingsError};
+use super::error::{Result, SettingsError};
 
-/// What one source says: flags, environment or file. In a file these are the keys.
+/// The settings of one source: flags, environment or file. In a file these are the keys.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Layer {
@@ -99,9 +99,9 @@ pub(crate) struct Layer {
 impl Layer {
     /// `CLAWMESH_` and the flag in capitals; lists are separated by commas.
     pub(super) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Layer> {
-        let text = |name: &str| env(&format!("CLAWMESH_{name}")).filter(|it| !it.is_empty());
+        let text = |name: &str| env(&format!("CLAWMESH_{name}")).filter(|text| !text.is_empty());
         let list = |name: &str| {
-            text(name).map(|it| it.split(',').map(|part| part.trim().to_owned()).collect())
+            text(name).map(|text| text.split(',').map(|part| part.trim().to_owned()).collect())
         };
         let switch = |name: &str| {
             text(name)

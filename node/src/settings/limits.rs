@@ -1,16 +1,19 @@
-//! What agents may do, by what their key is: `--limit KEY.WHAT=VALUE`.
+//! Limits of agents, by their key: `--limit KEY.WHAT=VALUE`.
 
 use bridge::config::Quotas;
 use mesh::api::agenda::{Retention, Tiers};
 
-use super::{Result, bad, parse};
+use super::{
+    error::{Result, bad},
+    parse,
+};
 
 /// Limits of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Agents and rooms.
     pub tiers: Tiers,
-    /// What is said.
+    /// Rate and size of messages.
     pub quotas: Quotas,
     /// How long history is kept.
     pub retention: Retention,
@@ -39,15 +42,15 @@ impl Limits {
         let (tiers, quotas, retention) = (&mut self.tiers, &mut self.quotas, &mut self.retention);
         let (tier, quota, retention) = match key {
             "own" => (&mut tiers.own, &mut quotas.own, &mut retention.own),
-            "free" => (&mut tiers.free, &mut quotas.free, &mut retention.free),
-            "pro" => (&mut tiers.pro, &mut quotas.pro, &mut retention.pro),
+            "free" => (&mut tiers.low, &mut quotas.free, &mut retention.low),
+            "pro" => (&mut tiers.high, &mut quotas.pro, &mut retention.high),
             _ => return Err(refused(FORM)),
         };
         let value = value.trim();
         let count = || count(value).ok_or_else(|| refused("write a number, or none"));
         match what {
-            "agents" => tier.agents = count()?.map(|it| it as usize),
-            "rooms" => tier.rooms = count()?.map(|it| it as usize),
+            "agents" => tier.agents = count()?.map(|count| count as usize),
+            "rooms" => tier.rooms = count()?.map(|count| count as usize),
             "messages-per-minute" => quota.messages_per_minute = count()?,
             "content-bytes" => {
                 let max = mesh::limits::CONTENT_BYTES_MAX;
@@ -87,12 +90,12 @@ mod tests {
         }
         let mut expect = Limits::default();
         expect.tiers.own.agents = Some(7);
-        expect.tiers.free.rooms = None;
+        expect.tiers.low.rooms = None;
         expect.quotas.pro.messages_per_minute = Some(9);
         expect.quotas.own.messages_per_minute = Some(3);
         expect.quotas.free.content_bytes_max = 100;
         expect.retention.own = Some(std::time::Duration::from_secs(30 * 24 * 3_600));
-        expect.retention.pro = None;
+        expect.retention.high = None;
         assert_eq!(limits, expect);
     }
 

@@ -8,15 +8,11 @@ use std::{
 
 use mesh::limits::RETENTION_MIN;
 
-use super::{Result, SettingsError};
+use super::error::{Result, SettingsError, bad};
 use crate::limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
     etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))
-}
-
-pub(super) fn bad(flag: &'static str, value: &str, why: impl Into<String>) -> SettingsError {
-    SettingsError::Value { flag, value: value.to_owned(), why: why.into() }
 }
 
 pub(super) fn has_host_and_port(flag: &'static str, value: &str) -> Result<()> {
@@ -30,7 +26,7 @@ pub(super) fn socket_address(value: &str) -> Result<SocketAddr> {
     has_host_and_port("listen", value)?;
     let found = value.to_socket_addrs().map_err(|error| bad("listen", value, error.to_string()))?;
     let found: Vec<SocketAddr> = found.collect();
-    let first = found.iter().find(|it| it.is_ipv4()).or(found.first());
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| bad("listen", value, "the host has no address"))
 }
 
@@ -57,13 +53,13 @@ pub(super) fn takeover(value: &str) -> Result<Duration> {
     }
 }
 
-/// How long something is kept; `None`: for ever. `shown` is what the flag was given.
+/// How long something is kept; `None`: for ever. `shown` is the flag's value.
 pub(super) fn retention(flag: &'static str, shown: &str, value: &str) -> Result<Option<Duration>> {
     if value == "forever" {
         return Ok(None);
     }
-    // The engine keeps everything for as long, whatever it is told.
-    let parsed = duration(value).filter(|it| *it >= RETENTION_MIN);
+    // The engine keeps everything for as long in any case.
+    let parsed = duration(value).filter(|time| *time >= RETENTION_MIN);
     let why = "write a time such as 30d or 12h, at least 1h; or forever";
     parsed.map(Some).ok_or_else(|| bad(flag, shown, why))
 }
@@ -73,7 +69,7 @@ pub(super) fn origin(value: &str) -> Result<String> {
     let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
     let good = rest.is_some_and(|host| {
         !host.is_empty()
-            && host.chars().all(|it| it.is_ascii_graphic() && !it.is_ascii_uppercase())
+            && host.chars().all(|c| c.is_ascii_graphic() && !c.is_ascii_uppercase())
             && !host.contains(['/', '?', '#', '@', '*', ','])
     });
     if good {
@@ -86,7 +82,7 @@ pub(super) fn origin(value: &str) -> Result<String> {
 /// A name of this node in URLs.
 pub(super) fn host(value: &str) -> Result<String> {
     let good = !value.is_empty()
-        && value.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_'));
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
     if good {
         Ok(value.to_ascii_lowercase())
     } else {
@@ -105,7 +101,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, seconds) =
         units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)))?;
     let number = number.trim();
-    if !number.starts_with(|it: char| it.is_ascii_digit()) {
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()

@@ -173,10 +173,7 @@ fn each_limit_is_the_highest_layers_that_has_it() {
     let flags = ["--limit", "free.agents=3", "--retention", "forever"];
     let limits = settings(&flags, &env, Some(file)).limits;
     let tiers = limits.tiers;
-    assert_eq!(
-        (tiers.free.agents, tiers.free.rooms, tiers.pro.agents),
-        (Some(3), Some(2), Some(1))
-    );
+    assert_eq!((tiers.low.agents, tiers.low.rooms, tiers.high.agents), (Some(3), Some(2), Some(1)));
     assert_eq!(limits.retention.own, None);
     let day = Duration::from_secs(86_400);
     assert_eq!(settings(&[], &[], Some(file)).limits.retention.own, Some(day));

@@ -7,7 +7,7 @@ use mesh::{
     limits::{DEDUP_FOR, DEDUP_IDS_MAX},
     name::{id::LocalRef, number::Number},
     wire::{
-        entry::is_act,
+        kinds::is_act,
         run::{Certificate, Run},
     },
 };
@@ -17,8 +17,8 @@ use crate::{
     error::{CommitError, ReadError},
     plan::{Rows, settle},
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, NODE, NOTES, NUMBERS,
-        Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES, NUMBER_RANGES,
+        NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
     },
 };
 
@@ -49,11 +49,11 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
         }
     }
     numbers(write, &rows.numbers)?;
-    if !rows.foretold.is_empty() {
-        let mut table = write.open_table(FORETOLD)?;
-        for (key, numbers) in &rows.foretold {
+    if !rows.number_ranges.is_empty() {
+        let mut table = write.open_table(NUMBER_RANGES)?;
+        for (key, numbers) in &rows.number_ranges {
             match numbers {
-                Some(it) => table.insert(key, (it.best.0, it.canonical.0))?,
+                Some(range) => table.insert(key, (range.best.0, range.canonical.0))?,
                 None => table.remove(key)?,
             };
         }
@@ -122,7 +122,8 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
             return Err(CommitError::EntryReplaced { room: *room, at });
         }
     }
-    let mut acts = rows.entries.iter().filter(|(_, (_, it))| is_act(it.facts.kind)).peekable();
+    let mut acts =
+        rows.entries.iter().filter(|(_, (_, entry))| is_act(entry.facts.kind)).peekable();
     if acts.peek().is_some() {
         let mut table = write.open_table(ACTS)?;
         for (key, _) in acts {
@@ -236,7 +237,7 @@ fn drop_room(write: &WriteTransaction, id: [u8; 16], room: u32) -> Result<(), Co
     write.open_table(ERAS)?.retain_in(numbers.clone(), |_, _| false)?;
     write.open_table(NUMBERS)?.retain_in(numbers, |_, _| false)?;
     write.open_table(PLACES)?.retain_in(places.clone(), |_, _| false)?;
-    write.open_table(FORETOLD)?.retain_in(places.clone(), |_, _| false)?;
+    write.open_table(NUMBER_RANGES)?.retain_in(places.clone(), |_, _| false)?;
     write.open_table(ACTS)?.retain_in(places.clone(), |_, _| false)?;
     write.open_table(NOTES)?.retain_in(places, |_, _| false)?;
     write.open_table(DEDUPS)?.retain(|key, _| key.1 != room)?;

@@ -13,12 +13,13 @@ use redb::{
 use thiserror::Error;
 
 use crate::{
+    databases::Snapshot,
     error::ReadError,
     limits::{CACHE_BYTES, PROGRESS_ROWS},
-    reader::{Reader, Snapshot},
+    reader::Reader,
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, META, NODE, NOTES,
-        NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, META, NODE, NOTES,
+        NUMBER_RANGES, NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
     },
 };
 
@@ -31,7 +32,7 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Why no copy was made. What was begun of it is to be removed.
+/// Why no copy was made. The unfinished file is to be removed.
 #[derive(Debug, Error)]
 pub enum CopyError {
     /// The store could not be read.
@@ -58,7 +59,7 @@ pub enum CopyError {
         #[source]
         source: Box<redb::Error>,
     },
-    /// Whoever was told of the progress wants no more of it.
+    /// The caller's `progress` wants no more of it.
     #[error("the copy was given up")]
     GivenUp,
 }
@@ -76,10 +77,11 @@ macro_rules! from_redb {
 from_redb!(StorageError, TableError);
 
 impl Reader {
-    /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it is its
-    /// owner's alone, and durable when this returns (its directory is for the caller to sync). Neither the
-    /// writer nor readers wait meanwhile; the pages of this moment are kept until it is done. Ephemeral
-    /// rooms are left out. `progress` is called every some thousand rows; `false` gives up.
+    /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it
+    /// is its owner's alone, and durable when this returns (its directory is for the caller to
+    /// sync). Neither the writer nor readers wait meanwhile; the pages of this moment are kept
+    /// until it is done. Ephemeral rooms are left out. `progress` is called every some thousand
+    /// rows; `false` gives up.
     ///
     /// # Errors
     ///
@@ -95,7 +97,8 @@ impl Reader {
             file: file.to_owned(),
             source: Box::new(source),
         };
-        let backend = new_file(file).and_then(|it| FileBackend::new(it).map_err(io::Error::other));
+        let backend =
+            new_file(file).and_then(|file| FileBackend::new(file).map_err(io::Error::other));
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let database = builder.create_with_backend(backend.map_err(make)?);
@@ -108,7 +111,7 @@ impl Reader {
         let Copy { write, done, .. } = copy;
         write.commit().map_err(|error| wrote(error.into()))?;
         drop(database);
-        File::open(file).and_then(|it| it.sync_all()).map_err(make)?;
+        File::open(file).and_then(|file| file.sync_all()).map_err(make)?;
         Ok(done)
     }
 }
@@ -132,16 +135,16 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn everything(&mut self) -> Result<(), CopyError> {
         let mut left: Vec<String> =
-            self.read.list_tables()?.map(|it| it.name().to_owned()).collect();
+            self.read.list_tables()?.map(|table| table.name().to_owned()).collect();
         macro_rules! each {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
-        each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
+        each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
-        each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
+        each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }
@@ -151,7 +154,7 @@ impl Copy<'_> {
         left: &mut Vec<String>,
         table: TableDefinition<'_, K, V>,
     ) -> Result<(), CopyError> {
-        left.retain(|it| it != table.name());
+        left.retain(|name| name != table.name());
         self.done.of += self.read.open_table(table)?.len()?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What can go wrong: one enum per operation. None of it is for retrying.
+//! Errors, one enum per operation. None of them is for retrying.
 
 use std::{io, path::PathBuf};
 
@@ -17,7 +17,7 @@ pub enum OpenError {
         /// The directory.
         dir: PathBuf,
     },
-    /// Not readable as what it was.
+    /// Not readable as a store.
     #[error(
         "{} is damaged ({why}) and was left as it is: restore a backup, or move the file away to start anew",
         file.display()
@@ -25,7 +25,7 @@ pub enum OpenError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What was found.
+        /// The finding.
         why: String,
     },
     /// Written by a later version.
@@ -47,7 +47,7 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
     },
-    /// Opening it writes, and there is no room. What was there is as it was.
+    /// Opening writes, and there is no room. The file is unchanged.
     #[error(
         "{} cannot be opened, because there is no room on its disk: make room, then start again; nothing of it is lost",
         file.display()
@@ -55,7 +55,7 @@ pub enum OpenError {
     Full {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -79,11 +79,12 @@ pub enum OpenError {
     },
 }
 
-/// Why a batch was not written. All but [`CommitError::Full`] are fatal: the node stops, a restart replays.
+/// Why a batch was not written. All but [`CommitError::Full`] are fatal: the node stops, a restart
+/// replays.
 #[derive(Debug, Error)]
 pub enum CommitError {
-    /// There is no room for it. Nothing of it is written, the store can be read as it was before, and the
-    /// same batch may be given again.
+    /// There is no room for it. Nothing of it is written, the store can be read as it was before,
+    /// and the same batch may be given again.
     #[error("the disk is full")]
     Full,
     /// The disk was full, and the store could not be opened again as it was before.

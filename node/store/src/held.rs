@@ -2,9 +2,10 @@
 //! newer or somebody else's is left as it was, although redb writes while it opens. And one that is
 //! new is made in one step: power may fail at any moment of it.
 //!
-//! When the disk is full it holds back again, because redb uses nothing any more that has failed once, not
-//! even for reading. What redb takes for written then is nowhere but here, and is forgotten with it: the
-//! file is opened anew ([`HoldBack::again`]), as it was after the last commit that it had room for.
+//! When the disk is full it holds back again, because redb uses nothing any more that has failed
+//! once, not even for reading. Later writes of redb are nowhere but here, and are forgotten with
+//! it: the file is opened anew ([`HoldBack::again`]), as it was after the last commit that it had
+//! room for.
 
 use std::{
     collections::VecDeque,
@@ -21,11 +22,12 @@ use redb::{BackendError, StorageBackend};
 /// Stands where redb's magic number will be while a new file is being made. A file that begins so
 /// never held anything.
 const IN_THE_MAKING: &[u8; 16] = b"clawmesh: made..";
-/// What a disk writes in one piece: marker and magic number are within the first.
+/// A disk writes this much in one piece: marker and magic number are within the first.
 const SECTOR_BYTES: usize = 512;
 
-/// Shows whoever wants to read which opening of the file is to be read, and that one has to wait: between
-/// the moment at which redb is told that something is written that is not, and the next opening.
+/// Shows whoever wants to read which opening of the file is to be read, and that one has to wait:
+/// between the moment at which redb is told that something is written that is not, and the next
+/// opening.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// Odd: closed. Each opening has a number of its own.
@@ -38,7 +40,8 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it is open. What is begun then counts if [`Gate::is_still`] says so afterwards.
+    /// Waits until it is open. A read that begins then counts if [`Gate::is_still`] says so
+    /// afterwards.
     pub(crate) fn wait(&self) -> u64 {
         let open = self.opened.wait_while(self.state(), |state| *state % 2 == 1);
         *open.unwrap_or_else(PoisonError::into_inner)
@@ -61,13 +64,13 @@ impl Gate {
     }
 }
 
-/// Whether there is no room for what was to be written: on the disk, in a quota, or in what the file may be.
+/// Whether there is no room for a write: on the disk, in a quota, or within the file's size limit.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// What redb did while the backend was held, to be done later in the same order.
+/// Writes of redb while the backend was held, to be done later in the same order.
 #[derive(Debug)]
 enum Held {
     SetLen(u64),
@@ -80,9 +83,9 @@ struct Inner {
     backend: Arc<dyn StorageBackend>,
     /// Whether the journal still counts.
     holding: AtomicBool,
-    /// The disk was full: what redb takes for written is not.
+    /// The disk was full: redb takes writes for done that are not.
     full: AtomicBool,
-    /// The file was opened anew: whatever is still done here is done to nothing.
+    /// The file was opened anew: this backend does nothing any more.
     over: AtomicBool,
     /// The file was locked by an earlier opening, and still is.
     locked: bool,
@@ -117,23 +120,23 @@ impl HoldBack {
         }))
     }
 
-    /// The same backend as it is, for redb to open once more: held back, with its locks. What was held back
-    /// here is forgotten, and nothing that is done here is done any more.
+    /// The same backend as it is, for redb to open once more: held back, with its locks. Writes
+    /// held back here are forgotten, and this one does nothing any more.
     pub(crate) fn again(&self) -> io::Result<HoldBack> {
-        let it = &self.0;
-        it.over.store(true, Ordering::Release);
-        it.len.store(it.backend.len()?, Ordering::Release);
+        let inner = &self.0;
+        inner.over.store(true, Ordering::Release);
+        inner.len.store(inner.backend.len()?, Ordering::Release);
         Ok(HoldBack(Arc::new(Inner {
-            backend: Arc::clone(&it.backend),
+            backend: Arc::clone(&inner.backend),
             holding: AtomicBool::new(true),
             full: AtomicBool::new(false),
             over: AtomicBool::new(false),
             locked: true,
-            gate: Arc::clone(&it.gate),
+            gate: Arc::clone(&inner.gate),
             journal: Mutex::default(),
             new: OnceLock::from(false),
             made: AtomicBool::new(false),
-            len: Arc::clone(&it.len),
+            len: Arc::clone(&inner.len),
         })))
     }
 
@@ -167,8 +170,8 @@ impl HoldBack {
         Ok(self.0.len.load(Ordering::Acquire))
     }
 
-    /// Does what was held back, and from now on everything at once. Nobody else may be writing meanwhile,
-    /// nor reading if it is new. If it fails some of it is done: it may be tried again.
+    /// Does what was held back, and from now on everything at once. Nobody else may be writing
+    /// meanwhile, nor reading if it is new. If it fails some of it is done: it may be tried again.
     pub(crate) fn release(&self) -> io::Result<()> {
         if self.is_unmade() {
             self.make()?;
@@ -186,7 +189,7 @@ impl HoldBack {
         Ok(())
     }
 
-    /// The disk is full: what redb does from now on is held back, and is not to be read by anybody else.
+    /// The disk is full: later writes of redb are held back, and nobody else may read them.
     fn fill(&self, held: Held) {
         self.0.gate.close();
         self.journal().push_back(held);
@@ -238,7 +241,7 @@ impl HoldBack {
         self.0.holding.load(Ordering::Acquire)
     }
 
-    /// What is there, with what was held back on top of it.
+    /// The file's content, with the writes that are held back on top of it.
     fn read_held(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(out.len() as u64).ok_or(io::ErrorKind::InvalidInput)?;
         if end > self.len_held()? {

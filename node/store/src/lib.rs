@@ -1,18 +1,19 @@
-//! What a node keeps: redb behind one commit per turn, and snapshots to read from.
+//! The store of a node: redb behind one commit per turn, and snapshots to read from.
 //!
 //! It decides nothing: rows come from the core ([`mesh::api::batch::Change`]) and go back to it
-//! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
-//! it, durably when it returns. A [`Reader`] never waits for the writer.
+//! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or
+//! nothing of it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
-//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming, copies),
-//! [`check`] (every row of a stopped one), [`error`]s, [`limits`], and [`testing`] (a disk that crashes). The file, byte by byte:
-//! `docs/store.md`.
+//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming,
+//! copies) over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
+//! [`testing`] (a disk that crashes). The file, byte by byte: `docs/store.md`.
 
 #![warn(missing_docs)]
 
 mod apply;
 pub mod check;
 mod copy;
+mod databases;
 pub mod error;
 mod held;
 pub mod limits;
@@ -20,6 +21,7 @@ mod plan;
 mod prune;
 mod reader;
 mod roam;
+mod row;
 mod schema;
 mod spans;
 mod store;
@@ -29,7 +31,8 @@ mod view;
 
 pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
-pub use reader::{Kept, Reader, Row};
+pub use reader::{Kept, Reader};
 pub use roam::{Cursor, Roam};
+pub use row::Row;
 pub use spans::Spans;
 pub use store::{FILE_NAME, Store};

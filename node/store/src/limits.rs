@@ -7,36 +7,37 @@ pub const MEMORY_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// Rows looked at within one snapshot by scans that may go on for long: a snapshot that lives pins
 /// the pages it may read, and the file grows meanwhile.
 pub const SCAN_ROWS: usize = 4_096;
-/// Rows of a page that is read without asking whether there is time for it: a tenth of a millisecond. The
-/// default page of clients is half of it.
+/// Rows of a page that is read without asking whether there is time for it: a tenth of a
+/// millisecond. The default page of clients is half of it.
 pub const AT_ONCE_ROWS_MAX: usize = 100;
 /// Eras of a room of which that can be said: each is looked at.
 pub const AT_ONCE_ERAS_MAX: usize = 64;
-/// Numbers beyond a roaming client's page that are looked through for what its next cursor would hide. What is further
-/// away is not found by that: it is skipped only if the client leaves in the middle of so long a stretch.
+/// Numbers beyond a roaming client's page that are searched for entries that its next cursor would
+/// hide. Entries further away are not found by that: they are skipped only if the client leaves in
+/// the middle of so long a stretch.
 pub const PAGE_AHEAD_NUMBERS_MAX: usize = 4_096;
 /// Rows given in one page, however many were asked for.
 pub const PAGE_ROWS_MAX: usize = 1_000;
-/// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many more
-/// would be a page of numbers.
+/// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many
+/// more would be a page of numbers.
 pub const ROW_NUMBERS_MAX: usize = 32;
 /// Dedup rows are thinned out once per this many new ones: a range removal is not free.
 pub const DEDUP_PRUNE_EVERY: usize = 1_024;
 /// Bodies dropped at once: each costs a row read, hashed and written, and a commit should not take
 /// longer for them than some milliseconds.
 pub const PRUNE_ROWS: usize = 256;
-/// What a run takes besides bodies and entries: ids, backlink, seal and framing. Rounded up.
+/// Bytes of a run besides bodies and entries: ids, backlink, seal and framing. Rounded up.
 pub const RUN_OVERHEAD_BYTES: usize = 320;
-/// What an entry of a run, or a body sent apart, takes besides the body. Rounded up.
+/// Bytes of an entry of a run, or of a body sent apart, besides the body. Rounded up.
 pub const ENTRY_OVERHEAD_BYTES: usize = 96;
-/// Numbers below a roaming client's cursor that are looked through for what it may not have seen, the
-/// highest first. Whoever comes from an era that nobody here has heard of proves nothing by it: without
-/// a bound the whole history would be numbered again for them. What is older counts as seen.
+/// Numbers below a roaming client's cursor that are searched for entries that it may not have seen,
+/// the highest first. A cursor of an era that nobody here has heard of proves nothing: without a
+/// bound the whole history would be numbered again for it. Older entries count as seen.
 pub const UNPROVEN_NUMBERS_MAX: usize = 4_096;
 /// Rooms for which it is remembered up to where cursors were found to be proven.
 pub const PROVEN_ROOMS_MAX: usize = 1_024;
 /// Rows copied or checked between two words of progress: some milliseconds' worth.
 pub const PROGRESS_ROWS: u64 = 8_192;
-/// Findings of a check that are told one by one. Of more, how many there are is enough: the store is to be
-/// replaced.
+/// Findings of a check that are told one by one. Of more, how many there are is enough: the store
+/// is to be replaced.
 pub const FINDINGS_MAX: usize = 200;

@@ -50,7 +50,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) entries: BTreeMap<PlaceKey, (RoomId, &'b Stored)>,
     pub(crate) eras: BTreeMap<(u32, u64), &'b EraRecord>,
     pub(crate) numbers: BTreeMap<(u32, u64), (LocalRef, Fate)>,
-    pub(crate) foretold: BTreeMap<PlaceKey, Option<NumberRange>>,
+    pub(crate) number_ranges: BTreeMap<PlaceKey, Option<NumberRange>>,
     pub(crate) dedups: BTreeMap<(u64, u32, u128), LocalRef>,
     pub(crate) called: BTreeMap<(u32, u128), LocalRef>,
     pub(crate) evidence: Vec<(&'b Certificate, &'b Run)>,
@@ -70,7 +70,7 @@ impl Rows<'_> {
             && self.entries.is_empty()
             && self.eras.is_empty()
             && self.numbers.is_empty()
-            && self.foretold.is_empty()
+            && self.number_ranges.is_empty()
             && self.dedups.is_empty()
             && self.called.is_empty()
             && self.evidence.is_empty()
@@ -88,7 +88,7 @@ impl Rows<'_> {
         self.entries.retain(|key, _| key.0 != room);
         self.eras.retain(|key, _| key.0 != room);
         self.numbers.retain(|key, _| key.0 != room);
-        self.foretold.retain(|key, _| key.0 != room);
+        self.number_ranges.retain(|key, _| key.0 != room);
         self.dedups.retain(|key, _| key.1 != room);
         self.called.retain(|key, _| key.0 != room);
         self.notes.retain(|key, _| key.0 != room);
@@ -110,7 +110,7 @@ pub(crate) fn settle(old: Option<(LocalRef, Fate)>, new: (LocalRef, Fate)) -> (L
 pub(crate) struct Plan<'b> {
     pub(crate) disk: Rows<'b>,
     pub(crate) memory: Rows<'b>,
-    /// What the batch does to them: see [`Seats::update`].
+    /// Changes of the batch to the seats: see [`Seats::update`].
     pub(crate) moves: Moves,
 }
 
@@ -195,7 +195,7 @@ impl<'b> Draft<'_, 'b> {
             }
             Change::NumberRange { room, at, numbers } => {
                 let (rows, room) = self.room(*room)?;
-                rows.foretold.insert((room, at.log, at.seq), *numbers);
+                rows.number_ranges.insert((room, at.log, at.seq), *numbers);
             }
             Change::Dedup { room, id, at, wall_ms } => {
                 let (rows, room) = self.room(*room)?;
@@ -206,7 +206,7 @@ impl<'b> Draft<'_, 'b> {
                 rows.called.entry((room, u128::from_be_bytes(id.0))).or_insert(*at);
             }
             Change::Prune { room, before_ms } => {
-                // What is in memory ends by itself.
+                // Memory ends by itself.
                 if self.seat(*room).ok_or(CommitError::UnknownRoom(*room))?.keep == Keep::Disk {
                     self.plan.disk.prunes.insert(*room, *before_ms);
                 }
@@ -214,7 +214,7 @@ impl<'b> Draft<'_, 'b> {
             Change::Evidence { certificate, run } => {
                 // Runs carry contents: those of rooms that are, or may have been, ephemeral stay
                 // off the disk.
-                let keep = self.seat(certificate.room).map_or(Keep::Memory, |it| it.keep);
+                let keep = self.seat(certificate.room).map_or(Keep::Memory, |seat| seat.keep);
                 self.rows(keep).evidence.push((certificate, run));
             }
             Change::Note { room, vote, note } => {
@@ -222,7 +222,7 @@ impl<'b> Draft<'_, 'b> {
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
             }
             Change::Keep { name, value } => {
-                self.plan.disk.kept.insert(name, value.as_ref().map(|it| it.0.as_slice()));
+                self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));
             }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }

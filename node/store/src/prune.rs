@@ -1,9 +1,10 @@
-//! Dropping bodies that are old: which ones, and what is left of them.
+//! Dropping old bodies: which ones, and the rows that stay.
 //!
-//! What goes is the beginning of the delivery log. An entry goes if it, or one delivered after it, was
-//! written before the time that is given; the first one that is younger ends it. So what is delivered
-//! late stays as long as what was delivered with it, an author whose clock is behind loses nothing
-//! before its time in a room in which others speak, and one number says what is gone.
+//! The beginning of the delivery log goes. An entry goes if it, or one delivered after it, was
+//! written before the time that is given; the first one that is younger ends it. So a late entry
+//! stays as long as those that were delivered with it, an author whose clock is behind loses
+//! nothing before its time in a room in which others speak, and one number says how far bodies are
+//! gone.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,10 @@ use mesh::{
     api::batch::Fate,
     limits::STAMP_AHEAD_MS_MAX,
     name::{id::RoomId, number::Number},
-    wire::entry::{CHAT, DECISION, Gone, Stored, THINKING},
+    wire::{
+        entry::{Gone, Stored},
+        kinds::{CHAT, DECISION, THINKING},
+    },
 };
 use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
 use sha2::{Digest, Sha256};
@@ -23,7 +27,7 @@ use crate::{
     view::View,
 };
 
-/// What is to be dropped.
+/// The bodies to drop.
 #[derive(Debug, Default)]
 pub(crate) struct Drops {
     /// Everything delivered in a room up to this number is gone.
@@ -37,7 +41,7 @@ impl Drops {
     }
 }
 
-/// Looks for what may go: by room, what was written before a time. `wall_ms`: what the time is.
+/// Looks for bodies that may go: by room, those written before a time. `wall_ms`: the time now.
 pub(crate) fn find(
     db: &Database,
     prunes: &BTreeMap<RoomId, u64>,
@@ -63,7 +67,7 @@ fn find_in(
     drops: &mut Drops,
 ) -> Result<(), ReadError> {
     // Stamps from the future say nothing: such entries go with the next one that is old.
-    let future_ms = wall_ms.map_or(u64::MAX, |it| it.saturating_add(STAMP_AHEAD_MS_MAX));
+    let future_ms = wall_ms.map_or(u64::MAX, |now_ms| now_ms.saturating_add(STAMP_AHEAD_MS_MAX));
     let mut found: Vec<(Number, PlaceKey, bool)> = Vec::new();
     let mut old = 0;
     let from = Number(view.pruned()?.0.saturating_add(1));
@@ -77,7 +81,7 @@ fn find_in(
         if !is_old && gist.facts.wall_ms <= future_ms {
             break;
         }
-        // What a later version may fold keeps its body.
+        // A body that a later version may fold stays.
         let is_said = [CHAT, THINKING, DECISION].contains(&gist.facts.kind);
         found.push((number, (view.room, at.log, at.seq), is_said && gist.gone.is_none()));
         if is_old {

@@ -3,131 +3,38 @@
 use std::{
     collections::BTreeMap,
     iter,
-    ops::Deref,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
 };
 
 use mesh::{
     api::batch::{Fate, RoomRecord},
     name::{
-        id::{LocalRef, LogId, MessageId, RoomId},
+        id::{LocalRef, MessageId, RoomId},
         number::Number,
     },
-    wire::{
-        entry::{Facts, Said},
-        run::{Certificate, Run},
-    },
+    wire::run::{Certificate, Run},
 };
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{ReadableDatabase, ReadableTable};
 
 use crate::{
+    databases::{Databases, Snapshot},
     error::ReadError,
-    held::Gate,
     limits::{PAGE_ROWS_MAX, PROVEN_ROOMS_MAX, SCAN_ROWS},
     roam::{Proven, Seen},
+    row::Row,
     schema::{EVIDENCE, KEPT, ROOMS, decode, table},
     view::{View, room_row},
 };
 
-/// The database of the file: opened anew after the disk was full.
-#[derive(Debug)]
-pub(crate) struct Disk {
-    gate: Arc<Gate>,
-    current: Mutex<Arc<Database>>,
-}
-
-impl Disk {
-    pub(crate) fn new(database: Database, gate: Arc<Gate>) -> Disk {
-        Disk { gate, current: Mutex::new(Arc::new(database)) }
-    }
-
-    /// For the writer: what is read of it may not be on the disk.
-    pub(crate) fn database(&self) -> Arc<Database> {
-        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// What it is from now on. What is still being read of the one before is read to its end.
-    pub(crate) fn replace(&self, database: Database) -> Weak<Database> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *current, Arc::new(database));
-        drop(current);
-        self.gate.open();
-        Arc::downgrade(&before)
-    }
-
-    /// Of what is on the disk.
-    pub(crate) fn read(&self) -> Result<Snapshot, ReadError> {
-        loop {
-            let state = self.gate.wait();
-            let database = self.database();
-            let read = database.begin_read()?;
-            if self.gate.is_still(state) {
-                return Ok(Snapshot { read, database: Some(database) });
-            }
-        }
-    }
-}
-
-/// One moment of a database, which is not closed while something of it is read.
-pub(crate) struct Snapshot {
-    read: ReadTransaction,
-    database: Option<Arc<Database>>,
-}
-
-impl Deref for Snapshot {
-    type Target = ReadTransaction;
-
-    fn deref(&self) -> &ReadTransaction {
-        &self.read
-    }
-}
-
-/// What store and readers share.
-#[derive(Debug)]
-pub(crate) struct Databases {
-    pub(crate) disk: Disk,
-    /// Ephemeral rooms, once there are any.
-    pub(crate) memory: OnceLock<Database>,
-    /// Bytes of the file.
-    pub(crate) size: Arc<AtomicU64>,
-}
-
-/// Reads snapshots. Each call sees one moment (long scans several, in order) and never waits for the
-/// writer, nor the writer for it. A call takes some ten microseconds plus some for each row: fine in
-/// async code, but for [`Reader::page_newest`] with a time, [`Reader::runs`] and [`Reader::roam`],
-/// which may look at a whole room.
+/// Reads snapshots. Each call sees one moment (long scans several, in order) and never waits for
+/// the writer, nor the writer for it. A call takes some ten microseconds plus some for each row:
+/// fine in async code, but for [`Reader::page_newest`] with a time, [`Reader::runs`] and
+/// [`Reader::roam`], which may look at a whole room.
 #[derive(Clone, Debug)]
 pub struct Reader {
     databases: Arc<Databases>,
-    /// What earlier reads found out about cursors; all clones share it.
+    /// Results of earlier reads about cursors; all clones share them.
     proven: Arc<Mutex<BTreeMap<RoomId, Proven>>>,
-}
-
-/// A message, or another numbered entry, of a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its number: which one, the method says that gives the row.
-    pub number: Number,
-    /// The lowest number it has here. Another than `number`: it came late.
-    pub canonical: Number,
-    /// All its numbers, if it has several: ascending, the lowest [`ROW_NUMBERS_MAX`] of them.
-    ///
-    /// [`ROW_NUMBERS_MAX`]: crate::limits::ROW_NUMBERS_MAX
-    pub numbers: Vec<Number>,
-    /// Where it is at this node.
-    pub at: LocalRef,
-    /// Whose log it is in.
-    pub log: LogId,
-    /// Its id.
-    pub message: MessageId,
-    /// Clock, wall time, kind.
-    pub facts: Facts,
-    /// What was said. `None`: an entry that is no message (of the directory, or of a later version), or
-    /// one whose body was dropped because it was old.
-    pub said: Option<Said>,
 }
 
 /// A name and its value ([`Reader::kept`]).
@@ -157,12 +64,12 @@ impl Reader {
         proven.insert(room, cursor);
     }
 
-    /// That of ephemeral rooms is never replaced.
+    /// One snapshot of each database.
     fn snapshots(&self) -> impl Iterator<Item = Result<Snapshot, ReadError>> {
         let memory = || {
             let memory = self.databases.memory.get()?;
             let read = memory.begin_read().map_err(ReadError::from);
-            Some(read.map(|read| Snapshot { read, database: None }))
+            Some(read.map(Snapshot::of_memory))
         };
         let disk = iter::once_with(|| self.databases.disk.read());
         disk.chain(iter::once_with(memory).flatten())
@@ -200,7 +107,11 @@ impl Reader {
     ///
     /// See [`ReadError`].
     pub fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
-        Ok(self.view(room)?.map(|it| it.record()).transpose()?.map_or(Number::ZERO, |it| it.tip))
+        Ok(self
+            .view(room)?
+            .map(|view| view.record())
+            .transpose()?
+            .map_or(Number::ZERO, |record| record.tip))
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log above `after`,
@@ -219,11 +130,14 @@ impl Reader {
         self.page_of_arrival(room, after, Number::ZERO, limit)
     }
 
-    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
-    /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, is not proven to
-    /// be seen, and has another number above that, under which this node passes it over. It got that number because
-    /// somebody lacked it, and that may be this client. Once while it gets no number of an era above `after`'s. Without what `came`
-    /// proves to be seen, though it was delivered here only above it.
+    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor
+    /// `origin_cursor` and has got everything since, up to `after`. Adds entries that were
+    /// delivered here up to `origin_cursor` (so the client did not get them), that are not proven
+    /// to be seen, and that have another number above that, under which this node passes them over.
+    /// Such an entry got that number because some node lacked it, and that may be the node of this
+    /// client. Each is given once, as long as it gets no number of an era above `after`'s. Leaves
+    /// out entries that `origin_cursor` proves to be seen, though they were delivered here only
+    /// above it.
     ///
     /// # Errors
     ///
@@ -232,7 +146,7 @@ impl Reader {
         &self,
         room: RoomId,
         after: Number,
-        came: Number,
+        origin_cursor: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
@@ -243,11 +157,11 @@ impl Reader {
         {
             let mut scanned = 0;
             // Nothing is owed to a client that was here from the beginning.
-            let arrival = if came == Number::ZERO {
+            let arrival = if origin_cursor == Number::ZERO {
                 None
             } else {
                 let eras = view.eras()?.into_iter().collect();
-                Some((Seen::new(&eras, came), view.record()?.tip))
+                Some((Seen::new(&eras, origin_cursor), view.record()?.tip))
             };
             from = from.max(Number(view.pruned()?.0.saturating_add(1)));
             for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {
@@ -258,7 +172,7 @@ impl Reader {
                     (None, Fate::Delivered) => true,
                     (Some((seen, _)), Fate::Delivered) => !seen.has(&view.numbers_of(at)?),
                     (Some((seen, tip)), Fate::Assigned) => {
-                        number <= *tip && seen.is_owed(&view, (number, at), after)?
+                        number <= *tip && seen.is_owed(&view, number, at, after)?
                     }
                     (None, Fate::Assigned) | (_, Fate::Hole) => false,
                 };
@@ -276,10 +190,10 @@ impl Reader {
         Ok(rows)
     }
 
-    /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log, ascending, under the
-    /// numbers they were delivered under. With `before_wall_ms` only those written before that time
-    /// (Unix milliseconds, by their authors' clocks), which may look at the whole room. Those whose
-    /// bodies were dropped are passed over.
+    /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log, ascending, under
+    /// the numbers they were delivered under. With `before_wall_ms` only those written before that
+    /// time (Unix milliseconds, by their authors' clocks), which may look at the whole room. Those
+    /// whose bodies were dropped are passed over.
     ///
     /// # Errors
     ///
@@ -317,9 +231,10 @@ impl Reader {
         Ok(rows)
     }
 
-    /// What a number names: any number that the entry ever had, delivered under it here or not. The
-    /// row's `number` is the one that was asked for. `None`: a number that is not known here, or
-    /// whose entry is not held. One whose body was dropped is still named, without content.
+    /// The row that a number names: any number that the entry ever had, delivered under it here or
+    /// not. The row's `number` is the one that was asked for. `None`: a number that is not known
+    /// here, or whose entry is not held. A row whose body was dropped is still named, without
+    /// content.
     ///
     /// # Errors
     ///
@@ -332,9 +247,10 @@ impl Reader {
         }
     }
 
-    /// What a message id names: one of ours, or one that a ClawChat server gave. The row's `number` is the one it was delivered under here, else its
-    /// lowest. `None`: not held here, or not numbered yet. One whose body was dropped is still named,
-    /// without content: a client may go on from it.
+    /// The row that a message id names: one of ours, or one that a ClawChat server gave. The row's
+    /// `number` is the one it was delivered under here, else its lowest. `None`: not held here, or
+    /// not numbered yet. A row whose body was dropped is still named, without content: a client may
+    /// go on from it.
     ///
     /// # Errors
     ///
@@ -361,7 +277,7 @@ impl Reader {
         self.view(room)?.map_or(Ok(None), |view| view.row_at(at))
     }
 
-    /// All numbers that are known of an entry, ascending, with what became of them here.
+    /// All known numbers of an entry, ascending, with their fates here.
     ///
     /// # Errors
     ///
@@ -385,8 +301,8 @@ impl Reader {
         Ok(proofs)
     }
 
-    /// Names and values of the node's own ([`mesh::api::batch::Change::Keep`]) whose names begin so,
-    /// ascending.
+    /// Names and values of the node's own ([`mesh::api::batch::Change::Keep`]) whose names begin
+    /// so, ascending.
     ///
     /// # Errors
     ///

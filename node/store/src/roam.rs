@@ -1,5 +1,5 @@
-//! Clients that come from another node with a cursor: what they are proven to have seen, and what
-//! is served to them. The rules are in `docs/numbering.md`, "Roaming".
+//! Clients that come from another node with a cursor: the entries that they are proven to have
+//! seen, and the rows that they are served. The rules are in `docs/numbering.md`, "Roaming".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,8 @@ use crate::{
         AT_ONCE_ERAS_MAX, AT_ONCE_ROWS_MAX, PAGE_AHEAD_NUMBERS_MAX, PAGE_ROWS_MAX,
         UNPROVEN_NUMBERS_MAX,
     },
-    reader::{Reader, Row},
+    reader::Reader,
+    row::Row,
     schema::Numbers,
     view::View,
 };
@@ -31,7 +32,7 @@ pub enum Cursor {
     Foreign,
 }
 
-/// What is served to a cursor of another node.
+/// The answer to a cursor of another node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roam {
     /// Ascending, each under its smallest number above the cursor. Nothing that is still to be
@@ -43,18 +44,19 @@ pub struct Roam {
     /// delivered here before: live delivery will not bring it to this client. Ask again, from the
     /// client's cursor, when the tip or the era's `done` has passed it.
     pub later: Option<Number>,
-    /// Entries that the client is not proven to have seen and that have no number above its cursor, each with the
-    /// number that it was delivered under here, if it was: the node may have to give them one
-    /// (`Command::Roam`) before the rows are served.
+    /// Entries that the client is not proven to have seen and that have no number above its cursor,
+    /// each with the number that it was delivered under here, if it was: the node may have to give
+    /// them one (`Command::Roam`) before the rows are served.
     pub unproven: Vec<(LocalRef, Option<Number>)>,
-    /// There are such entries, or nothing is known of the cursor's era: the node is to be asked first.
+    /// There are such entries, or nothing is known of the cursor's era: the node is to be asked
+    /// first.
     pub needs_claim: bool,
 }
 
 impl Reader {
-    /// Whether a cursor can be served as it is: it is zero, in the delivery log, or ahead of the tip
-    /// in the tip's own era. Right for a client that has read here all along; one that comes from
-    /// another node may have been given less below the same cursor: [`Reader::serves_roamer`].
+    /// Whether a cursor can be served as it is: it is zero, in the delivery log, or ahead of the
+    /// tip in the tip's own era. Right for a client that has read here all along; one that comes
+    /// from another node may have been given less below the same cursor: [`Reader::serves_roamer`].
     ///
     /// # Errors
     ///
@@ -74,8 +76,9 @@ impl Reader {
     }
 
     /// As [`Reader::serves`], for a client that may have its cursor from any node: `Here` only if
-    /// nothing was delivered here below the cursor that the other node may have had to deliver above
-    /// it. Until a split has healed everywhere, that is not so of every cursor in the delivery log.
+    /// nothing was delivered here below the cursor that the other node may have had to deliver
+    /// above it. Until a split has healed everywhere, that is not so of every cursor in the
+    /// delivery log.
     ///
     /// # Errors
     ///
@@ -101,9 +104,10 @@ impl Reader {
         Ok(Cursor::Here)
     }
 
-    /// What [`Reader::page_since`] gives, if it is plain that a cursor from any node can be served as it is
-    /// ([`Reader::serves_roamer`]) and that neither takes long: some ten microseconds and one for each row.
-    /// `None`: that has to be looked at. LocalRef most [`AT_ONCE_ROWS_MAX`] rows.
+    /// The same page as [`Reader::page_since`], if it is plain that a cursor from any node can be
+    /// served as it is ([`Reader::serves_roamer`]) and that neither takes long: some ten
+    /// microseconds and one for each row. `None`: that has to be looked at. At most
+    /// [`AT_ONCE_ROWS_MAX`] rows.
     ///
     /// # Errors
     ///
@@ -146,7 +150,7 @@ impl Reader {
         let Some(eras) = view.few_eras(AT_ONCE_ERAS_MAX)? else { return Ok(false) };
         let lower = eras.range(..cursor.era()).next().is_some();
         let proven = !lower || self.is_proven(view.id, &Proven::of(&eras, cursor));
-        let ahead: u64 = eras.values().map(|it| it.known.saturating_sub(it.done)).sum();
+        let ahead: u64 = eras.values().map(|era| era.known.saturating_sub(era.done)).sum();
         if !proven || ahead > AT_ONCE_ROWS_MAX as u64 || !is_one_to_one(view, &eras)? {
             return Ok(false);
         }
@@ -154,8 +158,8 @@ impl Reader {
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
-    /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat; may be more than
-    /// `limit` where a shorter page would have to end with a cursor that says too much.
+    /// node may not have seen, and the obstacles to serving it. Never skips; may repeat; may be
+    /// more than `limit` where a shorter page would have to end with a cursor that says too much.
     /// Any cursor may be given: for one that is served here in calm weather, the rows are those of
     /// [`Reader::page_since`].
     ///
@@ -180,8 +184,8 @@ fn is_done(view: &View, cursor: Number) -> Result<bool, ReadError> {
     Ok(eras.any(|(era, record)| era == cursor.era() && cursor.n() <= record.done))
 }
 
-/// A number that names nothing (numbering.md, rule 1): there is nothing to be seen of it, so it says
-/// what the one before it says that names something.
+/// A number that names nothing (numbering.md, rule 1): there is nothing to be seen of it, so it
+/// says what the one before it says that names something.
 fn before_a_gap(view: &View, cursor: Number) -> Result<Cursor, ReadError> {
     let before = view.numbers(cursor.era().number(1), cursor)?.next_back().transpose()?;
     Ok(match before {
@@ -191,9 +195,9 @@ fn before_a_gap(view: &View, cursor: Number) -> Result<Cursor, ReadError> {
     })
 }
 
-/// Up to where cursors of an era prove everything: whatever such a cursor proves, a higher one of the
-/// same era proves too, as long as nothing more is known of the eras below. Saves most reads after a
-/// split from looking through what the split left behind.
+/// The bound up to which cursors of an era prove everything: a higher cursor of the same era proves
+/// at least as much, as long as nothing more is known of the eras below. Saves most reads after a
+/// split from searching the eras of that split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Proven {
     era: Era,
@@ -221,8 +225,9 @@ fn is_one_to_one(view: &View, eras: &BTreeMap<Era, EraRecord>) -> Result<bool, R
     Ok(done == view.record()?.delivered)
 }
 
-/// Whether some entry was delivered here at or below the cursor, is not proven to be seen, and has a number above
-/// it, under which it is passed over here: another node may have had to deliver it under that one.
+/// Whether some entry was delivered here at or below the cursor, is not proven to be seen, and has
+/// a number above it, under which it is passed over here: another node may have had to deliver it
+/// under that one.
 fn passes_over(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
@@ -239,7 +244,7 @@ fn passes_over(
             let (_, at, fate) = numbered?;
             if fate != Fate::Delivered {
                 let numbers = view.numbers_of(at)?;
-                let before = numbers.delivered().is_some_and(|it| it <= cursor);
+                let before = numbers.delivered().is_some_and(|number| number <= cursor);
                 if before && !seen.has(&numbers) && has_body(view, at)? {
                     return Ok(true);
                 }
@@ -257,7 +262,7 @@ fn serve(
     limit: usize,
     roam: &mut Roam,
 ) -> Result<(), ReadError> {
-    // What was delivered up to here has lost its body: what has not is served under a number above.
+    // Bodies up to here are dropped: entries that have one are served under a number above.
     let cursor = seen.cursor.max(view.pruned()?);
     let tip = view.record()?.tip;
     let done = |number: Number| {
@@ -292,7 +297,7 @@ fn serve(
                 break;
             }
             page.rows.push((number, at));
-        } else if numbers.delivered().is_some_and(|it| it <= cursor) {
+        } else if numbers.delivered().is_some_and(|number| number <= cursor) {
             roam.later = Some(number);
         } else {
             continue;
@@ -306,7 +311,7 @@ fn serve(
         }
         None if page.rows.is_empty() => 0,
         None => {
-            // What stands in the way may come.
+            // The missing entries may come.
             roam.more = false;
             roam.later = roam.later.or(page.lacking);
             limit.min(page.rows.len())
@@ -318,12 +323,12 @@ fn serve(
     Ok(())
 }
 
-/// What may be served to a cursor, and where a page of it may end.
+/// Rows that may be served to a cursor, and the places where a page may end.
 ///
-/// The last number of a page is the client's next cursor, and proves what the cut of its era names. What was numbered
-/// again for somebody may be within that cut, and still be to come, under a number of a higher era: if the client then
-/// went elsewhere, it would never get it. So a page ends where its cursor says nothing that is not so, and is rather
-/// longer than was asked for.
+/// The last number of a page is the client's next cursor, and proves the entries that the cut of
+/// its era names. An entry that was numbered again may be within that cut, and still be to come,
+/// under a number of a higher era: if the client then went elsewhere, it would never get it. So a
+/// page ends where its cursor says nothing wrong, and is rather longer than was asked for.
 #[derive(Debug, Default)]
 struct Page {
     rows: Vec<(Number, LocalRef)>,
@@ -331,7 +336,8 @@ struct Page {
     len: usize,
     /// Those that have a number up to the cursor, too, with their places from 1.
     again: Vec<(usize, Numbers)>,
-    /// Where each era goes on beyond an entry that is not here: other nodes have given that one under this number.
+    /// Where each era goes on beyond an entry that is not here: other nodes have given that one
+    /// under this number.
     beyond: BTreeMap<Era, usize>,
     lacking: Option<Number>,
 }
@@ -339,8 +345,9 @@ struct Page {
 impl Page {
     fn goes_on_with(&mut self, numbers: Numbers, cursor: Number) {
         self.len += 1;
-        // A cut that names a number above the cursor is of a higher era, and below that this is served.
-        if numbers.all().any(|it| it <= cursor) {
+        // A cut that names a number above the cursor is of a higher era, and below that this is
+        // served.
+        if numbers.all().any(|number| number <= cursor) {
             self.again.push((self.len, numbers));
         }
     }
@@ -350,8 +357,8 @@ impl Page {
         self.lacking = self.lacking.or(Some(number));
     }
 
-    /// How many rows to serve: at most `limit` if that can be. `None`: wherever a page ended, its cursor would say too
-    /// much.
+    /// How many rows to serve: at most `limit` if that can be. `None`: wherever a page ended, its
+    /// cursor would say too much.
     fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> Option<usize> {
         // Up to which place an era's cut names what is to come.
         let mut named: BTreeMap<Era, usize> = BTreeMap::new();
@@ -364,29 +371,29 @@ impl Page {
                 if named.len() >= AT_ONCE_ERAS_MAX {
                     break;
                 }
-                // By this cut alone, and also if it has a number in this era: another node may not have heard of the
-                // eras between, nor of that number yet.
+                // By this cut alone, and also if it has a number in this era: another node may not
+                // have heard of the eras between, nor of that number yet.
                 let is_named = |numbers: &Numbers| within(&cuts[&era], numbers);
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
-                named.insert(era, last.map_or(0, |it| it.0));
+                named.insert(era, last.map_or(0, |number| number.0));
             }
-            let whole = self.beyond.get(&era).is_none_or(|it| place <= *it);
+            let whole = self.beyond.get(&era).is_none_or(|end| place <= *end);
             if named[&era] <= place && whole {
                 ends.push(place);
             }
         }
-        let within = ends.partition_point(|it| *it <= limit);
-        let end = within.checked_sub(1).or(Some(within)).and_then(|it| ends.get(it));
+        let within = ends.partition_point(|end| *end <= limit);
+        let end = within.checked_sub(1).or(Some(within)).and_then(|end| ends.get(end));
         end.copied()
     }
 }
 
 /// Whether there is anything to be served of an entry: not if it is old.
 fn has_body(view: &View, at: LocalRef) -> Result<bool, ReadError> {
-    Ok(view.gist(at)?.is_some_and(|it| it.gone.is_none()))
+    Ok(view.gist(at)?.is_some_and(|gist| gist.gone.is_none()))
 }
 
-/// What a client with this cursor has seen for certain.
+/// Entries that a client with this cursor has seen for certain.
 pub(crate) struct Seen {
     cursor: Number,
     /// How far in the eras below the cursor's own.
@@ -408,17 +415,19 @@ impl Seen {
         numbers.above(self.cursor).is_none() && !self.has(numbers)
     }
 
-    /// Whether what was delivered here up to the cursor that a client came with is given under `number`, now that it
-    /// has read up to `after`.
+    /// Whether what was delivered here up to the cursor that a client came with is given under
+    /// `number`, now that it has read up to `after`.
     pub(crate) fn is_owed(
         &self,
         view: &View,
-        (number, at): (Number, LocalRef),
+        number: Number,
+        at: LocalRef,
         after: Number,
     ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;
-        let before = numbers.delivered().is_some_and(|it| it <= self.cursor);
-        // The first one, so that it is given once. One that it has passed may have become known too late.
+        let before = numbers.delivered().is_some_and(|number| number <= self.cursor);
+        // The first one, so that it is given once. One that it has passed may have become known too
+        // late.
         let first = numbers.above(after) == Some(number);
         Ok(before && first && !self.has(&numbers) && !own(&numbers, after) && has_body(view, at)?)
     }
@@ -444,10 +453,10 @@ fn own(numbers: &Numbers, cursor: Number) -> bool {
 /// not merely passed over.
 ///
 /// A node that goes on in a lower era after it has entered a higher one passes its numbers over:
-/// their entries are late there and get fresh numbers. So a number counts only if it lies within the
-/// cuts of all eras between its own and the client's: whichever of them the client's node entered
-/// first, it had got so far by then. (An entry that was late has a fresh number in a higher era, and
-/// is proven by that one.)
+/// their entries are late there and get fresh numbers. So a number counts only if it lies within
+/// the cuts of all eras between its own and the client's: whichever of them the client's node
+/// entered first, it had got so far by then. (An entry that was late has a fresh number in a higher
+/// era, and is proven by that one.)
 fn cut(eras: &BTreeMap<Era, EraRecord>, era: Era) -> BTreeMap<Era, u64> {
     if !eras.contains_key(&era) {
         return BTreeMap::new();
@@ -473,19 +482,19 @@ fn cuts(eras: &BTreeMap<Era, EraRecord>, upto: Era) -> BTreeMap<Era, BTreeMap<Er
     cuts
 }
 
-/// An era's cut, with what it leaves unsaid: it names only what changed since the cut of the era
-/// before, the highest that its claimer knew. `cuts`: of all lower eras.
+/// An era's cut, completed: it names only changes since the cut of the era before, the highest that
+/// its claimer knew. `cuts`: of all lower eras.
 fn whole_cut(
     cuts: &BTreeMap<Era, BTreeMap<Era, u64>>,
     era: Era,
     record: &EraRecord,
 ) -> BTreeMap<Era, u64> {
     // The era before is one `c` below, and not below another such that the cut names. If several
-    // can be meant, what they all grant counts.
-    let named = record.cut.iter().filter(|it| it.era.c() + 1 == era.c()).map(|it| it.era).max();
+    // can be meant, only the entries in all of them count.
+    let named = record.cut.iter().filter(|cut| cut.era.c() + 1 == era.c()).map(|cut| cut.era).max();
     let mut before = cuts
         .range(named.unwrap_or(Era::HOME)..)
-        .filter(|(it, _)| it.c() + 1 == era.c())
+        .filter(|(after, _)| after.c() + 1 == era.c())
         .map(|(_, cut)| cut);
     let mut whole = before.next().cloned().unwrap_or_default();
     for other in before {
@@ -494,13 +503,13 @@ fn whole_cut(
             *n = (*n).min(other[era]);
         }
     }
-    whole.extend(record.cut.iter().map(|it| (it.era, it.n)));
+    whole.extend(record.cut.iter().map(|cut| (cut.era, cut.n)));
     whole
 }
 
 /// Entries held here that the client may not have seen and that no number above its cursor names.
-/// They have numbers, all of them in eras below the cursor's and beyond its cut. Looks at the highest
-/// [`UNPROVEN_NUMBERS_MAX`] such numbers.
+/// They have numbers, all of them in eras below the cursor's and beyond its cut. Looks at the
+/// highest [`UNPROVEN_NUMBERS_MAX`] such numbers.
 fn unproven(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
@@ -521,7 +530,7 @@ fn unproven(
             let numbers = view.numbers_of(at)?;
             if !found.contains(&at)
                 && seen.misses(&numbers)
-                && view.gist(at)?.is_some_and(|it| it.facts.visible && it.gone.is_none())
+                && view.gist(at)?.is_some_and(|gist| gist.facts.visible && gist.gone.is_none())
             {
                 found.insert(at);
                 missing.push((at, numbers.delivered()));

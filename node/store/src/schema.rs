@@ -9,7 +9,10 @@ use redb::{
 use mesh::{
     api::batch::Fate,
     name::number::{Era, Number},
-    wire::entry::{Facts, Gone, is_act},
+    wire::{
+        entry::{Facts, Gone},
+        kinds::is_act,
+    },
 };
 
 use crate::error::ReadError;
@@ -40,9 +43,9 @@ pub(crate) const NUMBERS: TableDefinition<'_, (u32, u64), (u32, u64, u8)> =
 /// (room, log, log seq) → all its numbers with their fates: see [`Numbers`].
 pub(crate) const PLACES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("places/1");
 /// (room, log, log seq) → (highest, lowest number).
-pub(crate) const FORETOLD: TableDefinition<'_, PlaceKey, (u64, u64)> =
+pub(crate) const NUMBER_RANGES: TableDefinition<'_, PlaceKey, (u64, u64)> =
     TableDefinition::new("foretold/1");
-/// (wall time, room, id) → (log, log seq). Time first, so that what is old is one range.
+/// (wall time, room, id) → (log, log seq). Time first, so that old rows are one range.
 pub(crate) const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> =
     TableDefinition::new("dedups/1");
 /// Author, room, incarnation → (`Certificate`, `Run`).
@@ -52,7 +55,7 @@ pub(crate) const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> =
 pub(crate) const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
 /// (room, log, log seq) of each entry that is an act. From layout 2 on.
 pub(crate) const ACTS: TableDefinition<'_, PlaceKey, ()> = TableDefinition::new("acts/1");
-/// (room, log, log seq) of what opened a vote → `VoteNote`. From layout 2 on.
+/// (room, log, log seq) of the act that opened a vote → `VoteNote`. From layout 2 on.
 pub(crate) const NOTES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("notes/1");
 /// Name → value, of the node's own. From layout 2 on.
 pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("kept/1");
@@ -60,13 +63,14 @@ pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(
 /// Room → the number up to which all that was delivered has lost its body. From layout 2 on.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
-/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log seq). From layout 3 on.
+/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log
+/// seq). From layout 3 on.
 pub(crate) const CALLED: TableDefinition<'_, (u32, u128), (u32, u64)> =
     TableDefinition::new("called/1");
 
-/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
-/// one transaction that also writes the new layout's number. Tables that begin empty are made after
-/// all steps.
+/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in
+/// the one transaction that also writes the new layout's number. Tables that begin empty are made
+/// after all steps.
 const MIGRATIONS: &[Step] = &[index_acts, nothing_called];
 
 type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
@@ -101,7 +105,7 @@ pub(crate) struct Gist {
     pub(crate) gone: Option<Gone>,
 }
 
-/// What a database turned out to be.
+/// The kind of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing in it yet.
@@ -115,7 +119,7 @@ pub(crate) enum Found {
 /// Looks, without writing.
 pub(crate) fn find(db: &Database) -> Result<Found, ReadError> {
     let read = db.begin_read()?;
-    let names: Vec<String> = read.list_tables()?.map(|it| it.name().to_owned()).collect();
+    let names: Vec<String> = read.list_tables()?.map(|table| table.name().to_owned()).collect();
     if names.is_empty() {
         return Ok(Found::Empty);
     }
@@ -150,7 +154,7 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
     write.open_table(ERAS)?;
     write.open_table(NUMBERS)?;
     write.open_table(PLACES)?;
-    write.open_table(FORETOLD)?;
+    write.open_table(NUMBER_RANGES)?;
     write.open_table(DEDUPS)?;
     write.open_table(EVIDENCE)?;
     write.open_table(NODE)?;
@@ -164,8 +168,8 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
 }
 
 /// A record as a row. Encoding into memory cannot fail.
-pub(crate) fn encode<T: Encode<()>>(it: &T) -> Vec<u8> {
-    minicbor::to_vec(it).expect("encoding into a Vec cannot fail")
+pub(crate) fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
+    minicbor::to_vec(value).expect("encoding into a Vec cannot fail")
 }
 
 /// A row as the record it must be.
@@ -222,7 +226,7 @@ impl Numbers {
 
     /// Sets the fate of one number; `None` takes it away.
     pub(crate) fn set(&mut self, number: Number, fate: Option<Fate>) {
-        match (self.0.binary_search_by_key(&number, |it| it.0), fate) {
+        match (self.0.binary_search_by_key(&number, |row| row.0), fate) {
             (Ok(i), Some(fate)) => self.0[i].1 = fate,
             (Ok(i), None) => {
                 self.0.remove(i);
@@ -234,30 +238,30 @@ impl Numbers {
 
     /// Whether none is of this era.
     pub(crate) fn is_free_of(&self, era: Era) -> bool {
-        self.all().all(|it| it.era() != era)
+        self.all().all(|number| number.era() != era)
     }
 
     /// Ascending.
     pub(crate) fn all(&self) -> impl Iterator<Item = Number> {
-        self.0.iter().map(|it| it.0)
+        self.0.iter().map(|row| row.0)
     }
 
     pub(crate) fn lowest(&self) -> Option<Number> {
-        self.0.first().map(|it| it.0)
+        self.0.first().map(|row| row.0)
     }
 
     pub(crate) fn highest(&self) -> Option<Number> {
-        self.0.last().map(|it| it.0)
+        self.0.last().map(|row| row.0)
     }
 
     /// The one it was delivered under here.
     pub(crate) fn delivered(&self) -> Option<Number> {
-        self.0.iter().find(|it| it.1 == Fate::Delivered).map(|it| it.0)
+        self.0.iter().find(|row| row.1 == Fate::Delivered).map(|row| row.0)
     }
 
     /// The lowest above `cursor`.
     pub(crate) fn above(&self, cursor: Number) -> Option<Number> {
-        self.0.iter().map(|it| it.0).find(|number| *number > cursor)
+        self.0.iter().map(|row| row.0).find(|number| *number > cursor)
     }
 }
 

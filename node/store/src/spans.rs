@@ -21,7 +21,7 @@ use crate::{
     view::View,
 };
 
-// Whatever comes first fits the budget, and the budget fits a frame: an answer is one message.
+// The first run or body fits the budget, and the budget fits a frame: an answer is one message.
 const _: () = assert!(
     RUN_BYTES_MAX + RUN_ENTRIES_MAX * ENTRY_OVERHEAD_BYTES + RUN_OVERHEAD_BYTES < WANT_REPLY_BYTES
         && BODY_BYTES_MAX + ENTRY_OVERHEAD_BYTES < WANT_REPLY_BYTES
@@ -40,9 +40,10 @@ pub struct Spans {
 }
 
 impl Reader {
-    /// The runs that hold entries `after + 1` … `upto`, as far as they are here. The first may begin
-    /// earlier, the last end later. Stops when about `budget_bytes` are spent, but never before the
-    /// first run; bodies apart that do not fit are left out (they can be asked for by place).
+    /// The runs that hold entries `after + 1` … `upto`, as far as they are here. The first may
+    /// begin earlier, the last end later. Stops when about `budget_bytes` are spent, but never
+    /// before the first run; bodies apart that do not fit are left out (they can be asked for by
+    /// place).
     ///
     /// # Errors
     ///
@@ -55,8 +56,8 @@ impl Reader {
         Ok(spans)
     }
 
-    /// The bodies at these places, until about `budget_bytes` are spent, but never less than one. An
-    /// empty one says that it is not held here, or not any more.
+    /// The bodies at these places, until about `budget_bytes` are spent, but never less than one.
+    /// An empty one says that it is not held here, or not any more.
     ///
     /// # Errors
     ///
@@ -71,13 +72,13 @@ impl Reader {
         let view = self.view(room)?;
         let mut budget = Budget::new(budget_bytes);
         for head in at {
-            let log = view.as_ref().map(|it| it.log(head.log)).transpose()?.flatten();
+            let log = view.as_ref().map(|view| view.log(head.log)).transpose()?.flatten();
             let stored = match (&view, log) {
                 (Some(view), Some((log, _))) => view.stored(LocalRef { log, seq: head.seq })?,
                 (Some(_), None) | (None, _) => None,
             };
             // Of one that was dropped the body is empty, too.
-            let body = stored.map_or_else(|| Vec::new().into(), |it| it.body);
+            let body = stored.map_or_else(|| Vec::new().into(), |entry| entry.body);
             if !budget.take(body.len() + ENTRY_OVERHEAD_BYTES) && !bodies.is_empty() {
                 break;
             }
@@ -87,7 +88,7 @@ impl Reader {
     }
 
     /// The answer to a `Want` (`Effect::SendSpans`), ready to be sent: one message of at most
-    /// [`WANT_REPLY_BYTES`]. What did not fit is asked for again. Empty, if nothing is held here.
+    /// [`WANT_REPLY_BYTES`]. The asker asks again for the rest. Empty, if nothing is held here.
     ///
     /// # Errors
     ///
@@ -214,9 +215,9 @@ fn run(view: &View, id: LogId, at: LocalRef) -> Result<(Run, Vec<ApartBody>), Re
     Err(ReadError::Damaged("run without an end"))
 }
 
-/// What a run takes encoded, at most.
+/// Bytes of a run encoded, at most.
 fn run_bytes(run: &Run) -> usize {
-    let entry = |it: &RunEntry| match &it.body {
+    let entry = |entry: &RunEntry| match &entry.body {
         Carried::Here(body) => body.len() + ENTRY_OVERHEAD_BYTES,
         Carried::Apart { .. } | Carried::Gone(_) => ENTRY_OVERHEAD_BYTES,
     };

@@ -22,12 +22,13 @@ use redb::{
 
 use crate::{
     apply::{apply, prune_dedups},
+    databases::{Databases, Disk},
     error::{CommitError, OpenError, ReadError},
     held::{HoldBack, is_full},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
     plan::{Keep, Plan, Rows, Seat, Seats},
     prune::{self, Drops},
-    reader::{Databases, Disk, Reader},
+    reader::Reader,
     schema::{self, Found, LAYOUT, ROOMS},
     summary,
 };
@@ -35,7 +36,7 @@ use crate::{
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "clawmesh.redb";
 
-/// What a node keeps, and the only one who writes it.
+/// The store of a node, and its only writer.
 ///
 /// There are two databases of one form: a file for the node itself and its permanent rooms, and one
 /// in memory for ephemeral rooms, made when the first of them is. The directory is free for others
@@ -44,17 +45,17 @@ pub const FILE_NAME: &str = "clawmesh.redb";
 pub struct Store {
     databases: Arc<Databases>,
     seats: Seats,
-    /// What the driver last said the time is.
+    /// The time, as the driver last said it.
     wall_ms: Option<u64>,
     /// Dedup rows written since the table was last thinned out.
     dedups: usize,
     /// The file does not say which of its pages are free: see [`Store::settle`].
     unsettled: bool,
     repaired: bool,
-    /// What the file is opened on, and where it is, to open it again when the disk was full.
+    /// The file's backend and path, to open it again when the disk was full.
     backend: HoldBack,
     place: (PathBuf, PathBuf),
-    /// Openings before this one, of which something may still be read: what is written now may be written
+    /// Openings before this one, of which something may still be read: new pages may be written
     /// where they read.
     former: Vec<Weak<Database>>,
     /// Commits are made durable later: see [`crate::testing::put_off_syncs`].
@@ -73,7 +74,7 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Store, OpenError> {
         let file = dir.join(FILE_NAME);
         let backend = open_file(&file)
-            .and_then(|it| FileBackend::new(it).map_err(io::Error::other))
+            .and_then(|file| FileBackend::new(file).map_err(io::Error::other))
             .map_err(|source| refused(&file, source))?;
         Self::with(backend, dir, file)
     }
@@ -106,7 +107,7 @@ impl Store {
             databases: Arc::new(databases),
             seats,
             wall_ms: None,
-            // The first commit thins the dedup table out, whatever is in it.
+            // The first commit thins the dedup table out.
             dedups: DEDUP_PRUNE_EVERY,
             unsettled: repaired,
             repaired,
@@ -127,26 +128,26 @@ impl Store {
     /// Writes a batch, all of it or nothing, durably when this returns (what belongs to ephemeral
     /// rooms: in memory). An empty batch does nothing.
     ///
-    /// A number under which an entry was delivered stays so, whatever a later row says of it. Of what is
-    /// to be pruned the first [`crate::limits::PRUNE_ROWS`] bodies of each room go; when there is
-    /// nothing else to write and none that may go, nothing is written.
+    /// A number under which an entry was delivered stays so, also if a later row contradicts that.
+    /// Of the bodies to prune the first [`crate::limits::PRUNE_ROWS`] of each room go; when there
+    /// is nothing else to write and none that may go, nothing is written.
     ///
     /// # Errors
     ///
-    /// See [`CommitError`]. After [`CommitError::Full`] everything is as it was before, for readers, too, and
-    /// the batch may be given again; after any other failure of the storage the store is not to be used any
-    /// more.
+    /// See [`CommitError`]. After [`CommitError::Full`] everything is as it was before, for
+    /// readers, too, and the batch may be given again; after any other failure of the storage the
+    /// store is not to be used any more.
     pub fn commit(&mut self, batch: &[Change]) -> Result<(), CommitError> {
         if batch.is_empty() {
             return Ok(());
         }
         let Plan { disk, memory, moves } = Plan::new(&self.seats, batch)?;
-        // Both are prepared before either is committed: what can be refused is refused here.
+        // Both are prepared before either is committed: refusals happen here.
         let in_memory = if memory.is_empty() {
             None
         } else {
             let mut write = self.databases.memory()?.begin_write()?;
-            write.set_durability(Durability::None).map_err(|it| storage(it.into()))?;
+            write.set_durability(Durability::None).map_err(|error| storage(error.into()))?;
             apply(&write, &memory)?;
             Some(write)
         };
@@ -158,7 +159,7 @@ impl Store {
             self.have_room()?;
             let durability = self.durability();
             let thin_out_at = thin_out.then_some(self.wall_ms);
-            let written = write((&database, durability), &disk, &drops, thin_out_at);
+            let written = write(&database, durability, &disk, &drops, thin_out_at);
             if self.backend.is_full() {
                 drop(database);
                 self.open_again()?;
@@ -175,7 +176,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whether all of the file was read when it was opened, because it had not been closed or settled.
+    /// Whether all of the file was read when it was opened, because it had not been closed or
+    /// settled.
     #[must_use]
     pub fn was_repaired(&self) -> bool {
         self.repaired
@@ -187,10 +189,11 @@ impl Store {
         self.unsettled
     }
 
-    /// Writes down which pages of the file are free, so that opening it after a crash takes no longer than
-    /// after an orderly end. Without it that is found out by reading the whole file, some two seconds
-    /// for each gigabyte. It takes a second sync, and longer the larger the file is: a burst of commits is
-    /// settled once, when it is over. To be done at leisure; it is of no use twice.
+    /// Writes down which pages of the file are free, so that opening it after a crash takes no
+    /// longer than after an orderly end. Without it that is found out by reading the whole file,
+    /// some two seconds for each gigabyte. It takes a second sync, and longer the larger the file
+    /// is: a burst of commits is settled once, when it is over. To be done at leisure; it is of no
+    /// use twice.
     ///
     /// # Errors
     ///
@@ -217,19 +220,19 @@ impl Store {
         if self.syncs_later { Durability::None } else { Durability::Immediate }
     }
 
-    /// What was committed and is not durable is, when this returns.
+    /// Makes all commits so far durable.
     pub(crate) fn sync(&mut self) -> Result<(), CommitError> {
         if std::mem::take(&mut self.unsynced) {
             let nothing = Rows::default();
             let database = self.databases.disk.database();
-            write((&database, Durability::Immediate), &nothing, &Drops::default(), None)?;
+            write(&database, Durability::Immediate, &nothing, &Drops::default(), None)?;
         }
         Ok(())
     }
 
-    /// What redb did when the file was opened again is done now, if there is room by now.
+    /// Does the writes now that redb did when the file was opened again, if there is room by now.
     fn have_room(&mut self) -> Result<(), CommitError> {
-        self.former.retain(|it| it.strong_count() > 0);
+        self.former.retain(|former| former.strong_count() > 0);
         if !self.former.is_empty() {
             return Err(CommitError::Full);
         }
@@ -238,17 +241,17 @@ impl Store {
         })
     }
 
-    /// The disk was full: redb believes to have written what it has not. Whoever reads has not seen it, and
-    /// from now on reads the file as it was before.
+    /// The disk was full: redb takes writes for done that are not. Readers have not seen them, and
+    /// from now on read the file as it was before.
     fn open_again(&mut self) -> Result<(), CommitError> {
-        let again = self.backend.again().map_err(|it| storage(redb::Error::Io(it)))?;
+        let again = self.backend.again().map_err(|error| storage(redb::Error::Io(error)))?;
         let (dir, file) = &self.place;
         let look = AssertUnwindSafe(|| inspect(again.clone(), dir, file));
         let opened = catch_unwind(look).unwrap_or_else(|_| {
             let why = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { file: file.clone(), why })
         });
-        let opened = opened.map_err(|it| CommitError::NotAgain(Box::new(it)))?;
+        let opened = opened.map_err(|error| CommitError::NotAgain(Box::new(error)))?;
         self.former.push(self.databases.disk.replace(opened.disk));
         self.backend = again;
         Ok(())
@@ -265,9 +268,9 @@ impl Store {
         summary::read(&self.databases.disk.database(), node, mesh)
     }
 
-    /// Makes what `before` kept the beginning of another node, which has restored it from a backup: see
-    /// [`mesh::api::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed and not shown is
-    /// forgotten: another node cannot show them.
+    /// Makes what `before` kept the beginning of another node, which has restored it from a backup:
+    /// see [`mesh::api::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed
+    /// and not shown is forgotten: another node cannot show them.
     ///
     /// # Errors
     ///
@@ -281,7 +284,7 @@ impl Store {
                 Change::Note { room, vote, note: Some(note) }
             })
             .collect();
-        batch.extend(node.map(|it| Change::Node(it.under_new_identity(before))));
+        batch.extend(node.map(|record| Change::Node(record.under_new_identity(before))));
         self.commit(&batch)
     }
 
@@ -292,7 +295,8 @@ impl Store {
     }
 }
 
-/// The database of the store in `dir`, if there is one: everything that is done to it stays in memory.
+/// The database of the store in `dir`, if there is one: everything that is done to it stays in
+/// memory.
 pub(crate) fn look(dir: &Path) -> Result<Database, OpenError> {
     Ok(held(dir)?.0)
 }
@@ -309,7 +313,8 @@ fn held(dir: &Path) -> Result<(Database, HoldBack), OpenError> {
     let file = dir.join(FILE_NAME);
     let failed = |source| refused(&file, source);
     let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
-    let backend = HoldBack::new(FileBackend::new(open).map_err(|it| failed(io::Error::other(it)))?);
+    let backend =
+        HoldBack::new(FileBackend::new(open).map_err(|error| failed(io::Error::other(error)))?);
     let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
     let opened = catch_unwind(look).unwrap_or_else(|_| {
         let why = "its pages contradict each other".to_owned();
@@ -332,15 +337,17 @@ impl Databases {
     }
 }
 
-/// One transaction, durable when it returns, or when a later one is. `thin_out`: what the time is, if old dedup rows are to go.
+/// One transaction, durable when it returns, or when a later one is. `thin_out`: the time now, if
+/// old dedup rows are to go.
 fn write(
-    (database, durability): (&Database, Durability),
+    database: &Database,
+    durability: Durability,
     rows: &Rows<'_>,
     drops: &Drops,
     thin_out: Option<Option<u64>>,
 ) -> Result<(), CommitError> {
     let mut write = database.begin_write()?;
-    write.set_durability(durability).map_err(|it| storage(it.into()))?;
+    write.set_durability(durability).map_err(|error| storage(error.into()))?;
     apply(&write, rows)?;
     if !drops.is_empty() {
         prune::apply(&write, drops)?;
@@ -355,7 +362,7 @@ fn write(
 /// A transaction of nothing but which pages are free.
 fn settle(database: &Database) -> Result<(), CommitError> {
     let mut write = database.begin_write()?;
-    write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
+    write.set_durability(Durability::Immediate).map_err(|error| storage(error.into()))?;
     write.set_quick_repair(true);
     write.commit()?;
     Ok(())
@@ -427,7 +434,7 @@ fn inspect(backend: HoldBack, dir: &Path, file: &Path) -> Result<Opened, OpenErr
     Ok(Opened { disk, seats, repaired: repaired.load(Ordering::Relaxed) })
 }
 
-/// What redb says of a file that it cannot use.
+/// redb's error about a file that it cannot use.
 fn unusable(file: &Path, error: redb::Error) -> OpenError {
     use io::ErrorKind::{InvalidData, UnexpectedEof};
     let file = file.to_owned();
@@ -446,7 +453,7 @@ fn unusable(file: &Path, error: redb::Error) -> OpenError {
     }
 }
 
-/// What the file system says of it.
+/// The file system's error about it.
 fn refused(file: &Path, source: io::Error) -> OpenError {
     let file = file.to_owned();
     if is_full(&source) { OpenError::Full { file, source } } else { OpenError::Io { file, source } }

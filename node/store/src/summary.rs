@@ -1,4 +1,4 @@
-//! What an engine starts from.
+//! The summary that an engine starts from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
-    schema::{ACTS, DEDUPS, EVIDENCE, FORETOLD, NODE, NOTES, PlaceKey, ROOMS, decode, table},
+    schema::{ACTS, DEDUPS, EVIDENCE, NODE, NOTES, NUMBER_RANGES, PlaceKey, ROOMS, decode, table},
     view::{View, bounds, room_row},
 };
 
@@ -35,11 +35,11 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
     let node: Option<NodeRecord> =
         table(&read, NODE)?.get(0)?.map(|row| decode(row.value(), "node")).transpose()?;
     let forked = forked(&read)?;
-    let Some(mesh) = mesh.or(node.as_ref().map(|it| it.mesh)) else {
+    let Some(mesh) = mesh.or(node.as_ref().map(|node| node.mesh)) else {
         return Ok(Summary { node, forked, ..Summary::default() });
     };
     let mut dedups = dedups(&read)?;
-    let former = node.as_ref().and_then(|it| it.private_of).unwrap_or(me);
+    let former = node.as_ref().and_then(|node| node.private_of).unwrap_or(me);
     let directories = [
         RoomId::directory(mesh),
         RoomId::private_directory(mesh, me),
@@ -74,8 +74,8 @@ fn forked(read: &ReadTransaction) -> Result<Vec<NodeId>, ReadError> {
     let mut authors = BTreeSet::new();
     for row in table(read, EVIDENCE)?.iter()? {
         let (certificate, _): (Certificate, Run) = decode(row?.1.value(), "evidence")?;
-        let record = View::open(read, certificate.room)?.map(|it| it.record()).transpose()?;
-        if record.is_none_or(|it| it.seal.is_none()) {
+        let record = View::open(read, certificate.room)?.map(|view| view.record()).transpose()?;
+        if record.is_none_or(|room| room.seal.is_none()) {
             authors.insert(certificate.log.author);
         }
     }
@@ -87,7 +87,7 @@ fn proofs(
     read: &ReadTransaction,
     rooms: &[StoredRoom],
 ) -> Result<Vec<(Certificate, Run)>, ReadError> {
-    let rooms: BTreeSet<RoomId> = rooms.iter().map(|it| it.room).collect();
+    let rooms: BTreeSet<RoomId> = rooms.iter().map(|room| room.room).collect();
     let mut proofs = Vec::new();
     for row in table(read, EVIDENCE)?.iter()? {
         let (certificate, run): (Certificate, Run) = decode(row?.1.value(), "evidence")?;
@@ -125,7 +125,7 @@ fn room(read: &ReadTransaction, view: &View, dedups: Dedups) -> Result<StoredRoo
         record: view.record()?,
         waiting: waiting(view, &eras)?,
         unsettled: unsettled(view, &logs)?,
-        foretold: foretold(read, view.room)?,
+        foretold: number_ranges(read, view.room)?,
         dedups: dedups.into_iter().map(with_number).collect::<Result<_, ReadError>>()?,
         logs: logs.into_iter().map(|(_, record)| record).collect(),
         eras,
@@ -160,7 +160,7 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
             let numbers = view.numbers_of(at)?;
             if numbers.0.iter().all(|(_, fate)| *fate != Fate::Delivered) {
                 let entry = view.stored(at)?.ok_or(ReadError::Damaged("log with a gap"))?;
-                // What came without its body waits for nobody.
+                // Nobody waits for an entry that came without its body.
                 if entry.gone.is_some() {
                     continue;
                 }
@@ -171,11 +171,11 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
     Ok(unsettled)
 }
 
-fn foretold(
+fn number_ranges(
     read: &ReadTransaction,
     room: u32,
 ) -> Result<Vec<(LocalRef, mesh::api::batch::NumberRange)>, ReadError> {
-    table(read, FORETOLD)?
+    table(read, NUMBER_RANGES)?
         .range(all_of(room))?
         .map(|row| {
             let (key, row) = row?;

@@ -13,9 +13,9 @@ use crate::{error::CommitError, store::Store};
 /// What a disk writes in one piece or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// From now on (`later`) commits are durable when [`sync`] says so, or each by itself again, and those before
-/// it are now. A simulated world syncs before anything happens to a disk, so that it finds there what it
-/// would find if each had been: most of what a commit costs is the sync.
+/// From now on (`later`) commits are durable when [`sync`] says so, or each by itself again, and
+/// those before it are now. A simulated world syncs before anything happens to a disk, so that it
+/// finds there what it would find if each had been: most of what a commit costs is the sync.
 ///
 /// # Errors
 ///
@@ -118,8 +118,8 @@ impl CrashingBackend {
         self.lock().left = Some(operations);
     }
 
-    /// There is room for so many more writes and changes of length; from then on each of them fails, because
-    /// the disk is full, and changes nothing. `None`: there is room again.
+    /// There is room for so many more writes and changes of length; from then on each of them
+    /// fails, because the disk is full, and changes nothing. `None`: there is room again.
     pub fn fill_after(&self, operations: Option<u64>) {
         self.lock().room = operations;
     }

@@ -12,12 +12,12 @@ use mesh::{
         import::message_id,
     },
     name::{
-        id::{LocalRef, LogId, LogIx, MessageId, RoomId},
+        id::{EntryRef, LocalRef, LogId, LogIx, MessageId, RoomId},
         number::{Era, Number},
     },
     wire::{
         entry::{Facts, Said, Stored},
-        seal::{self, SealContext},
+        seal::SealContext,
     },
 };
 use redb::{Database, ReadOnlyTable, ReadTransaction};
@@ -25,7 +25,7 @@ use redb::{Database, ReadOnlyTable, ReadTransaction};
 use crate::{
     error::ReadError,
     limits::ROW_NUMBERS_MAX,
-    reader::Row,
+    row::Row,
     schema::{
         CALLED, ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS,
         ROOMS, decode, fate_of, table,
@@ -48,13 +48,13 @@ pub(crate) struct View {
     log_ids: RefCell<BTreeMap<LogIx, LogId>>,
     /// All logs by id: read once, because peers name hundreds in one question.
     by_id: OnceCell<BTreeMap<LogId, (LogIx, LogRecord)>>,
-    /// Read once: what a body says takes it.
+    /// Read once: bodies need it.
     record: OnceCell<RoomRecord>,
     /// See [`View::keeping`]. The last to be dropped.
     _database: Option<Arc<Database>>,
 }
 
-/// A number, what it names here, and what became of it.
+/// A number, the entry that it names here, and its fate.
 pub(crate) type Numbered = (Number, LocalRef, Fate);
 
 impl View {
@@ -162,7 +162,7 @@ impl View {
     }
 
     pub(crate) fn facts(&self, at: LocalRef) -> Result<Option<Facts>, ReadError> {
-        Ok(self.gist(at)?.map(|it| it.facts))
+        Ok(self.gist(at)?.map(|gist| gist.facts))
     }
 
     /// An entry but for its body.
@@ -183,7 +183,7 @@ impl View {
         }
     }
 
-    /// What a number names here.
+    /// The entry that a number names here.
     pub(crate) fn number(&self, number: Number) -> Result<Option<(LocalRef, Fate)>, ReadError> {
         let Some(row) = self.numbers.get((self.room, number.0))? else { return Ok(None) };
         let (log, seq, fate) = row.value();
@@ -206,7 +206,8 @@ impl View {
         }))
     }
 
-    /// The entry at `at` as a row under `number`; `None` if it is not held, or its body was dropped.
+    /// The entry at `at` as a row under `number`; `None` if it is not held, or its body was
+    /// dropped.
     pub(crate) fn row(&self, number: Number, at: LocalRef) -> Result<Option<Row>, ReadError> {
         match self.stored(at)? {
             Some(stored) if stored.gone.is_none() => self.row_of(number, at, stored).map(Some),
@@ -214,7 +215,7 @@ impl View {
         }
     }
 
-    /// The same, whatever became of the body.
+    /// The same, also if the body is dropped.
     pub(crate) fn named(&self, number: Number, at: LocalRef) -> Result<Option<Row>, ReadError> {
         self.stored(at)?.map(|stored| self.row_of(number, at, stored)).transpose()
     }
@@ -225,11 +226,12 @@ impl View {
         let canonical = numbers.lowest().unwrap_or(number);
         let several = if numbers.0.len() > 1 { &numbers.0[..] } else { &[] };
         let said = self.said(log, at, &stored)?;
-        let message = message_id(self.room_record()?, (self.id, log, at.seq), said.as_ref());
+        let message =
+            message_id(self.room_record()?, self.id, EntryRef { log, seq: at.seq }, said.as_ref());
         Ok(Row {
             number,
             canonical,
-            numbers: several.iter().map(|it| it.0).take(ROW_NUMBERS_MAX).collect(),
+            numbers: several.iter().map(|number| number.0).take(ROW_NUMBERS_MAX).collect(),
             at,
             log,
             message,
@@ -238,10 +240,10 @@ impl View {
         })
     }
 
-    /// What was said, if anything was. Bodies of sealed rooms are kept sealed.
+    /// The message, if the entry is one. Bodies of sealed rooms are kept sealed.
     fn said(&self, log: LogId, at: LocalRef, stored: &Stored) -> Result<Option<Said>, ReadError> {
-        let spot = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
-        Ok(seal::body(self.room_record()?, &spot, &stored.body).said())
+        let context = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
+        Ok(self.room_record()?.body(&context, &stored.body).said())
     }
 
     fn room_record(&self) -> Result<&RoomRecord, ReadError> {

@@ -1,4 +1,5 @@
-//! Backups of nodes that run and that are stopped, what is made of them, and the check of stopped stores.
+//! Backups of nodes that run and that are stopped, what is made of them, and the check of stopped
+//! stores.
 
 use std::{
     fs,

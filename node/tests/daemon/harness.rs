@@ -158,8 +158,8 @@ impl Drop for Daemon {
     }
 }
 
-/// Whether a node stops within 3 s, as is promised. One that `took` longer, on a machine that stood still,
-/// is not the last word: it is started and stopped again.
+/// Whether a node stops within 3 s, as is promised. One that `took` longer, on a machine that stood
+/// still, is not the last word: it is started and stopped again.
 pub(crate) fn stops_soon(took: Duration, again: impl Fn() -> Daemon) -> bool {
     let soon = |took: Duration| took < Duration::from_secs(3);
     soon(took) || (0..3).any(|_| soon(again().stop()))
@@ -191,8 +191,8 @@ impl Agent {
         agent.call("register", json!({"key": key, "name": "tester"})).map(|_| agent)
     }
 
-    /// Whether there is no place for an agent with this key: it is refused, or hung up on, as one is that registers just
-    /// when its key is revoked.
+    /// Whether there is no place for an agent with this key: it is refused, or hung up on, as one
+    /// is that registers just when its key is revoked.
     pub(crate) fn is_kept_out(at: &str, key: &str) -> bool {
         let mut agent = Agent::connect(at);
         let reply = agent.ask("register", json!({"key": key, "name": "tester"}));

@@ -1,4 +1,5 @@
-//! What a ClawChat server had, on nodes: under its ids and numbers, for its clients' cursors and keys.
+//! What a ClawChat server had, on nodes: under its ids and numbers, for its clients' cursors and
+//! keys.
 
 use std::{
     fs,
@@ -38,8 +39,8 @@ fn id(n: u8) -> String {
     format!("{n:02x}000000-0b0a-4908-8706-050403020100")
 }
 
-/// A server's file, its key file beside it, and the connection that the server has to it: rooms with holes in their
-/// numbers, of which the last were deleted, an encrypted one and a private one.
+/// A server's file, its key file beside it, and the connection that the server has to it: rooms
+/// with holes in their numbers, of which the last were deleted, an encrypted one and a private one.
 struct Server {
     dir: TempDir,
     db: Connection,

@@ -94,7 +94,8 @@ fn an_expelled_node_is_out_everywhere_and_can_be_read() {
     assert!(text.contains("--join: this node has no part"), "{text}");
     let third = up(dirs[2].path(), &[]);
     assert_eq!(third.status()["parted"]["how"], "expelled");
-    // What others said may have come before they hung up; what it said itself after that is nowhere.
+    // What others said may have come before they hung up; what it said itself after that is
+    // nowhere.
     let texts: Vec<String> = Agent::open(&third).lobby().into_iter().map(|(_, it)| it).collect();
     assert_eq!(texts[0], "from the third");
     assert!(!texts.contains(&"still here?".to_owned()), "{texts:?}");

@@ -15,7 +15,8 @@ use crate::harness::{Agent, Daemon, ended, temp, until, up};
 const CLIENTS: usize = 4;
 const SENDS: usize = 600;
 
-/// Sends all at once, and reads answers until the node hangs up: those to what was said, by content.
+/// Sends all at once, and reads answers until the node hangs up: those to what was said, by
+/// content.
 fn say_much(at: &str, client: usize, answered: &AtomicUsize) -> BTreeMap<String, Value> {
     let stream = TcpStream::connect(at).unwrap();
     let mut writer = stream.try_clone().unwrap();

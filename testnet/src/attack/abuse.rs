@@ -1,6 +1,6 @@
-//! What is no conversation at all: floods, bytes that are no frames, streams and connections for nothing.
+//! Floods, bytes that are no frames, streams and connections for nothing.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -18,29 +18,16 @@ use net::{
 use tokio::{
     net::TcpStream,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
-use super::{insider::Insider, kind::Scene, lies::TOPICS};
+use super::{insider::Insider, kind::Abuse, lies::TOPICS, scene::Scene};
 use crate::sim::{
     dice::Dice,
     liar::{Liar, Theme},
 };
 
-/// What is done.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Abuse {
-    Garbage,
-    Oversized,
-    GossipFlood,
-    RequestFlood,
-    Topics,
-    SlowLoris,
-    Streams,
-    HalfOpen,
-}
-
-/// Topics of whom listens to too many: one message of them still fits.
+/// Topics of a peer that listens to too many: one message of them still fits.
 const TOPICS_TOO_MANY: u16 = 20_000;
 /// Connections without a word that are held open at once.
 const HALF_OPEN: usize = 512;
@@ -49,34 +36,18 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Between two bytes of a frame that never ends.
 const BYTE_EVERY: Duration = Duration::from_millis(20);
 
-/// Does it, until the scene is over.
+/// Until the scene is over.
 pub(super) async fn perform(insider: Insider, abuse: Abuse, scene: Scene) -> Result<String> {
     if let Abuse::HalfOpen = abuse {
         return half_open(scene).await;
     }
-    let topics = match abuse {
-        Abuse::Topics => TOPICS_TOO_MANY,
-        Abuse::Garbage
-        | Abuse::Oversized
-        | Abuse::GossipFlood
-        | Abuse::RequestFlood
-        | Abuse::SlowLoris
-        | Abuse::Streams
-        | Abuse::HalfOpen => TOPICS,
-    };
+    let topics = if abuse == Abuse::Topics { TOPICS_TOO_MANY } else { TOPICS };
     let rogue = Rogue::start(&insider.network(topics), scene.nodes.clone())?;
     let mut doing = JoinSet::new();
-    let rogue = std::sync::Arc::new(rogue);
-    match abuse {
-        Abuse::GossipFlood | Abuse::Oversized | Abuse::Topics => {
-            let (rogue, insider, scene) = (rogue.clone(), insider.clone(), scene.clone());
-            doing.spawn(async move { by_gossip(&rogue, &insider, abuse, &scene).await });
-        }
-        Abuse::Garbage
-        | Abuse::RequestFlood
-        | Abuse::SlowLoris
-        | Abuse::Streams
-        | Abuse::HalfOpen => {}
+    let rogue = Arc::new(rogue);
+    if matches!(abuse, Abuse::GossipFlood | Abuse::Oversized | Abuse::Topics) {
+        let (rogue, insider, scene) = (rogue.clone(), insider.clone(), scene.clone());
+        doing.spawn(async move { by_gossip(&rogue, &insider, abuse, &scene).await });
     }
     let mut known: Vec<NodeId> = Vec::new();
     while !scene.is_over() {
@@ -84,8 +55,9 @@ pub(super) async fn perform(insider: Insider, abuse: Abuse, scene: Scene) -> Res
             if !known.contains(&node) && !matches!(abuse, Abuse::GossipFlood | Abuse::Topics) {
                 known.push(node);
                 let (rogue, insider, scene) = (rogue.clone(), insider.clone(), scene.clone());
-                doing
-                    .spawn(async move { by_stream(&rogue, &insider, abuse, (node, &scene)).await });
+                doing.spawn(
+                    async move { Streams { rogue, insider, abuse, scene }.open(node).await },
+                );
             }
         }
         sleep(PAUSE).await;
@@ -112,20 +84,13 @@ async fn by_gossip(rogue: &Rogue, insider: &Insider, abuse: Abuse, scene: &Scene
     let mut done = 0;
     while !scene.is_over() {
         let topic = u16::try_from(dice.index(usize::from(TOPICS))).unwrap_or_default();
-        match abuse {
-            Abuse::Topics => rogue.flap(topic).await,
-            Abuse::Oversized => {
-                rogue.gossip(topic, vec![low(&mut dice); 900_000].into()).await;
-                sleep(PAUSE).await;
-            }
-            Abuse::GossipFlood
-            | Abuse::Garbage
-            | Abuse::RequestFlood
-            | Abuse::SlowLoris
-            | Abuse::Streams
-            | Abuse::HalfOpen => {
-                rogue.gossip(topic, liar.lie_about(Theme::Anything).into()).await;
-            }
+        if abuse == Abuse::Topics {
+            rogue.flap(topic).await;
+        } else if abuse == Abuse::Oversized {
+            rogue.gossip(topic, vec![dice.byte(); 900_000].into()).await;
+            sleep(PAUSE).await;
+        } else {
+            rogue.gossip(topic, liar.lie_about(Theme::Anything).into()).await;
         }
         done += 1;
         if done % 32 == 0 {
@@ -135,81 +100,94 @@ async fn by_gossip(rogue: &Rogue, insider: &Insider, abuse: Abuse, scene: &Scene
     done
 }
 
-/// Again and again: a stream, and what is done with it until it breaks.
-async fn by_stream(
-    rogue: &Rogue,
-    insider: &Insider,
+/// Streams that are opened again and again, and misused.
+struct Streams {
+    rogue: Arc<Rogue>,
+    insider: Insider,
     abuse: Abuse,
-    (node, scene): (NodeId, &Scene),
-) -> u64 {
-    let mut done = 0;
-    let mut dice = Dice::new(u64::from(node[0]) + 7);
-    while !scene.is_over() {
-        let left = scene.until.saturating_duration_since(tokio::time::Instant::now());
-        let Ok(Ok(stream)) = timeout(left, rogue.stream(node)).await else {
-            sleep(PAUSE).await;
-            continue;
-        };
-        // A write that waits for ever is the other side's good right.
-        let used = timeout(left, misuse(stream, insider, abuse, (&mut dice, &mut done))).await;
-        drop(used);
-    }
-    done
+    scene: Scene,
 }
 
-async fn misuse(
-    mut stream: RawStream,
-    insider: &Insider,
-    abuse: Abuse,
-    (dice, done): (&mut Dice, &mut u64),
-) -> std::io::Result<()> {
-    match abuse {
-        Abuse::Streams => {
-            *done += 1;
-            return stream.write(&frame(0, b"hello")).await;
-        }
-        Abuse::SlowLoris => {
-            // A frame of a megabyte is announced, and comes byte by byte.
-            stream.write(&[0, 0x10, 0, 1, 0]).await?;
-            loop {
-                stream.write(&[low(dice)]).await?;
-                *done += 1;
-                sleep(BYTE_EVERY).await;
-            }
-        }
-        Abuse::Oversized => {
-            stream.write(&[0x7f, 0xff, 0xff, 0xff, 0]).await?;
-            *done += 1;
-            loop {
-                stream.write(&[0; 65_536]).await?;
-            }
-        }
-        Abuse::Garbage => loop {
-            let payload: Bytes = match dice.within(0, 2) {
-                0 => vec![0x81; 1 << 20].into(),
-                1 => [vec![0x82, 0, 0x9b], vec![0xff; 8], vec![0; 9]].concat().into(),
-                _ => (0..dice.within(1, 300)).map(|_| low(dice)).collect(),
+impl Streams {
+    /// Streams to a node, each until it breaks. Returns how often it did something.
+    async fn open(self, node: NodeId) -> u64 {
+        let dice = Dice::new(u64::from(node[0]) + 7);
+        let mut misuse = Misuse { insider: &self.insider, abuse: self.abuse, dice, done: 0 };
+        while !self.scene.is_over() {
+            let left = self.scene.until.saturating_duration_since(Instant::now());
+            let Ok(Ok(stream)) = timeout(left, self.rogue.stream(node)).await else {
+                sleep(PAUSE).await;
+                continue;
             };
-            stream.write(&frame(0, &payload)).await?;
-            *done += 1;
-        },
-        Abuse::RequestFlood => {
-            let rooms = [RoomId::lobby(insider.mesh()), RoomId::directory(insider.mesh())];
-            loop {
-                let mut frames = Vec::new();
-                for _ in 0..64 {
-                    let room = *dice.pick(&rooms);
-                    frames.extend(frame(0, &question(room, insider, dice).encode()));
-                }
-                stream.write(&frames).await?;
-                *done += 64;
-            }
+            // A write that waits for ever is the other side's good right.
+            drop(timeout(left, misuse.of(stream)).await);
         }
-        Abuse::GossipFlood | Abuse::Topics | Abuse::HalfOpen => Ok(()),
+        misuse.done
     }
 }
 
-/// What costs the other side more than it costs to ask.
+/// A misuse of streams, and how often it was done.
+struct Misuse<'a> {
+    insider: &'a Insider,
+    abuse: Abuse,
+    dice: Dice,
+    done: u64,
+}
+
+impl Misuse<'_> {
+    async fn of(&mut self, mut stream: RawStream) -> std::io::Result<()> {
+        match self.abuse {
+            Abuse::Streams => {
+                self.done += 1;
+                return stream.write(&frame(0, b"hello")).await;
+            }
+            Abuse::SlowLoris => {
+                // A frame of a megabyte is announced, and comes byte by byte.
+                stream.write(&[0, 0x10, 0, 1, 0]).await?;
+                loop {
+                    stream.write(&[self.dice.byte()]).await?;
+                    self.done += 1;
+                    sleep(BYTE_EVERY).await;
+                }
+            }
+            Abuse::Oversized => {
+                stream.write(&[0x7f, 0xff, 0xff, 0xff, 0]).await?;
+                self.done += 1;
+                loop {
+                    stream.write(&[0; 65_536]).await?;
+                }
+            }
+            Abuse::Garbage => loop {
+                let payload: Bytes = match self.dice.within(0, 2) {
+                    0 => vec![0x81; 1 << 20].into(),
+                    1 => [vec![0x82, 0, 0x9b], vec![0xff; 8], vec![0; 9]].concat().into(),
+                    _ => (0..self.dice.within(1, 300)).map(|_| self.dice.byte()).collect(),
+                };
+                stream.write(&frame(0, &payload)).await?;
+                self.done += 1;
+            },
+            Abuse::RequestFlood => {
+                let rooms =
+                    [RoomId::lobby(self.insider.mesh()), RoomId::directory(self.insider.mesh())];
+                loop {
+                    let mut frames = Vec::new();
+                    for _ in 0..64 {
+                        let room = *self.dice.pick(&rooms);
+                        frames.extend(frame(
+                            0,
+                            &question(room, self.insider, &mut self.dice).encode(),
+                        ));
+                    }
+                    stream.write(&frames).await?;
+                    self.done += 64;
+                }
+            }
+            Abuse::GossipFlood | Abuse::Topics | Abuse::HalfOpen => Ok(()),
+        }
+    }
+}
+
+/// A question whose answer costs more than the question.
 fn question(room: RoomId, insider: &Insider, dice: &mut Dice) -> Message {
     let log = LogId { author: insider.node(), incarnation: 0 };
     let span = Span { log, after: 0, upto: 1 << 40 };
@@ -244,8 +222,4 @@ async fn half_open(scene: Scene) -> Result<String> {
         }
     }
     Ok(format!("{opened} connections, {} at once", held.len()))
-}
-
-fn low(dice: &mut Dice) -> u8 {
-    dice.draw().to_be_bytes()[0]
 }

@@ -11,32 +11,22 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::kind::Scene;
+use super::{kind::Enemy, scene::Scene};
 use crate::{
     sim::dice::Dice,
     wire::{Agent, text},
 };
 
-/// What they do.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Enemy {
-    Idle,
-    Flood,
-    Slow,
-    Large,
-    Websocket,
-}
-
 /// The longest that one connection is busied with.
 const ONE_WITHIN: Duration = Duration::from_secs(2);
 /// At once, of those who do something.
 const AT_ONCE: usize = 16;
-/// What agents that do not read are sent, in bytes a message.
+/// Bytes of a message to agents that do not read.
 const CONTENT_BYTES: usize = 2_048;
-/// How often those who talk to them do.
+/// How often they are talked to.
 const TALK_EVERY: Duration = Duration::from_millis(2);
 
-/// Does it, until the scene is over.
+/// Until the scene is over.
 pub(super) async fn perform(enemy: Enemy, scene: Scene) -> Result<String> {
     match enemy {
         Enemy::Idle => idle(scene).await,
@@ -61,7 +51,7 @@ async fn idle(scene: Scene) -> Result<String> {
                 Ok(Err(_)) | Err(_) => sleep(Duration::from_millis(5)).await,
             }
         } else {
-            held.retain(|it: &TcpStream| !matches!(it.try_read(&mut [0; 64]), Ok(0)));
+            held.retain(|socket: &TcpStream| !matches!(socket.try_read(&mut [0; 64]), Ok(0)));
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -91,7 +81,7 @@ async fn flood(scene: Scene) -> Result<String> {
     Ok(format!("{opened} connections"))
 }
 
-/// Agents in one room who read nothing, and one who talks to them.
+/// Agents in one room that read nothing, and one that talks to them.
 async fn slow(scene: Scene) -> Result<String> {
     let key = scene.key.as_deref();
     let mut speaker = Agent::attach(&scene.tcp, key, "talks to the deaf").await?;
@@ -119,14 +109,14 @@ async fn slow(scene: Scene) -> Result<String> {
     Ok(format!("{} who do not read, {said} messages to each, {refused} refused", deaf.len()))
 }
 
-/// Those of them whose turn it is: one of [`AT_ONCE`] shares.
+/// One of [`AT_ONCE`] shares of these agents.
 async fn deaf(scene: &Scene, room: &str, share: usize) -> Vec<Agent> {
     let mut deaf = Vec::new();
     for _ in (share..scene.many).step_by(AT_ONCE) {
         let Ok(mut agent) = Agent::attach(&scene.tcp, scene.key.as_deref(), "deaf").await else {
             break;
         };
-        // Who may not is as deaf.
+        // An agent that may not join is as deaf.
         if scene.is_over() || agent.call("join_room", json!({ "room_id": room })).await.is_err() {
             break;
         }
@@ -180,7 +170,7 @@ async fn websocket(scene: Scene) -> Result<String> {
     let mut done = 0_u64;
     while !scene.is_over() {
         let oddity = dice.index(ODDITIES);
-        // The node closes it, or answers; whatever it does, in time.
+        // The node closes it or answers, and in time.
         drop(timeout(ONE_WITHIN, odd(&scene, oddity)).await);
         done += 1;
     }

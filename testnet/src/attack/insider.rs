@@ -1,4 +1,4 @@
-//! How somebody comes into a mesh who should not: with a ticket, as everybody.
+//! How an attacker comes into a mesh: with a ticket, as everybody.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::process::Mesh;
 /// How long the mesh may take to admit it.
 const ADMITTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// A member whose daemon has stopped, and whose keys somebody has.
+/// A member whose daemon has stopped, and whose keys an attacker has.
 #[derive(Clone)]
 pub(super) struct Insider {
     seed: [u8; 32],
@@ -22,7 +22,7 @@ pub(super) struct Insider {
 }
 
 impl Insider {
-    /// A daemon joins and is known to all; then it stops, and what it leaves is this.
+    /// A daemon joins and is known to all; then it stops, and leaves its keys.
     pub(super) async fn join(mesh: &mut Mesh) -> Result<Insider> {
         let ticket = mesh.nodes[0].ready().ticket.clone();
         let name = format!("insider{}", next_number(mesh));
@@ -75,10 +75,10 @@ impl Insider {
 
 /// The next number that no directory of the mesh has.
 fn next_number(mesh: &Mesh) -> usize {
-    (1..).find(|it| !mesh.dir().join(format!("insider{it}")).exists()).unwrap_or(0)
+    (1..).find(|n| !mesh.dir().join(format!("insider{n}")).exists()).unwrap_or(0)
 }
 
 fn knows(status: &serde_json::Value, node: &str) -> bool {
     let peers = status["peers"].as_array().into_iter().flatten();
-    peers.into_iter().any(|it| it["node_id"] == node && it["connected"] == true)
+    peers.into_iter().any(|peer| peer["node_id"] == node && peer["connected"] == true)
 }

@@ -1,27 +1,27 @@
-//! What must hold whatever an attacker does.
+//! The limits that hold whatever an attacker does.
 
 use std::{fmt, time::Duration};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Outcome, insider::Insider, kind::Blame, load::Percentiles};
+use super::{insider::Insider, load::Percentiles};
 use crate::{proc, process::Mesh};
 
 /// How often memory is looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Who signs so much without effect in a short time is heard less: that node has passed something over then. Less of it
-/// may be a race that was lost.
+/// A node that signs so much without effect in a short time is heard less: others have passed something over then. Less
+/// of it may be a race that was lost.
 const BLAMED_FROM: u64 = mesh::limits::NOISE_FROM as u64;
 
-/// What a daemon may cost its honest agents and its machine.
+/// The most that a daemon may cost its honest agents and its machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Resident bytes of one daemon.
     pub rss_bytes: u64,
     /// So many times the 99th percentile before the attack may it be during it.
     pub p99_times: f64,
-    /// And what is below this is not told apart from the machine's own noise.
+    /// Less than this is not told apart from the machine's own noise.
     pub p99_grain: Duration,
 }
 
@@ -45,35 +45,7 @@ impl fmt::Display for Broken {
     }
 }
 
-impl Outcome {
-    /// What did not hold.
-    #[must_use]
-    pub fn judge(&self, limits: Limits) -> Vec<Broken> {
-        let mut broken = Vec::new();
-        let (kind, (acknowledged, missing)) = (self.kind, self.acknowledged);
-        if missing > 0 {
-            broken.push(format!("{missing} of {acknowledged} acknowledged messages were lost"));
-        }
-        if acknowledged == 0 {
-            broken.push("nothing was acknowledged".to_owned());
-        }
-        if let Some(rss) = self.rss.iter().max().filter(|rss| **rss > limits.rss_bytes) {
-            broken.push(format!("a daemon had {} MiB", rss / (1024 * 1024)));
-        }
-        for (what, [before, during]) in [("ok", self.ok), ("delivered", self.delivered)] {
-            if is_slower(before, during, limits) {
-                broken
-                    .push(format!("{what}: p99 {:?} before, {:?} during", before.p99, during.p99));
-            }
-        }
-        if kind.blame() == Blame::Named && self.named.is_none() {
-            broken.push("no status names the offender".to_owned());
-        }
-        broken.into_iter().map(|it| Broken(format!("{kind}: {it}"))).collect()
-    }
-}
-
-fn is_slower(before: Percentiles, during: Percentiles, limits: Limits) -> bool {
+pub(super) fn is_slower(before: Percentiles, during: Percentiles, limits: Limits) -> bool {
     let most = before.p99.mul_f64(limits.p99_times).max(before.p99 + limits.p99_grain);
     during.count == 0 || during.p99 > most
 }
@@ -96,7 +68,7 @@ impl Resident {
     }
 }
 
-/// What any node's status says against the insider: the one that says most.
+/// The words of any node's status against the insider: the longest ones.
 pub(super) async fn named(mesh: &Mesh, insider: Option<&Insider>) -> Result<Option<String>> {
     let Some(insider) = insider else { return Ok(None) };
     let mut all = Vec::new();
@@ -108,12 +80,12 @@ pub(super) async fn named(mesh: &Mesh, insider: Option<&Insider>) -> Result<Opti
 
 fn blame(status: &Value, node: &str) -> Option<String> {
     let mut said = Vec::new();
-    if status["forked"].as_array().is_some_and(|all| all.iter().any(|it| it == node)) {
+    if status["forked"].as_array().is_some_and(|all| all.iter().any(|id| id == node)) {
         said.push("forked".to_owned());
     }
     let blamed = status["blamed"].as_array().into_iter().flatten();
-    for it in blamed.filter(|it| it["node_id"] == node) {
-        let count = |what: &str| it[what].as_u64().unwrap_or_default();
+    for blamed in blamed.filter(|blamed| blamed["node_id"] == node) {
+        let count = |what: &str| blamed[what].as_u64().unwrap_or_default();
         let (void, chain) = (count("void"), count("chain"));
         let noise = status["faults"]["noise"].as_u64().unwrap_or_default();
         if void + chain >= BLAMED_FROM && noise > 0 {
@@ -121,8 +93,8 @@ fn blame(status: &Value, node: &str) -> Option<String> {
         }
     }
     let peers = status["peers"].as_array().into_iter().flatten();
-    for peer in peers.filter(|it| it["node_id"] == node) {
-        if let Some(strikes) = peer["strikes_ever"].as_u64().filter(|it| *it > 0) {
+    for peer in peers.filter(|peer| peer["node_id"] == node) {
+        if let Some(strikes) = peer["strikes_ever"].as_u64().filter(|strikes| *strikes > 0) {
             let fault = peer["fault"].as_str().unwrap_or_default();
             let refused = if peer["refused_ms"].is_null() { "" } else { ", refused" };
             said.push(format!("{strikes} strikes{refused}: {fault}"));

@@ -1,21 +1,17 @@
 //! The kinds of attack: one row each.
 
-use std::{fmt, net::SocketAddr};
+use std::fmt;
 
-use anyhow::Result;
-use tokio::time::Instant;
-
-use super::{Setting, abuse, clients, insider::Insider, lies};
-use crate::{process::Mesh, sim::liar::Theme};
+use crate::sim::liar::Theme;
 
 /// One kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// Nothing: what the machine itself does to the figures
+    /// Nothing: the machine alone
     Calm,
     /// Entries under seals that do not hold
     Forged,
-    /// What honest nodes said, again and again
+    /// Messages of honest nodes, again and again
     Replayed,
     /// Two histories of its own log
     Forks,
@@ -31,7 +27,7 @@ pub enum Kind {
     Leaders,
     /// Entries it does not have, and answers that never end
     Promises,
-    /// Whatever a member can say
+    /// Anything that a member can say
     Lies,
     /// Messages that nest deeply or are no messages
     Garbage,
@@ -61,103 +57,132 @@ pub enum Kind {
     ClientWebsocket,
 }
 
-/// By what means it is done.
+/// The means of an attack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Means {
     Nothing,
     /// Said to nodes, over the network that nodes use.
     Lies(Theme),
     /// Done to nodes, by a peer without manners.
-    Abuse(abuse::Abuse),
+    Abuse(Abuse),
     /// Done at the doors for agents.
-    Clients(clients::Enemy),
+    Clients(Enemy),
 }
 
-/// Whether `status` has to say who it was.
+/// An abuse of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Abuse {
+    Garbage,
+    Oversized,
+    GossipFlood,
+    RequestFlood,
+    Topics,
+    SlowLoris,
+    Streams,
+    HalfOpen,
+}
+
+/// A client that is an enemy.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Enemy {
+    Idle,
+    Flood,
+    Slow,
+    Large,
+    Websocket,
+}
+
+/// Whether `status` has to name the offender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// It does.
     Named,
-    /// There is nobody to name, or nothing that an honest node would not do: it says why not.
+    /// There is nobody to name, or an honest node would do the same: the reason.
     Nobody(&'static str),
 }
 
+/// The row of a kind.
+struct Row {
+    means: Means,
+    blame: Blame,
+}
+
+impl Row {
+    fn named(means: Means) -> Row {
+        Row { means, blame: Blame::Named }
+    }
+
+    fn nobody(means: Means, why: &'static str) -> Row {
+        Row { means, blame: Blame::Nobody(why) }
+    }
+
+    fn client(enemy: Enemy) -> Row {
+        Row::nobody(Means::Clients(enemy), "agents are counted, not named")
+    }
+}
+
 impl Kind {
-    pub(super) fn means(self) -> Means {
+    fn row(self) -> Row {
+        let (lies, abuse) = (|of| Row::named(Means::Lies(of)), |of| Row::named(Means::Abuse(of)));
         match self {
-            Kind::Calm => Means::Nothing,
-            Kind::Forged => Means::Lies(Theme::Forgery),
-            Kind::Replayed => Means::Lies(Theme::Replay),
-            Kind::Forks => Means::Lies(Theme::Fork),
-            Kind::Clocks => Means::Lies(Theme::Clock),
-            Kind::Numbers => Means::Lies(Theme::Numbers),
-            Kind::Nested => Means::Lies(Theme::Junk),
-            Kind::Ballots => Means::Lies(Theme::Ballots),
-            Kind::Leaders => Means::Lies(Theme::Leaders),
-            Kind::Promises => Means::Lies(Theme::Promises),
-            Kind::Lies => Means::Lies(Theme::Anything),
-            Kind::Garbage => Means::Abuse(abuse::Abuse::Garbage),
-            Kind::Oversized => Means::Abuse(abuse::Abuse::Oversized),
-            Kind::GossipFlood => Means::Abuse(abuse::Abuse::GossipFlood),
-            Kind::RequestFlood => Means::Abuse(abuse::Abuse::RequestFlood),
-            Kind::Topics => Means::Abuse(abuse::Abuse::Topics),
-            Kind::SlowLoris => Means::Abuse(abuse::Abuse::SlowLoris),
-            Kind::Streams => Means::Abuse(abuse::Abuse::Streams),
-            Kind::HalfOpen => Means::Abuse(abuse::Abuse::HalfOpen),
-            Kind::ClientIdle => Means::Clients(clients::Enemy::Idle),
-            Kind::ClientFlood => Means::Clients(clients::Enemy::Flood),
-            Kind::ClientSlow => Means::Clients(clients::Enemy::Slow),
-            Kind::ClientLarge => Means::Clients(clients::Enemy::Large),
-            Kind::ClientWebsocket => Means::Clients(clients::Enemy::Websocket),
+            Kind::Calm => Row::nobody(Means::Nothing, "nothing was done"),
+            Kind::Forged => lies(Theme::Forgery),
+            Kind::Replayed => {
+                Row::nobody(Means::Lies(Theme::Replay), "repeating what is true is what relays do")
+            }
+            Kind::Forks => lies(Theme::Fork),
+            Kind::Clocks => lies(Theme::Clock),
+            Kind::Numbers => lies(Theme::Numbers),
+            Kind::Nested => lies(Theme::Junk),
+            Kind::Ballots => lies(Theme::Ballots),
+            Kind::Leaders => lies(Theme::Leaders),
+            Kind::Promises => lies(Theme::Promises),
+            Kind::Lies => lies(Theme::Anything),
+            Kind::Garbage => abuse(Abuse::Garbage),
+            Kind::Oversized => abuse(Abuse::Oversized),
+            Kind::GossipFlood => abuse(Abuse::GossipFlood),
+            Kind::RequestFlood => Row::nobody(
+                Means::Abuse(Abuse::RequestFlood),
+                "as much as is answered anyway, every node may ask",
+            ),
+            Kind::Topics => abuse(Abuse::Topics),
+            Kind::SlowLoris => abuse(Abuse::SlowLoris),
+            Kind::Streams => Row::nobody(
+                Means::Abuse(Abuse::Streams),
+                "of two nodes only the one with the lower id opens streams",
+            ),
+            Kind::HalfOpen => {
+                Row::nobody(Means::Abuse(Abuse::HalfOpen), "nobody has said who he is")
+            }
+            Kind::ClientIdle => Row::client(Enemy::Idle),
+            Kind::ClientFlood => Row::client(Enemy::Flood),
+            Kind::ClientSlow => Row::client(Enemy::Slow),
+            Kind::ClientLarge => Row::client(Enemy::Large),
+            Kind::ClientWebsocket => Row::client(Enemy::Websocket),
         }
     }
 
-    /// The shortest that says something: some things are only noticed after a while.
-    #[must_use]
-    pub fn seconds_min(self) -> f64 {
-        match self.means() {
-            // `net::limits::FRAME_WITHIN`.
-            Means::Abuse(abuse::Abuse::SlowLoris) => 40.0,
-            // `mesh::limits::PENDING_FOR`: until then the liar may have got the lane.
-            Means::Lies(Theme::Numbers) => 75.0,
-            // A thousand agents have to come first.
-            Means::Clients(clients::Enemy::Slow) => 40.0,
-            Means::Nothing | Means::Lies(_) | Means::Clients(_) | Means::Abuse(_) => 0.0,
-        }
+    pub(super) fn means(self) -> Means {
+        self.row().means
     }
 
     /// Whether the offender has to be named.
     #[must_use]
     pub fn blame(self) -> Blame {
-        match self {
-            Kind::Replayed => Blame::Nobody("repeating what is true is what relays do"),
-            Kind::Calm => Blame::Nobody("nothing was done"),
-            Kind::Streams => {
-                Blame::Nobody("of two nodes only the one with the lower id opens streams")
-            }
-            Kind::RequestFlood => {
-                Blame::Nobody("as much as is answered anyway, every node may ask")
-            }
-            Kind::HalfOpen => Blame::Nobody("nobody has said who he is"),
-            Kind::ClientIdle
-            | Kind::ClientFlood
-            | Kind::ClientSlow
-            | Kind::ClientLarge
-            | Kind::ClientWebsocket => Blame::Nobody("agents are counted, not named"),
-            Kind::Forged
-            | Kind::Forks
-            | Kind::Clocks
-            | Kind::Numbers
-            | Kind::Nested
-            | Kind::Ballots
-            | Kind::Leaders
-            | Kind::Lies
-            | Kind::Promises
-            | Kind::Garbage
-            | Kind::Oversized
-            | Kind::GossipFlood
-            | Kind::Topics
-            | Kind::SlowLoris => Blame::Named,
+        self.row().blame
+    }
+
+    /// The shortest attack that shows anything: some things are only noticed after a while.
+    #[must_use]
+    pub fn seconds_min(self) -> f64 {
+        match self.means() {
+            // `net::limits::FRAME_WITHIN`.
+            Means::Abuse(Abuse::SlowLoris) => 40.0,
+            // `mesh::limits::PENDING_FOR`: until then the liar may have got the lane.
+            Means::Lies(Theme::Numbers) => 75.0,
+            // A thousand agents have to come first.
+            Means::Clients(Enemy::Slow) => 40.0,
+            Means::Nothing | Means::Lies(_) | Means::Clients(_) | Means::Abuse(_) => 0.0,
         }
     }
 }
@@ -165,52 +190,6 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = clap::ValueEnum::to_possible_value(self);
-        f.write_str(value.as_ref().map_or("?", |it| it.get_name()))
-    }
-}
-
-/// Whom it is done to, and for how long.
-#[derive(Clone, Debug)]
-pub(super) struct Scene {
-    /// Where the nodes wait for nodes.
-    pub(super) nodes: Vec<SocketAddr>,
-    /// Where the first waits for agents: TCP and HTTP.
-    pub(super) tcp: String,
-    pub(super) http: String,
-    pub(super) key: Option<String>,
-    pub(super) many: usize,
-    pub(super) until: Instant,
-}
-
-impl Scene {
-    pub(super) fn new(mesh: &Mesh, setting: Setting, until: Instant) -> Scene {
-        let at = |it: &String| it.parse().ok();
-        let nodes = mesh.nodes.iter().filter_map(|it| it.ready().listen.first().and_then(at));
-        Scene {
-            nodes: nodes.collect(),
-            tcp: mesh.nodes[0].tcp().to_owned(),
-            http: mesh.nodes[0].http().to_owned(),
-            key: mesh.key().map(str::to_owned),
-            many: setting.many,
-            until,
-        }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        Instant::now() >= self.until
-    }
-}
-
-/// Does it, until the scene is over. What was done, for people.
-pub(super) async fn perform(kind: Kind, insider: Option<Insider>, scene: Scene) -> Result<String> {
-    match (kind.means(), insider) {
-        (Means::Lies(theme), Some(insider)) => lies::tell(insider, theme, scene).await,
-        (Means::Abuse(abuse), Some(insider)) => abuse::perform(insider, abuse, scene).await,
-        (Means::Clients(enemy), _) => clients::perform(enemy, scene).await,
-        (Means::Nothing, _) => {
-            tokio::time::sleep_until(scene.until).await;
-            Ok("nothing".to_owned())
-        }
-        (Means::Lies(_) | Means::Abuse(_), None) => Ok("nothing".to_owned()),
+        f.write_str(value.as_ref().map_or("?", |name| name.get_name()))
     }
 }

@@ -12,7 +12,7 @@ use mesh::{
 use net::{Incoming, PeerAddress, Verdict};
 use tokio::{sync::Mutex, time::sleep};
 
-use super::{insider::Insider, kind::Scene};
+use super::{insider::Insider, scene::Scene};
 use crate::sim::{
     dice::Dice,
     liar::{Liar, Theme},
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// Tells lies of a theme, until the scene is over.
 pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result<String> {
     let mut settings = insider.network(TOPICS);
-    let at = |it: &std::net::SocketAddr| it.to_string().parse::<PeerAddress>();
+    let at = |node: &std::net::SocketAddr| node.to_string().parse::<PeerAddress>();
     settings.peers = scene.nodes.iter().map(at).collect::<Result<_, _>>()?;
     let (net, mut inbox) = net::start(settings).await.context("the liar does not start")?;
     let seed = u64::from_be_bytes(insider.node().0[..8].try_into()?);
@@ -41,7 +41,7 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
             let payload = match incoming {
                 Incoming::Frame { from, payload, .. } => {
                     if let Some(want) = wanted_of(&payload, directory) {
-                        // What it gets it lies about; without it, it lies about less.
+                        // It lies about everything that it gets; without answers, about less.
                         let _ = listening.send(&from, want);
                     }
                     payload
@@ -62,13 +62,13 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
         }
     });
     // A log whose beginning nobody got would only wait.
-    let everybody = |net: &net::Net| net.peers().iter().filter(|it| it.connected).count();
+    let everybody = |net: &net::Net| net.peers().iter().filter(|peer| peer.connected).count();
     while everybody(&net) < scene.nodes.len() && !scene.is_over() {
         sleep(PAUSE).await;
     }
-    // Whose lanes there are is in the directory.
+    // The directory has all lanes.
     let ask = Message::Have { room: directory, heads: Vec::new(), answer: true };
-    for node in net.peers().into_iter().filter_map(|it| it.node) {
+    for node in net.peers().into_iter().filter_map(|peer| peer.node) {
         let _ = net.send(&node, Bytes::from(ask.encode()));
     }
     let (mut told, mut bytes) = (0_u64, 0_u64);
@@ -76,7 +76,8 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
     while !scene.is_over() {
         for _ in 0..AT_ONCE {
             let lie = Bytes::from(liar.lock().await.lie_about(theme));
-            let up = net.peers().into_iter().filter(|it| it.connected).filter_map(|it| it.node);
+            let up = net.peers().into_iter().filter(|peer| peer.connected);
+            let up = up.filter_map(|peer| peer.node);
             for node in up {
                 if net.send(&node, lie.clone()).is_ok() {
                     told += 1;
@@ -97,7 +98,8 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
 /// All of the directory that a node says it has.
 fn wanted_of(payload: &[u8], directory: RoomId) -> Option<Bytes> {
     let Ok(Message::Have { room, heads, .. }) = Message::decode(payload) else { return None };
-    let spans = heads.iter().take(SPANS_MAX).map(|it| Span { log: it.log, after: 0, upto: it.seq });
+    let spans =
+        heads.iter().take(SPANS_MAX).map(|head| Span { log: head.log, after: 0, upto: head.seq });
     let want = Message::Want { room, spans: spans.collect() };
     (room == directory).then(|| Bytes::from(want.encode()))
 }

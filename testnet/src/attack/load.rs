@@ -1,4 +1,4 @@
-//! Honest agents, one at each node, who talk to each other, and what they notice.
+//! Honest agents, one at each node, that talk to each other and measure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use crate::{
     wire::{Agent, Incoming, WireError, text},
 };
 
-/// How long what was acknowledged may take to everybody, once the attack is over.
+/// How long acknowledged messages may take to everybody, once the attack is over.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 
-/// What is measured.
+/// The time that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Joining,
@@ -75,7 +75,7 @@ struct Noted {
     acknowledged: BTreeSet<String>,
     /// By agent.
     heard: Vec<BTreeSet<String>>,
-    /// Agents who wait for no answer any more: what is acknowledged is known.
+    /// Agents that wait for no answer any more: all acknowledged messages are known.
     answered: usize,
 }
 
@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-/// What the agents noticed in the end.
+/// The agents' measurements.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) ok: [Percentiles; 2],
@@ -104,7 +104,7 @@ pub(super) struct Heard {
     pub(super) missing: u64,
 }
 
-/// Agents who talk until they are told to finish.
+/// Agents that talk until they are told to finish.
 #[derive(Debug)]
 pub(super) struct Load {
     shared: Arc<Shared>,
@@ -113,7 +113,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// One agent at each node, all in one new room, each of whom says something `rate` times a second.
+    /// One agent at each node, all in one new room, each of which says something `rate` times a second.
     pub(super) async fn start(mesh: &Mesh, rate: f64) -> Result<Load> {
         let mut agents = Vec::new();
         for (index, node) in mesh.nodes.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Load {
     }
 
     pub(super) fn enter(&self, phase: Phase) {
-        let index = PHASES.iter().position(|it| *it == phase).unwrap_or_default();
+        let index = PHASES.iter().position(|known| *known == phase).unwrap_or_default();
         self.shared.phase.store(index, Relaxed);
     }
 
@@ -157,7 +157,7 @@ impl Load {
         let mut noted = self.shared.noted();
         let [before, during] = std::mem::take(&mut noted.ok);
         let [early, late] = std::mem::take(&mut noted.delivered);
-        let missing = |it: &&String| noted.heard.iter().any(|heard| !heard.contains(*it));
+        let missing = |sent: &&String| noted.heard.iter().any(|heard| !heard.contains(*sent));
         Ok(Heard {
             ok: [Percentiles::of(before), Percentiles::of(during)],
             delivered: [Percentiles::of(early), Percentiles::of(late)],
@@ -218,7 +218,7 @@ impl Honest {
                 if waiting.is_empty() && !std::mem::replace(&mut told, true) {
                     self.shared.noted().answered += 1;
                 }
-                // The others' answers may be what is waited for.
+                // It may wait for the others' answers.
                 let look = timeout(Duration::from_millis(50), self.agent.incoming()).await;
                 if let Ok(incoming) = look {
                     self.take(incoming?, &mut waiting)?;
@@ -226,7 +226,7 @@ impl Honest {
             }
             anyhow::Ok(())
         };
-        // What is missing then is counted.
+        // Messages that are missing then are counted.
         timeout(ARRIVES_WITHIN, all).await.unwrap_or(Ok(()))
     }
 

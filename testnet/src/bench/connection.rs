@@ -1,4 +1,4 @@
-//! A client that costs little: what is measured shares its cores.
+//! A client that costs little: the measured server shares its cores.
 //!
 //! Messages are written as bytes and read without building documents. It speaks what any ClawChat server
 //! speaks, so that others can be measured with it.
@@ -22,14 +22,14 @@ use tokio::{
     time::timeout,
 };
 
-/// What every message says, in bytes.
+/// The content of every message, in bytes.
 pub(super) const CONTENT_BYTES: usize = 200;
 /// Read at once.
 const READ_BYTES: usize = 64 << 10;
 /// A server that says nothing for so long has lost something.
 pub(super) const SILENT: Duration = Duration::from_secs(60);
 
-/// What all moments of a run are counted from.
+/// The beginning of a run, from which all its moments are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(Instant);
 
@@ -47,7 +47,7 @@ impl Clock {
 /// A message of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
-    /// Who said it: the sender's place in the run.
+    /// The sender's place in the run.
     pub(super) sender: usize,
     /// The sender's how-manieth.
     pub(super) count: u64,
@@ -78,7 +78,7 @@ pub(super) enum Incoming {
     Ok(u64),
     /// A message of this run.
     Said(Said),
-    /// What does not matter here.
+    /// Anything else.
     Other,
 }
 
@@ -125,9 +125,9 @@ impl Connection {
         let (reader, writer) = stream.into_split();
         let reader = BufReader::with_capacity(READ_BYTES, reader);
         let (line, out) = (Vec::new(), Vec::new());
-        let mut it = Connection { reader, writer, line, out, requests: 0 };
-        it.call("register", &json!({ "key": key.unwrap_or(""), "name": name })).await?;
-        Ok(it)
+        let mut connection = Connection { reader, writer, line, out, requests: 0 };
+        connection.call("register", &json!({ "key": key.unwrap_or(""), "name": name })).await?;
+        Ok(connection)
     }
 
     /// A room of its own, which it is in.
@@ -146,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// The answer to a request; what comes before it is passed over.
+    /// The answer to a request; lines before it are passed over.
     pub(super) async fn call(&mut self, kind: &str, payload: &Value) -> Result<Value> {
         let number = self.push(kind, payload);
         self.flush().await?;

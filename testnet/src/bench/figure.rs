@@ -1,10 +1,10 @@
-//! What was measured, beside what it should be.
+//! A measured value, beside its target.
 
 use serde::Serialize;
 
 use crate::distribution::Distribution;
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Unit {
     /// Milliseconds.
@@ -45,7 +45,7 @@ impl Unit {
     }
 }
 
-/// What a figure should be.
+/// The value that a figure should have.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Target {
@@ -75,25 +75,27 @@ impl Target {
 /// One figure of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
-    /// What it is called in JSON, and by those who compare runs.
+    /// Its name in JSON, and wherever runs are compared.
     pub(super) name: &'static str,
     /// The same for people.
     pub(super) what: &'static str,
     pub(super) unit: Unit,
     pub(super) value: f64,
     pub(super) target: Target,
-    /// What no server can be better than, measured in the same run.
+    /// No server can be better than this, measured in the same run.
     pub(super) floor: Option<(&'static str, f64)>,
     /// The same of another daemon, measured right before.
     pub(super) beside: Option<f64>,
-    /// Where the figure is from, if it is one of many.
+    /// The distribution that the figure is from.
     pub(super) distribution: Option<Distribution>,
 }
 
 impl Figure {
     pub(super) fn new(
-        (name, what): (&'static str, &'static str),
-        (value, unit): (f64, Unit),
+        name: &'static str,
+        what: &'static str,
+        unit: Unit,
+        value: f64,
         target: Target,
     ) -> Figure {
         Figure { name, what, unit, value, target, floor: None, beside: None, distribution: None }

@@ -1,4 +1,4 @@
-//! What no server can be faster than, on this machine and at this hour: measured in the same run.
+//! The floors below which no server can be, on this machine and at this hour: measured in the same run.
 
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ use crate::distribution::Distribution;
 
 /// A page and its file's data are brought to the disk so often.
 const FSYNCS: usize = 400;
-/// What a commit of a message or two writes.
+/// Bytes that a commit of a message or two writes.
 const FSYNC_BYTES: usize = 4 << 10;
 /// The file is written over from its beginning, as a database is.
 const FSYNC_PAGES: usize = 64;
@@ -36,7 +36,7 @@ const GOSSIPED_WITHIN: Duration = Duration::from_secs(1);
 /// How often the first is tried.
 const GOSSIP_TRIES: usize = 20;
 
-/// What the machine can do.
+/// The floors of this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Floors {
     /// One page written, and on the disk.
@@ -148,7 +148,7 @@ async fn gossip() -> Result<Distribution> {
         took.push(say().await?.context("a message is lost")?);
     }
     drop(stop);
-    // What it says then does not matter any more.
+    // Later messages do not matter any more.
     let _ = there.join();
     Ok(took.into_iter().collect())
 }

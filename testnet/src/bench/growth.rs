@@ -1,5 +1,5 @@
 //! How cost grows: the same figures in meshes of several sizes, and at nodes with several numbers of rooms.
-//! No figure here has a target of its own: what counts is the slope.
+//! No figure here has a target of its own: the slope counts.
 
 use std::time::Instant;
 
@@ -8,23 +8,24 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::{
-    Run, Setting,
     figure::Unit,
     keeping::{SETTLES, fill_rooms},
-    load::{fan_out, one_in_flight},
-    nodes::{pid, reach, server},
-    single, start,
+    load::{FanOut, Server, one_in_flight},
+    nodes::{pid, reach},
+    run::Run,
+    setting::Setting,
+    single,
 };
 use crate::{distribution::Distribution, proc, process::Mesh, table};
 
-/// Nodes of the mesh in which rooms grow: what one node alone does not do, it does with a second.
+/// Nodes of the mesh in which rooms grow: with a second one a node does more than alone.
 const NODES_WITH_ROOMS: usize = 2;
-/// Messages a second, while it is measured what one costs.
+/// Messages a second, while their cost is measured.
 const PER_SECOND: u32 = 100;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// What was measured, for one size after the other.
+/// The figures, for one size after the other.
 #[derive(Debug, Default, Serialize)]
 pub struct Growth {
     /// By nodes of the mesh.
@@ -33,7 +34,7 @@ pub struct Growth {
     rooms: Vec<Step>,
 }
 
-/// What came out at one size.
+/// The figures of one size.
 #[derive(Debug, Serialize)]
 struct Step {
     size: u64,
@@ -45,9 +46,9 @@ struct Step {
 ///
 /// # Errors
 ///
-/// As [`super::measure`].
+/// As [`super::measure()`].
 pub async fn grow(setting: Setting, nodes: &[u64], rooms: &[u64]) -> Result<Growth> {
-    let run = start(setting).await?;
+    let run = Run::start(setting).await?;
     let mut growth = Growth::default();
     for &size in nodes {
         run.tell(&format!("a mesh of {size}"));
@@ -66,21 +67,22 @@ async fn at_nodes(run: &Run, nodes: usize) -> Result<Vec<(&'static str, f64, Uni
     sleep(SETTLES).await;
     let idle = processor(run, &mesh).await?;
     let memory = proc::resident(pid(&mesh.nodes[0])?)?;
-    let mut speaker = server(&mesh, 0).attach("speaker").await?;
+    let mut speaker = Server::of(&mesh, 0).attach("speaker").await?;
     let room = speaker.make_room(&run.name(&format!("nodes{nodes}"))).await?;
     let mut members = Vec::new();
     for node in 0..nodes {
-        members.push(reach(&server(&mesh, node), &format!("member{node}"), &room).await?);
+        members.push(reach(&Server::of(&mesh, node), &format!("member{node}"), &room).await?);
     }
     let (before, began) = (all_seconds(&mesh)?, Instant::now());
-    let parties = (&mut speaker, members.as_mut_slice());
-    let (oks, heard) = fan_out(parties, &room, run.clock, (PER_SECOND, run.lasts(10))).await?;
+    let lasts = run.lasts(10);
+    let fan_out = FanOut { room: &room, clock: run.clock, per_second: PER_SECOND, lasts };
+    let (oks, heard) = fan_out.run(&mut speaker, &mut members).await?;
     let took = began.elapsed().as_secs_f64();
     let busy = all_seconds(&mesh)? - before - idle.all / 100.0 * took;
     let each = busy / oks.len().max(1) as f64 * 1_000.0;
     let (oks, heard) = (Distribution::new(oks), Distribution::new(heard));
     drop((speaker, members));
-    let rooms = single::rooms(run, &server(&mesh, 0)).await?;
+    let rooms = single::rooms(run, &Server::of(&mesh, 0)).await?;
     let mut values = vec![
         ("`ok` p50, 100 messages/s", oks.percentile(50.0), Unit::Ms),
         ("delivery to an agent of each node, p50", heard.percentile(50.0), Unit::Ms),
@@ -90,24 +92,24 @@ async fn at_nodes(run: &Run, nodes: usize) -> Result<Vec<(&'static str, f64, Uni
         ("memory of an idle node", memory as f64 / MIB, Unit::MiB),
     ];
     let what = "8 senders × 16 in flight at one node, a room each";
-    values.extend(rooms.first().map(|it| (what, it.value, Unit::PerSecond)));
+    values.extend(rooms.first().map(|figure| (what, figure.value, Unit::PerSecond)));
     Ok(values)
 }
 
 /// Rooms with a message each, that nobody is in any more.
 async fn at_rooms(run: &Run, rooms: u64) -> Result<Vec<(&'static str, f64, Unit)>> {
     let mut mesh = run.mesh(NODES_WITH_ROOMS).await?;
-    fill_rooms(run, &server(&mesh, 0), rooms, rooms).await?;
-    let mut sender = server(&mesh, 0).attach("one").await?;
+    fill_rooms(run, &Server::of(&mesh, 0), rooms, rooms).await?;
+    let mut sender = Server::of(&mesh, 0).attach("one").await?;
     let room = sender.make_room(&run.name("last")).await?;
-    // What was made before it has come there, too: rooms come in the order in which they were made.
-    drop(reach(&server(&mesh, 1), "another", &room).await?);
+    // Earlier rooms have come there, too: they come in the order in which they were made.
+    drop(reach(&Server::of(&mesh, 1), "another", &room).await?);
     sleep(SETTLES).await;
     let idle = processor(run, &mesh).await?;
     let memory = proc::resident(pid(&mesh.nodes[0])?)?;
-    one_in_flight((&mut sender, &room), run.clock, run.warm_up()).await?;
-    let oks = one_in_flight((&mut sender, &room), run.clock, run.lasts(5)).await?;
-    let busy = single::rooms(run, &server(&mesh, 0)).await?;
+    one_in_flight(&mut sender, &room, run.clock, run.warm_up()).await?;
+    let oks = one_in_flight(&mut sender, &room, run.clock, run.lasts(5)).await?;
+    let busy = single::rooms(run, &Server::of(&mesh, 0)).await?;
     drop(sender);
     mesh.nodes[0].stop().await?;
     let disk = proc::on_disk(&mesh.nodes[0].ready().data_dir)?;
@@ -122,7 +124,7 @@ async fn at_rooms(run: &Run, rooms: u64) -> Result<Vec<(&'static str, f64, Unit)
         ("start until ready", ready, Unit::Seconds),
     ];
     let what = "8 senders × 16 in flight, a room each";
-    values.extend(busy.first().map(|it| (what, it.value, Unit::PerSecond)));
+    values.extend(busy.first().map(|figure| (what, figure.value, Unit::PerSecond)));
     Ok(values)
 }
 
@@ -132,7 +134,7 @@ struct Processor {
     all: f64,
 }
 
-/// What nodes take when nobody does anything.
+/// The processor time of nodes when nobody does anything.
 async fn processor(run: &Run, mesh: &Mesh) -> Result<Processor> {
     let (before, began) = (seconds(mesh)?, Instant::now());
     sleep(run.lasts(10)).await;
@@ -174,11 +176,11 @@ impl Growth {
 fn columns(head: &str, steps: &[Step]) -> String {
     let mut rows = vec![vec![head.to_owned()]];
     rows[0].extend(steps.iter().map(|step| step.size.to_string()));
-    let names = steps.first().map(|it| it.values.as_slice()).unwrap_or_default();
+    let names = steps.first().map(|step| step.values.as_slice()).unwrap_or_default();
     for (nth, (what, _, unit)) in names.iter().enumerate() {
         let mut row = vec![(*what).to_owned()];
         // Every step measures the same.
-        row.extend(steps.iter().filter_map(|it| Some(unit.show(it.values.get(nth)?.1))));
+        row.extend(steps.iter().filter_map(|step| Some(unit.show(step.values.get(nth)?.1))));
         rows.push(row);
     }
     table::columns(&rows)

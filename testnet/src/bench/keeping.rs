@@ -1,4 +1,4 @@
-//! Rows about what a node takes: memory, disk, and the time to begin.
+//! Rows about the costs of a node: memory, disk, and the time to start.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use tokio::time::sleep;
 
 use super::{
-    Run,
     connection::Connection,
     figure::{Figure, Target, Unit},
     load::{Pump, Server, pump},
-    nodes::{attach_all, pid, server},
+    nodes::{attach_all, pid},
+    run::Run,
 };
 use crate::proc;
 
@@ -35,20 +35,24 @@ pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
     let pid = pid(&mesh.nodes[0])?;
     sleep(SETTLES).await;
     let alone = proc::resident(pid)?;
-    let connections = attach_all(&server(&mesh, 0), CONNECTIONS).await?;
+    let connections = attach_all(&Server::of(&mesh, 0), CONNECTIONS).await?;
     sleep(SETTLES).await;
     let with = proc::resident(pid)?;
     drop(connections);
     let each = with.saturating_sub(alone) as f64 / CONNECTIONS as f64 / KIB;
     Ok(vec![
         Figure::new(
-            ("idle_memory", "an idle node: resident"),
-            (alone as f64 / MIB, Unit::MiB),
+            "idle_memory",
+            "an idle node: resident",
+            Unit::MiB,
+            alone as f64 / MIB,
             Target::AtMost(30.0),
         ),
         Figure::new(
-            ("idle_connection", "… each of 1,000 idle connections"),
-            (each, Unit::KiB),
+            "idle_connection",
+            "… each of 1,000 idle connections",
+            Unit::KiB,
+            each,
             Target::AtMost(12.0),
         ),
     ])
@@ -57,7 +61,7 @@ pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
 /// A node with a million messages.
 pub(super) async fn stored(run: &Run) -> Result<Vec<Figure>> {
     let mut mesh = run.mesh(1).await?;
-    let messages = fill_rooms(run, &server(&mesh, 0), ROOMS, run.scaled(MESSAGES)).await?;
+    let messages = fill_rooms(run, &Server::of(&mesh, 0), ROOMS, run.scaled(MESSAGES)).await?;
     mesh.nodes[0].stop().await?;
     let disk = proc::on_disk(&mesh.nodes[0].ready().data_dir)?;
     let began = Instant::now();
@@ -67,18 +71,24 @@ pub(super) async fn stored(run: &Run) -> Result<Vec<Figure>> {
     let resident = proc::resident(pid(&mesh.nodes[0])?)?;
     Ok(vec![
         Figure::new(
-            ("start", "start with 1,000,000 messages in 1,000 rooms, until ready"),
-            (took, Unit::Seconds),
+            "start",
+            "start with 1,000,000 messages in 1,000 rooms, until ready",
+            Unit::Seconds,
+            took,
             Target::AtMost(1.0),
         ),
         Figure::new(
-            ("stored_memory", "… resident"),
-            (resident as f64 / MIB, Unit::MiB),
+            "stored_memory",
+            "… resident",
+            Unit::MiB,
+            resident as f64 / MIB,
             Target::AtMost(120.0),
         ),
         Figure::new(
-            ("disk", "… disk: bytes per message of 200"),
-            (disk as f64 / messages as f64, Unit::Bytes),
+            "disk",
+            "… disk: bytes per message of 200",
+            Unit::Bytes,
+            disk as f64 / messages as f64,
             Target::AtMost(700.0),
         ),
     ])
@@ -103,7 +113,7 @@ pub(super) async fn fill_rooms(
             let room = connection.make_room(&run.name(&name)).await?;
             pumps.push(Pump::new(connection, &room, filler, run.clock));
         }
-        pump(&mut pumps, 64, (forever, each)).await.context("while rooms are filled")?;
+        pump(&mut pumps, 64, forever, each).await.context("while rooms are filled")?;
         if left.is_multiple_of(TOLD_EVERY) {
             run.tell(&format!("{} of {rooms} rooms are filled", rooms - left));
         }

@@ -10,8 +10,9 @@ use futures::future::{join_all, try_join_all};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::connection::{Clock, Connection, Incoming, SILENT, Said};
+use crate::process::Mesh;
 
-/// Where agents attach.
+/// A server at which agents attach.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     /// `HOST:PORT`.
@@ -20,6 +21,12 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// A node of a mesh.
+    pub(super) fn of(mesh: &Mesh, node: usize) -> Server {
+        let key = mesh.key().map(str::to_owned);
+        Server { address: mesh.nodes[node].tcp().to_owned(), key }
+    }
+
     pub(super) async fn attach(&self, name: &str) -> Result<Connection> {
         Connection::attach(&self.address, self.key.as_deref(), name).await
     }
@@ -28,7 +35,8 @@ impl Server {
 /// Sends one message after the other, each when the one before was acknowledged. How long each took, in
 /// microseconds.
 pub(super) async fn one_in_flight(
-    (connection, room): (&mut Connection, &str),
+    connection: &mut Connection,
+    room: &str,
     clock: Clock,
     lasts: Duration,
 ) -> Result<Vec<u64>> {
@@ -44,7 +52,7 @@ pub(super) async fn one_in_flight(
     Ok(took)
 }
 
-/// A sender that keeps so many messages in flight, and hears what the others of its room say.
+/// A sender that keeps so many messages in flight, and hears the others of its room.
 #[derive(Debug)]
 pub(super) struct Pump {
     connection: Connection,
@@ -63,8 +71,8 @@ impl Pump {
         Pump { connection, room, sender, clock, sent: 0, acknowledged: 0, heard: BTreeMap::new() }
     }
 
-    /// Sends until `until`, or until `most` were sent; then waits for what is in flight.
-    async fn run(&mut self, window: u64, (until, most): (Instant, u64)) -> Result<()> {
+    /// Sends until `until`, or until `most` were sent; then waits for messages in flight.
+    async fn run(&mut self, window: u64, until: Instant, most: u64) -> Result<()> {
         loop {
             let goes_on = self.sent < most && Instant::now() < until;
             while goes_on && self.sent - self.acknowledged < window && self.sent < most {
@@ -115,7 +123,7 @@ impl Pump {
     }
 }
 
-/// What pumps came to.
+/// The result of pumps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pumped {
     /// Messages that were acknowledged.
@@ -128,16 +136,17 @@ pub(super) struct Pumped {
 pub(super) async fn pump(
     pumps: &mut [Pump],
     window: u64,
-    (lasts, most): (Duration, u64),
+    lasts: Duration,
+    most: u64,
 ) -> Result<Pumped> {
     let began = Instant::now();
     let until = began + lasts;
-    let before: u64 = pumps.iter().map(|it| it.acknowledged).sum();
-    let most: Vec<u64> = pumps.iter().map(|it| it.sent.saturating_add(most)).collect();
-    let running = pumps.iter_mut().zip(most).map(|(pump, most)| pump.run(window, (until, most)));
+    let before: u64 = pumps.iter().map(|pump| pump.acknowledged).sum();
+    let most: Vec<u64> = pumps.iter().map(|pump| pump.sent.saturating_add(most)).collect();
+    let running = pumps.iter_mut().zip(most).map(|(pump, most)| pump.run(window, until, most));
     try_join_all(running).await?;
     let sent: Vec<(String, usize, u64)> =
-        pumps.iter().map(|it| (it.room.clone(), it.sender, it.sent)).collect();
+        pumps.iter().map(|pump| (pump.room.clone(), pump.sender, pump.sent)).collect();
     let hearing = pumps.iter_mut().map(|pump| {
         let others =
             sent.iter().filter(|(room, sender, _)| *room == pump.room && *sender != pump.sender);
@@ -145,51 +154,56 @@ pub(super) async fn pump(
         async move { pump.hear_all(&others).await.context("not everything was heard") }
     });
     try_join_all(hearing).await?;
-    let acknowledged = pumps.iter().map(|it| it.acknowledged).sum::<u64>() - before;
+    let acknowledged = pumps.iter().map(|pump| pump.acknowledged).sum::<u64>() - before;
     Ok(Pumped { acknowledged, took: began.elapsed() })
 }
 
-/// One says something so many times a second, all others of the room hear it. Returns how long each
-/// acknowledgement and each delivery took, in microseconds.
-pub(super) async fn fan_out(
-    (sender, members): (&mut Connection, &mut [Connection]),
-    room: &str,
-    clock: Clock,
-    (per_second, lasts): (u32, Duration),
-) -> Result<(Vec<u64>, Vec<u64>)> {
-    let count = u64::from(per_second) * lasts.as_secs().max(1);
-    let hearing = join_all(members.iter_mut().map(|member| hear(member, clock, count)));
-    let (oks, heard) = tokio::join!(say_paced((sender, room), clock, (per_second, count)), hearing);
-    let mut deliveries = Vec::new();
-    for heard in heard {
-        deliveries.extend(heard?);
-    }
-    Ok((oks?, deliveries))
+/// One says something so many times a second, all others of the room hear it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FanOut<'a> {
+    pub(super) room: &'a str,
+    pub(super) clock: Clock,
+    pub(super) per_second: u32,
+    pub(super) lasts: Duration,
 }
 
-async fn say_paced(
-    (connection, room): (&mut Connection, &str),
-    clock: Clock,
-    (per_second, count): (u32, u64),
-) -> Result<Vec<u64>> {
-    let mut beat = interval(Duration::from_secs(1) / per_second);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let (mut sent, mut took) = (BTreeMap::new(), Vec::new());
-    for count in 0..count {
-        beat.tick().await;
-        let at_us = clock.now_us();
-        sent.insert(connection.say(room, Said { sender: 0, count, at_us }), at_us);
-        connection.flush().await?;
-        // At these rates an acknowledgement is here long before the next message.
-        while !sent.is_empty() {
-            if let Incoming::Ok(to) = connection.incoming().await?
-                && let Some(at_us) = sent.remove(&to)
-            {
-                took.push(clock.now_us() - at_us);
+impl FanOut<'_> {
+    /// Returns how long each acknowledgement and each delivery took, in microseconds.
+    pub(super) async fn run(
+        self,
+        sender: &mut Connection,
+        members: &mut [Connection],
+    ) -> Result<(Vec<u64>, Vec<u64>)> {
+        let count = u64::from(self.per_second) * self.lasts.as_secs().max(1);
+        let hearing = members.iter_mut().map(|member| hear(member, self.clock, count));
+        let (oks, heard) = tokio::join!(self.say(sender, count), join_all(hearing));
+        let mut deliveries = Vec::new();
+        for heard in heard {
+            deliveries.extend(heard?);
+        }
+        Ok((oks?, deliveries))
+    }
+
+    async fn say(self, connection: &mut Connection, count: u64) -> Result<Vec<u64>> {
+        let mut beat = interval(Duration::from_secs(1) / self.per_second);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let (mut sent, mut took) = (BTreeMap::new(), Vec::new());
+        for count in 0..count {
+            beat.tick().await;
+            let at_us = self.clock.now_us();
+            sent.insert(connection.say(self.room, Said { sender: 0, count, at_us }), at_us);
+            connection.flush().await?;
+            // At these rates an acknowledgement is here long before the next message.
+            while !sent.is_empty() {
+                if let Incoming::Ok(to) = connection.incoming().await?
+                    && let Some(at_us) = sent.remove(&to)
+                {
+                    took.push(self.clock.now_us() - at_us);
+                }
             }
         }
+        Ok(took)
     }
-    Ok(took)
 }
 
 async fn hear(connection: &mut Connection, clock: Clock, count: u64) -> Result<Vec<u64>> {

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    Run,
     connection::Connection,
     figure::{Figure, Target, Unit},
-    load::{Pump, Pumped, Server, fan_out, pump},
+    load::{FanOut, Pump, Pumped, Server, pump},
+    run::Run,
     single::fill,
 };
 use crate::{
@@ -33,7 +33,7 @@ const MEASURED_WITHIN: Duration = Duration::from_secs(4);
 const ROOMS: u64 = 200;
 /// Messages that each side of a split says.
 const APART: u64 = 10_000;
-/// What a newcomer has to fetch.
+/// Messages that a newcomer has to fetch.
 const TO_FETCH: u64 = 100_000;
 /// Nodes of the mesh in which one is idle.
 const IDLE_NODES: usize = 5;
@@ -41,39 +41,39 @@ const IDLE_NODES: usize = 5;
 /// From one node to another.
 pub(super) async fn hop(run: &Run) -> Result<Vec<Figure>> {
     let mesh = run.mesh(2).await?;
-    let [here, there] = [server(&mesh, 0), server(&mesh, 1)];
+    let [here, there] = [Server::of(&mesh, 0), Server::of(&mesh, 1)];
     let mut sender = here.attach("here").await?;
     let room = sender.make_room(&run.name("hop")).await?;
     let mut member = reach(&there, "there", &room).await?;
-    let parties = (&mut sender, std::slice::from_mut(&mut member));
-    let (_, heard) = fan_out(parties, &room, run.clock, (100, run.lasts(10))).await?;
+    let lasts = run.lasts(10);
+    let fan_out = FanOut { room: &room, clock: run.clock, per_second: 100, lasts };
+    let (_, heard) = fan_out.run(&mut sender, std::slice::from_mut(&mut member)).await?;
     // The room's sequencer is where it was made.
-    let parties = (&mut member, std::slice::from_mut(&mut sender));
-    let (oks, _) = fan_out(parties, &room, run.clock, (100, run.lasts(10))).await?;
+    let (oks, _) = fan_out.run(&mut member, std::slice::from_mut(&mut sender)).await?;
     let (heard, oks) = (Distribution::new(heard), Distribution::new(oks));
     // A message is on the disk, goes there, and is on the disk there.
     let floor = 2.0 * run.floors.fsync.percentile(50.0) + run.floors.gossip.percentile(50.0);
-    let figure = |(name, what), (of, percent): (&Distribution, f64), most| {
-        let value = (of.percentile(percent), Unit::Ms);
-        Figure::new((name, what), value, Target::AtMost(most)).of(of)
+    let figure = |name, what, of: &Distribution, percent, most| {
+        let value = of.percentile(percent);
+        Figure::new(name, what, Unit::Ms, value, Target::AtMost(most)).of(of)
     };
     let what = "node to node, 100 messages/s: delivery p50";
     Ok(vec![
-        figure(("hop_p50", what), (&heard, 50.0), 4.0).above("2 fsyncs and a hop, p50", floor),
-        figure(("hop_p99", "… p99"), (&heard, 99.0), 20.0),
-        figure(("hop_ok_p50", "… `ok` where the sequencer is not: p50"), (&oks, 50.0), 8.0)
+        figure("hop_p50", what, &heard, 50.0, 4.0).above("2 fsyncs and a hop, p50", floor),
+        figure("hop_p99", "… p99", &heard, 99.0, 20.0),
+        figure("hop_ok_p50", "… `ok` where the sequencer is not: p50", &oks, 50.0, 8.0)
             .above("2 fsyncs and a hop, p50", floor),
     ])
 }
 
-/// What waits for other nodes, and what does not: at the node that gives the numbers, so that none of it waits for
-/// these.
+/// Requests that wait for other nodes, and requests that do not: at the node that gives the numbers, so that none waits
+/// for these.
 pub(super) async fn acts(run: &Run) -> Result<Vec<Figure>> {
     let (mut mesh, pipe) = piped(run).await?;
     pipe.set(|state| (state.there.delay, state.back.delay) = (BETWEEN, BETWEEN));
     // Until both have seen how long it takes now.
     sleep(MEASURED_WITHIN).await;
-    let mut agent = server(&mesh, 0).attach("agent").await?;
+    let mut agent = Server::of(&mesh, 0).attach("agent").await?;
     let mut took: [Vec<u64>; 4] = Default::default();
     for nth in 0..run.scaled(ROOMS) {
         let name = format!("{}-{nth}", run.name("acts"));
@@ -102,10 +102,10 @@ pub(super) async fn acts(run: &Run) -> Result<Vec<Figure>> {
         ("election_p50", "… `elect_leader`, a round trip included"),
     ];
     let waits = [0.0, 0.0, trip, trip];
-    let figures = names.into_iter().zip(took).zip(waits).map(|((names, took), waits)| {
+    let figures = names.into_iter().zip(took).zip(waits).map(|(((name, what), took), waits)| {
         let took = Distribution::new(took);
         let most = Target::AtMost(waits + 10.0);
-        Figure::new(names, (took.percentile(50.0), Unit::Ms), most).of(&took)
+        Figure::new(name, what, Unit::Ms, took.percentile(50.0), most).of(&took)
     });
     Ok(figures.collect())
 }
@@ -113,25 +113,25 @@ pub(super) async fn acts(run: &Run) -> Result<Vec<Figure>> {
 /// Writers on all nodes in one room.
 pub(super) async fn writers(run: &Run) -> Result<Vec<Figure>> {
     let mesh = run.mesh(3).await?;
-    let mut first = server(&mesh, 0).attach("writer0").await?;
+    let mut first = Server::of(&mesh, 0).attach("writer0").await?;
     let room = first.make_room(&run.name("writers")).await?;
     let mut pumps = vec![Pump::new(first, &room, 0, run.clock)];
     for sender in 1..6 {
         let name = format!("writer{sender}");
-        let connection = reach(&server(&mesh, sender % 3), &name, &room).await?;
+        let connection = reach(&Server::of(&mesh, sender % 3), &name, &room).await?;
         pumps.push(Pump::new(connection, &room, sender, run.clock));
     }
-    pump(&mut pumps, 16, (run.warm_up(), u64::MAX)).await?;
-    let Pumped { acknowledged, took } = pump(&mut pumps, 16, (run.lasts(5), u64::MAX)).await?;
+    pump(&mut pumps, 16, run.warm_up(), u64::MAX).await?;
+    let Pumped { acknowledged, took } = pump(&mut pumps, 16, run.lasts(5), u64::MAX).await?;
     let value = acknowledged as f64 / took.as_secs_f64();
-    let names = ("writers", "3 nodes, writers on all, one room: delivered on all");
-    Ok(vec![Figure::new(names, (value, Unit::PerSecond), Target::AtLeast(6_000.0))])
+    let what = "3 nodes, writers on all, one room: delivered on all";
+    Ok(vec![Figure::new("writers", what, Unit::PerSecond, value, Target::AtLeast(6_000.0))])
 }
 
 /// Two nodes go on alone, and are joined again.
 pub(super) async fn heal(run: &Run) -> Result<Vec<Figure>> {
     let (mut mesh, pipe) = piped(run).await?;
-    let [here, there] = [server(&mesh, 0), server(&mesh, 1)];
+    let [here, there] = [Server::of(&mesh, 0), Server::of(&mesh, 1)];
     let mut sender = here.attach("here").await?;
     let room = sender.make_room(&run.name("heal")).await?;
     let member = reach(&there, "there", &room).await?;
@@ -139,8 +139,8 @@ pub(super) async fn heal(run: &Run) -> Result<Vec<Figure>> {
     let apart = run.scaled(APART);
     for (connection, sender) in [(sender, 0), (member, 1)] {
         let mut alone = [Pump::new(connection, &room, sender, run.clock)];
-        pump(&mut alone, 64, (AGREED_WITHIN, apart)).await.context("while apart")?;
-        // It hears nothing any more: what is waited for is the history of each node.
+        pump(&mut alone, 64, AGREED_WITHIN, apart).await.context("while apart")?;
+        // It hears nothing any more: the histories of both nodes are waited for.
     }
     let began = Instant::now();
     pipe.set(|state| state.cut = false);
@@ -149,41 +149,42 @@ pub(super) async fn heal(run: &Run) -> Result<Vec<Figure>> {
     }
     let took = began.elapsed().as_secs_f64();
     mesh.stop().await?;
-    let names = ("heal", "heal after 10,000 messages on each side of a split");
-    Ok(vec![Figure::new(names, (took, Unit::Seconds), Target::AtMost(2.0))])
+    let what = "heal after 10,000 messages on each side of a split";
+    Ok(vec![Figure::new("heal", what, Unit::Seconds, took, Target::AtMost(2.0))])
 }
 
 /// A new node fetches a long room.
 pub(super) async fn catch_up(run: &Run) -> Result<Vec<Figure>> {
     let mut mesh = run.mesh(1).await?;
     let count = run.scaled(TO_FETCH);
-    let room = fill(run, &server(&mesh, 0), "long", count).await?;
+    let room = fill(run, &Server::of(&mesh, 0), "long", count).await?;
     let ticket = mesh.nodes[0].ready().ticket.clone();
     let began = Instant::now();
     let newcomer = mesh.add("newcomer", Some(ticket)).await?;
     let there = Server { address: newcomer.tcp().to_owned(), key: None };
     holds(&there, &room, count).await?;
     let took = began.elapsed().as_secs_f64();
-    let names = ("catch_up", "a new node starts and catches up on 100,000 messages");
-    Ok(vec![Figure::new(names, (took, Unit::Seconds), Target::AtMost(3.0))])
+    let what = "a new node starts and catches up on 100,000 messages";
+    Ok(vec![Figure::new("catch_up", what, Unit::Seconds, took, Target::AtMost(3.0))])
 }
 
 /// Bytes on a link.
 pub(super) async fn wire(run: &Run) -> Result<Vec<Figure>> {
     let (mesh, pipe) = piped(run).await?;
-    let [here, there] = [server(&mesh, 0), server(&mesh, 1)];
+    let [here, there] = [Server::of(&mesh, 0), Server::of(&mesh, 1)];
     let mut sender = here.attach("here").await?;
     let room = sender.make_room(&run.name("wire")).await?;
     let mut member = reach(&there, "there", &room).await?;
     let before = pipe.carried();
-    let parties = (&mut sender, std::slice::from_mut(&mut member));
-    let (_, heard) = fan_out(parties, &room, run.clock, (100, run.lasts(10))).await?;
+    let lasts = run.lasts(10);
+    let fan_out = FanOut { room: &room, clock: run.clock, per_second: 100, lasts };
+    let (_, heard) = fan_out.run(&mut sender, std::slice::from_mut(&mut member)).await?;
     let each = (pipe.carried() - before) as f64 / heard.len().max(1) as f64;
-    let names = ("wire", "between two nodes, 100 messages/s: bytes per message of 200");
-    Ok(vec![Figure::new(names, (each, Unit::Bytes), Target::AtMost(700.0))])
+    let what = "between two nodes, 100 messages/s: bytes per message of 200";
+    Ok(vec![Figure::new("wire", what, Unit::Bytes, each, Target::AtMost(700.0))])
 }
 
-/// What a node does when nobody does anything.
+/// A node when nobody does anything.
 pub(super) async fn idle_processor(run: &Run) -> Result<Vec<Figure>> {
     let mesh = run.mesh(IDLE_NODES).await?;
     sleep(run.warm_up() * 2).await;
@@ -195,18 +196,13 @@ pub(super) async fn idle_processor(run: &Run) -> Result<Vec<Figure>> {
     let took = began.elapsed().as_secs_f64();
     let after = read()?;
     let most = before.iter().zip(&after).map(|(a, b)| (b - a) / took * 100.0).fold(0.0, f64::max);
-    let names = ("idle_processor", "an idle node in a mesh of 5: of one core");
-    Ok(vec![Figure::new(names, (most, Unit::Percent), Target::AtMost(0.5))])
+    let what = "an idle node in a mesh of 5: of one core";
+    Ok(vec![Figure::new("idle_processor", what, Unit::Percent, most, Target::AtMost(0.5))])
 }
 
 /// The process of a node that runs.
 pub(super) fn pid(node: &Daemon) -> Result<u32> {
     node.pid().context("a node has ended")
-}
-
-pub(super) fn server(mesh: &Mesh, node: usize) -> Server {
-    let key = mesh.key().map(str::to_owned);
-    Server { address: mesh.nodes[node].tcp().to_owned(), key }
 }
 
 /// Attaches, and goes into a room as soon as the node knows it.
@@ -244,10 +240,10 @@ async fn holds(server: &Server, room: &str, count: u64) -> Result<()> {
     while seen < count {
         let asked = json!({ "room_id": room, "limit": 500, "since_seq": since });
         let page = reader.call("get_history", &asked).await;
-        let messages = page.as_ref().ok().and_then(|it| it["messages"].as_array());
+        let messages = page.as_ref().ok().and_then(|page| page["messages"].as_array());
         let messages: &[Value] = messages.map_or(&[], Vec::as_slice);
         seen += messages.len() as u64;
-        since = messages.last().and_then(|it| it["seq"].as_u64()).unwrap_or(since);
+        since = messages.last().and_then(|message| message["seq"].as_u64()).unwrap_or(since);
         if messages.is_empty() {
             ensure!(began.elapsed() < AGREED_WITHIN, "{seen} of {count} messages came: {page:?}");
             sleep(LOOK_EVERY).await;

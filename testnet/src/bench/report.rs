@@ -1,4 +1,4 @@
-//! What a run came to: a table for people, a document for programs.
+//! The results of a run: a table for people, a document for programs.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::distribution::Distribution;
 
-/// What was measured.
+/// The figures of a run.
 #[derive(Debug)]
 pub struct Report {
     pub(super) figures: Vec<Figure>,
@@ -57,12 +57,10 @@ impl Report {
     #[must_use]
     pub fn table(&self) -> String {
         let head = ["FIGURE", "MEASURED", "TARGET", "", "FLOOR", "BESIDE", "RATIO"];
-        let head = head.map(|it| match it {
-            // Nothing was measured beside it.
-            "BESIDE" | "RATIO" if self.figures.iter().all(|it| it.beside.is_none()) => {
-                String::new()
-            }
-            it => it.to_owned(),
+        let alone = self.figures.iter().all(|figure| figure.beside.is_none());
+        let head = head.map(|title| match title {
+            "BESIDE" | "RATIO" if alone => String::new(),
+            title => title.to_owned(),
         });
         let rows: Vec<[String; 7]> =
             std::iter::once(head).chain(self.figures.iter().map(row)).collect();
@@ -103,10 +101,10 @@ impl Report {
     ///
     /// None that is known.
     pub fn json(&self) -> Result<String> {
-        let floor = |name, it: &Distribution| Floor {
+        let floor = |name, of: &Distribution| Floor {
             name,
-            p50_ms: it.percentile(50.0),
-            p99_ms: it.percentile(99.0),
+            p50_ms: of.percentile(50.0),
+            p99_ms: of.percentile(99.0),
         };
         let Floors { fsync, echo, gossip } = &self.floors;
         let document = Document {
@@ -118,33 +116,33 @@ impl Report {
     }
 }
 
-fn row(it: &Figure) -> [String; 7] {
-    let met = if it.target.is_met(it.value) { "met" } else { "MISSED" };
-    let floor = it.floor.map(|(what, floor)| format!("{what} {}", it.unit.show(floor)));
+fn row(figure: &Figure) -> [String; 7] {
+    let met = if figure.target.is_met(figure.value) { "met" } else { "MISSED" };
+    let floor = figure.floor.map(|(what, floor)| format!("{what} {}", figure.unit.show(floor)));
     [
-        it.what.to_owned(),
-        it.unit.show(it.value),
-        it.target.show(it.unit),
+        figure.what.to_owned(),
+        figure.unit.show(figure.value),
+        figure.target.show(figure.unit),
         met.to_owned(),
         floor.unwrap_or_default(),
-        it.beside.map(|other| it.unit.show(other)).unwrap_or_default(),
-        it.beside.map(|other| format!("{:.2}", it.value / other)).unwrap_or_default(),
+        figure.beside.map(|other| figure.unit.show(other)).unwrap_or_default(),
+        figure.beside.map(|other| format!("{:.2}", figure.value / other)).unwrap_or_default(),
     ]
 }
 
-fn line(it: &Figure) -> Line<'_> {
+fn line(figure: &Figure) -> Line<'_> {
     let percentiles =
         |of: &Distribution| [50.0, 90.0, 99.0, 99.9, 100.0].map(|percent| of.percentile(percent));
     Line {
-        name: it.name,
-        what: it.what,
-        value: it.value,
-        unit: it.unit,
-        target: it.target,
-        met: it.target.is_met(it.value),
-        floor: it.floor,
-        beside: it.beside,
-        percentiles_ms: it.distribution.as_ref().map(percentiles),
-        samples: it.distribution.as_ref().map(Distribution::len),
+        name: figure.name,
+        what: figure.what,
+        value: figure.value,
+        unit: figure.unit,
+        target: figure.target,
+        met: figure.target.is_met(figure.value),
+        floor: figure.floor,
+        beside: figure.beside,
+        percentiles_ms: figure.distribution.as_ref().map(percentiles),
+        samples: figure.distribution.as_ref().map(Distribution::len),
     }
 }

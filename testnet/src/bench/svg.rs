@@ -10,7 +10,7 @@ const LEFT: f64 = 330.0;
 const RIGHT: f64 = 20.0;
 const BAND: f64 = 46.0;
 const TOP: f64 = 40.0;
-/// What the axis spans, in milliseconds.
+/// The ends of the axis, in milliseconds.
 const FROM_MS: f64 = 0.01;
 const UPTO_MS: f64 = 1_000.0;
 /// Percentiles that are drawn: thin lines at the ends, a thick one where most are, a dot at the middle.
@@ -27,10 +27,10 @@ pub fn draw(report: &Report) -> String {
     ];
     for figure in &report.figures {
         // Figures of one distribution follow each other; it is drawn once.
-        if let Some(it) = &figure.distribution
-            && bands.last().is_none_or(|(_, last)| *last != it)
+        if let Some(distribution) = &figure.distribution
+            && bands.last().is_none_or(|(_, last)| *last != distribution)
         {
-            bands.push((figure.what, it));
+            bands.push((figure.what, distribution));
         }
     }
     let height = TOP + BAND * bands.len() as f64 + 30.0;
@@ -43,8 +43,8 @@ pub fn draw(report: &Report) -> String {
 "#
     );
     axis(&mut svg, height);
-    for (n, (name, it)) in bands.iter().enumerate() {
-        band(&mut svg, TOP + BAND * (n as f64 + 0.5), name, it);
+    for (n, (name, of)) in bands.iter().enumerate() {
+        band(&mut svg, TOP + BAND * (n as f64 + 0.5), name, of);
     }
     svg.push_str("</svg>\n");
     svg
@@ -71,8 +71,8 @@ fn axis(svg: &mut String, height: f64) {
     }
 }
 
-fn band(svg: &mut String, y: f64, name: &str, it: &Distribution) {
-    let at = SPAN.map(|percent| x(it.percentile(percent)));
+fn band(svg: &mut String, y: f64, name: &str, of: &Distribution) {
+    let at = SPAN.map(|percent| x(of.percentile(percent)));
     let name = name.replace('&', "&amp;").replace('<', "&lt;");
     let _ = writeln!(
         svg,
@@ -90,8 +90,8 @@ fn band(svg: &mut String, y: f64, name: &str, it: &Distribution) {
         at[2],
         at[0],
         y + 18.0,
-        it.percentile(50.0),
-        it.percentile(99.0),
-        it.percentile(99.9),
+        of.percentile(50.0),
+        of.percentile(99.0),
+        of.percentile(99.9),
     );
 }

@@ -17,7 +17,7 @@ use crate::{
 /// Exits 1 when a limit does not hold. Figures mean something on a machine that does nothing else.
 #[derive(Debug, clap::Args)]
 pub(super) struct Attack {
-    /// What is done, one after the other [default: everything]
+    /// The attacks, one after the other [default: all]
     #[arg(long, value_enum, value_name = "KIND")]
     kind: Vec<Kind>,
     /// Nodes that are attacked
@@ -117,13 +117,13 @@ fn line(cells: [&str; 7]) -> String {
     text
 }
 
-fn row(it: &Outcome) -> String {
-    let ms = |it: Duration| it.as_secs_f64() * 1_000.0;
-    let both = |it: attack::Percentiles| format!("{:.1} {:.1}", ms(it.p50), ms(it.p99));
-    let [ok, ok_during] = it.ok.map(both);
-    let [heard, heard_during] = it.delivered.map(both);
-    let mib: Vec<String> = it.rss.iter().map(|it| (it >> 20).to_string()).collect();
-    let named = it.named.clone().unwrap_or_else(|| "-".to_owned());
-    let said = format!("{}; {named}", it.done);
-    line([&it.kind.to_string(), &ok, &ok_during, &heard, &heard_during, &mib.join(" "), &said])
+fn row(outcome: &Outcome) -> String {
+    let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
+    let both = |of: attack::Percentiles| format!("{:.1} {:.1}", ms(of.p50), ms(of.p99));
+    let [ok, ok_during] = outcome.ok.map(both);
+    let [heard, heard_during] = outcome.delivered.map(both);
+    let mib: Vec<String> = outcome.rss.iter().map(|bytes| (bytes >> 20).to_string()).collect();
+    let named = outcome.named.clone().unwrap_or_else(|| "-".to_owned());
+    let said = format!("{}; {named}", outcome.done);
+    line([&outcome.kind.to_string(), &ok, &ok_during, &heard, &heard_during, &mib.join(" "), &said])
 }

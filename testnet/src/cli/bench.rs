@@ -33,7 +33,7 @@ pub(super) struct Bench {
     /// So many times the durations and messages, such as 0.1
     #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = super::run::scale)]
     scale: f64,
-    /// Measure the ClawChat server there instead, whatever it is
+    /// Measure the ClawChat server there instead, of any kind
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["nodes", "clawmeshd"])]
     against: Option<String>,
     /// The file of the key that the server wants

@@ -25,7 +25,7 @@ pub(super) struct Large {
     #[arg(long, value_name = "S", default_value_t = 20,
         value_parser = clap::value_parser!(u64).range(3..=600))]
     settle: u64,
-    /// Decides who is linked with whom, how long links take, and who speaks
+    /// Decides the links, how long they take, and the speakers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print one line of JSON, with counts by kind of message

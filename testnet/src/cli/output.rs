@@ -24,7 +24,7 @@ impl Output {
         Output { terminal: io::stderr().is_terminal(), open: false, told: Instant::now() }
     }
 
-    /// What was asked for.
+    /// The output that was asked for.
     pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         self.close();
         let mut out = io::stdout().lock();

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Play a scenario: what happens to some nodes, and what must hold in spite of it.
+/// Play a scenario: events that happen to some nodes, and promises that hold in spite of them.
 ///
 /// Exits 1 when a promise is broken, and prints the command that replays it.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(super) struct Run {
     /// Where: `sim` is the real engine and store in virtual time, `process` is real daemons
     #[arg(long, value_enum, default_value = "sim")]
     world: World,
-    /// What chance does in the simulated world, and which delays pipes have
+    /// The seed of chance in the simulated world, and of the delays of pipes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// So many times the messages that the scenario says, such as 0.01
@@ -82,8 +82,9 @@ impl Run {
                 return Ok(ExitCode::SUCCESS);
             }
             Ok(report) => {
-                let line =
-                    |it: &scenario::checks::Broken| format!("{:?}: {}\n", it.promise, it.what);
+                let line = |broken: &scenario::checks::Broken| {
+                    format!("{:?}: {}\n", broken.promise, broken.what)
+                };
                 report.broken.iter().map(line).collect()
             }
             Err(broken) => format!("{broken}\n"),
@@ -168,7 +169,7 @@ fn load(name: &str) -> Result<Scenario> {
 
 fn kept(name: &str, scenario: &Scenario, report: &Report, seconds: f64) -> String {
     let Report { told, refused, heard, messages, took, healed, memory, .. } = report;
-    let memory = memory.map_or_else(String::new, |it| format!(", at most {} MiB", it >> 20));
+    let memory = memory.map_or_else(String::new, |bytes| format!(", at most {} MiB", bytes >> 20));
     format!(
         "{name} ({}) kept all promises: {told} messages answered, {refused} refused, {heard} pushed, \
          {messages} in the end; {:.1} s of its own time, {:.1} s of it at the end until everything was \

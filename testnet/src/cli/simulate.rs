@@ -48,7 +48,7 @@ pub(super) struct Simulate {
 impl Simulate {
     pub(super) fn run(self, output: &mut Output) -> Result<ExitCode> {
         match self.seed {
-            Some(seed) => one(seed, (self.kind(), self.trace), output),
+            Some(seed) => one(seed, self.kind(), self.trace, output),
             None => self.many(output),
         }
     }
@@ -82,7 +82,7 @@ impl Simulate {
     }
 }
 
-fn one(seed: u64, (kind, trace): (sim::Kind, bool), output: &mut Output) -> Result<ExitCode> {
+fn one(seed: u64, kind: sim::Kind, trace: bool, output: &mut Output) -> Result<ExitCode> {
     match sim::run(kind, seed, trace) {
         Ok(report) => {
             output.say(&format!("seed {seed} kept all promises: {}", counts(&report)))?;

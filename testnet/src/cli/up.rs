@@ -27,7 +27,7 @@ pub(super) struct Up {
     /// Say where they are as one line of JSON
     #[arg(long)]
     json: bool,
-    /// Keep their data in DIR, and go on with what is there [default: data vanishes at the end]
+    /// Keep their data in DIR, and go on with the data there [default: data vanishes at the end]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Let everybody attach; without it one key is valid on all nodes
@@ -41,7 +41,7 @@ pub(super) struct Up {
     clawmeshd: Option<PathBuf>,
 }
 
-/// What is printed with `--json`.
+/// The line that `--json` prints.
 #[derive(Serialize)]
 struct Document<'a> {
     nodes: Vec<&'a Ready>,
@@ -58,7 +58,7 @@ impl Up {
         let plan = self.plan(output)?;
         let mut mesh = tokio::select! {
             mesh = Mesh::up(plan) => mesh?,
-            // What has been started is killed: nobody has used it yet.
+            // The nodes that have been started are killed: nobody has used them yet.
             _ = terminate.recv() => return Ok(ExitCode::SUCCESS),
             _ = interrupt.recv() => return Ok(ExitCode::SUCCESS),
         };
@@ -124,7 +124,7 @@ fn table(mesh: &Mesh) -> String {
     text.push('\n');
     for node in &mesh.nodes {
         let Ready { name, data_dir, socket, .. } = node.ready();
-        let socket = socket.as_ref().map_or("off".to_owned(), |it| it.display().to_string());
+        let socket = socket.as_ref().map_or("off".to_owned(), |path| path.display().to_string());
         let _ = writeln!(text, "{name}  data {}  socket {socket}", data_dir.display());
     }
     let key = mesh

@@ -1,4 +1,4 @@
-//! An engine, and what waits for it.
+//! An engine, and its inbox.
 
 use std::{
     collections::VecDeque,
@@ -14,21 +14,21 @@ use mesh::{
 };
 
 use super::{
+    slot::{Slot, time_of},
     spoken::Spoken,
-    world::{Slot, time_of},
 };
 use crate::sim::dice::Dice;
 
 /// The wall clock at the beginning. Unix milliseconds.
 const EPOCH_MS: u64 = 1_800_000_000_000;
 
-/// What waits.
+/// Something that waits in an inbox.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// By a peer.
-    Said { from: usize, it: Rc<Spoken> },
+    Said { from: usize, spoken: Rc<Spoken> },
     /// By gossip, passed on by a peer.
-    Heard { from: usize, it: Rc<Spoken> },
+    Heard { from: usize, spoken: Rc<Spoken> },
     /// By a client, or by the network.
     Input(Box<Input>),
 }
@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) rhythm: Rhythm,
     /// A commit takes until then.
     pub(super) busy_until: Slot,
-    /// When it looks at its inbox next; what was planned for another slot is void.
+    /// When it looks at its inbox next; a look that was planned for another slot is void.
     pub(super) wakes: Slot,
 }
 
@@ -53,7 +53,7 @@ impl Node {
     /// The nodes of a mesh, by seed, before their start.
     pub(super) fn all(nodes: usize, dice: &mut Dice) -> (MeshSecret, Vec<Node>) {
         let identities: Vec<Identity> =
-            (0..nodes).map(|_| Identity::from_seed(&key_seed(dice))).collect();
+            (0..nodes).map(|_| Identity::from_seed(&dice.seed())).collect();
         let founder = identities.first().map_or(NodeId([0; 32]), Identity::node_id);
         let secret = MeshSecret::new([7; 32], founder);
         let make = |(i, identity): (usize, Identity)| {
@@ -96,11 +96,11 @@ impl Node {
         let began = Instant::now();
         for waiting in self.inbox.drain(..) {
             let input = match waiting {
-                Waiting::Said { from, it } => {
-                    Input::Message { from: ids[from], message: it.message.clone() }
+                Waiting::Said { from, spoken } => {
+                    Input::Message { from: ids[from], message: spoken.message.clone() }
                 }
-                Waiting::Heard { from, it } => {
-                    Input::Gossip { from: ids[from], message: it.message.clone() }
+                Waiting::Heard { from, spoken } => {
+                    Input::Gossip { from: ids[from], message: spoken.message.clone() }
                 }
                 Waiting::Input(input) => *input,
             };
@@ -114,17 +114,9 @@ impl Node {
     }
 }
 
-/// What clocks say; all nodes' are right.
+/// The time by a node's clocks, which are right.
 fn now(at: Slot) -> Now {
     let mono = time_of(at);
     let wall_us = EPOCH_MS * 1_000 + u64::try_from(mono.as_micros()).expect("it is short");
     Now { mono, wall_ms: wall_us / 1_000, wall_us }
-}
-
-fn key_seed(dice: &mut Dice) -> [u8; 32] {
-    let mut seed = [0; 32];
-    for part in seed.chunks_mut(8) {
-        part.copy_from_slice(&dice.draw().to_be_bytes());
-    }
-    seed
 }

@@ -1,8 +1,8 @@
-//! Who is linked with whom, and along which links gossip is passed on.
+//! The links between nodes, and those along which gossip is passed on.
 
 use net::limits::FULL_MESH_PEERS;
 
-use super::world::Slot;
+use super::slot::Slot;
 use crate::sim::dice::Dice;
 
 /// `mesh_n` and `mesh_n_high` of gossipsub, and `mesh_n_low` (`node/net/src/behaviour.rs`).
@@ -19,7 +19,7 @@ pub(super) struct Link {
     pub(super) to: usize,
     /// Which link of `to` this one is.
     pub(super) back: usize,
-    /// How long something takes.
+    /// How long a message takes.
     pub(super) slots: Slot,
     pub(super) up: bool,
     /// New gossip that came by it.
@@ -69,7 +69,7 @@ fn ends(pairs: &[Vec<usize>], dice: &mut Dice) -> Links {
     let mut links: Links = Vec::with_capacity(pairs.len());
     for (a, of) in pairs.iter().enumerate() {
         let end = |b: &usize| {
-            let back = pairs[*b].iter().position(|it| *it == a).expect("links have two ends");
+            let back = pairs[*b].iter().position(|node| *node == a).expect("links have two ends");
             // Both ends take as long: the lower node's end draws.
             let slots = match links.get(*b) {
                 Some(other) => other[back].slots,
@@ -92,7 +92,7 @@ pub(super) fn gossip_mesh(links: &Links, dice: &mut Dice) -> Vec<Vec<usize>> {
                 break;
             }
             if mesh[links[node][nth].to].len() < GOSSIP_DEGREE {
-                graft(&mut mesh, links, (node, nth));
+                graft(&mut mesh, links, node, nth);
             }
         }
         // Nobody near has a place left: it is taken in all the same.
@@ -100,16 +100,16 @@ pub(super) fn gossip_mesh(links: &Links, dice: &mut Dice) -> Vec<Vec<usize>> {
             if mesh[node].len() >= GOSSIP_DEGREE_MIN.min(links[node].len()) {
                 break;
             }
-            graft(&mut mesh, links, (node, nth));
+            graft(&mut mesh, links, node, nth);
         }
     }
-    while let Some(bridge) = bridge(&mesh, links) {
-        graft(&mut mesh, links, bridge);
+    while let Some((node, nth)) = bridge(&mesh, links) {
+        graft(&mut mesh, links, node, nth);
     }
     mesh
 }
 
-fn graft(mesh: &mut [Vec<usize>], links: &Links, (node, nth): (usize, usize)) {
+fn graft(mesh: &mut [Vec<usize>], links: &Links, node: usize, nth: usize) {
     let link = &links[node][nth];
     if !mesh[node].contains(&nth) {
         mesh[node].push(nth);
@@ -117,7 +117,7 @@ fn graft(mesh: &mut [Vec<usize>], links: &Links, (node, nth): (usize, usize)) {
     }
 }
 
-/// A link between what can be reached from the first node and what cannot.
+/// A link between nodes that can be reached from the first node and others.
 fn bridge(mesh: &[Vec<usize>], links: &Links) -> Option<(usize, usize)> {
     let mut reached = vec![false; mesh.len()];
     *reached.first_mut()? = true;
@@ -162,7 +162,7 @@ mod tests {
             }
             let mesh = gossip_mesh(&links, &mut dice);
             assert_eq!(bridge(&mesh, &links), None, "it is in one piece");
-            let three = mesh.iter().filter(|it| it.len() == GOSSIP_DEGREE).count();
+            let three = mesh.iter().filter(|links| links.len() == GOSSIP_DEGREE).count();
             assert!(nodes < 4 || three * 10 >= nodes * 8, "{three} of {nodes}");
         }
     }

@@ -4,15 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use mesh::{
-    api::command::{Attach, CallId, Caller, Command, Say, Speech},
+    api::command::{Attach, CallId, Caller, Command, Encryption, Say, Speech},
     name::id::{AgentId, KeyPrint},
 };
 
 use super::{
-    Setting, Size,
-    report::{Known, Talk},
+    report::{Known, Size, Talk},
+    setting::Setting,
+    slot::{Slot, slots, time_of},
     tally::Tally,
-    world::{Answer, STARTED_WITHIN, Slot, World, slots, time_of},
+    world::{Answer, STARTED_WITHIN, World},
 };
 use crate::{distribution::Distribution, proc::resident};
 
@@ -22,25 +23,30 @@ const KEY: KeyPrint = KeyPrint([1; 16]);
 const SPEAKERS: usize = 10;
 /// Messages a second, of all of them together.
 const PER_SECOND: u32 = 20;
-/// Bytes of what they say.
+/// Bytes of a message.
 const CONTENT_BYTES: usize = 200;
-/// How often it is asked whether all is known.
+/// How often nodes are asked whether they know all.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// From a question to all answers.
 const ANSWERED: Duration = Duration::from_millis(5);
 /// How long members may take to be seen, and the last messages to be delivered.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// What is under way may come before it is counted what an idle mesh does.
+/// Messages under way come before the messages of an idle mesh are counted.
 const CALM: Duration = Duration::from_secs(1);
 
-pub(super) fn play(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
+/// Plays a mesh and counts.
+///
+/// # Errors
+///
+/// Something that cannot be played: too few nodes, or memory of this process cannot be read.
+pub fn measure(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
     ensure!(setting.nodes >= 2, "a mesh of {} nodes has nobody to talk to", setting.nodes);
     let (began, before) = (Instant::now(), resident(std::process::id())?);
     let nodes = setting.nodes;
     let mut world = World::new(setting);
     tell(&format!("{nodes} nodes: they start"));
     let members = Command::Members;
-    let known = until_known(&mut world, (setting.settles, nodes), || members.clone());
+    let known = until_known(&mut world, setting.settles, nodes, &members);
     let settling = std::mem::take(&mut world.tally);
     let memory = resident(std::process::id())?.saturating_sub(before);
 
@@ -48,13 +54,13 @@ pub(super) fn play(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size
     let speakers = join(&mut world, nodes)?;
     let lobby = world.lobby;
     let seats = Command::ListAgents { key: KEY, room: Some(lobby) };
-    let seated = until_known(&mut world, (SEEN_WITHIN, speakers.len()), || seats.clone());
+    let seated = until_known(&mut world, SEEN_WITHIN, speakers.len(), &seats);
 
     tell(&format!("{nodes} nodes: nobody says anything"));
     world.go_on(CALM);
     let idle = count(&mut world, |world| world.go_on(setting.lasts));
     let links = world.links.iter().flatten();
-    let busiest_link = links.clone().map(|it| it.fresh).max().unwrap_or(0);
+    let busiest_link = links.clone().map(|link| link.fresh).max().unwrap_or(0);
     let link_ends = links.count();
 
     tell(&format!("{nodes} nodes: there is talk"));
@@ -77,24 +83,20 @@ pub(super) fn play(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size
     })
 }
 
-/// What is counted meanwhile.
+/// The counts of a time.
 fn count(world: &mut World, meanwhile: impl FnOnce(&mut World)) -> Tally {
     world.tally = Tally::default();
-    world.links.iter_mut().flatten().for_each(|it| it.fresh = 0);
+    world.links.iter_mut().flatten().for_each(|link| link.fresh = 0);
     meanwhile(world);
     std::mem::take(&mut world.tally)
 }
 
 /// Asks everybody until all of them count as many.
-fn until_known(
-    world: &mut World,
-    (within, each): (Duration, usize),
-    question: impl Fn() -> Command,
-) -> Known {
+fn until_known(world: &mut World, within: Duration, each: usize, question: &Command) -> Known {
     let (began, nodes) = (world.now, world.nodes.len());
     world.run_until(world.now.max(slots(STARTED_WITHIN)));
     loop {
-        let calls: Vec<CallId> = (0..nodes).map(|node| world.ask(node, question())).collect();
+        let calls: Vec<CallId> = (0..nodes).map(|node| world.ask(node, question.clone())).collect();
         let asked = world.now;
         world.go_on(ANSWERED);
         let known: usize = calls.iter().map(|call| counted(world, *call).min(each)).sum();
@@ -145,7 +147,7 @@ fn join(world: &mut World, nodes: usize) -> Result<Vec<(usize, Caller)>> {
     Ok(speakers)
 }
 
-/// A message that somebody said.
+/// A message of a speaker.
 struct Said {
     node: usize,
     call: CallId,
@@ -164,6 +166,7 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
             room: world.lobby,
             speech: Speech::Chat,
             content: format!("{nth:>CONTENT_BYTES$}"),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,
@@ -181,19 +184,21 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
     said
 }
 
-/// What it came to, for who said it and who heard it.
+/// How the messages fared, at their speakers and at the others.
 fn talked(world: &World, said: &[Said], tally: Tally) -> Talk {
     let mut talk = Talk { said: said.len(), tally, ..Talk::default() };
     let (mut acknowledged, mut heard) = (Vec::new(), Vec::new());
-    for it in said {
-        let Some((answered, Answer::Said(message))) = world.answers.get(&it.call) else { continue };
-        acknowledged.push(time_of(answered - it.at));
+    for said in said {
+        let Some((answered, Answer::Said(message))) = world.answers.get(&said.call) else {
+            continue;
+        };
+        acknowledged.push(time_of(answered - said.at));
         let delivered = world.delivered.get(message).map_or(&[][..], Vec::as_slice);
         let mut at: Vec<usize> = delivered.iter().map(|(node, _)| *node).collect();
         at.sort_unstable();
         talk.everywhere_once += usize::from(at.into_iter().eq(0..world.nodes.len()));
-        let others = delivered.iter().filter(|(node, _)| *node != it.node);
-        heard.extend(others.map(|(_, at)| time_of(at - it.at)));
+        let others = delivered.iter().filter(|(node, _)| *node != said.node);
+        heard.extend(others.map(|(_, at)| time_of(at - said.at)));
     }
     talk.acknowledged = acknowledged.into_iter().collect::<Distribution>();
     talk.delivered = heard.into_iter().collect();

@@ -1,34 +1,30 @@
-//! What a run came to: a table with a column for each size, a document for programs.
+//! The results of runs: a table with a column for each size, a document for programs.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::{
-    spoken::KINDS,
-    tally::{ByKind, Count, Tally, of_histogram, sum},
-    world::Alarms,
-};
+use super::tally::{Alarms, ByKind, Count, Tally, of_histogram, sum};
 use crate::{distribution::Distribution, table};
 
 const MIB: f64 = (1 << 20) as f64;
 const KIB: f64 = 1024.0;
-/// Where in [`KINDS`] beacons are.
-pub(super) const BEACON: usize = 7;
+/// The name of beacons in the table of messages.
+pub(super) const BEACON: &str = "beacon";
 
 /// When something was known everywhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     /// After so long; `None`: not in time.
     pub after: Option<Duration>,
-    /// What was known in the end, of all that was to be known.
+    /// The share of all that was known in the end.
     pub share: f64,
     /// How long it was waited for.
     pub within: Duration,
 }
 
-/// What was said, and who heard it when.
+/// Messages, and when others heard them.
 #[derive(Clone, Debug, Default)]
 pub struct Talk {
     /// Messages that were said.
@@ -42,7 +38,7 @@ pub struct Talk {
     pub(super) tally: Tally,
 }
 
-/// What a mesh of one size came to.
+/// The results of a mesh of one size.
 #[derive(Clone, Debug)]
 pub struct Size {
     /// Nodes.
@@ -53,7 +49,7 @@ pub struct Size {
     pub known: Known,
     /// The members of the lobby, at all nodes.
     pub seated: Known,
-    /// What there was of talk.
+    /// The talk.
     pub talk: Talk,
     /// Resident memory of this process for each node, once they know each other. Bytes.
     pub memory: f64,
@@ -72,7 +68,7 @@ pub struct Size {
 #[derive(Debug, Default)]
 pub struct Report(pub Vec<Size>);
 
-/// A row: what it is, under which name programs find it, and how it is shown.
+/// A row: its title, the name under which programs find it, and how it is shown.
 type Row = (&'static str, &'static str, Shown);
 
 #[derive(Debug)]
@@ -95,11 +91,11 @@ impl Size {
         of_histogram(&self.talk.tally.hops, percent)
     }
 
-    /// What does not depend on the machine: the same for the same setting.
+    /// Everything that does not depend on the machine: the same for the same setting.
     #[must_use]
     pub fn counts(&self) -> String {
         let tallies = [&self.settling, &self.idle, &self.talk.tally]
-            .map(|it| (it.fresh, it.again, it.frames, it.unpublished, it.hops.clone()));
+            .map(|of| (&of.fresh, &of.again, &of.frames, of.unpublished, &of.hops));
         format!("{tallies:?} {:?} {:?}", self.talk.delivered, self.talk.acknowledged)
     }
 
@@ -142,10 +138,9 @@ impl Size {
     fn rows_when_idle(&self) -> Vec<Row> {
         let (fresh, again) = (sum(&self.idle.fresh), sum(&self.idle.again));
         let frames = sum(&self.idle.frames);
-        let besides = Count {
-            times: frames.times - self.idle.frames[BEACON].times,
-            bytes: frames.bytes - self.idle.frames[BEACON].bytes,
-        };
+        let beacons = self.idle.frames.get(BEACON).copied().unwrap_or_default();
+        let besides =
+            Count { times: frames.times - beacons.times, bytes: frames.bytes - beacons.bytes };
         let second = |count| Shown::Number(self.idle(count), 0, "");
         let kib = |bytes| Shown::Number(self.idle(bytes) / KIB, 1, " KiB");
         let busy = self.idle.nanoseconds as f64 / 1e9 / self.nodes as f64 / self.seconds * 100.0;
@@ -172,7 +167,7 @@ impl Size {
         let hops = |percent| Shown::Number(self.hops(percent) as f64, 0, "");
         let ms = |of: &Distribution, p| Shown::Number(of.percentile(p), 1, " ms");
         let bytes = (tally.chat.bytes + tally.numbers.bytes) as f64 / (*said).max(1) as f64;
-        let frames: u64 = besides(&tally.frames).map(|it| it.bytes).sum();
+        let frames: u64 = besides(&tally.frames).map(|count| count.bytes).sum();
         vec![
             ("messages, once at each node", "everywhere", Shown::Share(*everywhere_once, *said)),
             ("a message: copies", "copies", Shown::Number(self.copies(), 0, "")),
@@ -265,8 +260,9 @@ impl Shown {
     fn value(&self) -> Value {
         match self {
             Shown::Number(value, _, _) => json!(value),
-            Shown::Known(it) => {
-                json!({ "after_s": it.after.map(|it| it.as_secs_f64()), "share": it.share })
+            Shown::Known(known) => {
+                let after_s = known.after.map(|after| after.as_secs_f64());
+                json!({ "after_s": after_s, "share": known.share })
             }
             Shown::Share(some, all) => json!([some, all]),
         }
@@ -278,12 +274,15 @@ fn mib(bytes: f64) -> Shown {
 }
 
 fn besides(of: &ByKind) -> impl Iterator<Item = &Count> {
-    of.iter().enumerate().filter(|(kind, _)| *kind != BEACON).map(|(_, it)| it)
+    of.iter().filter(|(kind, _)| **kind != BEACON).map(|(_, count)| count)
 }
 
 fn named(of: &ByKind) -> Value {
-    let some = KINDS.iter().zip(of).filter(|(_, it)| it.times > 0);
-    some.map(|(name, it)| ((*name).to_owned(), json!({ "times": it.times, "bytes": it.bytes })))
+    of.iter()
+        .map(|(name, count)| {
+            let counts = json!({ "times": count.times, "bytes": count.bytes });
+            (name.replace('_', " "), counts)
+        })
         .collect::<Map<_, _>>()
         .into()
 }

@@ -1,13 +1,13 @@
-//! What travels: a message that was encoded, decoded and verified once, and everybody who has it.
+//! A message on its way, encoded, decoded and verified once, and the nodes that have it.
 
 use std::{cell::RefCell, rc::Rc};
 
 use mesh::{
     name::id::{MeshId, RoomId},
-    wire::{entry::CHAT, message::Message, run::Verified},
+    wire::{kinds::CHAT, message::Message, run::Verified},
 };
 
-/// What gossip is counted for.
+/// The subject for which gossip is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// A chat message.
@@ -22,7 +22,8 @@ pub(super) enum About {
 pub(super) struct Spoken {
     pub(super) message: Message<Verified>,
     pub(super) bytes: u64,
-    pub(super) kind: usize,
+    /// Its name in the table of messages.
+    pub(super) kind: &'static str,
     pub(super) about: About,
     pub(super) topic: usize,
     seen: RefCell<Seen>,
@@ -32,18 +33,18 @@ pub(super) struct Spoken {
 struct Seen(Vec<u64>);
 
 impl Spoken {
-    /// What a node says, as others get it.
-    pub(super) fn new(message: &Message, mesh: MeshId, topic: usize) -> (Rc<Spoken>, Vec<u8>) {
+    /// A node's message, as others get it.
+    pub(super) fn new(message: &Message, mesh: MeshId, topic: usize) -> Rc<Spoken> {
         let bytes = message.encode();
         let decoded = Message::decode(&bytes).expect("what nodes send can be read");
         let verified = decoded.verify(mesh).expect("what nodes send is sealed");
         let spoken = Spoken::verified(verified, bytes.len(), mesh);
-        (Rc::new(Spoken { topic, ..spoken }), bytes)
+        Rc::new(Spoken { topic, ..spoken })
     }
 
-    /// The same of what was verified before.
+    /// The same of a message that was verified before.
     pub(super) fn verified(message: Message<Verified>, bytes: usize, mesh: MeshId) -> Spoken {
-        let kind = kind(&message);
+        let kind = message.traits().name;
         let about = about(&message, RoomId::lobby(mesh));
         let seen = RefCell::default();
         Spoken { message, bytes: bytes as u64, kind, about, topic: 0, seen }
@@ -54,7 +55,7 @@ impl Spoken {
     }
 
     pub(super) fn was_seen_by(&self, node: usize) -> bool {
-        self.seen.borrow().0.get(node / 64).is_some_and(|it| it >> (node % 64) & 1 == 1)
+        self.seen.borrow().0.get(node / 64).is_some_and(|bits| bits >> (node % 64) & 1 == 1)
     }
 
     /// `node` has it. Whether that is new.
@@ -71,66 +72,10 @@ impl Spoken {
 
 fn about(message: &Message<Verified>, lobby: RoomId) -> About {
     let Message::Runs(runs) = message else { return About::Other };
-    let mut here = runs.iter().map(Verified::run).filter(|it| it.room == lobby).peekable();
+    let mut here = runs.iter().map(Verified::run).filter(|run| run.room == lobby).peekable();
     if here.peek().is_none() {
         return About::Other;
     }
-    let chat = here.any(|run| run.entries.iter().any(|it| it.facts.kind == CHAT));
+    let chat = here.any(|run| run.entries.iter().any(|entry| entry.facts.kind == CHAT));
     if chat { About::Chat } else { About::Number }
-}
-
-/// Kinds of messages, as they are counted.
-pub(super) const KINDS: [&str; 23] = [
-    "runs",
-    "spans",
-    "want bodies",
-    "want",
-    "have",
-    "buckets",
-    "digests",
-    "beacon",
-    "roster",
-    "want roster",
-    "ask",
-    "probe",
-    "sighting",
-    "offer",
-    "accept",
-    "taken",
-    "fork",
-    "parted",
-    "secret",
-    "about",
-    "follows",
-    "ask frontier",
-    "frontier",
-];
-
-/// Where in [`KINDS`].
-fn kind<R>(message: &Message<R>) -> usize {
-    match message {
-        Message::Runs(_) => 0,
-        Message::Spans { .. } => 1,
-        Message::WantBodies { .. } => 2,
-        Message::Want { .. } => 3,
-        Message::Have { .. } => 4,
-        Message::Buckets(_) => 5,
-        Message::Digests(_) => 6,
-        Message::Beacon(_) => 7,
-        Message::Roster(_) => 8,
-        Message::WantRoster { .. } => 9,
-        Message::Ask { .. } => 10,
-        Message::Probe { .. } => 11,
-        Message::Sighting { .. } => 12,
-        Message::Offer(_) => 13,
-        Message::Accept(_) => 14,
-        Message::Taken(_) => 15,
-        Message::Fork(..) => 16,
-        Message::Parted(_) => 17,
-        Message::Secret(_) => 18,
-        Message::About(_) => 19,
-        Message::Follows(_) => 20,
-        Message::AskFrontier { .. } => 21,
-        Message::Frontier { .. } => 22,
-    }
 }

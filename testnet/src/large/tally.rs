@@ -1,6 +1,8 @@
-//! What is counted, over all nodes together.
+//! Counts over all nodes together.
 
-use super::spoken::{About, KINDS, Spoken};
+use std::collections::BTreeMap;
+
+use super::spoken::{About, Spoken};
 
 /// How many, and how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +20,15 @@ impl Count {
 }
 
 /// Counts by kind of message.
-pub(super) type ByKind = [Count; KINDS.len()];
+pub(super) type ByKind = BTreeMap<&'static str, Count>;
+
+/// Alarms that operators would be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Alarms {
+    pub(super) eras: u64,
+    pub(super) holes: u64,
+    pub(super) others: u64,
+}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +37,9 @@ pub(super) struct Tally {
     pub(super) fresh: ByKind,
     /// Gossip that came and was there already.
     pub(super) again: ByKind,
-    /// What came from one peer to another.
+    /// Messages that one peer sent another one.
     pub(super) frames: ByKind,
-    /// What gossipsub does not publish because the same came by within the minute.
+    /// Messages that gossipsub does not publish because the same came by within the minute.
     pub(super) unpublished: u64,
     /// Over how many links chat messages came first: `hops[1]` did over one.
     pub(super) hops: Vec<u64>,
@@ -44,7 +54,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn gossip(&mut self, spoken: &Spoken, hop: usize, is_new: bool) {
         let by_kind = if is_new { &mut self.fresh } else { &mut self.again };
-        by_kind[spoken.kind].add(spoken);
+        by_kind.entry(spoken.kind).or_default().add(spoken);
         match spoken.about {
             About::Chat => {
                 self.chat.add(spoken);
@@ -59,18 +69,18 @@ impl Tally {
     }
 
     pub(super) fn frame(&mut self, spoken: &Spoken) {
-        self.frames[spoken.kind].add(spoken);
+        self.frames.entry(spoken.kind).or_default().add(spoken);
     }
 }
 
 pub(super) fn sum(of: &ByKind) -> Count {
-    of.iter().fold(Count::default(), |sum, it| Count {
-        times: sum.times + it.times,
-        bytes: sum.bytes + it.bytes,
+    of.values().fold(Count::default(), |sum, count| Count {
+        times: sum.times + count.times,
+        bytes: sum.bytes + count.bytes,
     })
 }
 
-/// The `percent`th of a hundred of what is counted by value; 0 of nothing.
+/// The `percent`th of a hundred values, of which each is counted; 0 of nothing.
 pub(super) fn of_histogram(counts: &[u64], percent: u64) -> usize {
     let all: u64 = counts.iter().sum();
     let mut left = (all * percent).div_ceil(100);
@@ -90,7 +100,7 @@ mod tests {
     #[test]
     fn percentiles_of_counts() {
         let counts = [0, 98, 1, 1];
-        assert_eq!([50, 98, 99, 100].map(|it| of_histogram(&counts, it)), [1, 1, 2, 3]);
+        assert_eq!([50, 98, 99, 100].map(|percent| of_histogram(&counts, percent)), [1, 1, 2, 3]);
         assert_eq!(of_histogram(&[], 50), 0);
     }
 }

@@ -1,8 +1,8 @@
-//! Small large meshes: what is counted adds up.
+//! Small large meshes: the counts add up.
 
 use std::time::Duration;
 
-use super::{Setting, Size, measure};
+use super::{play::measure, report::Size, setting::Setting};
 
 fn small(nodes: usize, seed: u64) -> Size {
     let lasts = Duration::from_secs(2);
@@ -23,7 +23,7 @@ fn counts_add_up() {
     assert!(size.copies() >= 11.0, "{} copies", size.copies());
     assert!(tally.numbers.times >= 40 * 11);
     // All are linked with all, so flooding is one hop, but where two or three short links are faster than
-    // a long one; what is passed on is nearly all for nothing, and no more than the gossip mesh.
+    // a long one; nearly all copies that are passed on are for nothing, and no more than the gossip mesh.
     assert_eq!(size.hops(50), 1);
     assert!(size.hops(100) <= 3, "{} hops", size.hops(100));
     assert!(size.copies() <= 11.0 + 11.0 * 3.0, "{} copies", size.copies());

@@ -1,4 +1,4 @@
-//! What happens when: one queue of events in slots of a tenth of a millisecond.
+//! A mesh in virtual time: one queue of events, in slots.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,44 +23,31 @@ use mesh::{
 };
 
 use super::{
-    Setting,
     node::{Node, Waiting},
     overlay::{self, Links},
+    setting::Setting,
+    slot::{Slot, slots},
     spoken::Spoken,
-    tally::Tally,
+    tally::{Alarms, Tally},
 };
 use crate::sim::dice::Dice;
 
-/// Virtual time, in steps of [`SLOT`].
-pub(super) type Slot = u64;
-/// The grain of all times.
-const SLOT: Duration = Duration::from_micros(100);
-/// From what is asked of an engine, or said to it, to its turn.
+/// From a question or a message to an engine to its turn.
 const QUEUED: Slot = 2;
 /// The same of beacons, which change nothing at once: they are handled some together.
 const BEACON_QUEUED: Slot = 100;
-/// A commit: docs/performance.md says what it takes.
+/// A commit: docs/performance.md has measured it.
 const COMMIT: Slot = 5;
 /// All nodes are started within this.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(2);
 /// From when both ends are there to when they are connected: at most.
 const LINKED_WITHIN: Duration = Duration::from_millis(300);
-/// `duplicate_cache_time` of gossipsub: what is the same is not passed on again.
+/// `duplicate_cache_time` of gossipsub: the same message is not passed on again.
 const SEEN_FOR: Duration = Duration::from_secs(60);
 /// The topic of all nodes; the others are buckets of rooms.
 const ALL_NODES: usize = BUCKETS;
 
-/// How many slots a time is.
-pub(super) fn slots(time: Duration) -> Slot {
-    Slot::try_from(time.as_micros() / SLOT.as_micros()).unwrap_or(Slot::MAX)
-}
-
-/// When a slot is.
-pub(super) fn time_of(slot: Slot) -> Duration {
-    Duration::from_micros(slot * u64::try_from(SLOT.as_micros()).expect("it is short"))
-}
-
-/// What happens.
+/// Something that happens.
 #[derive(Debug)]
 enum Event {
     /// Gossip arrives at `to` by its link `via`.
@@ -68,13 +55,13 @@ enum Event {
         to: usize,
         via: usize,
         hop: usize,
-        it: Rc<Spoken>,
+        spoken: Rc<Spoken>,
     },
     /// A frame arrives.
     Frame {
         to: usize,
         from: usize,
-        it: Rc<Spoken>,
+        spoken: Rc<Spoken>,
     },
     Wake(usize),
     Beat(usize),
@@ -86,7 +73,7 @@ enum Event {
     },
 }
 
-/// What a call was answered, as far as anybody asks.
+/// The answer to a call, as far as anybody asks.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// So many members that are heard, the node itself included.
@@ -99,12 +86,11 @@ pub(super) enum Answer {
     Refused(Refused),
 }
 
-/// What operators would be told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Alarms {
-    pub(super) eras: u64,
-    pub(super) holes: u64,
-    pub(super) others: u64,
+/// A node that says something, and the moment when it does.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    node: usize,
+    at: Slot,
 }
 
 /// See the module.
@@ -118,9 +104,9 @@ pub(super) struct World {
     pub(super) links: Links,
     /// By topic that anything was published in.
     meshes: BTreeMap<usize, Vec<Vec<usize>>>,
-    /// What was published and is no beacon, by topic and content: since when.
+    /// Messages that were published and are no beacons, by topic and content: since when.
     published: HashMap<(usize, Vec<u8>), (Slot, Rc<Spoken>)>,
-    /// The runs of all logs: what stores would hold.
+    /// The runs of all logs, as stores would hold them.
     runs: BTreeMap<(RoomId, LogId), Vec<Verified>>,
     pub(super) dice: Dice,
     secret: MeshSecret,
@@ -138,7 +124,7 @@ impl World {
         let mut dice = Dice::new(setting.seed);
         let (secret, nodes) = Node::all(setting.nodes, &mut dice);
         let links = overlay::links(setting.nodes, &mut dice);
-        let ids: Vec<NodeId> = nodes.iter().map(|it| it.id).collect();
+        let ids: Vec<NodeId> = nodes.iter().map(|node| node.id).collect();
         let index = ids.iter().copied().zip(0..).collect();
         let lobby = RoomId::lobby(secret.mesh_id());
         let mut world = World {
@@ -194,7 +180,7 @@ impl World {
     }
 
     pub(super) fn run_until(&mut self, until: Slot) {
-        while let Some(entry) = self.queue.first_entry().filter(|it| *it.key() < until) {
+        while let Some(entry) = self.queue.first_entry().filter(|slot| *slot.key() < until) {
             let (when, events) = entry.remove_entry();
             self.now = when;
             for event in events {
@@ -208,10 +194,10 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Gossip { to, via, hop, it } => self.gossip(to, via, (hop, it)),
-            Event::Frame { to, from, it } => {
-                self.tally.frame(&it);
-                self.give(to, Waiting::Said { from, it });
+            Event::Gossip { to, via, hop, spoken } => self.gossip(to, via, hop, spoken),
+            Event::Frame { to, from, spoken } => {
+                self.tally.frame(&spoken);
+                self.give(to, Waiting::Said { from, spoken });
             }
             Event::Wake(node) => {
                 if self.nodes[node].wakes == self.now {
@@ -238,7 +224,9 @@ impl World {
 
     fn give(&mut self, node: usize, waiting: Waiting) {
         let wait = match &waiting {
-            Waiting::Said { it, .. } | Waiting::Heard { it, .. } if it.is_beacon() => BEACON_QUEUED,
+            Waiting::Said { spoken, .. } | Waiting::Heard { spoken, .. } if spoken.is_beacon() => {
+                BEACON_QUEUED
+            }
             Waiting::Said { .. } | Waiting::Heard { .. } | Waiting::Input(_) => QUEUED,
         };
         self.nodes[node].inbox.push_back(waiting);
@@ -258,13 +246,13 @@ impl World {
         self.tally.nanoseconds += nanoseconds;
         self.tally.turns += 1;
         let done = self.now + if turn.batch.is_empty() { 0 } else { COMMIT };
-        let it = &mut self.nodes[node];
-        (it.wakes, it.busy_until) = (Slot::MAX, done);
-        if let Some(deadline) = it.deadline() {
+        let engine = &mut self.nodes[node];
+        (engine.wakes, engine.busy_until) = (Slot::MAX, done);
+        if let Some(deadline) = engine.deadline() {
             self.wake(node, slots(deadline).max(self.now + 1));
         }
         for effect in turn.effects {
-            self.perform((node, done), effect);
+            self.perform(Sender { node, at: done }, effect);
         }
     }
 
@@ -276,67 +264,64 @@ impl World {
         call
     }
 
-    fn perform(&mut self, (node, at): (usize, Slot), effect: Effect) {
+    fn perform(&mut self, by: Sender, effect: Effect) {
+        let Sender { node, at } = by;
         match effect {
             Effect::Broadcast { room, message } => {
                 let topic = room.map_or(ALL_NODES, mesh::bucket);
-                self.publish((node, at), topic, &message);
+                self.publish(by, topic, &message);
             }
             Effect::Send { to, message } => {
-                let (spoken, _) = Spoken::new(&message, self.secret.mesh_id(), ALL_NODES);
-                self.send((node, at), to, spoken);
+                let spoken = Spoken::new(&message, self.secret.mesh_id(), ALL_NODES);
+                self.send(by, to, spoken);
             }
             Effect::SendSpans { to, room, spans } => {
                 let answer = Rc::new(self.spans(room, &spans));
-                self.send((node, at), to, answer);
+                self.send(by, to, answer);
             }
             Effect::SendBodies { .. } => unreachable!("nobody says anything so long"),
             Effect::Reply { call, result } => {
                 self.answers.insert(call, (at, answer(result)));
             }
             Effect::Notify { room, event } => {
-                if let RoomEvent::Message(it) = event
+                if let RoomEvent::Message(message) = event
                     && room == self.lobby
                 {
-                    self.delivered.entry(it.message).or_default().push((node, at));
+                    self.delivered.entry(message.message).or_default().push((node, at));
                 }
             }
             Effect::Pulse(pulse) => self.nodes[node].pulse = Some(pulse),
             Effect::Alarm(Alarm::EraOpened { .. }) => self.alarms.eras += 1,
             Effect::Alarm(Alarm::Hole { .. }) => self.alarms.holes += 1,
             Effect::Alarm(_) => self.alarms.others += 1,
-            // Nobody is shut out, no secret changes, and nobody's client hears what it is told.
-            Effect::ShutOut(_)
-            | Effect::Known(_)
-            | Effect::Noisy(_)
-            | Effect::Secret(_)
-            | Effect::DrawSecret
-            | Effect::Tell(_)
-            | Effect::Stopped => {}
+            // Nobody is shut out, no secret changes, and clients hear nothing.
+            Effect::ShutOut(_) | Effect::Known(_) | Effect::Noisy(_) | Effect::Secret(_) => {}
+            Effect::DrawSecret | Effect::Tell(_) | Effect::Stopped => {}
         }
     }
 
     fn beat(&mut self, node: usize) {
         self.at(self.now + slots(BEACON_EVERY), Event::Beat(node));
         let id = self.nodes[node].id;
-        let it = &mut self.nodes[node];
-        let Some(pulse) = it.pulse else { return };
-        let Some(Beat { beacon, gossiped }) = it.rhythm.beat(id, pulse) else { return };
+        let alive = &mut self.nodes[node];
+        let Some(pulse) = alive.pulse else { return };
+        let Some(Beat { beacon, gossiped }) = alive.rhythm.beat(id, pulse) else { return };
         let mesh = self.secret.mesh_id();
-        let message = Message::Beacon(Signed::new(mesh, &it.identity, beacon));
-        let (spoken, _) = Spoken::new(&message, mesh, ALL_NODES);
+        let message = Message::Beacon(Signed::new(mesh, &alive.identity, beacon));
+        let spoken = Spoken::new(&message, mesh, ALL_NODES);
+        let by = Sender { node, at: self.now };
         // By gossip and to each peer directly, as the daemon does.
         if gossiped {
-            self.flood((node, self.now), &spoken);
+            self.flood(by, &spoken);
         }
         for nth in 0..self.links[node].len() {
-            self.frame((node, self.now), nth, spoken.clone());
+            self.frame(by, nth, spoken.clone());
         }
     }
 
     // The network.
 
-    fn publish(&mut self, (node, at): (usize, Slot), topic: usize, message: &Message) {
+    fn publish(&mut self, by: Sender, topic: usize, message: &Message) {
         let mesh = self.secret.mesh_id();
         let key = (topic, message.encode());
         let since = self.now.saturating_sub(slots(SEEN_FOR));
@@ -344,80 +329,82 @@ impl World {
         let spoken = match known {
             Some((_, spoken)) => spoken.clone(),
             None => {
-                let (spoken, _) = Spoken::new(message, mesh, topic);
+                let spoken = Spoken::new(message, mesh, topic);
                 self.keep(&spoken.message);
                 self.published.insert(key, (self.now, spoken.clone()));
                 spoken
             }
         };
-        if spoken.was_seen_by(node) {
+        if spoken.was_seen_by(by.node) {
             self.tally.unpublished += 1;
             return;
         }
-        self.flood((node, at), &spoken);
+        self.flood(by, &spoken);
     }
 
     /// To all peers, as `flood_publish` says.
-    fn flood(&mut self, (node, at): (usize, Slot), it: &Rc<Spoken>) {
-        it.is_new_to(node);
-        for nth in 0..self.links[node].len() {
-            self.pass_on((node, at), nth, (1, it.clone()));
+    fn flood(&mut self, by: Sender, spoken: &Rc<Spoken>) {
+        spoken.is_new_to(by.node);
+        for nth in 0..self.links[by.node].len() {
+            self.pass_on(by, nth, 1, spoken.clone());
         }
     }
 
-    fn pass_on(&mut self, (node, at): (usize, Slot), nth: usize, (hop, it): (usize, Rc<Spoken>)) {
-        let link = &self.links[node][nth];
+    fn pass_on(&mut self, by: Sender, nth: usize, hop: usize, spoken: Rc<Spoken>) {
+        let link = &self.links[by.node][nth];
         if link.up {
-            let (to, via, when) = (link.to, link.back, at + link.slots);
-            self.at(when, Event::Gossip { to, via, hop, it });
+            let (to, via, when) = (link.to, link.back, by.at + link.slots);
+            self.at(when, Event::Gossip { to, via, hop, spoken });
         }
     }
 
-    /// What is new is passed on along the gossip mesh of its topic, but not to where it came from.
-    fn gossip(&mut self, node: usize, via: usize, (hop, it): (usize, Rc<Spoken>)) {
-        let is_new = it.is_new_to(node);
-        self.tally.gossip(&it, hop, is_new);
+    /// New gossip is passed on along the gossip mesh of its topic, but not to where it came from.
+    fn gossip(&mut self, node: usize, via: usize, hop: usize, spoken: Rc<Spoken>) {
+        let is_new = spoken.is_new_to(node);
+        self.tally.gossip(&spoken, hop, is_new);
         if !is_new {
             return;
         }
         self.links[node][via].fresh += 1;
         let (links, dice) = (&self.links, &mut self.dice);
-        let mesh = self.meshes.entry(it.topic).or_insert_with(|| overlay::gossip_mesh(links, dice));
+        let mesh = self.meshes.entry(spoken.topic);
+        let mesh = mesh.or_insert_with(|| overlay::gossip_mesh(links, dice));
         let next = mem::take(&mut mesh[node]);
         for nth in next.iter().filter(|nth| **nth != via) {
-            self.pass_on((node, self.now), *nth, (hop + 1, it.clone()));
+            self.pass_on(Sender { node, at: self.now }, *nth, hop + 1, spoken.clone());
         }
-        if let Some(mesh) = self.meshes.get_mut(&it.topic) {
+        if let Some(mesh) = self.meshes.get_mut(&spoken.topic) {
             mesh[node] = next;
         }
         let from = self.links[node][via].to;
-        self.give(node, Waiting::Heard { from, it });
+        self.give(node, Waiting::Heard { from, spoken });
     }
 
     /// A frame to a node, if it is linked.
-    fn send(&mut self, (node, at): (usize, Slot), to: NodeId, it: Rc<Spoken>) {
+    fn send(&mut self, by: Sender, to: NodeId, spoken: Rc<Spoken>) {
         let Some(to) = self.index.get(&to) else { return };
-        if let Ok(nth) = self.links[node].binary_search_by_key(to, |it| it.to) {
-            self.frame((node, at), nth, it);
+        if let Ok(nth) = self.links[by.node].binary_search_by_key(to, |link| link.to) {
+            self.frame(by, nth, spoken);
         }
     }
 
-    fn frame(&mut self, (node, at): (usize, Slot), nth: usize, it: Rc<Spoken>) {
-        let link = &self.links[node][nth];
+    fn frame(&mut self, by: Sender, nth: usize, spoken: Rc<Spoken>) {
+        let link = &self.links[by.node][nth];
         if link.up {
-            let (to, when) = (link.to, at + link.slots);
-            self.at(when, Event::Frame { to, from: node, it });
+            let (to, when) = (link.to, by.at + link.slots);
+            self.at(when, Event::Frame { to, from: by.node, spoken });
         }
     }
 
-    // What stores would do.
+    // Stores.
 
     fn keep(&mut self, message: &Message<Verified>) {
         let Message::Runs(runs) = message else { return };
-        for it in runs {
-            let kept = self.runs.entry((it.run().room, it.run().log)).or_default();
-            if kept.last().is_none_or(|last| last.run().last() < it.run().first) {
-                kept.push(it.clone());
+        for verified in runs {
+            let run = verified.run();
+            let kept = self.runs.entry((run.room, run.log)).or_default();
+            if kept.last().is_none_or(|last| last.run().last() < run.first) {
+                kept.push(verified.clone());
             }
         }
     }
@@ -427,16 +414,18 @@ impl World {
         let (mut runs, mut bytes) = (Vec::new(), 0);
         for span in spans {
             let Some(kept) = self.runs.get(&(room, span.log)) else { continue };
-            let first = kept.partition_point(|it| it.run().last() <= span.after);
-            for it in kept[first..].iter().take_while(|it| it.run().first <= span.upto) {
-                bytes += it.run().size();
+            let first = kept.partition_point(|kept| kept.run().last() <= span.after);
+            let asked = kept[first..].iter().take_while(|kept| kept.run().first <= span.upto);
+            for verified in asked {
+                bytes += verified.run().size();
                 if bytes > WANT_REPLY_BYTES && !runs.is_empty() {
                     break;
                 }
-                runs.push(it.clone());
+                runs.push(verified.clone());
             }
         }
-        let plain: Vec<Run> = runs.iter().map(|it: &Verified| it.run().clone()).collect();
+        let plain: Vec<Run> =
+            runs.iter().map(|verified: &Verified| verified.run().clone()).collect();
         let bodies = Vec::new();
         let encoded = Message::Spans { room, runs: plain, bodies, last: true }.encode().len();
         let message = Message::Spans { room, runs, bodies: Vec::new(), last: true };
@@ -447,11 +436,11 @@ impl World {
 fn answer(result: Result<Outcome, Refused>) -> Answer {
     match result {
         Ok(Outcome::Members(all)) => {
-            Answer::Members(all.iter().filter(|it| it.me || it.alive).count())
+            Answer::Members(all.iter().filter(|node| node.me || node.alive).count())
         }
         Ok(Outcome::Agents(all)) => Answer::Agents(all.len()),
-        Ok(Outcome::Attached(it)) => Answer::Attached(it.registration),
-        Ok(Outcome::Said(it)) => Answer::Said(it.message),
+        Ok(Outcome::Attached(attached)) => Answer::Attached(attached.registration),
+        Ok(Outcome::Said(said)) => Answer::Said(said.message),
         Ok(_) => Answer::Other,
         Err(refused) => Answer::Refused(refused),
     }

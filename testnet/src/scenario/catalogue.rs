@@ -2,7 +2,7 @@
 
 use super::file::{FileError, Scenario};
 
-/// By name: what a file in `testnet/scenarios` says.
+/// A file in `testnet/scenarios`, by name.
 const ALL: &[(&str, &str)] = &[
     ("calm", include_str!("../../scenarios/calm.toml")),
     ("split", include_str!("../../scenarios/split.toml")),

@@ -19,7 +19,7 @@ pub struct Broken {
 type Verdict = Result<(), String>;
 
 /// Each of `promises` that does not hold, with the first thing that breaks it. A promise that nothing in
-/// the history has to do with does not hold either: who names it wants to see it.
+/// the history has to do with does not hold either: it was named to be seen.
 #[must_use]
 pub fn judge(history: &History, promises: &BTreeSet<Promise>) -> Vec<Broken> {
     let facts = Facts::of(history);
@@ -37,11 +37,11 @@ struct Facts<'a> {
     told: Vec<(usize, &'a Row)>,
     /// Told after the last fault.
     calm: Vec<&'a Row>,
-    /// By connection: at which node, whose, what.
+    /// By connection: its node, its agent, its rows.
     heard: BTreeMap<u64, (usize, &'a str, Vec<&'a Row>)>,
     /// Nodes that came back with an old disk: nothing of theirs counts.
     spoilt: BTreeSet<usize>,
-    /// By the client with a cursor: where last, and what.
+    /// By the client with a cursor: its last node, and its rows.
     roamed: (usize, Vec<&'a Row>),
 }
 
@@ -56,66 +56,46 @@ impl Facts<'_> {
             spoilt: BTreeSet::new(),
             roamed: (0, Vec::new()),
         };
-        facts.spoilt.extend(history.seen.iter().filter_map(|seen| match seen {
-            Seen::Spoilt { at } => Some(*at),
-            Seen::Told { .. }
-            | Seen::Refused { .. }
-            | Seen::Heard { .. }
-            | Seen::Claimed { .. }
-            | Seen::Shows { .. }
-            | Seen::Leads { .. }
-            | Seen::Quoted { .. }
-            | Seen::Handed { .. }
-            | Seen::Calm
-            | Seen::Read { .. }
-            | Seen::Roamed { .. }
-            | Seen::Cast { .. }
-            | Seen::Viewed { .. }
-            | Seen::Blames { .. }
-            | Seen::Resolved { .. } => None,
-        }));
+        facts.spoilt.extend(history.spoilt());
         let mut calm = false;
         for seen in &history.seen {
-            match seen {
-                Seen::Told { at, .. } | Seen::Heard { at, .. } | Seen::Read { at, .. }
-                    if facts.spoilt.contains(at) => {}
-                Seen::Told { at, row } => {
-                    facts.told.push((*at, row));
-                    if calm {
-                        facts.calm.push(row);
-                    }
-                }
-                Seen::Heard { at, connection, by, row } => {
-                    let heard = facts.heard.entry(*connection);
-                    heard.or_insert((*at, by, Vec::new())).2.push(row);
-                }
-                Seen::Calm => {
-                    calm = true;
-                    facts.calm.clear();
-                }
-                Seen::Read { at, rows } => {
-                    facts.reads.insert(*at, rows);
-                }
-                Seen::Roamed { at, rows } => {
-                    facts.roamed.0 = *at;
-                    facts.roamed.1.extend(rows);
-                }
-                Seen::Refused { .. }
-                | Seen::Claimed { .. }
-                | Seen::Shows { .. }
-                | Seen::Leads { .. }
-                | Seen::Quoted { .. }
-                | Seen::Handed { .. }
-                | Seen::Resolved { .. }
-                | Seen::Cast { .. }
-                | Seen::Viewed { .. }
-                | Seen::Spoilt { .. }
-                | Seen::Blames { .. } => {}
+            if let Seen::Calm = seen {
+                calm = true;
+                facts.calm.clear();
+            } else {
+                facts.note(seen, calm);
             }
         }
         facts
     }
+}
 
+impl<'a> Facts<'a> {
+    fn note(&mut self, seen: &'a Seen, calm: bool) {
+        if let Seen::Told { at, row } = seen
+            && !self.spoilt.contains(at)
+        {
+            self.told.push((*at, row));
+            if calm {
+                self.calm.push(row);
+            }
+        } else if let Seen::Heard { at, connection, by, row } = seen
+            && !self.spoilt.contains(at)
+        {
+            let heard = self.heard.entry(*connection);
+            heard.or_insert((*at, by, Vec::new())).2.push(row);
+        } else if let Seen::Read { at, rows } = seen
+            && !self.spoilt.contains(at)
+        {
+            self.reads.insert(*at, rows);
+        } else if let Seen::Roamed { at, rows } = seen {
+            self.roamed.0 = *at;
+            self.roamed.1.extend(rows);
+        }
+    }
+}
+
+impl Facts<'_> {
     fn check(&self, promise: Promise) -> Verdict {
         match promise {
             Promise::Rising => self.rising(),
@@ -137,7 +117,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What each connection and each history has, with a name for it.
+    /// The rows of each connection and of each history, with a name.
     fn sequences(&self) -> impl Iterator<Item = (String, Vec<&Row>)> {
         let heard = self.heard.iter().map(|(connection, (at, by, rows))| {
             (format!("connection {connection} of {by} at node {at}"), rows.clone())
@@ -222,7 +202,7 @@ impl Facts<'_> {
         something(self.reads.len(), "was read")?;
         let mut all: BTreeMap<&str, (usize, &Row)> = BTreeMap::new();
         for (at, rows) in &self.reads {
-            // What a node that forked says after its fork others may have in part.
+            // Messages of a node that forked, after its fork, others may have in part.
             let honest =
                 rows.iter().filter(|row| !self.spoilt.contains(&seat(author(&row.content))));
             all.extend(honest.map(|row| (row.message.as_str(), (*at, row))));
@@ -367,7 +347,7 @@ impl Facts<'_> {
         something(asked, "was asked about forks")
     }
 
-    /// What a node said last of its leader.
+    /// All nodes named the same leader last.
     fn leader(&self) -> Verdict {
         let mut last: BTreeMap<usize, Option<&str>> = BTreeMap::new();
         for seen in &self.history.seen {
@@ -394,7 +374,7 @@ impl Facts<'_> {
 
     fn claims(&self) -> Verdict {
         let mut granted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        // By task and node: who holds it, and whether others have it, too.
+        // By task and node: its holder, and whether others have it, too.
         let mut last: BTreeMap<(&str, usize), (Option<&str>, bool)> = BTreeMap::new();
         for seen in &self.history.seen {
             if let Seen::Claimed { task, by, .. } = seen {
@@ -406,8 +386,8 @@ impl Facts<'_> {
         }
         something(granted.len(), "was claimed")?;
         for (task, owners) in &granted {
-            let of = |it: &&(&str, usize)| it.0 == *task;
-            let mut shown = last.keys().filter(of).filter_map(|it| Some((it.1, last.get(it)?)));
+            let of_task = last.iter().filter(|((shown, _), _)| shown == task);
+            let mut shown = of_task.map(|((_, at), view)| (*at, view));
             let Some((first, one)) = shown.next() else {
                 return Err(format!("no node shows {task}"));
             };
@@ -418,7 +398,7 @@ impl Facts<'_> {
                 ));
             }
             let (holder, contested) = *one;
-            let lost = owners.iter().find(|it| !contested && holder != Some(**it));
+            let lost = owners.iter().find(|owner| !contested && holder != Some(**owner));
             if let Some(lost) = lost {
                 return Err(format!("{task} was given to {lost}, but {holder:?} holds it"));
             }
@@ -578,8 +558,8 @@ mod tests {
         let says = |seen: &mut Vec<Seen>| seen.push(heard(2, row(4, "b", "another thing")));
         check(Promise::Names, &says);
         let lost = |seen: &mut Vec<Seen>| {
-            for it in seen {
-                if let Seen::Read { at: 2, rows } = it {
+            for seen in seen {
+                if let Seen::Read { at: 2, rows } = seen {
                     rows.remove(1);
                 }
             }
@@ -588,12 +568,12 @@ mod tests {
         check(Promise::Complete, &lost);
         check(Promise::Calm, &lost);
         let mute = |seen: &mut Vec<Seen>| {
-            seen.retain(|it| !matches!(it, Seen::Heard { at: 2, row, .. } if row.number == 2));
+            seen.retain(|seen| !matches!(seen, Seen::Heard { at: 2, row, .. } if row.number == 2));
         };
         check(Promise::Pushed, &mute);
         let elsewhere = |seen: &mut Vec<Seen>| {
-            for it in seen {
-                if let Seen::Read { at: 2, rows } = it {
+            for seen in seen {
+                if let Seen::Read { at: 2, rows } = seen {
                     rows[2].number = 7;
                 }
             }
@@ -604,7 +584,7 @@ mod tests {
         };
         check(Promise::Resolves, &nothing);
         let skipped =
-            |seen: &mut Vec<Seen>| seen.retain(|it| !matches!(it, Seen::Roamed { at: 1, .. }));
+            |seen: &mut Vec<Seen>| seen.retain(|seen| !matches!(seen, Seen::Roamed { at: 1, .. }));
         check(Promise::Roaming, &skipped);
         let view = |closed, tally| Seen::Viewed { at: 2, vote: "v".to_owned(), closed, tally };
         check(Promise::Votes, &|seen| seen.insert(3, view(false, Some(vec![0, 1]))));
@@ -619,13 +599,13 @@ mod tests {
         // Given to two: it has to be contested.
         let two = Seen::Claimed { at: 2, task: "t".to_owned(), by: "listener2".to_owned() };
         check(Promise::Claims, &|seen| seen.push(two.clone()));
-        check(Promise::Claims, &|seen| seen.retain(|it| !matches!(it, Seen::Shows { .. })));
+        check(Promise::Claims, &|seen| seen.retain(|seen| !matches!(seen, Seen::Shows { .. })));
         check(Promise::Handed, &|seen| seen.push(handed(Some("NoRoom"))));
-        check(Promise::Handed, &|seen| seen.retain(|it| !matches!(it, Seen::Handed { .. })));
+        check(Promise::Handed, &|seen| seen.retain(|seen| !matches!(seen, Seen::Handed { .. })));
         check(Promise::Threads, &|seen| {
             seen.push(Seen::Resolved { at: 2, number: 2, message: Some("a".to_owned()) });
         });
-        check(Promise::Threads, &|seen| seen.retain(|it| !matches!(it, Seen::Resolved { .. })));
+        check(Promise::Threads, &|seen| seen.retain(|seen| !matches!(seen, Seen::Resolved { .. })));
     }
 
     #[test]

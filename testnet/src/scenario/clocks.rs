@@ -18,7 +18,7 @@ use crate::wire::{Agent, WireError, text};
 /// Where packages put it: in this directory of one of these, or of a directory within them.
 const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"];
 const LIBRARY: &str = "faketime/libfaketime.so.1";
-/// What a node says is the time may be older or newer by this many seconds: it is said, carried and read on
+/// A node's time may be older or newer by this many seconds: it is said, carried and read on
 /// a machine that is busy. Steps that mean anything move a clock by more.
 const GRAIN_SECONDS: u64 = 30;
 
@@ -40,7 +40,7 @@ pub enum ClockError {
     File {
         /// Which.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The node does not say what time it is.
@@ -56,7 +56,7 @@ pub enum ClockError {
         node: usize,
         /// Seconds that it should be off.
         wanted: i64,
-        /// What it says that the time is.
+        /// Its time.
         said: String,
         /// Seconds that this is off.
         off: i64,
@@ -92,13 +92,13 @@ impl Clock {
     /// The file cannot be written.
     pub fn set(&self, seconds: i64) -> Result<(), ClockError> {
         let failed = |source| ClockError::File { file: self.file.clone(), source };
-        // In one step: who reads it meanwhile finds the one or the other.
+        // In one step: a reader finds the one or the other.
         let new = self.file.with_extension("new");
         fs::write(&new, format!("{seconds:+}\n")).map_err(failed)?;
         fs::rename(&new, &self.file).map_err(failed)
     }
 
-    /// What a daemon that has this clock is started with.
+    /// The variables with which a daemon that has this clock is started.
     pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 5] {
         [
             ("LD_PRELOAD", self.library.clone()),
@@ -132,11 +132,11 @@ pub fn library(named: Option<&Path>) -> Result<PathBuf, ClockError> {
     }
     let within = |dir: &Path| -> Vec<PathBuf> {
         let dirs = fs::read_dir(dir).into_iter().flatten().flatten();
-        dirs.map(|it| it.path().join(LIBRARY)).collect()
+        dirs.map(|dir| dir.path().join(LIBRARY)).collect()
     };
     let places = LIBRARIES.iter().map(Path::new);
     let mut places = places.flat_map(|dir| [vec![dir.join(LIBRARY)], within(dir)].concat());
-    places.find(|it| it.is_file()).ok_or(ClockError::NotInstalled)
+    places.find(|place| place.is_file()).ok_or(ClockError::NotInstalled)
 }
 
 /// Looks whether the clock of the node (from 1) at this `HOST:PORT` is off by as much as it should be, by when
@@ -149,8 +149,8 @@ pub(super) async fn look(node: usize, tcp: &str, wanted: i64) -> Result<(), Cloc
     let mut agent = Agent::attach(tcp, None, "visitor").await?;
     let listed = agent.call("list_agents", json!({})).await?;
     let mut all = listed["agents"].as_array().into_iter().flatten();
-    let said = all.find(|it| text(it, "agent_id") == agent.id);
-    let said = said.map(|it| text(it, "connected_at")).unwrap_or_default();
+    let said = all.find(|listed| text(listed, "agent_id") == agent.id);
+    let said = said.map(|listed| text(listed, "connected_at")).unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let off = unix_seconds(&said).unwrap_or(0) - i64::try_from(now).unwrap_or(i64::MAX);
     match off.abs_diff(wanted) <= GRAIN_SECONDS {

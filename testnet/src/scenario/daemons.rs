@@ -1,12 +1,14 @@
 //! A scenario with real daemons, each pair of them joined by a [pipe](crate::pipe) of our own.
 
+mod settle;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use thiserror::Error;
 use tokio::{sync::watch, time::sleep};
 
@@ -16,13 +18,13 @@ use super::{
     file::{Binary, Scenario, Step, duration},
     handing::{self, Given, ROUND, hand},
     history::{Act, History, Row, Seen},
-    reader::{PAGE, Reader},
+    reader::PAGE,
     speaker::{Notes, Speaker, look, row},
 };
 use crate::{
     pipe::{Pipe, State},
     process::{Daemon, Options, ProcessError, Terminal},
-    wire::{Agent, WireError, get, text},
+    wire::{Agent, WireError},
 };
 
 /// Between two looks at something that is waited for.
@@ -31,9 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 /// Everything is everywhere so long after the last new message came anywhere, or it is a failure.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
-/// How long new messages may not agree after the last fault. It is 10 s on a machine that has time.
-const AGREE_WITHIN: Duration = Duration::from_secs(90);
-/// A client with a cursor waits so long for more: as long as a node looks again for what is still to come.
+/// A client with a cursor waits so long for more: as long as a node looks again for entries that are still to come.
 const ROAMS_FOR: Duration = Duration::from_secs(3);
 /// A file may have so many bytes where there is no room: less than any store has.
 const NO_ROOM_BYTES: u64 = 4_096;
@@ -53,15 +53,15 @@ pub enum StageError {
     /// A pipe cannot be laid, or a file not be copied.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It took too long.
     #[error("{what}: not within {within:?}")]
     Late {
-        /// What was waited for.
+        /// The event that was waited for.
         what: String,
         /// How long.
         within: Duration,
@@ -71,7 +71,7 @@ pub enum StageError {
     Ended {
         /// Which.
         node: usize,
-        /// What it logged last.
+        /// The end of its log.
         log: String,
     },
     /// A step needs what was not given.
@@ -81,7 +81,7 @@ pub enum StageError {
 
 type Result<T> = std::result::Result<T, StageError>;
 
-/// With what a scenario is played.
+/// The programs and files with which a scenario is played.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The daemon.
@@ -144,7 +144,7 @@ struct Stage {
     nodes: BTreeMap<usize, Node>,
     /// Given back when the daemons are gone.
     disks: Disks,
-    /// By who dials and who is dialled.
+    /// By the node that dials and the one that is dialled.
     pipes: BTreeMap<(usize, usize), Pipe>,
     speakers: Vec<Speaker>,
     notes: Notes,
@@ -187,7 +187,8 @@ impl Stage {
             Step::Finish => return self.finish(|_| true).await,
             Step::Wait { seconds } => sleep(duration(*seconds)).await,
             Step::Split { groups } => {
-                let group = |node: usize| groups.iter().position(|it| it.contains(&(node + 1)));
+                let group =
+                    |node: usize| groups.iter().position(|group| group.contains(&(node + 1)));
                 self.lay(|(a, b), state| state.cut = group(a) != group(b));
             }
             Step::HalfOpen { from, to } => {
@@ -282,11 +283,11 @@ impl Stage {
             self.handed += 1;
             for (who, ask) in ROUND {
                 let agent = handing::agent(round, who);
-                let answer = hand(&mut agents[agent], ask, (self.handed, &given)).await?;
+                let answer = hand(&mut agents[agent], ask, self.handed, &given).await?;
                 let wrong = given.note(ask, answer);
                 let (at, what) = (at[agent], format!("{ask:?}"));
                 look(&self.notes).seen.push(Seen::Handed { at, what, wrong });
-                // What comes of it is not looked at.
+                // Nobody looks at its events.
                 drop(agents[agent].drain().await?);
             }
             self.all_live()?;
@@ -304,8 +305,8 @@ impl Stage {
     }
 
     async fn claim(&mut self, at: &[usize]) -> Result<()> {
-        let there = self.speakers.iter().filter(|it| at.contains(&(it.node + 1)));
-        there.for_each(|it| it.have_done(Act::Claim));
+        let there = self.speakers.iter().filter(|agent| at.contains(&(agent.node + 1)));
+        there.for_each(|agent| agent.have_done(Act::Claim));
         self.finish(|node| at.contains(&(node + 1))).await
     }
 
@@ -344,40 +345,9 @@ impl Stage {
         Ok(())
     }
 
-    /// Asks all nodes about all tasks, notes it, and says whether they say the same.
-    async fn view_tasks(&mut self, nodes: &[usize]) -> Result<bool> {
-        if look(&self.notes).tasks.is_empty() {
-            return Ok(true);
-        }
-        let mut all: Vec<Vec<(String, Option<String>, bool)>> = Vec::new();
-        for node in nodes {
-            let tcp = self.node(*node)?.daemon.tcp().to_owned();
-            let mut agent = Agent::attach(&tcp, None, "visitor").await?;
-            let list = agent.call("list_tasks", json!({ "room_id": "lobby" })).await?;
-            let tasks = list["tasks"].as_array().into_iter().flatten();
-            let shown = tasks.map(|it| {
-                let contested = it["mesh"]["contested"].as_array().into_iter().flatten();
-                let contested = contested.into_iter().any(|it| it == "assignee");
-                (text(it, "task_id"), it["assignee"].as_str().map(str::to_owned), contested)
-            });
-            all.push(shown.collect());
-        }
-        let same = all.windows(2).all(|it| it[0] == it[1]);
-        for (node, tasks) in nodes.iter().zip(all) {
-            let shows = tasks.into_iter().map(|(task, holder, contested)| Seen::Shows {
-                at: node + 1,
-                task,
-                holder,
-                contested,
-            });
-            look(&self.notes).seen.extend(shows);
-        }
-        Ok(same)
-    }
-
     async fn ballots(&mut self, at: &[usize], option: u64) -> Result<()> {
-        let there = self.speakers.iter().filter(|it| at.contains(&(it.node + 1)));
-        there.for_each(|it| it.have_done(Act::Cast(option)));
+        let there = self.speakers.iter().filter(|agent| at.contains(&(agent.node + 1)));
+        there.for_each(|agent| agent.have_done(Act::Cast(option)));
         self.finish(|node| at.contains(&(node + 1))).await?;
         self.view_votes().await.map(drop)
     }
@@ -433,63 +403,13 @@ impl Stage {
         Ok(())
     }
 
-    /// Asks all nodes that run about all votes, notes it, and says whether all are closed and told.
-    async fn view_votes(&mut self) -> Result<bool> {
-        let votes = look(&self.notes).votes.clone();
-        let mut all = true;
-        for (node, it) in &self.nodes {
-            if !it.up || votes.is_empty() {
-                continue;
-            }
-            let mut agent = Agent::attach(it.daemon.tcp(), None, "visitor").await?;
-            for vote in &votes {
-                let answer = agent.call("get_vote_status", json!({ "vote_id": vote })).await;
-                let view = match answer {
-                    Err(error) if error.code() == Some("vote_not_found") => {
-                        all = false;
-                        continue;
-                    }
-                    answer => answer?,
-                };
-                let tally = view["tally"].as_array().map(|tally| {
-                    tally.iter().map(|it| it["count"].as_u64().unwrap_or(0)).collect()
-                });
-                let closed = text(&view, "status") == "closed";
-                all &= closed && tally.is_some();
-                let (at, vote) = (node + 1, vote.clone());
-                look(&self.notes).seen.push(Seen::Viewed { at, vote, closed, tally });
-            }
-        }
-        Ok(all)
-    }
-
-    /// Whom each node that runs tells its operator to have forked.
-    async fn blames(&self) -> Result<Vec<Seen>> {
-        let mut blames = Vec::new();
-        for (node, it) in &self.nodes {
-            if self.retired.contains(node) {
-                continue;
-            }
-            let status = it.daemon.status().await?;
-            let forked = status["forked"].as_array().cloned().unwrap_or_default();
-            let numbered = |id: &Value| {
-                let known = |it: &Node| Some(it.daemon.ready().node_id.as_str()) == id.as_str();
-                self.nodes.iter().find(|(_, it)| known(it)).map_or(0, |(node, _)| node + 1)
-            };
-            let mut of: Vec<usize> = forked.iter().map(numbered).collect();
-            of.sort_unstable();
-            blames.push(Seen::Blames { at: node + 1, of });
-        }
-        Ok(blames)
-    }
-
     fn told(&self) -> usize {
         look(&self.notes).told()
     }
 
     /// The agent of this name, which sits down if it is not there.
     fn speaker(&mut self, name: &str, node: usize) -> Result<&Speaker> {
-        let known = self.speakers.iter().position(|it| it.name == name && it.node == node);
+        let known = self.speakers.iter().position(|agent| agent.name == name && agent.node == node);
         if let Some(at) = known {
             return Ok(&self.speakers[at]);
         }
@@ -546,9 +466,10 @@ impl Stage {
             terminal: Terminal::Shared,
             clock: self.clocks.get(&node).cloned(),
         });
-        let mut it = Node { daemon: daemon.await?, up: true, door: watch::channel(None).0 };
-        it.open();
-        self.nodes.insert(node, it);
+        let door = watch::channel(None).0;
+        let mut started = Node { daemon: daemon.await?, up: true, door };
+        started.open();
+        self.nodes.insert(node, started);
         self.speaker(&format!("listener{}", node + 1), node)?;
         Ok(())
     }
@@ -603,22 +524,22 @@ impl Stage {
     }
 
     fn all_live(&mut self) -> Result<()> {
-        for (node, it) in &mut self.nodes {
-            if it.up && !it.daemon.is_running() {
-                return Err(StageError::Ended { node: node + 1, log: it.daemon.log() });
+        for (node, there) in &mut self.nodes {
+            if there.up && !there.daemon.is_running() {
+                return Err(StageError::Ended { node: node + 1, log: there.daemon.log() });
             }
         }
         Ok(())
     }
 
     fn is_up(&self, node: usize) -> bool {
-        self.nodes.get(&node).is_some_and(|it| it.up)
+        self.nodes.get(&node).is_some_and(|node| node.up)
     }
 
     /// Everybody sits whose node runs.
     async fn sit(&mut self) -> Result<()> {
         self.until("agents are registered and in the lobby", |stage| {
-            stage.speakers.iter().all(|it| it.sits() || !stage.is_up(it.node))
+            stage.speakers.iter().all(|agent| agent.sits() || !stage.is_up(agent.node))
         })
         .await
     }
@@ -626,8 +547,8 @@ impl Stage {
     /// Everything is answered that agents at nodes of which `counts` says so and that run have to say.
     async fn finish(&mut self, counts: impl Fn(usize) -> bool) -> Result<()> {
         self.until("everything is answered", |stage| {
-            let mut due = stage.speakers.iter().filter(|it| counts(it.node));
-            due.all(|it| it.is_done() || !stage.is_up(it.node))
+            let mut due = stage.speakers.iter().filter(|agent| counts(agent.node));
+            due.all(|agent| agent.is_done() || !stage.is_up(agent.node))
         })
         .await
     }
@@ -650,126 +571,6 @@ impl Stage {
             }
         }
         Ok(())
-    }
-
-    /// The last fault is over: everything comes everywhere, and what is said then agrees.
-    async fn settle(&mut self, nodes: usize) -> Result<()> {
-        let began = Instant::now();
-        self.lay(|_, state| *state = State::default());
-        let living: Vec<usize> = (0..nodes).filter(|node| !self.retired.contains(node)).collect();
-        // A limit ends with the process that has it; a disk stays full.
-        let stays = self.setting.disk == Disk::Tmpfs;
-        let full = living.iter().filter(|node| stays || self.is_up(**node)).map(|node| node + 1);
-        let full: Vec<usize> = full.collect();
-        self.fill(&full, false)?;
-        for node in &living {
-            self.start(*node).await?;
-        }
-        self.sit().await?;
-        self.finish(|_| true).await?;
-        let mut all = self.readers(&living).await?;
-        self.come_together(&mut all).await?;
-        look(&self.notes).healed = began.elapsed();
-        let deadline = Instant::now() + AGREE_WITHIN;
-        loop {
-            look(&self.notes).seen.push(Seen::Calm);
-            let from = self.told();
-            for node in &living {
-                self.speaker(&format!("prober{}", node + 1), *node)?.have_said(1);
-            }
-            self.finish(|_| true).await?;
-            self.come_together(&mut all).await?;
-            if self.agree_since(from, &all) || Instant::now() > deadline {
-                break;
-            }
-        }
-        if let Some((node, _)) = self.roamer {
-            self.roam(node).await?;
-        }
-        let deadline = Instant::now() + COMPLETE_WITHIN;
-        while !self.view_votes().await? && Instant::now() < deadline {
-            sleep(LOOK_EVERY).await;
-        }
-        let deadline = Instant::now() + COMPLETE_WITHIN;
-        while !self.view_tasks(&living).await? && Instant::now() < deadline {
-            sleep(LOOK_EVERY).await;
-        }
-        look(&self.notes).memory = self.nodes.values().filter_map(|it| it.daemon.memory()).max();
-        let blames = self.blames().await?;
-        let to_look_up = {
-            let mut notes = look(&self.notes);
-            let reads = all.into_iter().zip(&living);
-            let reads = reads.map(|(it, node)| Seen::Read { at: node + 1, rows: it.rows });
-            notes.seen.extend(reads.chain(blames));
-            notes.to_look_up(&living)
-        };
-        for (at, number) in to_look_up {
-            let http = self.node(at - 1)?.daemon.http().to_owned();
-            let answer = get(&http, &format!("/api/rooms/lobby/messages/{number}")).await?;
-            let message = (answer.0 == 200).then(|| text(&answer.1, "message_id"));
-            look(&self.notes).seen.push(Seen::Resolved { at, number, message });
-        }
-        Ok(())
-    }
-
-    /// Whether what was told after the first `from` messages has one number at all nodes.
-    fn agree_since(&self, from: usize, all: &[Reader]) -> bool {
-        let notes = look(&self.notes);
-        let told = notes.seen.iter().filter_map(|seen| match seen {
-            Seen::Told { row, .. } => Some(row),
-            Seen::Refused { .. }
-            | Seen::Heard { .. }
-            | Seen::Calm
-            | Seen::Read { .. }
-            | Seen::Roamed { .. }
-            | Seen::Cast { .. }
-            | Seen::Viewed { .. }
-            | Seen::Spoilt { .. }
-            | Seen::Blames { .. }
-            | Seen::Claimed { .. }
-            | Seen::Shows { .. }
-            | Seen::Leads { .. }
-            | Seen::Quoted { .. }
-            | Seen::Handed { .. }
-            | Seen::Resolved { .. } => None,
-        });
-        told.skip(from).all(|row| all.iter().all(|it| it.rows.iter().rev().any(|it| it == row)))
-    }
-
-    /// One at each node.
-    async fn readers(&mut self, nodes: &[usize]) -> Result<Vec<Reader>> {
-        let mut readers = Vec::new();
-        for node in nodes {
-            let agent = Agent::attach(self.node(*node)?.daemon.tcp(), None, "reader").await?;
-            let spoilt = look(&self.notes).spoilt();
-            readers.push(Reader { agent, rows: Vec::new(), honest: 0, spoilt });
-        }
-        Ok(readers)
-    }
-
-    /// Reads on at all nodes until all have as many messages, or nothing new comes for too long: then
-    /// the checkers say what is missing.
-    async fn come_together(&mut self, all: &mut [Reader]) -> Result<()> {
-        let count = |all: &[Reader]| all.iter().map(|it| it.honest).sum::<usize>();
-        let mut grown = (count(all), Instant::now());
-        loop {
-            for reader in all.iter_mut() {
-                reader.read_on().await?;
-            }
-            self.all_live()?;
-            let most = all.iter().map(|it| it.honest).max().unwrap_or(0);
-            let told = look(&self.notes).told_honestly();
-            if most >= told && all.iter().all(|it| it.honest == most) {
-                return Ok(());
-            }
-            if count(all) > grown.0 {
-                grown = (count(all), Instant::now());
-            }
-            if grown.1.elapsed() > COMPLETE_WITHIN {
-                return Ok(());
-            }
-            sleep(LOOK_EVERY).await;
-        }
     }
 }
 

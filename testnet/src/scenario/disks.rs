@@ -17,14 +17,14 @@ pub enum Disk {
     Tmpfs,
 }
 
-/// What such a file system has: enough for some 20,000 messages.
+/// The size of such a file system: enough for some 20,000 messages.
 const SIZE: &str = "size=64m";
-/// What takes the room that there is.
+/// The file that takes all room.
 const FILLER: &str = "filler";
 /// It is filled in pieces of this size, and then with smaller ones. Bytes.
 const PIECES: [usize; 3] = [1 << 20, 4_096, 1];
 
-/// Small file systems that are mounted. When this is dropped they are not any more, and what was in them lies
+/// Small file systems that are mounted. When this is dropped they are not any more, and their files lie
 /// where they were mounted.
 #[derive(Debug, Default)]
 pub(super) struct Disks(Vec<PathBuf>);
@@ -64,7 +64,7 @@ pub(super) fn make_room(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// What a data directory keeps: its files; sockets are of a running process.
+/// The lasting files of a data directory: sockets are of a running process.
 pub(super) fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for file in fs::read_dir(from)? {
@@ -88,7 +88,7 @@ impl Drop for Disks {
                 fs::remove_dir(dir)?;
                 fs::rename(&kept, dir)
             };
-            // Else it stays mounted, with all that is in it, and whoever mounted it finds it there.
+            // Else it stays mounted, with all that is in it, and can be found there.
             drop(keep());
         }
     }

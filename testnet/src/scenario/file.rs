@@ -14,11 +14,11 @@ const MESSAGES_MAX: u64 = 1_000_000;
 /// A step waits for this long at most. Seconds.
 const SECONDS_MAX: f64 = 3_600.0;
 
-/// What happens to a few nodes, and what must hold in spite of it. Nodes are counted from 1.
+/// Events that happen to a few nodes, and promises that hold in spite of them. Nodes are counted from 1.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it is about, in one line.
+    /// Its subject, in one line.
     pub title: String,
     /// How many nodes, those that come later included.
     pub nodes: usize,
@@ -28,9 +28,9 @@ pub struct Scenario {
     /// Where it can be played.
     #[serde(default = "World::both")]
     pub worlds: Vec<World>,
-    /// What must hold.
+    /// The promises that must hold.
     pub promises: BTreeSet<Promise>,
-    /// What happens, one after the other.
+    /// Its steps, one after the other.
     #[serde(default, rename = "step")]
     pub steps: Vec<Step>,
 }
@@ -70,13 +70,13 @@ pub enum Promise {
     Once,
     /// A number never means two messages, and a message never says two things.
     Names,
-    /// What was answered `ok` is in the end at every node.
+    /// A message that was answered `ok` is in the end at every node.
     Acknowledged,
     /// In the end all nodes have the same messages.
     Complete,
     /// A connection misses nothing between the first and the last message that it is told.
     Pushed,
-    /// What is said after the last fault has one number everywhere.
+    /// A message after the last fault has one number everywhere.
     Agreement,
     /// Every number that anybody was told leads to its message at every node.
     Resolves,
@@ -88,13 +88,13 @@ pub enum Promise {
     Votes,
     /// Every node tells its operator of exactly the nodes that came back with an old disk.
     Forks,
-    /// In the end all nodes show one leader, who is one of those who stood.
+    /// In the end all nodes show one leader, one of those that stood.
     Leader,
-    /// Who was told that a task is theirs holds it in the end at every node, or it is contested there.
+    /// An agent that was told that a task is its own holds it in the end at every node, or it is contested there.
     Claims,
-    /// What was quoted by its number is found by that number at every node.
+    /// A message that was quoted by its number is found by that number at every node.
     Threads,
-    /// What one agent was answered another one acts on at once, at another node, and nobody is missing.
+    /// On one agent's answer another one acts at once, at another node, and nobody is missing.
     Handed,
 }
 
@@ -129,11 +129,11 @@ pub enum Step {
         /// Each node in one of them.
         groups: Vec<Vec<usize>>,
     },
-    /// Nothing of what this node sends reaches that one, and neither notices.
+    /// No message of this node reaches that one, and neither notices.
     HalfOpen {
-        /// Who is not heard.
+        /// The node that is not heard.
         from: usize,
-        /// Who does not hear.
+        /// The node that does not hear.
         to: usize,
     },
     /// The link of two nodes breaks and comes back, again and again.
@@ -170,7 +170,7 @@ pub enum Step {
         #[serde(default)]
         binary: Binary,
     },
-    /// A client that only has a cursor reads on at a node, to the end of what is there.
+    /// A client that only has a cursor reads on at a node, to the end.
     Roam {
         /// Where.
         to: usize,
@@ -194,7 +194,7 @@ pub enum Step {
         /// Which.
         node: usize,
     },
-    /// A node is killed, and comes back with the copy as if that were its disk: what no operator may do.
+    /// A node is killed, and comes back with the copy as if that were its disk: no operator may do that.
     Restore {
         /// Which.
         node: usize,
@@ -279,7 +279,7 @@ pub enum FileError {
     Syntax {
         /// Counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The mistake there.
         what: String,
     },
     /// A step that cannot be.
@@ -287,7 +287,7 @@ pub enum FileError {
     Step {
         /// Counted from 1.
         step: usize,
-        /// What is wrong with it.
+        /// Its mistake.
         what: String,
     },
     /// Something else.

@@ -1,4 +1,4 @@
-//! What agents at different nodes hand each other outside the mesh, as soon as it is answered: in either world.
+//! Ids that agents at different nodes hand each other outside the mesh, as soon as they are answered: in either world.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::wire::{Agent, WireError, text};
 /// So many agents hand things to each other, each at a node of its own.
 pub(crate) const AGENTS: usize = 3;
 
-/// What one of them asks of its node.
+/// A request of one of them to its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// A room of its own.
@@ -26,7 +26,7 @@ pub(crate) enum Ask {
     Take,
     /// To say something.
     Say,
-    /// What was said after that.
+    /// The messages after that.
     Since,
     /// An election among all who are in the room.
     Elect,
@@ -36,7 +36,7 @@ pub(crate) enum Ask {
     Leave,
 }
 
-/// Who asks for what, one after the other: each time the one before has its answer, and says so to the next.
+/// The agents' requests, one after the other: each time the agent before has its answer, and tells the next.
 pub(crate) const ROUND: [(usize, Ask); 16] = [
     (0, Ask::Create),
     (0, Ask::Join),
@@ -65,7 +65,7 @@ pub(crate) struct Given {
     pub(crate) message: String,
 }
 
-/// What a node answers: the id of what was made, and among how many.
+/// A node's answer: the id of the new thing, and among how many.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) id: String,
@@ -73,25 +73,20 @@ pub(crate) struct Answer {
 }
 
 impl Given {
-    /// Notes an answer. What is wrong with it, if something is: a refusal, or somebody is missing.
+    /// Notes an answer. Returns its fault, if it has one: a refusal, or an agent is missing.
     pub(crate) fn note(&mut self, ask: Ask, answer: Result<Answer, String>) -> Option<String> {
         let Answer { id, among } = match answer {
             Ok(answer) => answer,
             Err(code) => return Some(code),
         };
-        match ask {
-            Ask::Create => self.room = id,
-            Ask::Open => self.vote = id,
-            Ask::Assign => self.task = id,
-            Ask::Say => self.message = id,
-            Ask::Join
-            | Ask::Cast
-            | Ask::View
-            | Ask::Take
-            | Ask::Since
-            | Ask::Elect
-            | Ask::Decline
-            | Ask::Leave => {}
+        let made = [
+            (Ask::Create, &mut self.room),
+            (Ask::Open, &mut self.vote),
+            (Ask::Assign, &mut self.task),
+            (Ask::Say, &mut self.message),
+        ];
+        if let Some((_, given)) = made.into_iter().find(|(made, _)| *made == ask) {
+            *given = id;
         }
         let missing = among.filter(|among| *among != AGENTS as u64);
         missing.map(|among| format!("{among} of {AGENTS} were there"))
@@ -103,11 +98,12 @@ pub(crate) fn agent(round: u64, who: usize) -> usize {
     usize::try_from((round + who as u64) % AGENTS as u64).unwrap_or(0)
 }
 
-/// What an agent is answered in a round, by a real daemon.
+/// The answer of a real daemon to an agent in a round.
 pub(super) async fn hand(
     agent: &mut Agent,
     ask: Ask,
-    (round, given): (u64, &Given),
+    round: u64,
+    given: &Given,
 ) -> Result<Result<Answer, String>, WireError> {
     let room = &given.room;
     let (kind, payload) = match ask {

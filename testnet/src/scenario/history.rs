@@ -1,4 +1,4 @@
-//! What agents saw, in whichever world: a list that can be judged without knowing how it came about.
+//! The sights of agents, in either world: a list that can be judged without knowing how it came about.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,7 @@ pub struct Row {
     pub number: u64,
     /// Its id.
     pub message: String,
-    /// What it says.
+    /// Its text.
     pub content: String,
 }
 
@@ -36,12 +36,12 @@ pub enum Seen {
         at: usize,
         /// Of all connections in this history.
         connection: u64,
-        /// Which agent's connection that is: it is not told of what it says itself.
+        /// The agent of that connection: it is not told of its own messages.
         by: String,
         /// The message.
         row: Row,
     },
-    /// All faults are over: what is told from here on has one number everywhere. Of several the last
+    /// All faults are over: messages from here on have one number everywhere. Of several the last
     /// counts.
     Calm,
     /// The whole history of a node, as pages say; of several the last counts.
@@ -96,7 +96,7 @@ pub enum Seen {
         at: usize,
         /// Which.
         task: String,
-        /// Who.
+        /// The agent.
         by: String,
     },
     /// How a node shows a task.
@@ -105,7 +105,7 @@ pub enum Seen {
         at: usize,
         /// Which.
         task: String,
-        /// Who holds it.
+        /// Its holder.
         holder: Option<String>,
         /// Two have it who did not know of each other.
         contested: bool,
@@ -121,19 +121,19 @@ pub enum Seen {
     Quoted {
         /// Where.
         at: usize,
-        /// What it was told of the message.
+        /// The message, as it was told.
         row: Row,
     },
     /// An agent acted on what another one, at another node, had told it outside the mesh.
     Handed {
         /// Where.
         at: usize,
-        /// What it did.
+        /// Its act.
         what: String,
-        /// How it was refused, or who was missing.
+        /// How it was refused, or which agents were missing.
         wrong: Option<String>,
     },
-    /// Somebody asked for what a number means.
+    /// Somebody looked up a number.
     Resolved {
         /// Where.
         at: usize,
@@ -160,7 +160,7 @@ pub struct History {
     connections: u64,
 }
 
-/// What an agent is to do.
+/// A task for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// To say this.
@@ -187,8 +187,8 @@ impl History {
     /// Nodes that came back with an old disk.
     #[must_use]
     pub fn spoilt(&self) -> BTreeSet<usize> {
-        let spoilt = self.seen.iter().filter_map(|it| {
-            let Seen::Spoilt { at } = it else { return None };
+        let spoilt = self.seen.iter().filter_map(|seen| {
+            let Seen::Spoilt { at } = seen else { return None };
             Some(*at)
         });
         spoilt.collect()
@@ -199,18 +199,18 @@ impl History {
     pub fn told_honestly(&self) -> usize {
         let spoilt = self.spoilt();
         let told = self.seen.iter();
-        told.filter(|it| matches!(it, Seen::Told { at, .. } if !spoilt.contains(at))).count()
+        told.filter(|seen| matches!(seen, Seen::Told { at, .. } if !spoilt.contains(at))).count()
     }
 
     /// Messages that were answered.
     #[must_use]
     pub fn told(&self) -> usize {
-        self.seen.iter().filter(|it| matches!(it, Seen::Told { .. })).count()
+        self.seen.iter().filter(|seen| matches!(seen, Seen::Told { .. })).count()
     }
 }
 
-/// What an agent says for the `n`th time in one of its chats: nobody says the same twice, and who said it
-/// can be seen.
+/// The `n`th message of an agent in one of its chats: nobody says the same twice, and the agent can be
+/// seen.
 #[must_use]
 pub fn words(by: &str, n: u64) -> String {
     format!("{by} says {n}")
@@ -219,7 +219,7 @@ pub fn words(by: &str, n: u64) -> String {
 /// At which node the agent of this name sits.
 #[must_use]
 pub fn seat(name: &str) -> usize {
-    let digits = name.trim_start_matches(|it: char| !it.is_ascii_digit());
+    let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
@@ -232,8 +232,8 @@ pub fn author(content: &str) -> &str {
 /// The last message of somebody else that an agent of this name was told, if it was told one.
 #[must_use]
 pub fn last_heard(seen: &[Seen], who: &str) -> Option<Row> {
-    seen.iter().rev().find_map(|it| {
-        let Seen::Heard { by, row, .. } = it else { return None };
+    seen.iter().rev().find_map(|seen| {
+        let Seen::Heard { by, row, .. } = seen else { return None };
         (by == who && author(&row.content) != who).then(|| row.clone())
     })
 }
@@ -248,33 +248,19 @@ pub fn quote(by: &str, n: u64, row: &Row) -> String {
 const LOOKED_UP_MAX: usize = 300;
 
 impl History {
-    /// Which numbers to look up at which of `nodes`, which are counted from 0; what is returned, from 1.
+    /// The numbers to look up at each of `nodes`, which are counted from 0; in the result, from 1.
     /// Of all numbers that anybody was told, evenly.
     #[must_use]
     pub fn to_look_up(&self, nodes: &[usize]) -> Vec<(usize, u64)> {
         let (mut numbers, mut quoted) = (BTreeSet::new(), BTreeSet::new());
         for seen in &self.seen {
-            match seen {
-                Seen::Told { row, .. } | Seen::Heard { row, .. } => {
-                    numbers.insert(row.number);
-                }
-                Seen::Read { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
-                Seen::Roamed { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
-                // Whoever reads them looks these up.
-                Seen::Quoted { row, .. } => {
-                    quoted.insert(row.number);
-                }
-                Seen::Refused { .. }
-                | Seen::Claimed { .. }
-                | Seen::Shows { .. }
-                | Seen::Leads { .. }
-                | Seen::Calm
-                | Seen::Handed { .. }
-                | Seen::Resolved { .. }
-                | Seen::Cast { .. }
-                | Seen::Viewed { .. }
-                | Seen::Spoilt { .. }
-                | Seen::Blames { .. } => {}
+            if let Seen::Told { row, .. } | Seen::Heard { row, .. } = seen {
+                numbers.insert(row.number);
+            } else if let Seen::Read { rows, .. } | Seen::Roamed { rows, .. } = seen {
+                numbers.extend(rows.iter().map(|row| row.number));
+            } else if let Seen::Quoted { row, .. } = seen {
+                // Readers look these up.
+                quoted.insert(row.number);
             }
         }
         let every = numbers.len().div_ceil(LOOKED_UP_MAX).max(1);

@@ -1,5 +1,5 @@
-//! Scenarios: what happens to a few nodes, as data, played in the simulated world or with real daemons, and
-//! judged by what agents saw.
+//! Scenarios: events that happen to a few nodes, as data, played in the simulated world or with real daemons, and
+//! judged by the sights of agents.
 //!
 //! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen), `handing` (what agents tell each other besides), [`checks`] (what must
 //! hold), [`catalogue`] (those that come with the program), [`simulate`] and [`run`] (the two worlds),
@@ -26,7 +26,7 @@ use history::{History, Seen};
 
 use crate::sim;
 
-/// What a scenario came to.
+/// The outcome of a scenario.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Messages answered `ok`.
@@ -43,35 +43,22 @@ pub struct Report {
     pub healed: Duration,
     /// The most memory that one of the processes had, in bytes.
     pub memory: Option<u64>,
-    /// What does not hold.
+    /// Promises that do not hold.
     pub broken: Vec<Broken>,
 }
 
 impl Report {
     fn of(scenario: &Scenario, history: &History, took: Duration) -> Report {
-        let count = |which: fn(&Seen) -> bool| history.seen.iter().filter(|it| which(it)).count();
-        let messages = history.seen.iter().filter_map(|seen| match seen {
-            Seen::Read { rows, .. } => Some(rows.len()),
-            Seen::Told { .. }
-            | Seen::Refused { .. }
-            | Seen::Heard { .. }
-            | Seen::Calm
-            | Seen::Roamed { .. }
-            | Seen::Cast { .. }
-            | Seen::Viewed { .. }
-            | Seen::Spoilt { .. }
-            | Seen::Blames { .. }
-            | Seen::Claimed { .. }
-            | Seen::Shows { .. }
-            | Seen::Leads { .. }
-            | Seen::Quoted { .. }
-            | Seen::Handed { .. }
-            | Seen::Resolved { .. } => None,
+        let count =
+            |which: fn(&Seen) -> bool| history.seen.iter().filter(|seen| which(seen)).count();
+        let messages = history.seen.iter().filter_map(|seen| {
+            let Seen::Read { rows, .. } = seen else { return None };
+            Some(rows.len())
         });
         Report {
             told: history.told(),
-            refused: count(|it| matches!(it, Seen::Refused { .. })),
-            heard: count(|it| matches!(it, Seen::Heard { .. })),
+            refused: count(|seen| matches!(seen, Seen::Refused { .. })),
+            heard: count(|seen| matches!(seen, Seen::Heard { .. })),
             messages: messages.max().unwrap_or(0),
             took,
             healed: history.healed,
@@ -85,7 +72,7 @@ impl Report {
 ///
 /// # Errors
 ///
-/// What the world itself found broken: its name, what happened, and when.
+/// A promise that the world itself found broken: its name, how, and when.
 pub fn simulate(scenario: &Scenario, seed: u64, trace: bool) -> Result<Report, String> {
     match sim::scripted::play(scenario, seed, trace) {
         Ok((history, took)) => Ok(Report::of(scenario, &history, took)),

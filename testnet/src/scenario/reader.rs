@@ -1,4 +1,4 @@
-//! Who reads a node's whole history in the end.
+//! A reader of a node's whole history in the end.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) struct Reader {
     pub(super) rows: Vec<Row>,
     /// Those that every node has to have.
     pub(super) honest: usize,
-    /// Nodes that came back with an old disk: of what they said a newcomer takes nothing.
+    /// Nodes that came back with an old disk: a newcomer takes none of their messages.
     pub(super) spoilt: BTreeSet<usize>,
 }
 

@@ -27,7 +27,7 @@ pub(super) type Notes = Arc<Mutex<History>>;
 
 /// For a moment.
 pub(super) fn look(notes: &Notes) -> MutexGuard<'_, History> {
-    // Who panicked with it in hand left whole rows behind.
+    // A thread that panicked with it in hand left whole rows behind.
     notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -126,7 +126,7 @@ impl Drop for Speaker {
     }
 }
 
-/// What the task has.
+/// The state of the task.
 struct Own {
     name: String,
     node: usize,
@@ -144,7 +144,7 @@ impl Own {
             // How it ended does not matter: the node is gone, or will be there again.
             let _ = self.sit(&address).await;
             {
-                // Nobody knows what became of what was on the way.
+                // Nobody knows whether calls on the way were carried out.
                 let mut state = self.work.state();
                 (state.joined, state.open) = (false, 0);
             }
@@ -205,7 +205,7 @@ impl Own {
                 ("send_message", json!({ "room_id": "lobby", "content": content }))
             }
             Act::Open(options) => {
-                let options: Vec<String> = (0..*options).map(|it| format!("option {it}")).collect();
+                let options: Vec<String> = (0..*options).map(|n| format!("option {n}")).collect();
                 let vote = json!({ "room_id": "lobby", "title": "which?", "options": options });
                 ("create_vote", vote)
             }
@@ -232,7 +232,7 @@ impl Own {
             Ok(body) => {
                 let mut notes = look(&self.notes);
                 match act {
-                    // What the node says it took down is judged, not what it was given.
+                    // The text that the node took down is judged, not the one that it was given.
                     Act::Say(_) => notes.seen.push(Seen::Told { at, row: row(&body) }),
                     Act::Open(_) => notes.votes.push(text(&body, "vote_id")),
                     Act::Elect => {}

@@ -1,7 +1,7 @@
-//! What has happened to worlds, by kind: faults that were injected, what they led to, and lies. A kind that
+//! Happenings of worlds, by kind: faults that were injected, their consequences, and lies. A kind that
 //! never happens is tested by nothing.
 
-use super::Kind;
+use super::kind::Kind;
 
 /// In which worlds something can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Coverage {
             .map(|(what, _, name)| (*name, self.0[*what as usize]))
     }
 
-    /// What never did.
+    /// Those that never did.
     #[must_use]
     pub fn never(&self, kind: Kind) -> Vec<&'static str> {
         self.of(kind).filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()

@@ -2,17 +2,17 @@
 
 /// A splitmix64 generator.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     /// Dice of this seed.
     #[must_use]
-    pub fn new(seed: u64) -> Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
     /// 64 bits.
-    pub fn draw(&mut self) -> u64 {
+    pub(crate) fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,22 +21,36 @@ impl Dice {
     }
 
     /// Within `low..=high`.
-    pub fn within(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.draw() % (high - low + 1)
     }
 
     /// True `percent` times of a hundred.
-    pub fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.draw() % 100 < percent
     }
 
     /// An index below `len`, which is not 0.
-    pub fn index(&mut self, len: usize) -> usize {
+    pub(crate) fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.draw() % len as u64).expect("below a usize")
     }
 
     /// One of them; there is at least one.
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
+    }
+
+    /// 8 bits.
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.draw().to_be_bytes()[0]
+    }
+
+    /// The seed of a key.
+    pub(crate) fn seed(&mut self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        for part in seed.chunks_mut(8) {
+            part.copy_from_slice(&self.draw().to_be_bytes());
+        }
+        seed
     }
 }

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use mesh::{
     api::command::{Command, Outcome},
-    name::id::{NodeId, RoomId},
+    name::id::NodeId,
 };
 
 use super::{
-    Plan, World,
+    plan::Plan,
     probing::{ask, run},
+    votes,
+    world::World,
 };
 
 const FORKED: usize = 1;
@@ -19,7 +21,7 @@ fn plan() -> Plan {
     Plan { faults_end, act_every, ..Plan::quiet(4) }
 }
 
-/// Who a node says has forked, and how many forks it counts.
+/// The nodes that have forked, as a node says.
 fn forked(world: &mut World, node: usize) -> Vec<NodeId> {
     let Outcome::Status(status) = ask(world, node, Command::Status) else { panic!("it says") };
     status.forked
@@ -29,9 +31,9 @@ fn forked(world: &mut World, node: usize) -> Vec<NodeId> {
 fn world_with_a_fork(seed: u64) -> World {
     let mut world = World::new(seed, plan(), false).expect("it starts");
     run(&mut world, 4).expect("calm");
-    let old = world.nodes[FORKED].image();
+    let old = world.cluster.nodes[FORKED].image();
     run(&mut world, 4).expect("calm");
-    world.isolate(FORKED);
+    world.cluster.isolate(FORKED);
     world.replace_disk(FORKED, old);
     // It hears nobody, so it goes on writing where its old disk ends: a second history.
     run(&mut world, 6).expect("names and rising are about other nodes");
@@ -44,20 +46,20 @@ fn world_with_a_fork(seed: u64) -> World {
 fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
     for seed in 0..4 {
         let mut world = world_with_a_fork(seed);
-        let author = world.nodes[FORKED].id;
+        let author = world.cluster.nodes[FORKED].id;
         for node in (0..4).filter(|node| *node != FORKED) {
             assert_eq!(forked(&mut world, node), vec![author], "seed {seed}, node{node}");
         }
-        world.quiet = true;
+        world.cluster.quiet = true;
         run(&mut world, 2).expect("others keep every promise");
-        // What others write is delivered by all others, under one number.
-        let lobby = RoomId::lobby(world.secret.mesh_id());
+        // Messages of others are delivered by all others, under one number.
+        let lobby = world.cluster.lobby();
         let others: Vec<NodeId> =
-            world.nodes.iter().map(|it| it.id).filter(|id| *id != author).collect();
+            world.cluster.nodes.iter().map(|node| node.id).filter(|id| *id != author).collect();
         let before = world.promises.seen(others[0], lobby);
-        world.everybody_joins();
+        world.agents.everybody_joins(&mut world.cluster);
         run(&mut world, 1).expect("others keep every promise");
-        world.everybody_speaks();
+        world.agents.everybody_speaks(&mut world.cluster);
         run(&mut world, 10).expect("others keep every promise");
         let after = world.promises.seen(others[0], lobby);
         assert!(
@@ -73,17 +75,16 @@ fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
         for other in &others {
             let mine: Vec<_> = world.promises.seen(*other, lobby).into_iter().collect();
             let theirs: Vec<_> = after.iter().copied().collect();
-            let honest = |it: Vec<super::promises::Entry>| {
-                it.into_iter().filter(|entry| entry.0.author != author).collect::<Vec<_>>()
+            let honest = |entries: Vec<super::promises::Entry>| {
+                entries.into_iter().filter(|entry| entry.0.author != author).collect::<Vec<_>>()
             };
             assert_eq!(honest(mine), honest(theirs), "seed {seed}");
         }
-        world
-            .others_say_the_same_of_votes(Some(FORKED))
-            .unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
+        votes::end::others_say_the_same(&mut world, Some(FORKED))
+            .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
         for other in &others {
-            let i = world.index(*other).expect("it is one of them");
-            let running = world.nodes[i].running.as_ref().expect("it runs");
+            let i = world.cluster.index(*other).expect("it is one of them");
+            let running = world.cluster.nodes[i].running.as_ref().expect("it runs");
             let evidence = running.reader.evidence().expect("a sound store reads");
             assert!(!evidence.is_empty(), "seed {seed}: node{i} keeps no evidence");
             assert!(evidence.iter().all(|(seal, _)| seal.log.author == author));

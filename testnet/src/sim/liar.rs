@@ -1,6 +1,6 @@
 //! A member of a simulated mesh that lies. It has the mesh's secret, a node that is otherwise well, and as many
-//! keys as it likes; it writes whatever can be signed, says whatever can be said, and repeats what it heard,
-//! whole or mangled. What is refused when it is read or verified never reaches an engine, as in a real node.
+//! keys as it likes; it writes anything that can be signed, says anything that can be said, and repeats messages,
+//! whole or mangled. A message that cannot be read or verified never reaches an engine, as in a real node.
 //! Against real daemons the same repertoire is played by [`crate::attack`].
 //!
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     Identity,
-    api::command::Presence,
     name::{
         id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId},
         identity::LinkSecret,
@@ -29,8 +28,9 @@ use mesh::{
         },
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
+            traits::Class,
         },
-        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
         seal::Token,
     },
@@ -79,7 +79,7 @@ pub(crate) struct Liar {
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
     asked: u64,
-    /// What it said, by whether it could be read and verified.
+    /// Its messages that could be read and verified, and those that could not.
     pub(crate) taken: u64,
     pub(crate) refused: u64,
 }
@@ -132,35 +132,11 @@ impl Liar {
 
     /// It hears what others say, and learns names from it.
     pub(crate) fn hear(&mut self, message: &Message<Verified>) {
-        let runs: Vec<&Verified> = match message {
-            Message::Runs(runs) | Message::Spans { runs, .. } => runs.iter().collect(),
-            Message::Fork(_, run) => vec![run],
-            Message::WantBodies { .. }
-            | Message::Want { .. }
-            | Message::Have { .. }
-            | Message::Buckets(_)
-            | Message::Digests(_)
-            | Message::Beacon(_)
-            | Message::Roster(_)
-            | Message::WantRoster { .. }
-            | Message::Ask { .. }
-            | Message::Probe { .. }
-            | Message::Sighting { .. }
-            | Message::Offer(_)
-            | Message::Accept(_)
-            | Message::Taken(_)
-            | Message::Parted(_)
-            | Message::Secret(_)
-            | Message::About(_)
-            | Message::Frontier { .. }
-            | Message::Follows(_) => Vec::new(),
-            Message::AskFrontier { nonce, .. } => {
-                self.asked = *nonce;
-                Vec::new()
-            }
-        };
+        if let Message::AskFrontier { nonce, .. } = message {
+            self.asked = *nonce;
+        }
         let lies: Vec<NodeId> = self.authors().collect();
-        for run in runs.into_iter().map(Verified::run) {
+        for run in message.runs().iter().map(Verified::run) {
             if lies.contains(&run.log.author) {
                 return;
             }
@@ -180,28 +156,16 @@ impl Liar {
         }
         for (seq, entry) in (run.first..).zip(&run.entries) {
             let Carried::Here(bytes) = &entry.body else { continue };
-            match Body::decode(entry.facts.kind, bytes) {
-                Body::Chat(it) | Body::Thinking(it) => {
-                    remember(&mut self.dice, &mut self.agents, KNOWN_MAX, it.agent);
-                }
-                Body::Vote(_) | Body::Election(_) | Body::Task(_) => {
-                    let place = EntryRef { log: run.log, seq };
-                    remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
-                }
-                Body::EraClaimed(it) => {
-                    remember(&mut self.dice, &mut self.eras, KNOWN_MAX, it.era);
-                }
-                Body::NodeAdmitted(it) => {
-                    remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, it.lane);
-                }
-                Body::Decision(_)
-                | Body::Ordered(_)
-                | Body::HandedOver(_)
-                | Body::RoomCreated(_)
-                | Body::AgentClaimed(_)
-                | Body::Key(_)
-                | Body::Parted(_)
-                | Body::Unknown => {}
+            let body = Body::decode(entry.facts.kind, bytes);
+            if let Body::Chat(said) | Body::Thinking(said) = body {
+                remember(&mut self.dice, &mut self.agents, KNOWN_MAX, said.agent);
+            } else if let Body::EraClaimed(claim) = body {
+                remember(&mut self.dice, &mut self.eras, KNOWN_MAX, claim.era);
+            } else if let Body::NodeAdmitted(node) = body {
+                remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, node.lane);
+            } else if body.traits().class.is_act() {
+                let place = EntryRef { log: run.log, seq };
+                remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
             }
         }
     }
@@ -235,15 +199,15 @@ impl Liar {
             let at = self.dice.index(bytes.len());
             match self.dice.within(0, 3) {
                 0 => bytes.truncate(at),
-                1 => bytes.insert(at, low_byte(&mut self.dice)),
+                1 => bytes.insert(at, self.dice.byte()),
                 2 => drop(bytes.remove(at)),
-                _ => bytes[at] = low_byte(&mut self.dice),
+                _ => bytes[at] = self.dice.byte(),
             }
         }
         bytes
     }
 
-    // What it writes.
+    // Entries.
 
     /// Entries of one of its logs; sometimes another end of it, so that the log forks.
     fn runs(&mut self) -> Vec<Run> {
@@ -252,17 +216,18 @@ impl Liar {
         let incarnation = if self.dice.chance(80) { 0 } else { self.some_u64() };
         let log = LogId { author: self.authors[author].node_id(), incarnation };
         let before = self.tails.get(&(room, log)).cloned().unwrap_or_default();
-        let run = self.run((room, author, log), &before);
+        let run = self.run(room, author, incarnation, &before);
         let forks = self.dice.chance(3);
         let mut runs = vec![run];
         if forks {
             self.coverage.count(Happening::Forked);
-            runs.push(self.run((room, author, log), &before));
+            runs.push(self.run(room, author, incarnation, &before));
         }
         runs
     }
 
-    fn run(&mut self, (room, author, log): (RoomId, usize, LogId), before: &Tail) -> Run {
+    fn run(&mut self, room: RoomId, author: usize, incarnation: u64, before: &Tail) -> Run {
+        let log = LogId { author: self.authors[author].node_id(), incarnation };
         let mut clock = before.clock;
         let entries: Vec<RunEntry> = (0..self.dice.within(1, 3))
             .map(|_| {
@@ -294,7 +259,7 @@ impl Liar {
         if self.dice.chance(10) {
             // Of no kind that there is, or nothing that can be read.
             self.coverage.count(Happening::Junk);
-            let kind = low_byte(&mut self.dice);
+            let kind = self.dice.byte();
             let visible = self.dice.chance(50);
             let body = self.junk();
             let facts = Facts { clock, wall_ms, kind, visible };
@@ -302,15 +267,7 @@ impl Liar {
         }
         let body = self.body(room);
         self.coverage.count(written(&body));
-        let visible = matches!(
-            body,
-            Body::Chat(_)
-                | Body::Thinking(_)
-                | Body::Decision(_)
-                | Body::RoomCreated(_)
-                | Body::AgentClaimed(_)
-        );
-        let facts = Facts { clock, wall_ms, kind: body.kind(), visible };
+        let facts = Facts { clock, wall_ms, kind: body.kind(), visible: body.visible() };
         RunEntry { facts, body: Carried::Here(body.encode().into()) }
     }
 
@@ -321,7 +278,7 @@ impl Liar {
             0 => vec![0x81; len],
             1 => [vec![0x9b], vec![0xff; 8], vec![0; len]].concat(),
             2 => vec![0xd8; len],
-            _ => (0..len.min(200)).map(|_| low_byte(&mut self.dice)).collect(),
+            _ => (0..len.min(200)).map(|_| self.dice.byte()).collect(),
         }
     }
 
@@ -345,7 +302,7 @@ impl Liar {
                 to: self.log(),
                 by: self.founding(),
             }),
-            // Lanes of its own only: see docs/decisions for what one that takes others' can do.
+            // Lanes of its own only: docs/decisions say how one that takes others' can harm.
             7 => Body::NodeAdmitted(NodeAdmitted { lane: self.free_lane(), name: self.text() }),
             8 => Body::RoomCreated(RoomCreated {
                 room: if self.dice.chance(50) { room } else { RoomId(self.sixteen()) },
@@ -364,7 +321,7 @@ impl Liar {
             }),
             10 => Body::Key(KeyAct::Minted(KeyMinted {
                 key: KeyPrint(self.sixteen()),
-                tier: Tier::Pro,
+                tier: Tier::High,
                 label: Some(self.text()),
             })),
             11 | 12 => Body::Vote(self.vote()),
@@ -417,7 +374,7 @@ impl Liar {
             1 => VoteAct::Cast(BallotCast {
                 vote: self.place(),
                 agent: self.agent(),
-                commitment: [low_byte(&mut self.dice); 32],
+                commitment: [self.dice.byte(); 32],
             }),
             2 => VoteAct::Closed(VoteClosed {
                 vote: self.place(),
@@ -494,7 +451,7 @@ impl Liar {
         }
     }
 
-    // What it says.
+    // Messages.
 
     fn talk(&mut self) -> Message {
         let room = if self.dice.chance(80) {
@@ -578,11 +535,11 @@ impl Liar {
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
     }
 
-    /// What somebody has for a secret, or the secret that everybody is to have.
+    /// The epoch of somebody's secret, or the secret that everybody is to have.
     fn secret(&mut self) -> Message {
         let author = self.dice.index(self.authors.len());
         let node = self.authors[author].node_id();
-        let secret = LinkSecret::new(self.some_u64(), [low_byte(&mut self.dice); 32]);
+        let secret = LinkSecret::new(self.some_u64(), [self.dice.byte(); 32]);
         if self.dice.chance(50) {
             let handed = Handed { by: node, secret };
             return Message::Secret(Signed::new(self.mesh, &self.authors[author], handed));
@@ -650,7 +607,7 @@ impl Liar {
         *self.dice.pick(&self.acts)
     }
 
-    /// What an entry about an era rests on, or claims to.
+    /// The entry on which one about an era rests, or claims to.
     fn founding(&mut self) -> Option<EntryRef> {
         match self.dice.within(0, 4) {
             0 => Some(self.place()),
@@ -703,7 +660,7 @@ impl Liar {
     }
 
     fn sixteen(&mut self) -> [u8; 16] {
-        [low_byte(&mut self.dice); 16]
+        [self.dice.byte(); 16]
     }
 
     /// Small, large, or at a bound.
@@ -719,7 +676,7 @@ impl Liar {
     }
 }
 
-/// What a body is a lie about.
+/// The subject of a body that lies.
 fn written(body: &Body) -> Happening {
     match body {
         Body::Chat(_) | Body::Thinking(_) => Happening::Words,
@@ -737,41 +694,26 @@ fn written(body: &Body) -> Happening {
     }
 }
 
-/// What a message is a lie about.
+/// The subject of a message that lies.
 fn said(message: &Message) -> Happening {
-    match message {
-        Message::Have { .. }
-        | Message::Buckets(_)
-        | Message::Digests(_)
-        | Message::Frontier { .. }
-        | Message::Follows(_) => Happening::Heads,
-        Message::Want { .. }
-        | Message::WantBodies { .. }
-        | Message::WantRoster { .. }
-        | Message::Ask { .. }
-        | Message::AskFrontier { .. }
-        | Message::Probe { .. } => Happening::Questions,
-        Message::Offer(_) | Message::Accept(_) | Message::Taken(_) => Happening::Posts,
-        Message::Beacon(_) | Message::Sighting { .. } => Happening::Signs,
-        Message::Roster(_) => Happening::Rosters,
-        Message::Secret(_) | Message::About(_) => Happening::Secrets,
-        // What it writes is counted as it is written.
-        Message::Runs(_) | Message::Spans { .. } | Message::Fork(..) | Message::Parted(_) => {
-            Happening::Words
-        }
+    match message.traits().class {
+        Class::Holdings => Happening::Heads,
+        Class::Wants => Happening::Questions,
+        Class::Handover => Happening::Posts,
+        Class::Life => Happening::Signs,
+        Class::Rosters => Happening::Rosters,
+        Class::Membership => Happening::Secrets,
+        // Entries are counted as they are written.
+        Class::Entries => Happening::Words,
     }
 }
 
-fn low_byte(dice: &mut Dice) -> u8 {
-    dice.draw().to_be_bytes()[0]
-}
-
 /// Keeps at most so many; a new one takes the place of another.
-fn remember<T>(dice: &mut Dice, kept: &mut Vec<T>, most: usize, it: T) {
+fn remember<T>(dice: &mut Dice, kept: &mut Vec<T>, most: usize, new: T) {
     if kept.len() < most {
-        kept.push(it);
+        kept.push(new);
     } else {
         let at = dice.index(most);
-        kept[at] = it;
+        kept[at] = new;
     }
 }

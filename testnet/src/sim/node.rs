@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use super::promises::Entry;
 use mesh::{
     Config, DeferredCommit, Effect, Engine, Hearing, Identity, Input, Turn,
     api::{agenda::Retention, batch::Change, command::Refused},
@@ -15,7 +14,7 @@ use mesh::{
         number::Number,
         time::Now,
     },
-    order::pulse::{Pulse, Rhythm},
+    order::pulse::{Beat, Pulse, Rhythm},
     wire::{message::Message, run::Verified},
 };
 use store::{
@@ -23,10 +22,12 @@ use store::{
     testing::{self, CrashingBackend, Unsynced},
 };
 
-/// Inputs that wait for a node that is paused; what comes on top is lost, as a full queue loses it.
+use super::{promises::Entry, signing::Signing};
+
+/// Inputs that wait for a node that is paused; any on top are lost, as a full queue loses them.
 const INBOX_MAX: usize = 20_000;
 
-/// What a node is while it runs.
+/// A node while it runs.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) engine: Engine,
@@ -38,8 +39,6 @@ pub(super) struct Running {
     pub(super) pulse: Option<Pulse>,
     /// Since it first had something to say.
     pub(super) rhythm: Option<Rhythm>,
-    /// Whether the process may exit.
-    pub(super) stopped: bool,
     logs: BTreeMap<(RoomId, LogIx), LogId>,
 }
 
@@ -50,7 +49,7 @@ pub(super) struct Node {
     identity: Identity,
     config: Config,
     disk: CrashingBackend,
-    /// Counts starts: what was meant for an earlier life is lost.
+    /// Counts starts: effects of an earlier life are lost.
     pub(super) life: u64,
     pub(super) running: Option<Running>,
     /// How far its wall clock is off.
@@ -65,7 +64,7 @@ pub(super) struct Node {
     doomed: bool,
     /// The disk stands still until then, but beacons go on.
     pub(super) stalled_until: Duration,
-    /// What there was no room for on the disk.
+    /// A turn for which there was no room on the disk.
     held: Option<Held>,
 }
 
@@ -86,12 +85,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const EPOCH_MS: u64 = 1_800_000_000_000;
 
 impl Node {
-    /// `as_real`: each of its commits is durable by itself.
-    pub(super) fn new(
-        (identity, as_real): (Identity, bool),
-        config: Config,
-        disk_seed: u64,
-    ) -> Node {
+    /// If it signs as real nodes do, each of its commits is durable by itself.
+    pub(super) fn new(signing: Signing, seed: &[u8; 32], config: Config, disk_seed: u64) -> Node {
+        let identity = signing.identity(seed);
         Node {
             id: identity.node_id(),
             identity,
@@ -101,7 +97,7 @@ impl Node {
             running: None,
             wall_offset_ms: 0,
             busy_until: Duration::ZERO,
-            syncs_later: !as_real,
+            syncs_later: signing == Signing::Simulated,
             doomed: false,
             paused_until: Duration::ZERO,
             stalled_until: Duration::ZERO,
@@ -109,7 +105,7 @@ impl Node {
         }
     }
 
-    /// What its clocks say.
+    /// The time by its clocks.
     pub(super) fn now(&self, now: Duration) -> Now {
         let elapsed = i64::try_from(now.as_millis()).expect("a world is short");
         let wall = i64::try_from(EPOCH_MS).expect("fits") + elapsed + self.wall_offset_ms;
@@ -142,12 +138,11 @@ impl Node {
             hearing: Hearing::default(),
             pulse: None,
             rhythm: None,
-            stopped: false,
             logs,
         });
     }
 
-    /// What the store's delivery logs say, by room.
+    /// The store's delivery logs, by room.
     pub(super) fn deliveries(&self) -> Vec<(RoomId, Vec<(Number, Entry)>)> {
         let Some(running) = &self.running else { return Vec::new() };
         let reader = &running.reader;
@@ -179,7 +174,7 @@ impl Node {
 
     /// The process ends; everything that was written stays.
     pub(super) fn exit(&mut self) {
-        // What it wrote is synced, so that a disk that was going to fail may as well do so now.
+        // Its writes are synced, so that a disk that was going to fail may as well do so now.
         self.crash(Unsynced::Dropped);
     }
 
@@ -275,7 +270,7 @@ impl Node {
         }
     }
 
-    /// What could not be written is tried again; if there is still no room for it, who only asks is answered.
+    /// A turn that could not be written is tried again; if there is still no room for it, mere questions are answered.
     fn try_again(&mut self) -> Result<Turn, Option<CommitError>> {
         let Some(running) = &mut self.running else { return Err(None) };
         let Some(mut held) = self.held.take() else { return Ok(Turn::default()) };
@@ -286,8 +281,7 @@ impl Node {
                     running.engine.handle(held.at, Input::Command { call, command });
                     let Turn { batch, effects } = running.engine.take_turn();
                     held.turn.batch.extend(batch);
-                    let answers =
-                        |it: &Effect| matches!(it, Effect::Reply { call: to, .. } if *to == call);
+                    let answers = |effect: &Effect| matches!(effect, Effect::Reply { call: to, .. } if *to == call);
                     let (now, then): (Vec<_>, Vec<_>) = effects.into_iter().partition(answers);
                     said.extend(now);
                     held.turn.effects.extend(then);
@@ -336,7 +330,7 @@ impl Node {
         self.disk.fill_after(full.then_some(0));
     }
 
-    /// What its connections have from now on, as the daemon writes it into a file of its own.
+    /// The secret of its connections from now on, as the daemon writes it into a file of its own.
     pub(super) fn keep_secret(&mut self, secret: LinkSecret) {
         self.config.secret = secret;
     }
@@ -364,28 +358,21 @@ impl Node {
             }
         }
         for effect in &turn.effects {
-            match effect {
-                Effect::Pulse(pulse) => running.pulse = Some(*pulse),
-                Effect::Stopped => running.stopped = true,
-                Effect::Broadcast { .. }
-                | Effect::Send { .. }
-                | Effect::SendSpans { .. }
-                | Effect::SendBodies { .. }
-                | Effect::Reply { .. }
-                | Effect::Notify { .. }
-                | Effect::Tell(_)
-                | Effect::ShutOut(_)
-                | Effect::Known(_)
-                | Effect::Noisy(_)
-                | Effect::Secret(_)
-                | Effect::DrawSecret
-                | Effect::Alarm(_) => {}
+            if let Effect::Pulse(pulse) = effect {
+                running.pulse = Some(*pulse);
             }
         }
         turn
     }
 
-    /// What its disk holds now.
+    /// Its next sign of life, if it has anything to say.
+    pub(super) fn beat(&mut self) -> Option<Beat> {
+        let running = self.running.as_mut()?;
+        let pulse = running.pulse?;
+        running.rhythm.get_or_insert_default().beat(self.id, pulse)
+    }
+
+    /// An image of its disk now.
     pub(super) fn image(&mut self) -> Vec<u8> {
         self.sync();
         self.disk.image()
@@ -406,9 +393,7 @@ impl Node {
     pub(super) fn is_idle_until(&self) -> Duration {
         self.paused_until.max(self.stalled_until).max(self.busy_until)
     }
-}
 
-impl Node {
     /// Its disk is replaced by an old copy, as from a backup.
     pub(super) fn restore(&mut self, image: Vec<u8>) {
         self.exit();

@@ -7,16 +7,18 @@ use mesh::{
         command::{Command, Outcome},
         status::MemberStatus,
     },
-    name::id::{NodeId, RoomId},
+    name::id::NodeId,
     wire::entry::Parting,
 };
 
 use super::{
-    Plan, World,
+    plan::Plan,
     probing::{ask, run},
+    votes,
+    world::World,
 };
 
-/// Who is expelled, and by whom.
+/// The node that is expelled, and the one that expels it.
 const OUT: usize = 1;
 const BY: usize = 2;
 
@@ -27,20 +29,20 @@ fn plan() -> Plan {
 
 fn member(world: &mut World, at: usize, of: NodeId) -> MemberStatus {
     let Outcome::Members(members) = ask(world, at, Command::Members) else { panic!("it lists") };
-    members.into_iter().find(|it| it.node == of).expect("it was admitted")
+    members.into_iter().find(|member| member.node == of).expect("it was admitted")
 }
 
 /// One group hears the node that is to go, the other expels it; or nobody is apart.
 fn world_with_a_parting(seed: u64) -> World {
     let mut world = World::new(seed, plan(), false).expect("it starts");
-    let out = world.nodes[OUT].id;
-    world.exempt.insert(out);
+    let out = world.cluster.nodes[OUT].id;
+    world.cluster.exempt.insert(out);
     run(&mut world, 4).expect("calm");
     if seed % 4 != 3 {
-        // With the founder, who is the sequencer, on this side, or on that.
+        // With the founder, the sequencer, on this side, or on that.
         let with_founder = usize::from(seed.is_multiple_of(2));
-        world.network.split(&[with_founder, 1, 0, if seed % 4 == 2 { 1 } else { 0 }]);
-        world.notice_all();
+        world.cluster.network.split(&[with_founder, 1, 0, if seed % 4 == 2 { 1 } else { 0 }]);
+        world.cluster.notice_all();
         run(&mut world, 3).expect("each side goes on");
     }
     let command = Command::Part { node: out, why: Parting::Expelled, force: false };
@@ -55,23 +57,27 @@ fn world_with_a_parting(seed: u64) -> World {
 fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
     for seed in (0..4).chain([40]) {
         let mut world = world_with_a_parting(seed);
-        let out = world.nodes[OUT].id;
+        let out = world.cluster.nodes[OUT].id;
         for node in (0..4).filter(|node| *node != OUT) {
             let parted = member(&mut world, node, out).parted;
-            let why = parted.map(|it| (it.why, it.by));
-            assert_eq!(why, Some((Parting::Expelled, world.nodes[BY].id)), "{seed} node{node}");
+            let why = parted.map(|parted| (parted.why, parted.by));
+            assert_eq!(
+                why,
+                Some((Parting::Expelled, world.cluster.nodes[BY].id)),
+                "{seed} node{node}"
+            );
         }
         let told = member(&mut world, OUT, out).parted;
         assert!(told.is_some(), "seed {seed}: nobody has told it");
-        world.quiet = true;
+        world.cluster.quiet = true;
         run(&mut world, 2).expect("others keep every promise");
-        let lobby = RoomId::lobby(world.secret.mesh_id());
+        let lobby = world.cluster.lobby();
         let others: Vec<NodeId> =
-            world.nodes.iter().map(|it| it.id).filter(|id| *id != out).collect();
+            world.cluster.nodes.iter().map(|node| node.id).filter(|id| *id != out).collect();
         let before = world.promises.seen(others[0], lobby);
-        world.everybody_joins();
+        world.agents.everybody_joins(&mut world.cluster);
         run(&mut world, 1).expect("others keep every promise");
-        world.everybody_speaks();
+        world.agents.everybody_speaks(&mut world.cluster);
         run(&mut world, 10).expect("others keep every promise");
         let after = world.promises.seen(others[0], lobby);
         assert!(after.len() >= before.len() + 3, "{seed}: {} {}", before.len(), after.len());
@@ -79,17 +85,19 @@ fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
             .promises
             .agree(&others, lobby, |entry| entry.0.author != out && !before.contains(entry))
             .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
-        // What others wrote is everywhere, and what counts of the node that is out: what somebody has and
-        // another has not was delivered before it was known how far it counts.
+        // Entries of others are everywhere, and so are those that count of the node that is out: an entry that only
+        // some have was delivered before it was known how far that node counts.
         for other in &others {
             let seen: BTreeSet<_> = world.promises.seen(*other, lobby).into_iter().collect();
-            let lacks = after.iter().find(|it| it.0.author != out && !seen.contains(it));
+            let lacks = after.iter().find(|entry| entry.0.author != out && !seen.contains(entry));
             assert_eq!(lacks, None, "seed {seed}: {}", other.short());
         }
-        let digests = world.nodes.iter().enumerate().filter(|(node, _)| *node != OUT);
-        let digests: BTreeSet<Option<u64>> =
-            digests.map(|(_, it)| it.running.as_ref()?.pulse.map(|pulse| pulse.digest)).collect();
+        let digests = world.cluster.nodes.iter().enumerate().filter(|(node, _)| *node != OUT);
+        let digests: BTreeSet<Option<u64>> = digests
+            .map(|(_, node)| node.running.as_ref()?.pulse.map(|pulse| pulse.digest))
+            .collect();
         assert_eq!(digests.len(), 1, "seed {seed}: they hold the same of what counts");
-        world.others_say_the_same_of_votes(None).unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
+        votes::end::others_say_the_same(&mut world, None)
+            .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
     }
 }

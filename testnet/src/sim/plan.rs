@@ -1,4 +1,4 @@
-//! What a world of a seed is like: how many nodes, what weather, which faults when.
+//! The plan of a world of a seed: how many nodes, which weather, which faults when.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{dice::Dice, network::Weather, signing::Signing};
 
 /// Something that goes wrong, or is done to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// Nodes reach each other only within their group.
     Split(Vec<usize>),
     /// One way of one link is cut.
@@ -41,7 +41,7 @@ pub enum Fault {
     Part {
         /// Where.
         by: usize,
-        /// Who.
+        /// The node that has no part any more.
         out: usize,
         /// Why.
         why: Parting,
@@ -58,41 +58,41 @@ const LOUD: u64 = 5;
 
 /// A world before it begins.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// How many nodes.
-    pub nodes: usize,
+    pub(super) nodes: usize,
     /// Whether gossip carries anything but beacons.
-    pub gossip: bool,
+    pub(super) gossip: bool,
     /// Numbers an era has here. `None`: all of them.
-    pub era_capacity: Option<u64>,
-    /// When what happens, ascending.
-    pub faults: Vec<(Duration, Fault)>,
+    pub(super) era_capacity: Option<u64>,
+    /// Faults and their moments, ascending.
+    pub(super) faults: Vec<(Duration, Fault)>,
     /// When the last fault is over, and writing with it.
-    pub faults_end: Duration,
+    pub(super) faults_end: Duration,
     /// No crash, no split, no pause: *calm* and *agreement* must hold throughout.
-    pub calm: bool,
+    pub(super) calm: bool,
     /// How messages fare.
-    pub weather: Weather,
+    pub(super) weather: Weather,
     /// Mean time between two things that agents do.
-    pub act_every: Duration,
-    /// Half of what they do is voting.
-    pub voting: bool,
+    pub(super) act_every: Duration,
+    /// Half of their acts are votes.
+    pub(super) voting: bool,
     /// Nodes drop bodies, each after a time of its own.
-    pub retention: bool,
+    pub(super) retention: bool,
     /// Some agents have minted keys.
-    pub keys: bool,
+    pub(super) keys: bool,
     /// Agents do what a scenario says, and at first only so many nodes are there. `None`: chance says.
-    pub scripted: Option<usize>,
+    pub(super) scripted: Option<usize>,
     /// This node is to have no part any more.
-    pub parting: Option<usize>,
+    pub(super) parting: Option<usize>,
     /// The last node lies.
-    pub liar: bool,
+    pub(super) liar: bool,
     /// And writes much without effect.
-    pub loud: bool,
+    pub(super) loud: bool,
     /// How nodes sign.
-    pub signing: Signing,
+    pub(super) signing: Signing,
     /// From then on agents do nothing until the last fault is over.
-    pub silent_from: Option<Duration>,
+    pub(super) silent_from: Option<Duration>,
 }
 
 /// Which kinds of faults a world has.
@@ -105,14 +105,14 @@ enum Kind {
     Everything,
     /// All nodes but one go down at once, and stay down for longer than content is waited for.
     Lonely,
-    /// A split or a crash that lasts for longer than others wait for whoever is away.
+    /// A split or a crash that lasts for longer than others wait for a node that is away.
     Lasting,
 }
 
 impl Plan {
-    /// Nothing happens by chance: for what is told step by step.
+    /// Nothing happens by chance: for a world that is led step by step.
     #[must_use]
-    pub fn quiet(nodes: usize) -> Plan {
+    pub(super) fn quiet(nodes: usize) -> Plan {
         Plan {
             nodes,
             gossip: true,
@@ -136,20 +136,20 @@ impl Plan {
 
     /// The plan of a seed.
     #[must_use]
-    pub fn of(seed: u64) -> Plan {
+    pub(super) fn of(seed: u64) -> Plan {
         Plan::draw(seed, 2)
     }
 
     /// A plan of a seed in which the last node lies, and at least two others do not.
     #[must_use]
-    pub fn with_liar(seed: u64) -> Plan {
+    pub(super) fn with_liar(seed: u64) -> Plan {
         Plan { liar: true, loud: seed % 8 == LOUD, ..Plan::draw(seed, 3) }
     }
 
-    /// A plan of a seed in which a node is expelled at some time, or fails and is given up, whatever else happens; at
+    /// A plan of a seed in which a node is expelled at some time, or fails and is given up, besides all other faults; at
     /// least two others stay.
     #[must_use]
-    pub fn with_parting(seed: u64) -> Plan {
+    pub(super) fn with_parting(seed: u64) -> Plan {
         let mut plan = Plan::draw(seed, 3);
         let mut dice = Dice::new(seed ^ 0x7061_7274);
         let out = dice.index(plan.nodes);
@@ -166,6 +166,11 @@ impl Plan {
         plan.faults.push((at, Fault::Part { by, out, why }));
         plan.faults.sort_by_key(|(at, _)| *at);
         Plan { parting: Some(out), calm: false, ..plan }
+    }
+
+    /// Whether nothing at all goes wrong.
+    pub(super) fn is_undisturbed(&self) -> bool {
+        self.calm && self.faults.is_empty()
     }
 
     fn draw(seed: u64, least: usize) -> Plan {
@@ -185,7 +190,7 @@ impl Plan {
         let lasting = kind == Kind::Lasting;
         let faults_end = if lasting && dice.chance(50) { LASTING } else { faults_end };
         let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
-        let faults = faults(&mut dice, kind, (nodes, faults_end));
+        let faults = faults(&mut dice, kind, nodes, faults_end);
         let silent_from = faults.last().map(|(at, _)| *at);
         let weather =
             if calm && dice.chance(50) { Weather::CALM } else { some_weather(&mut dice, calm) };
@@ -225,13 +230,13 @@ pub(super) fn some_weather(dice: &mut Dice, calm: bool) -> Weather {
     }
 }
 
-fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
+fn faults(dice: &mut Dice, kind: Kind, nodes: usize, end: Duration) -> Vec<(Duration, Fault)> {
     let mut out = Vec::new();
     let mut at = Duration::from_secs(2);
     match kind {
         Kind::Calm => return out,
         Kind::Lonely => return lonely(dice, nodes),
-        Kind::Lasting => return lasting(dice, (nodes, end)),
+        Kind::Lasting => return lasting(dice, nodes, end),
         Kind::PlannedRestarts | Kind::Splits | Kind::Crashes | Kind::Everything => {}
     }
     while at < end {
@@ -263,9 +268,9 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
     out
 }
 
-/// Somebody is left with numbers whose content nobody has who could be asked: it hears the home
-/// sequencer, but neither the authors nor the answer to its own questions, and then all others go down. What
-/// its agents said would open another era, and the numbers before would be late instead: they are silent.
+/// A node is left with numbers whose content no node has that could be asked: it hears the home
+/// sequencer, but neither the authors nor the answer to its own questions, and then all others go down. Messages
+/// of its agents would open another era, and the numbers before would be late instead: they are silent.
 fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
     let left = 1 + dice.index(nodes - 1);
     let at = Duration::from_millis(dice.within(2_000, 4_000));
@@ -280,7 +285,7 @@ fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
 
 /// Two sides that do not hear each other to the end, and perhaps somebody who is away for a while; or
 /// one node that is away to the end.
-fn lasting(dice: &mut Dice, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
+fn lasting(dice: &mut Dice, nodes: usize, end: Duration) -> Vec<(Duration, Fault)> {
     let at = Duration::from_millis(dice.within(4_000, 8_000));
     let node = dice.index(nodes);
     if dice.chance(40) {

@@ -16,8 +16,8 @@ use mesh::{
     api::{
         agenda::NewKey,
         command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, SaidOk, Say,
-            Speech,
+            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, RoomView,
+            SaidOk, Say, Speech,
         },
     },
     name::{
@@ -31,10 +31,10 @@ use mesh::{
     },
 };
 
-use super::node::Node;
+use super::{node::Node, signing::Signing};
 
 const API_KEY: &str = "a key of the whole mesh";
-/// What nobody without the key is to see.
+/// Texts that nobody without the key is to see.
 const NAME: &str = "the plan that nobody knows";
 const WORDS: &str = "words that are for few";
 
@@ -56,17 +56,17 @@ struct Nodes {
 
 impl Nodes {
     fn new(count: u8, gossip: bool) -> Nodes {
-        let seeds: Vec<[u8; 32]> = (1..=count).map(|it| [it; 32]).collect();
+        let seeds: Vec<[u8; 32]> = (1..=count).map(|n| [n; 32]).collect();
         let founder = mesh::Identity::from_seed(&seeds[0]).node_id();
         let secret = MeshSecret::new([7; 32], founder);
         let node = |(i, seed): (usize, &[u8; 32])| {
             let mut config = Config::new(secret.mesh_id(), founder);
             config.name = format!("node{i}");
             config.seed = i as u64;
-            Node::new((mesh::Identity::from_seed(seed), true), config, i as u64)
+            Node::new(Signing::Real, seed, config, i as u64)
         };
         let nodes: Vec<Node> = seeds.iter().enumerate().map(node).collect();
-        let mut it = Nodes {
+        let mut nodes = Nodes {
             heard: vec![Vec::new(); nodes.len()],
             secret,
             nodes,
@@ -78,11 +78,11 @@ impl Nodes {
             calls: 0,
             beat_at: Duration::ZERO,
         };
-        for i in 0..it.nodes.len() {
-            it.start(i);
+        for i in 0..nodes.nodes.len() {
+            nodes.start(i);
         }
-        it.run(3_000);
-        it
+        nodes.run(3_000);
+        nodes
     }
 
     // Lives and links.
@@ -177,7 +177,7 @@ impl Nodes {
         }
     }
 
-    /// Relayed by whoever gets it, as far as links go.
+    /// Relayed by all nodes that get it, as far as links go.
     fn gossip(&mut self, from: usize, message: &Message) {
         let mut seen = BTreeSet::from([from]);
         let mut relays = vec![from];
@@ -214,7 +214,7 @@ impl Nodes {
     }
 
     fn index(&self, id: NodeId) -> usize {
-        self.nodes.iter().position(|it| it.id == id).expect("it is one of them")
+        self.nodes.iter().position(|node| node.id == id).expect("it is one of them")
     }
 
     // Clients.
@@ -245,7 +245,7 @@ impl Nodes {
 
     fn mint(&mut self, node: usize, api_key: &str, local: bool) {
         let key = KeyPrint::of(api_key);
-        let mint = NewKey { key, tier: Tier::Pro, label: None, local };
+        let mint = NewKey { key, tier: Tier::High, label: None, local };
         self.ask(node, Command::MintKey(mint)).expect("it is new");
         self.run(3_000);
     }
@@ -263,8 +263,9 @@ impl Nodes {
             capabilities: Vec::new(),
         };
         match self.ask(node, Command::Attach(attach))? {
-            Outcome::Attached(it) => {
-                Ok(Caller { agent: agent.into(), key, registration: it.registration })
+            Outcome::Attached(attached) => {
+                let registration = attached.registration;
+                Ok(Caller { agent: agent.into(), key, registration })
             }
             other => panic!("{other:?}"),
         }
@@ -317,13 +318,14 @@ impl Nodes {
             room,
             speech: Speech::Chat,
             content: content.to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,
             dedup: None,
         };
         let (result, took) = self.ask_timed(node, Command::Say { caller: caller.clone(), say });
-        let said = result.map(|it| match it {
+        let said = result.map(|outcome| match outcome {
             Outcome::Said(said) => said,
             other => panic!("{other:?}"),
         });
@@ -338,21 +340,21 @@ impl Nodes {
         let key = KeyPrint::of(api_key);
         let rooms = self.ask(node, Command::ListRooms { key, parent: None });
         let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
-        rooms.iter().map(|it| it.name.to_string()).collect()
+        rooms.iter().map(|room| room.name.to_string()).collect()
     }
 
     fn members(&mut self, node: usize, room: RoomId) -> Vec<String> {
         let key = KeyPrint::of(API_KEY);
         let agents = self.ask(node, Command::ListAgents { key, room: Some(room) });
         let Ok(Outcome::Agents(agents)) = agents else { panic!("its owner may") };
-        agents.iter().map(|it| it.agent.to_string()).collect()
+        agents.iter().map(|agent| agent.agent.to_string()).collect()
     }
 
-    /// What was delivered: numbers and contents.
+    /// Deliveries: numbers and contents.
     fn history(&self, node: usize, room: RoomId) -> Vec<(u64, String)> {
         let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
         let rows = reader.page_since(room, Number::ZERO, 100).expect("a sound store reads");
-        let row = |row: store::Row| (row.number.0, row.said.map(|it| it.content));
+        let row = |row: store::Row| (row.number.0, row.said.map(|said| said.content));
         rows.into_iter().map(row).map(|(n, said)| (n, said.unwrap_or_default())).collect()
     }
 
@@ -364,7 +366,8 @@ impl Nodes {
 
     /// Whether a node was sent this text, or has it on its disk.
     fn came_to_know(&mut self, node: usize, text: &str) -> [bool; 2] {
-        let within = |bytes: &[u8]| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+        let within =
+            |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         [within(&self.heard[node]), within(&self.nodes[node].image())]
     }
 }
@@ -410,7 +413,7 @@ fn a_private_room_is_where_its_key_was_presented_and_nowhere_else() {
 
 #[test]
 fn a_dead_sequencer_is_replaced_by_another_node_that_has_the_key() {
-    // Who ranks first differs from room to room: often enough it is a node without the key.
+    // The first rank differs from room to room: often enough it is a node without the key.
     let mut nodes = Nodes::new(5, true);
     nodes.mint(0, API_KEY, false);
     let (ada, bob) = (nodes.attach(1, "ada"), nodes.attach(2, "bob"));
@@ -453,7 +456,7 @@ fn a_node_that_stops_hands_its_private_rooms_to_one_that_has_the_key() {
     let Ok(Outcome::Rooms(rooms)) = nodes.ask(3, Command::ListRooms { key, parent: None }) else {
         panic!("anybody may")
     };
-    for room in rooms.iter().filter(|it| !it.public) {
+    for room in rooms.iter().filter(|room| !room.public) {
         let (said, took) = nodes.try_say(3, &bob, room.room, "after");
         let number = said.expect("a member may").number;
         assert_eq!(
@@ -545,7 +548,7 @@ fn rooms_of_a_key_for_one_node_stay_there() {
     assert_eq!(refused, Refused::NoKey);
     assert!(!nodes.has(0, room));
     let id: Vec<u8> = room.0.to_vec();
-    assert!(!nodes.heard[0].windows(16).any(|it| it == id), "not even its id is told");
+    assert!(!nodes.heard[0].windows(16).any(|window| window == id), "not even its id is told");
 }
 
 #[test]

@@ -9,14 +9,14 @@ use mesh::name::{
 };
 
 /// An entry of a room, the same at every node.
-pub type Entry = (LogId, u64);
+pub(super) type Entry = (LogId, u64);
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Its name in `docs/numbering.md`.
     pub promise: &'static str,
-    /// What happened.
+    /// The event that broke it.
     pub what: String,
 }
 
@@ -24,7 +24,23 @@ pub(super) fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken
     Err(Broken { promise, what })
 }
 
-/// What one node has delivered of one room.
+/// The promise that a store can be read.
+const STORE: &str = "store";
+
+impl From<store::ReadError> for Broken {
+    fn from(error: store::ReadError) -> Broken {
+        Broken { promise: STORE, what: format!("a read failed: {error}") }
+    }
+}
+
+impl Broken {
+    /// Whether a store could not be read.
+    pub(super) fn is_of_store(&self) -> bool {
+        self.promise == STORE
+    }
+}
+
+/// The deliveries of one node in one room.
 #[derive(Debug, Default)]
 struct Deliveries {
     tip: Number,
@@ -34,15 +50,14 @@ struct Deliveries {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Promises {
+pub(super) struct Promises {
     deliveries: BTreeMap<(NodeId, RoomId), Deliveries>,
-    /// Every number that anybody gave, and to what.
+    /// Every number that anybody gave, and its entry.
     names: BTreeMap<(RoomId, Number), Entry>,
     /// Every visible entry that a node holds durably.
     held: BTreeMap<RoomId, BTreeMap<Entry, BTreeSet<NodeId>>>,
     /// Messages that were answered `ok`: room, entry, number, by whose node.
     acknowledged: Vec<(RoomId, Entry, Number, NodeId)>,
-    pub(super) ephemeral: BTreeSet<RoomId>,
 }
 
 impl Promises {
@@ -70,7 +85,8 @@ impl Promises {
         &mut self,
         node: NodeId,
         room: RoomId,
-        (number, entry): (Number, Entry),
+        number: Number,
+        entry: Entry,
     ) -> Result<(), Broken> {
         let seen = self.deliveries.entry((node, room)).or_default();
         if number <= seen.tip {
@@ -87,7 +103,7 @@ impl Promises {
     }
 
     /// A node starts with these deliveries in its store: a turn whose commit was cut off is there
-    /// or not, and either is right. What was there before must still be.
+    /// or not, and either is right. All earlier deliveries must still be there.
     pub(super) fn restarted(
         &mut self,
         node: NodeId,
@@ -116,11 +132,11 @@ impl Promises {
 
     /// Whether a node ever left a number of an entry as a hole.
     pub(super) fn left_out(&self, node: NodeId, room: RoomId, entry: Entry) -> bool {
-        let holes = self.deliveries.get(&(node, room)).into_iter().flat_map(|it| &it.holes);
+        let holes = self.deliveries.get(&(node, room)).into_iter().flat_map(|seen| &seen.holes);
         holes.into_iter().any(|number| self.names.get(&(room, *number)) == Some(&entry))
     }
 
-    /// An ephemeral room ended at a node: what it does there later is a new story.
+    /// An ephemeral room ended at a node: if it comes back there, that is a new story.
     pub(super) fn forgot(&mut self, node: NodeId, room: RoomId) {
         self.deliveries.remove(&(node, room));
         for holders in self.held.entry(room).or_default().values_mut() {
@@ -129,9 +145,9 @@ impl Promises {
     }
 
     /// A node's memory is gone, and its ephemeral rooms with it.
-    pub(super) fn node_down(&mut self, node: NodeId) {
-        for room in self.ephemeral.clone() {
-            self.forgot(node, room);
+    pub(super) fn node_down(&mut self, node: NodeId, ephemeral: &BTreeSet<RoomId>) {
+        for room in ephemeral {
+            self.forgot(node, *room);
         }
     }
 
@@ -145,8 +161,8 @@ impl Promises {
         self.acknowledged.push((room, entry, number, node));
     }
 
-    /// *complete*: every node has delivered every visible entry that any of them has, but for what it
-    /// `may_lack`; and *acknowledged survives*: what was answered `ok` is among these.
+    /// *complete*: every node has delivered every visible entry that any of them has, but for those that it
+    /// `may_lack`; and *acknowledged survives*: messages that were answered `ok` are among these.
     pub(super) fn complete(
         &self,
         nodes: &[NodeId],
@@ -161,7 +177,7 @@ impl Promises {
                 .iter()
                 .filter(|(_, holders)| !holders.is_empty())
                 .map(|(entry, _)| entry)
-                .filter(|entry| !seen.is_some_and(|it| it.numbers.contains_key(entry)))
+                .filter(|entry| !seen.is_some_and(|seen| seen.numbers.contains_key(entry)))
                 .filter(|entry| !may_lack(*node, **entry))
                 .collect();
             if !lacks.is_empty() {
@@ -180,7 +196,7 @@ impl Promises {
         });
         match lost {
             None => Ok(()),
-            Some(it) => broken("acknowledged survives", format!("{it:?} is nowhere")),
+            Some(lost) => broken("acknowledged survives", format!("{lost:?} is nowhere")),
         }
     }
 
@@ -227,7 +243,7 @@ impl Promises {
     /// Every entry that a node has delivered of a room.
     pub(super) fn seen(&self, node: NodeId, room: RoomId) -> BTreeSet<Entry> {
         let seen = self.deliveries.get(&(node, room));
-        seen.map(|it| it.numbers.keys().copied().collect()).unwrap_or_default()
+        seen.map(|seen| seen.numbers.keys().copied().collect()).unwrap_or_default()
     }
 
     /// Under which number a node has delivered an entry.
@@ -242,7 +258,7 @@ impl Promises {
         room: RoomId,
     ) -> impl Iterator<Item = Number> + '_ {
         let seen = self.deliveries.get(&(node, room)).into_iter();
-        seen.flat_map(|it| it.numbers.values().copied())
+        seen.flat_map(|seen| seen.numbers.values().copied())
     }
 
     pub(super) fn rooms(&self) -> BTreeSet<RoomId> {
@@ -260,7 +276,7 @@ impl Promises {
         let eras: BTreeSet<(RoomId, Era)> =
             self.names.keys().map(|(room, number)| (*room, number.era())).collect();
         let entries = self.held.values().map(BTreeMap::len).sum();
-        let holes = self.deliveries.values().map(|it| it.holes.len()).sum();
+        let holes = self.deliveries.values().map(|seen| seen.holes.len()).sum();
         (entries, eras.len(), holes)
     }
 }

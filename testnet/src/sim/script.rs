@@ -1,4 +1,4 @@
-//! Agents that do what a scenario says and note what they see, instead of what chance says.
+//! Agents that follow a scenario instead of chance, and note everything that they see.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -6,20 +6,23 @@ use std::{
 };
 
 use mesh::{
-    Input,
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
-        command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
+        command::{Attach, CallId, Caller, Command, Outcome, Refused, Speech},
         event::{Delivered, RoomEvent},
     },
-    name::id::{AgentId, MessageId, RoomId},
+    name::{
+        id::{AgentId, MessageId, RoomId},
+        number::Number,
+    },
 };
 use store::Row as Stored;
 
 use super::{
-    agents::KEY,
+    agents::{KEY, say},
+    cluster::Cluster,
+    parts::{Calls, Part, Reply},
     promises::{Broken, broken},
-    world::World,
 };
 use crate::scenario::history::{Act, History, Row, Seen, last_heard, quote, words};
 
@@ -28,7 +31,7 @@ const WINDOW: usize = 16;
 /// Rows of a node's history that are read at once.
 const PAGE: usize = 1_000;
 
-/// What a call was for.
+/// The purpose of a call.
 #[derive(Clone, Debug)]
 enum Asked {
     Attach,
@@ -36,30 +39,45 @@ enum Asked {
     Do(Act),
 }
 
+/// A call of an agent.
+#[derive(Clone, Debug)]
+struct Call {
+    seat: usize,
+    room: RoomId,
+    asked: Asked,
+}
+
 /// An agent: it sits at its node for ever, and comes back whenever that starts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seat {
     name: String,
     node: usize,
     caller: Option<Caller>,
     joined: bool,
-    /// What it has still to do; what was refused is done again.
+    /// Acts that it has still to do; one that was refused is done again.
     to_do: VecDeque<Act>,
     /// How much it was ever told to say.
     said: u64,
     /// Calls on the way.
     open: usize,
-    /// What was refused waits for the next tick.
+    /// An act that was refused waits for the next tick.
     waits: bool,
     /// Of this agent at its node.
     connection: u64,
+}
+
+impl Seat {
+    /// Its node, counted from 1 as scenarios do.
+    fn at(&self) -> usize {
+        self.node + 1
+    }
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     seats: Vec<Seat>,
-    asked: BTreeMap<CallId, (usize, Asked)>,
+    calls: Calls<Call>,
     pub(super) history: History,
     /// Messages answered.
     pub(super) told: u64,
@@ -67,9 +85,9 @@ pub(super) struct Script {
     vote: Option<MessageId>,
     /// The last one that was made.
     task: Option<MessageId>,
-    /// Nodes that were asked about it, and about themselves.
-    looks: BTreeMap<CallId, usize>,
-    /// What they said last of forks: by node, counted from 1.
+    /// Questions about these, and about the nodes themselves.
+    looks: Calls<()>,
+    /// The forked nodes that each node named last. By node, counted from 1.
     pub(super) blames: BTreeMap<usize, Vec<usize>>,
 }
 
@@ -82,220 +100,179 @@ impl Script {
             .all(|seat| seat.to_do.is_empty() && seat.open == 0)
     }
 
-    /// Who sits there, if anybody does.
+    /// The caller in a seat, if it is registered.
     pub(super) fn caller(&self, seat: usize) -> Option<Caller> {
         self.seats[seat].caller.clone()
     }
 
-    /// Its agents lose their connections; nobody knows what became of what was on the way.
-    pub(super) fn node_down(&mut self, node: usize) {
-        for seat in self.seats.iter_mut().filter(|it| it.node == node) {
-            (seat.caller, seat.joined, seat.open, seat.waits) = (None, false, 0, false);
-        }
-        let seats = &self.seats;
-        self.asked.retain(|_, (seat, _)| seats[*seat].node != node);
-        self.looks.retain(|_, at| *at != node);
+    /// Whether all agents whose nodes run sit and have joined.
+    pub(super) fn all_sit(&self, cluster: &Cluster) -> bool {
+        let mut seats = self.seats.iter();
+        seats.all(|seat| seat.joined || cluster.nodes[seat.node].running.is_none())
     }
 
-    /// Whether a call of the script says something.
-    pub(super) fn says(&self, call: CallId) -> bool {
-        matches!(self.asked.get(&call), Some((_, Asked::Do(Act::Say(_)))))
+    /// Notes something that was seen.
+    pub(super) fn note(&mut self, seen: Seen) {
+        self.history.seen.push(seen);
     }
 }
 
-impl World {
-    fn lobby(&self) -> RoomId {
-        RoomId::lobby(self.secret.mesh_id())
-    }
-
+/// Tasks of agents.
+impl Script {
     /// An agent sits down at a node, unless it sits there.
     pub(super) fn take_seat(&mut self, name: &str, node: usize) -> usize {
-        let known = self.script.seats.iter().position(|it| it.name == name && it.node == node);
+        let known = self.seats.iter().position(|seat| seat.name == name && seat.node == node);
         known.unwrap_or_else(|| {
-            self.script.seats.push(Seat {
-                name: name.to_owned(),
-                node,
-                caller: None,
-                joined: false,
-                to_do: VecDeque::new(),
-                said: 0,
-                open: 0,
-                waits: false,
-                connection: 0,
-            });
-            self.script.seats.len() - 1
+            self.seats.push(Seat { name: name.to_owned(), node, ..Seat::default() });
+            self.seats.len() - 1
         })
     }
 
     /// Gives an agent so many messages to say.
-    pub(super) fn have_said(&mut self, seat: usize, messages: u64) {
-        let it = &mut self.script.seats[seat];
+    pub(super) fn have_said(&mut self, cluster: &mut Cluster, seat: usize, messages: u64) {
+        let agent = &mut self.seats[seat];
         for _ in 0..messages {
-            it.said += 1;
-            it.to_do.push_back(Act::Say(words(&it.name, it.said)));
+            agent.said += 1;
+            agent.to_do.push_back(Act::Say(words(&agent.name, agent.said)));
         }
-        self.pump(seat);
+        self.pump(cluster, seat);
     }
 
     /// Everybody who can goes on.
-    pub(super) fn tick_script(&mut self) {
-        for seat in 0..self.script.seats.len() {
-            self.script.seats[seat].waits = false;
-            self.pump(seat);
+    pub(super) fn tick(&mut self, cluster: &mut Cluster) {
+        for seat in 0..self.seats.len() {
+            self.seats[seat].waits = false;
+            self.pump(cluster, seat);
         }
     }
 
-    /// The listener at a node answers the last that it was told, by its number.
-    pub(super) fn have_quoted(&mut self, node: usize) {
+    /// The listener at a node answers the last message that it was told, by its number.
+    pub(super) fn have_quoted(&mut self, cluster: &mut Cluster, node: usize) {
         let name = format!("listener{}", node + 1);
-        let Some(row) = last_heard(&self.script.history.seen, &name) else { return };
+        let Some(row) = last_heard(&self.history.seen, &name) else { return };
         let seat = self.take_seat(&name, node);
-        let it = &mut self.script.seats[seat];
-        it.said += 1;
-        it.to_do.push_back(Act::Say(quote(&name, it.said, &row)));
-        self.script.history.seen.push(Seen::Quoted { at: node + 1, row });
-        self.pump(seat);
+        let agent = &mut self.seats[seat];
+        agent.said += 1;
+        agent.to_do.push_back(Act::Say(quote(&name, agent.said, &row)));
+        self.note(Seen::Quoted { at: node + 1, row });
+        self.pump(cluster, seat);
     }
 
     /// Gives all agents at a node something to do, or only the one of this name.
-    pub(super) fn have_done(&mut self, node: usize, name: Option<&str>, act: &Act) {
-        for seat in 0..self.script.seats.len() {
-            let it = &mut self.script.seats[seat];
-            if it.node == node && name.is_none_or(|name| name == it.name) {
-                it.to_do.push_back(act.clone());
-                self.pump(seat);
+    pub(super) fn have_done(
+        &mut self,
+        cluster: &mut Cluster,
+        node: usize,
+        name: Option<&str>,
+        act: &Act,
+    ) {
+        for seat in 0..self.seats.len() {
+            let agent = &mut self.seats[seat];
+            if agent.node == node && name.is_none_or(|name| name == agent.name) {
+                agent.to_do.push_back(act.clone());
+                self.pump(cluster, seat);
             }
         }
     }
 
-    /// Asks nodes that run how the last vote is, and whom they know to have forked.
-    pub(super) fn look_around(&mut self) {
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].running.is_none() {
+    /// Asks nodes that run how the last vote is, and which nodes they know to have forked.
+    pub(super) fn look_around(&mut self, cluster: &mut Cluster) {
+        let room = cluster.lobby();
+        for node in 0..cluster.nodes.len() {
+            if cluster.nodes[node].running.is_none() {
                 continue;
             }
-            let vote =
-                self.script.vote.map(|vote| Command::GetVote { key: KEY, agent: None, vote });
-            let room = self.lobby();
-            let tasks = (!self.script.history.tasks.is_empty()).then_some(Command::ListTasks {
-                key: KEY,
-                room,
-                status: None,
-            });
+            let vote = self.vote.map(|vote| Command::GetVote { key: KEY, agent: None, vote });
+            let tasks = Command::ListTasks { key: KEY, room, status: None };
+            let tasks = (!self.history.tasks.is_empty()).then_some(tasks);
             for command in [Some(Command::Status), vote, tasks].into_iter().flatten() {
-                let call = self.call();
-                self.script.looks.insert(call, node);
-                self.give(node, Input::Command { call, command });
+                self.looks.ask(cluster, node, (), command);
             }
         }
     }
 
-    fn looked(&mut self, node: usize, result: &Result<Outcome, Refused>) {
-        let at = node + 1;
-        if let Ok(Outcome::Vote(view)) = result {
+    fn looked(&mut self, cluster: &Cluster, reply: &Reply) {
+        let at = reply.node + 1;
+        if let Ok(Outcome::Vote(view)) = &reply.result {
             let (vote, closed, tally) = (view.vote.to_string(), view.closed, view.tally.clone());
-            self.script.history.seen.push(Seen::Viewed { at, vote, closed, tally });
+            self.note(Seen::Viewed { at, vote, closed, tally });
         }
-        if let Ok(Outcome::Tasks(tasks)) = result {
+        if let Ok(Outcome::Tasks(tasks)) = &reply.result {
             for view in tasks {
                 let (task, contested) =
                     (view.task.to_string(), view.contested.contains(&"assignee"));
                 let holder = view.assignee.as_deref().map(str::to_owned);
-                self.script.history.seen.push(Seen::Shows { at, task, holder, contested });
+                self.note(Seen::Shows { at, task, holder, contested });
             }
         }
-        if let Ok(Outcome::Status(status)) = result {
+        if let Ok(Outcome::Status(status)) = &reply.result {
+            let forked = status.forked.iter();
             let mut of: Vec<usize> =
-                status.forked.iter().filter_map(|id| Some(self.index(*id)? + 1)).collect();
+                forked.filter_map(|id| Some(cluster.index(*id)? + 1)).collect();
             of.sort_unstable();
-            self.script.blames.insert(at, of);
+            self.blames.insert(at, of);
         }
     }
 
-    /// A client with a cursor took a row.
-    pub(super) fn script_roamed(&mut self, (node, roamer): (usize, usize), it: &Stored) {
-        if roamer == 0 && self.plan.scripted.is_some() {
-            let rows = vec![row(it)];
-            self.script.history.seen.push(Seen::Roamed { at: node + 1, rows });
-        }
+    fn ask(&mut self, cluster: &mut Cluster, seat: usize, asked: Asked, command: Command) {
+        self.seats[seat].open += 1;
+        let (node, room) = (self.seats[seat].node, cluster.lobby());
+        self.calls.ask(cluster, node, Call { seat, room, asked }, command);
     }
 
-    /// Whether everybody sits and has joined whose node runs.
-    pub(super) fn all_sit(&self) -> bool {
-        let mut seats = self.script.seats.iter();
-        seats.all(|it| it.joined || self.nodes[it.node].running.is_none())
-    }
-
-    fn ask_script(&mut self, seat: usize, asked: Asked, command: Command) {
-        let call = self.call();
-        let node = self.script.seats[seat].node;
-        self.script.seats[seat].open += 1;
-        self.script.asked.insert(call, (seat, asked));
-        self.give(node, Input::Command { call, command });
-    }
-
-    fn pump(&mut self, seat: usize) {
-        let it = &self.script.seats[seat];
-        if self.nodes[it.node].running.is_none() || it.waits {
+    fn pump(&mut self, cluster: &mut Cluster, seat: usize) {
+        let agent = &self.seats[seat];
+        if cluster.nodes[agent.node].running.is_none() || agent.waits {
             return;
         }
-        let room = self.lobby();
-        let Some(caller) = it.caller.clone() else {
-            if it.open == 0 {
+        let room = cluster.lobby();
+        let Some(caller) = agent.caller.clone() else {
+            if agent.open == 0 {
                 let attach = Attach {
-                    agent: AgentId::from(it.name.clone()),
+                    agent: AgentId::from(agent.name.clone()),
                     stable: true,
                     reconnect: true,
                     key: KEY,
                     own: true,
                     opener: None,
-                    name: it.name.clone(),
+                    name: agent.name.clone(),
                     capabilities: Vec::new(),
                 };
-                self.ask_script(seat, Asked::Attach, Command::Attach(attach));
+                self.ask(cluster, seat, Asked::Attach, Command::Attach(attach));
             }
             return;
         };
-        if !it.joined {
-            if it.open == 0 {
-                self.ask_script(seat, Asked::Join, Command::Join { caller, room });
+        if !agent.joined {
+            if agent.open == 0 {
+                self.ask(cluster, seat, Asked::Join, Command::Join { caller, room });
             }
             return;
         }
-        while self.script.seats[seat].open < WINDOW {
-            let Some(act) = self.script.seats[seat].to_do.pop_front() else { return };
-            let command = self.command((room, caller.clone()), &act);
-            self.ask_script(seat, Asked::Do(act), command);
+        while self.seats[seat].open < WINDOW {
+            let Some(act) = self.seats[seat].to_do.pop_front() else { return };
+            let command = self.command(room, caller.clone(), &act);
+            self.ask(cluster, seat, Asked::Do(act), command);
         }
     }
 
-    fn command(&self, (room, caller): (RoomId, Caller), act: &Act) -> Command {
+    fn command(&self, room: RoomId, caller: Caller, act: &Act) -> Command {
         match act {
             Act::Say(content) => {
-                let say = Say {
-                    room,
-                    speech: Speech::Chat,
-                    content: content.clone(),
-                    reply_to: None,
-                    mentions: Vec::new(),
-                    metadata: None,
-                    dedup: None,
-                };
-                Command::Say { caller, say }
+                Command::Say { caller, say: say(room, Speech::Chat, content.clone()) }
             }
             Act::Open(options) => {
                 let vote = NewVote {
                     room,
                     title: "which one?".to_owned(),
                     description: None,
-                    options: (0..*options).map(|it| format!("option {it}")).collect(),
+                    options: (0..*options).map(|n| format!("option {n}")).collect(),
                     duration_secs: None,
                 };
                 Command::CreateVote { caller, vote }
             }
             Act::Cast(option) => {
                 // Without a vote the id is nobody's, and it is refused and tried again.
-                let vote = self.script.vote.unwrap_or(MessageId([0; 16]));
+                let vote = self.vote.unwrap_or(MessageId([0; 16]));
                 Command::CastVote { caller, vote, option: *option }
             }
             Act::Elect => Command::ElectLeader { caller, room },
@@ -306,7 +283,7 @@ impl World {
             }
             Act::Claim => {
                 let update = TaskUpdate {
-                    task: self.script.task.unwrap_or(MessageId([0; 16])),
+                    task: self.task.unwrap_or(MessageId([0; 16])),
                     status: None,
                     assignee: Some(caller.agent.clone()),
                     note: None,
@@ -316,152 +293,174 @@ impl World {
             }
         }
     }
+}
 
-    /// Whether the call was the script's; and if so, what the answer means.
-    pub(super) fn script_replied(
-        &mut self,
-        call: CallId,
-        result: &Result<Outcome, Refused>,
-    ) -> Result<bool, Broken> {
-        if let Some(node) = self.script.looks.remove(&call) {
-            self.looked(node, result);
+impl Part for Script {
+    fn replied(&mut self, cluster: &mut Cluster, reply: &Reply) -> Result<bool, Broken> {
+        if self.looks.take(reply).is_some() {
+            self.looked(cluster, reply);
             return Ok(true);
         }
-        let Some((seat, asked)) = self.script.asked.remove(&call) else { return Ok(false) };
-        self.script.seats[seat].open -= 1;
+        let Some(Call { seat, asked, .. }) = self.calls.take(reply) else { return Ok(false) };
+        self.seats[seat].open -= 1;
+        self.answered(cluster, seat, asked, &reply.result)?;
+        self.pump(cluster, seat);
+        Ok(true)
+    }
+
+    /// Its agents lose their connections; nobody knows whether calls on the way were carried out.
+    fn node_down(&mut self, _cluster: &Cluster, node: usize) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.node == node) {
+            (seat.caller, seat.joined, seat.open, seat.waits) = (None, false, 0, false);
+        }
+        self.calls.node_down(node);
+        self.looks.node_down(node);
+    }
+
+    fn said_in(&self, call: CallId) -> Option<RoomId> {
+        let Call { room, asked, .. } = self.calls.asked(call)?;
+        if let Asked::Do(Act::Say(_)) = asked { Some(*room) } else { None }
+    }
+}
+
+/// Sights of agents.
+impl Script {
+    fn answered(
+        &mut self,
+        cluster: &Cluster,
+        seat: usize,
+        asked: Asked,
+        result: &Result<Outcome, Refused>,
+    ) -> Result<(), Broken> {
+        let agent = &mut self.seats[seat];
+        let at = agent.at();
         match (asked, result) {
             (Asked::Attach, Ok(Outcome::Attached(attached))) => {
-                let it = &mut self.script.seats[seat];
-                let agent = AgentId::from(it.name.clone());
+                let id = AgentId::from(agent.name.clone());
                 let registration = attached.registration;
-                it.caller = Some(Caller { agent: Arc::clone(&agent), key: KEY, registration });
+                agent.caller = Some(Caller { agent: Arc::clone(&id), key: KEY, registration });
             }
             (Asked::Join, Ok(_)) => {
-                let connection = self.script.history.connect();
-                let it = &mut self.script.seats[seat];
-                (it.joined, it.connection) = (true, connection);
+                (agent.joined, agent.connection) = (true, self.history.connect());
             }
-            (Asked::Do(Act::Say(content)), Ok(Outcome::Said(said))) => {
-                let row = Row { number: said.number.0, message: said.message.to_string(), content };
-                let at = self.script.seats[seat].node + 1;
-                self.script.told += 1;
-                self.script.history.seen.push(Seen::Told { at, row });
-            }
-            (Asked::Do(Act::Open(_)), Ok(Outcome::Vote(view))) => {
-                self.script.vote = Some(view.vote);
-                self.script.history.votes.push(view.vote.to_string());
-            }
-            (Asked::Do(Act::Cast(option)), Ok(Outcome::Cast { .. })) => {
-                let at = self.script.seats[seat].node + 1;
-                let vote = self.script.history.votes.last().cloned().unwrap_or_default();
-                self.script.history.seen.push(Seen::Cast { at, vote, option });
-            }
-            (Asked::Do(Act::Assign), Ok(Outcome::Task(view))) => {
-                self.script.task = Some(view.task);
-                self.script.history.tasks.push(view.task.to_string());
-            }
-            (Asked::Do(Act::Claim), Ok(Outcome::Task(view))) => {
-                let it = &self.script.seats[seat];
-                let (at, by, task) = (it.node + 1, it.name.clone(), view.task.to_string());
-                self.script.history.seen.push(Seen::Claimed { at, task, by });
-            }
+            (Asked::Do(act), Ok(outcome)) => self.done(seat, act, outcome)?,
             // Somebody else was first: that is an answer.
             (Asked::Do(Act::Claim), Err(Refused::Held { .. }))
-            | (Asked::Do(Act::Elect), Ok(Outcome::Candidates(_)) | Err(Refused::ElectionRuns)) => {}
+            | (Asked::Do(Act::Elect), Err(Refused::ElectionRuns)) => {}
             (asked, Err(refused)) => {
-                let at = self.script.seats[seat].node + 1;
-                self.say(|| format!("node{}: {asked:?} refused: {refused}", at - 1));
-                let it = &mut self.script.seats[seat];
-                it.waits = true;
+                cluster.say(|| format!("node{}: {asked:?} refused: {refused}", at - 1));
+                agent.waits = true;
                 if let Asked::Do(act) = asked {
-                    it.to_do.push_front(act);
+                    agent.to_do.push_front(act);
                     let code = format!("{refused:?}");
-                    self.script.history.seen.push(Seen::Refused { at, code });
+                    self.note(Seen::Refused { at, code });
                 }
             }
             (asked, Ok(outcome)) => {
                 return broken("replies", format!("{asked:?} was answered with {outcome:?}"));
             }
         }
-        self.pump(seat);
-        Ok(true)
+        Ok(())
     }
 
-    /// What a node tells the members of the lobby.
-    pub(super) fn script_told(&mut self, node: usize, room: RoomId, event: &RoomEvent) {
-        let leader = if let RoomEvent::LeaderElected { agent, .. } = event {
-            Some(Some(agent.to_string()))
-        } else if let RoomEvent::LeaderCleared { .. } = event {
-            Some(None)
-        } else {
-            None
-        };
-        if let Some(leader) =
-            leader.filter(|_| !self.script.seats.is_empty() && room == self.lobby())
-        {
-            self.script.history.seen.push(Seen::Leads { at: node + 1, leader });
-        }
-        if let RoomEvent::Message(it) = event
-            && !self.script.seats.is_empty()
-            && room == self.lobby()
-        {
-            let row = self.told_row(node, room, it);
-            let seats = self.script.seats.iter().filter(|seat| seat.node == node && seat.joined);
-            let seats = seats.filter(|seat| !row.content.starts_with(&format!("{} ", seat.name)));
-            let heard: Vec<Seen> = seats
-                .map(|seat| Seen::Heard {
-                    at: node + 1,
-                    connection: seat.connection,
-                    by: seat.name.clone(),
-                    row: row.clone(),
-                })
-                .collect();
-            self.script.history.seen.extend(heard);
-        }
-    }
-
-    fn told_row(&self, node: usize, room: RoomId, it: &Delivered) -> Row {
-        let content = it.said.as_ref().map(|said| said.content.clone()).or_else(|| {
-            // As the bridge does with what is no longer in memory.
-            let running = self.nodes[node].running.as_ref()?;
-            let row = running.reader.by_number(room, it.number).ok().flatten()?;
-            Some(row.said?.content)
-        });
-        let (number, message) = (it.number.0, it.message.to_string());
-        Row { number, message, content: content.unwrap_or_default() }
-    }
-
-    /// All that a node would page through, from the last row of `rows` on.
-    pub(super) fn read_on(&self, node: usize, rows: &mut Vec<Row>) -> Result<(), Broken> {
-        let Some(running) = &self.nodes[node].running else { return Ok(()) };
-        loop {
-            let after = mesh::name::number::Number(rows.last().map_or(0, |row| row.number));
-            let page = running.reader.page_since(self.lobby(), after, PAGE);
-            let page = page.map_err(|error| read_failed(&error))?;
-            if page.is_empty() {
-                return Ok(());
+    /// An agent was told that its act is done.
+    fn done(&mut self, seat: usize, act: Act, outcome: &Outcome) -> Result<(), Broken> {
+        let agent = &self.seats[seat];
+        let (at, by) = (agent.at(), agent.name.clone());
+        match (act, outcome) {
+            (Act::Say(content), Outcome::Said(said)) => {
+                let row = Row { number: said.number.0, message: said.message.to_string(), content };
+                self.told += 1;
+                self.note(Seen::Told { at, row });
             }
-            rows.extend(page.iter().map(row));
+            (Act::Open(_), Outcome::Vote(view)) => {
+                self.vote = Some(view.vote);
+                self.history.votes.push(view.vote.to_string());
+            }
+            (Act::Cast(option), Outcome::Cast { .. }) => {
+                let vote = self.history.votes.last().cloned().unwrap_or_default();
+                self.note(Seen::Cast { at, vote, option });
+            }
+            (Act::Assign, Outcome::Task(view)) => {
+                self.task = Some(view.task);
+                self.history.tasks.push(view.task.to_string());
+            }
+            (Act::Claim, Outcome::Task(view)) => {
+                let task = view.task.to_string();
+                self.note(Seen::Claimed { at, task, by });
+            }
+            (Act::Elect, Outcome::Candidates(_)) => {}
+            (act, outcome) => {
+                return broken("replies", format!("{act:?} was answered with {outcome:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node tells the members of the lobby something.
+    pub(super) fn told(&mut self, cluster: &Cluster, node: usize, room: RoomId, event: &RoomEvent) {
+        if self.seats.is_empty() || room != cluster.lobby() {
+            return;
+        }
+        let at = node + 1;
+        if let RoomEvent::LeaderElected { agent, .. } = event {
+            self.note(Seen::Leads { at, leader: Some(agent.to_string()) });
+        } else if let RoomEvent::LeaderCleared { .. } = event {
+            self.note(Seen::Leads { at, leader: None });
+        } else if let RoomEvent::Message(message) = event {
+            let row = told_row(cluster, node, room, message);
+            let seats = self.seats.iter().filter(|seat| seat.node == node && seat.joined);
+            let seats = seats.filter(|seat| !row.content.starts_with(&format!("{} ", seat.name)));
+            let heard = seats.map(|seat| Seen::Heard {
+                at,
+                connection: seat.connection,
+                by: seat.name.clone(),
+                row: row.clone(),
+            });
+            self.history.seen.extend(heard);
         }
     }
+}
 
-    /// What a number leads to at a node.
-    pub(super) fn look_up(&self, node: usize, number: u64) -> Result<Option<String>, Broken> {
-        let Some(running) = &self.nodes[node].running else { return Ok(None) };
-        let row = running.reader.by_number(self.lobby(), mesh::name::number::Number(number));
-        let row = row.map_err(|error| read_failed(&error))?;
-        Ok(row.map(|row| row.message.to_string()))
+fn told_row(cluster: &Cluster, node: usize, room: RoomId, message: &Delivered) -> Row {
+    let content = message.said.as_ref().map(|said| said.content.clone()).or_else(|| {
+        // As the bridge does with bodies that are no longer in memory.
+        let running = cluster.nodes[node].running.as_ref()?;
+        let row = running.reader.by_number(room, message.number).ok().flatten()?;
+        Some(row.said?.content)
+    });
+    let (number, message) = (message.number.0, message.message.to_string());
+    Row { number, message, content: content.unwrap_or_default() }
+}
+
+/// All that a node would page through, from the last row of `rows` on.
+pub(super) fn read_on(cluster: &Cluster, node: usize, rows: &mut Vec<Row>) -> Result<(), Broken> {
+    let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
+    loop {
+        let after = Number(rows.last().map_or(0, |row| row.number));
+        let page = running.reader.page_since(cluster.lobby(), after, PAGE)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        rows.extend(page.iter().map(row));
     }
 }
 
-fn row(it: &Stored) -> Row {
+/// The message of a number, as a node has it.
+pub(super) fn look_up(
+    cluster: &Cluster,
+    node: usize,
+    number: u64,
+) -> Result<Option<String>, Broken> {
+    let Some(running) = &cluster.nodes[node].running else { return Ok(None) };
+    let row = running.reader.by_number(cluster.lobby(), Number(number))?;
+    Ok(row.map(|row| row.message.to_string()))
+}
+
+pub(super) fn row(stored: &Stored) -> Row {
     Row {
-        number: it.number.0,
-        message: it.message.to_string(),
-        content: it.said.as_ref().map(|said| said.content.clone()).unwrap_or_default(),
+        number: stored.number.0,
+        message: stored.message.to_string(),
+        content: stored.said.as_ref().map(|said| said.content.clone()).unwrap_or_default(),
     }
-}
-
-fn read_failed(error: &store::ReadError) -> Broken {
-    Broken { promise: "store", what: format!("a read failed: {error}") }
 }

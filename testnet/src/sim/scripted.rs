@@ -6,10 +6,13 @@ use std::{
 };
 
 use super::{
-    Plan, World,
+    handing::Hand,
     network::Weather,
-    plan::Fault,
+    parts::Seated,
+    plan::{Fault, Plan},
     promises::{Broken, broken},
+    script::{look_up, read_on, row},
+    world::World,
 };
 use crate::scenario::{
     file::{Scenario, Step, duration},
@@ -23,8 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 /// A client with a cursor waits so long for more. Virtual.
 const ROAMS_FOR: Duration = Duration::from_secs(3);
-/// How long after the last fault everything is everywhere, and as much again for so many messages: what a
-/// link carries is bounded. Virtual.
+/// How long after the last fault everything is everywhere, and as much again for so many messages: the load of a
+/// link is bounded. Virtual.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(10);
 const MESSAGES_MORE: usize = 10_000;
 
@@ -32,7 +35,7 @@ const MESSAGES_MORE: usize = 10_000;
 ///
 /// # Errors
 ///
-/// What the simulated world itself found broken, and when.
+/// A promise that the simulated world itself found broken, and when.
 pub(crate) fn play(
     scenario: &Scenario,
     seed: u64,
@@ -45,8 +48,8 @@ pub(crate) fn play(
     let played = stage.play(scenario);
     let Stage { world, .. } = stage;
     match played {
-        Ok(()) => Ok((world.script.history, world.now)),
-        Err(broken) => Err((world.now, broken)),
+        Ok(()) => Ok((world.script.history, world.cluster.now())),
+        Err(broken) => Err((world.cluster.now(), broken)),
     }
 }
 
@@ -71,14 +74,14 @@ impl Stage {
         // Until nodes know each other, as real ones do before anything happens.
         self.go_on(Duration::from_secs(1))?;
         for step in &scenario.steps {
-            self.world.say(|| format!("{step:?}"));
+            self.world.cluster.say(|| format!("{step:?}"));
             self.step(step)?;
         }
         self.settle()
     }
 
     fn listen(&mut self, node: usize) {
-        self.world.take_seat(&format!("listener{}", node + 1), node);
+        self.world.script.take_seat(&format!("listener{}", node + 1), node);
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Broken> {
@@ -98,12 +101,12 @@ impl Stage {
                 return self.flap(*between, *times, duration(*seconds));
             }
             Step::Slow { delay_ms } => {
-                self.world.network.weather =
+                self.world.cluster.network.weather =
                     Weather { late: 100, late_ms_max: *delay_ms, ..Weather::CALM };
             }
             Step::Heal => {
                 self.world.fault(Fault::Heal)?;
-                self.world.network.weather = Weather::CALM;
+                self.world.cluster.network.weather = Weather::CALM;
             }
             Step::Kill { nodes } => return self.crash(nodes),
             Step::Start { nodes } => {
@@ -119,7 +122,7 @@ impl Stage {
             Step::Vote { at, options } => return self.vote(*at, *options),
             Step::Ballots { at, option } => return self.ballots(at, *option),
             Step::Backup { node } => {
-                self.copies.insert(*node, self.world.nodes[node - 1].image());
+                self.copies.insert(*node, self.world.cluster.nodes[node - 1].image());
             }
             Step::Restore { node } => return self.restore(*node),
             Step::Retire { nodes } => {
@@ -143,7 +146,7 @@ impl Stage {
     fn hand_over(&mut self, at: &[usize], times: u64) -> Result<(), Broken> {
         let name = |node: &usize| format!("hander{node}");
         let seats: Vec<usize> =
-            at.iter().map(|node| self.world.take_seat(&name(node), node - 1)).collect();
+            at.iter().map(|node| self.world.script.take_seat(&name(node), node - 1)).collect();
         self.sit()?;
         for round in 0..times {
             let mut given = Given::default();
@@ -153,13 +156,14 @@ impl Stage {
                 let Some(caller) = self.world.script.caller(seats[agent]) else {
                     return broken("scenario", format!("{} has gone", name(&at[agent])));
                 };
-                let by = (at[agent] - 1, caller);
-                let answer = self.world.hand(by, ask, (self.handed, &given))?;
+                let by = Seated { node: at[agent] - 1, caller };
+                let hand = Hand { by, ask, round: self.handed, given: &given };
+                let answer = hand.play(&mut self.world)?;
                 let wrong = given.note(ask, answer);
                 let (at, what) = (at[agent], format!("{ask:?}"));
-                self.world.script.history.seen.push(Seen::Handed { at, what, wrong });
+                self.world.script.note(Seen::Handed { at, what, wrong });
             }
-            self.world.tick_script();
+            self.world.script.tick(&mut self.world.cluster);
         }
         Ok(())
     }
@@ -175,7 +179,7 @@ impl Stage {
     }
 
     fn fill(&mut self, nodes: &[usize], full: bool) {
-        nodes.iter().for_each(|node| self.world.nodes[node - 1].fill(full));
+        nodes.iter().for_each(|node| self.world.cluster.nodes[node - 1].fill(full));
     }
 
     fn set_clock(&mut self, node: usize, seconds: f64) -> Result<(), Broken> {
@@ -184,12 +188,14 @@ impl Stage {
     }
 
     fn claim(&mut self, at: &[usize]) -> Result<(), Broken> {
-        at.iter().for_each(|node| self.world.have_done(node - 1, None, &Act::Claim));
+        at.iter().for_each(|node| {
+            self.world.script.have_done(&mut self.world.cluster, node - 1, None, &Act::Claim)
+        });
         self.finish(|node| at.contains(&(node + 1)))
     }
 
     fn quote(&mut self, at: &[usize]) -> Result<(), Broken> {
-        at.iter().for_each(|node| self.world.have_quoted(node - 1));
+        at.iter().for_each(|node| self.world.script.have_quoted(&mut self.world.cluster, node - 1));
         self.finish(|node| at.contains(&(node + 1)))
     }
 
@@ -198,15 +204,15 @@ impl Stage {
             self.chats = self.world.script.told;
         }
         for node in at {
-            let seat = self.world.take_seat(&format!("talker{node}"), node - 1);
-            self.world.have_said(seat, messages);
+            let seat = self.world.script.take_seat(&format!("talker{node}"), node - 1);
+            self.world.script.have_said(&mut self.world.cluster, seat, messages);
         }
         if background { Ok(()) } else { self.finish(|node| at.contains(&(node + 1))) }
     }
 
     fn flap(&mut self, [a, b]: [usize; 2], times: u64, length: Duration) -> Result<(), Broken> {
         for broken in (0..times).flat_map(|_| [true, false]) {
-            self.world.link((a - 1, b - 1), broken);
+            self.world.cluster.link(a - 1, b - 1, broken);
             self.go_on(length)?;
         }
         Ok(())
@@ -217,60 +223,69 @@ impl Stage {
     }
 
     fn listener(&mut self, at: usize, act: &Act) -> Result<(), Broken> {
-        self.world.have_done(at - 1, Some(&format!("listener{at}")), act);
+        self.world.script.have_done(
+            &mut self.world.cluster,
+            at - 1,
+            Some(&format!("listener{at}")),
+            act,
+        );
         self.finish(|node| node + 1 == at)
     }
 
     fn ballots(&mut self, at: &[usize], option: u64) -> Result<(), Broken> {
         for node in at {
-            self.world.have_done(node - 1, None, &Act::Cast(option));
+            self.world.script.have_done(
+                &mut self.world.cluster,
+                node - 1,
+                None,
+                &Act::Cast(option),
+            );
         }
         self.finish(|node| at.contains(&(node + 1)))?;
-        self.world.look_around();
+        self.world.script.look_around(&mut self.world.cluster);
         self.go_on(LOOK_EVERY)
     }
 
-    /// A node goes on from its copy. The network is what it was.
+    /// A node goes on from its copy. The network stays as it was.
     fn restore(&mut self, node: usize) -> Result<(), Broken> {
         let Some(image) = self.copies.get(&node).cloned() else {
             return broken("scenario", format!("there is no backup of node {node}"));
         };
         self.world.replace_disk(node - 1, image);
-        self.world.script.history.seen.push(Seen::Spoilt { at: node });
+        self.world.script.note(Seen::Spoilt { at: node });
         self.sit()
     }
 
     /// A client with a cursor reads at a node until nothing more comes.
     fn roam(&mut self, node: usize) -> Result<(), Broken> {
-        let roamer = &mut self.world.roamers[0];
-        roamer.node = node;
-        roamer.moves += 1;
-        roamer.leave();
-        let mut news = (self.world.script.history.seen.len(), self.world.now);
-        while self.world.now < news.1 + ROAMS_FOR || self.world.roamers[0].waits_for.is_some() {
-            self.world.roam_read(0)?;
-            self.go_on(LOOK_EVERY)?;
-            let seen = &self.world.script.history.seen;
-            if seen[news.0..].iter().any(|it| matches!(it, Seen::Roamed { .. })) {
-                news.1 = self.world.now;
+        self.world.roamers.send(node);
+        let mut last = self.world.cluster.now();
+        while self.world.cluster.now() < last + ROAMS_FOR || self.world.roamers.waits() {
+            let rows = self.world.roamers.read(&mut self.world.cluster, 0)?;
+            let came = !rows.is_empty();
+            for stored in rows {
+                self.world.script.note(Seen::Roamed { at: node + 1, rows: vec![row(&stored)] });
             }
-            news.0 = seen.len();
+            self.go_on(LOOK_EVERY)?;
+            if came {
+                last = self.world.cluster.now();
+            }
         }
         Ok(())
     }
 
     /// All nodes that are not gone for good.
     fn living(&self) -> Vec<usize> {
-        (0..self.world.nodes.len()).filter(|node| !self.retired.contains(node)).collect()
+        (0..self.world.cluster.nodes.len()).filter(|node| !self.retired.contains(node)).collect()
     }
 
     fn restart(&mut self, nodes: &[usize]) -> Result<(), Broken> {
         for node in nodes {
             self.world.fault(Fault::Restart(node - 1))?;
-            let life = self.world.nodes[node - 1].life;
+            let life = self.world.cluster.nodes[node - 1].life;
             self.until("the node is back", |world| {
-                let it = &world.nodes[node - 1];
-                it.life > life && it.running.is_some()
+                let node = &world.cluster.nodes[node - 1];
+                node.life > life && node.running.is_some()
             })?;
         }
         self.sit()
@@ -278,27 +293,29 @@ impl Stage {
 
     fn groups(&self, groups: &[Vec<usize>]) -> Vec<usize> {
         let group = |node: usize| groups.iter().position(|group| group.contains(&(node + 1)));
-        (0..self.world.nodes.len()).map(|node| group(node).unwrap_or(groups.len())).collect()
+        (0..self.world.cluster.nodes.len())
+            .map(|node| group(node).unwrap_or(groups.len()))
+            .collect()
     }
 
     fn go_on(&mut self, length: Duration) -> Result<(), Broken> {
-        let until = self.world.now + length;
-        while self.world.now < until {
-            self.world.tick_script();
-            self.world.run_until(until.min(self.world.now + LOOK_EVERY))?;
+        let until = self.world.cluster.now() + length;
+        while self.world.cluster.now() < until {
+            self.world.script.tick(&mut self.world.cluster);
+            self.world.run_until(until.min(self.world.cluster.now() + LOOK_EVERY))?;
         }
         Ok(())
     }
 
     /// Until it is so; somebody is answered now and then.
     fn until(&mut self, what: &str, so: impl Fn(&World) -> bool) -> Result<(), Broken> {
-        let mut told = (self.world.script.told, self.world.now);
+        let mut told = (self.world.script.told, self.world.cluster.now());
         while !so(&self.world) {
             self.go_on(LOOK_EVERY)?;
             if self.world.script.told > told.0 {
-                told = (self.world.script.told, self.world.now);
+                told = (self.world.script.told, self.world.cluster.now());
             }
-            if self.world.now > told.1 + ANSWERED_WITHIN {
+            if self.world.cluster.now() > told.1 + ANSWERED_WITHIN {
                 return broken("replies", format!("{what}: not within {ANSWERED_WITHIN:?}"));
             }
         }
@@ -307,19 +324,21 @@ impl Stage {
 
     /// Everybody sits whose node runs.
     fn sit(&mut self) -> Result<(), Broken> {
-        self.until("agents are registered and in the lobby", World::all_sit)
+        self.until("agents are registered and in the lobby", |world| {
+            world.script.all_sit(&world.cluster)
+        })
     }
 
     /// Everything is answered that agents at nodes of which `counts` says so and that run have to say.
     fn finish(&mut self, counts: impl Fn(usize) -> bool) -> Result<(), Broken> {
         self.until("everything is answered", |world| {
-            world.script.is_done(|node| counts(node) && world.nodes[node].running.is_some())
+            world.script.is_done(|node| counts(node) && world.cluster.nodes[node].running.is_some())
         })
     }
 
-    /// The last fault is over: everything comes everywhere, and what is said then agrees.
+    /// The last fault is over: everything comes everywhere, and new messages agree.
     fn settle(&mut self) -> Result<(), Broken> {
-        let began = self.world.now;
+        let began = self.world.cluster.now();
         self.world.calm_down()?;
         for node in self.retired.clone() {
             self.world.fault(Fault::Crash(node))?;
@@ -331,33 +350,33 @@ impl Stage {
         self.sit()?;
         self.finish(|_| true)?;
         self.come_together()?;
-        self.world.script.history.healed = self.world.now - began;
+        self.world.script.history.healed = self.world.cluster.now() - began;
         // New messages agree from then on, and not earlier: docs/numbering.md.
-        self.go_on((began + COMPLETE_WITHIN).saturating_sub(self.world.now))?;
+        self.go_on((began + COMPLETE_WITHIN).saturating_sub(self.world.cluster.now()))?;
         self.come_together()?;
-        self.world.script.history.seen.push(Seen::Calm);
+        self.world.script.note(Seen::Calm);
         for node in &living {
-            let seat = self.world.take_seat(&format!("prober{}", node + 1), *node);
-            self.world.have_said(seat, 1);
+            let seat = self.world.script.take_seat(&format!("prober{}", node + 1), *node);
+            self.world.script.have_said(&mut self.world.cluster, seat, 1);
         }
         self.sit()?;
         self.finish(|_| true)?;
         let all = self.come_together()?;
-        if self.world.roamers[0].moves > 0 {
-            self.roam(self.world.roamers[0].node)?;
+        if let Some(node) = self.world.roamers.sent_to() {
+            self.roam(node)?;
         }
-        self.world.look_around();
+        self.world.script.look_around(&mut self.world.cluster);
         self.go_on(LOOK_EVERY)?;
         let history = &mut self.world.script.history;
         for (node, rows) in all {
             history.seen.push(Seen::Read { at: node + 1, rows });
         }
         for (at, of) in std::mem::take(&mut self.world.script.blames) {
-            self.world.script.history.seen.push(Seen::Blames { at, of });
+            self.world.script.note(Seen::Blames { at, of });
         }
         for (at, number) in self.world.script.history.to_look_up(&living) {
-            let message = self.world.look_up(at - 1, number)?;
-            self.world.script.history.seen.push(Seen::Resolved { at, number, message });
+            let message = look_up(&self.world.cluster, at - 1, number)?;
+            self.world.script.note(Seen::Resolved { at, number, message });
         }
         Ok(())
     }
@@ -367,14 +386,14 @@ impl Stage {
     fn come_together(&mut self) -> Result<Vec<(usize, Vec<Row>)>, Broken> {
         let mut all: Vec<(usize, Vec<Row>)> =
             self.living().into_iter().map(|node| (node, Vec::new())).collect();
-        let began = self.world.now;
+        let began = self.world.cluster.now();
         loop {
             for (node, rows) in &mut all {
-                self.world.read_on(*node, rows)?;
+                read_on(&self.world.cluster, *node, rows)?;
             }
             let most = all.iter().map(|(_, rows)| rows.len()).max().unwrap_or(0);
             let more = u32::try_from(most / MESSAGES_MORE).unwrap_or(u32::MAX);
-            let late = self.world.now - began > COMPLETE_WITHIN * (1 + more);
+            let late = self.world.cluster.now() - began > COMPLETE_WITHIN * (1 + more);
             if late || all.iter().all(|(_, rows)| rows.len() == most) {
                 return Ok(all);
             }

@@ -7,11 +7,11 @@ use mesh::{
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signing {
+pub(crate) enum Signing {
     /// With ed25519, as real nodes do.
     Real,
-    /// With what only this world believes, and nobody can forge there: half of a world's time would go
-    /// into ed25519.
+    /// With signatures that only this world believes, and nobody can forge there: half of a world's time would
+    /// go into ed25519.
     Simulated,
 }
 
@@ -26,7 +26,7 @@ impl Signing {
         }
     }
 
-    /// Who judges what nodes with these seeds sign.
+    /// The judge of signatures under these seeds.
     pub(crate) fn judge(self, seeds: &[[u8; 32]]) -> AnyJudge {
         match self {
             Signing::Real => Box::new(Strict),

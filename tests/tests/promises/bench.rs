@@ -1,5 +1,5 @@
-//! The bench measures real daemons: how fast is for whoever reads it; here, that every row comes to figures
-//! and that its load notices what is lost.
+//! The bench measures real daemons: its figures are for readers; here, that every row comes to figures
+//! and that its load notices losses.
 
 use serde_json::Value;
 use testnet::{
@@ -39,9 +39,9 @@ fn measure(runtime: &Runtime, rows: &[Row], target: Target) -> Value {
 fn names(report: &Value) -> Vec<&str> {
     let figures = report["figures"].as_array().expect("figures").iter();
     figures
-        .map(|it| {
-            assert!(it["value"].as_f64().expect("a value") > 0.0, "{it}");
-            it["name"].as_str().expect("a name")
+        .map(|figure| {
+            assert!(figure["value"].as_f64().expect("a value") > 0.0, "{figure}");
+            figure["name"].as_str().expect("a name")
         })
         .collect()
 }
@@ -126,5 +126,5 @@ fn what_is_measured_beside_is_compared() {
     let report = report.unwrap_or_else(|error| panic!("{error:#}"));
     assert!(report.table().contains("RATIO"), "{}", report.table());
     let json: Value = serde_json::from_str(&report.json().expect("JSON")).expect("JSON");
-    assert!(json["figures"][0]["beside"].as_f64().is_some_and(|it| it > 0.0), "{json}");
+    assert!(json["figures"][0]["beside"].as_f64().is_some_and(|beside| beside > 0.0), "{json}");
 }

@@ -1,4 +1,4 @@
-//! What nodes say on the wire, word for word: the transcripts beside this file.
+//! The lines of nodes on the wire, word for word: the transcripts beside this file.
 //!
 //! Each is played on one node, and again with its agents spread over the nodes of a mesh: a client
 //! cannot tell which it is attached to. Transcripts share the nodes; each makes rooms of its own.
@@ -69,10 +69,10 @@ fn transcripts_hold_on_a_mesh_of_three() {
 fn play_all(nodes: usize) {
     let only = std::env::var(ONLY).unwrap_or_default();
     let mut scripts = scripts();
-    scripts.retain(|it| it.name.contains(&only));
-    // Who is alone on a mesh is on one node.
-    scripts.retain(|it| nodes == 1 || it.connections() > 1);
-    scripts.sort_by_key(|it| !it.is_slow());
+    scripts.retain(|script| script.name.contains(&only));
+    // A client alone on a mesh is on one node.
+    scripts.retain(|script| nodes == 1 || script.connections() > 1);
+    scripts.sort_by_key(|script| !script.is_slow());
     let count = scripts.len();
     let _alone = machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
@@ -117,7 +117,7 @@ async fn ground(mesh: &Mesh) -> Result<Ground> {
     Ok(Ground { nodes, pages, bound })
 }
 
-/// What was different, in the order of the transcripts.
+/// The differences, in the order of the transcripts.
 async fn failures(ground: Ground, scripts: Vec<Script>) -> Vec<String> {
     let (ground, seats) = (Arc::new(ground), Arc::new(Semaphore::new(PLAYED_AT_ONCE)));
     let mut playing = JoinSet::new();
@@ -134,7 +134,7 @@ async fn failures(ground: Ground, scripts: Vec<Script>) -> Vec<String> {
 }
 
 /// Plays one; again, if it may have been late, or if the machine stood still for so long that a node took
-/// another one's place: what a room's numbers are then is no transcript's business.
+/// another one's place: the numbers of a room are then no transcript's business.
 async fn played(ground: &Ground, mut script: Script) -> Result<()> {
     for _ in 1..HURRIED_TRIES {
         let before = eras_opened(ground).await?;
@@ -153,7 +153,7 @@ async fn eras_opened(ground: &Ground) -> Result<u64> {
     let mut opened = 0;
     for address in &ground.pages {
         let (_, page) = get_text(address, "/metrics").await?;
-        let count = page.lines().find_map(|it| it.strip_prefix("clawmesh_eras_opened_total "));
+        let count = page.lines().find_map(|line| line.strip_prefix("clawmesh_eras_opened_total "));
         opened += count.context("a node counts no eras")?.trim().parse::<u64>()?;
     }
     Ok(opened)
@@ -163,7 +163,7 @@ async fn eras_opened(ground: &Ground) -> Result<u64> {
 fn scripts() -> Vec<Script> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/promises/transcripts");
     let files = fs::read_dir(&folder).expect("the transcripts are in the tree");
-    let mut files: Vec<_> = files.map(|it| it.expect("an entry").path()).collect();
+    let mut files: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     let parse = |file: &PathBuf| {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();

@@ -26,7 +26,7 @@ use testnet::{
 };
 use tokio::{runtime::Runtime, task::JoinSet, time};
 
-/// For whatever should take a moment: machines that run tests are busy.
+/// For steps that should take a moment: machines that run tests are busy.
 const SOON: Duration = Duration::from_secs(60);
 /// For one test.
 const TEST_WITHIN: Duration = Duration::from_secs(300);
@@ -41,7 +41,7 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a test on a mesh of its own; its failure shows what the nodes logged last.
+/// Runs a test on a mesh of its own; its failure shows the newest logs of the nodes.
 fn on(nodes: usize, auth: Auth, test: impl AsyncFnOnce(&mut Mesh) -> Result<()>) {
     on_with(&[], nodes, auth, test);
 }
@@ -56,7 +56,7 @@ fn on_with(
     let _alone = machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let terminal = Terminal::Shared;
-    let flags = flags.iter().map(|it| (*it).to_owned()).collect();
+    let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
     let plan = Plan { binary, nodes, auth, keep: None, flags, terminal };
     let runtime = Runtime::new().expect("the system gives threads");
     runtime.block_on(async {
@@ -178,13 +178,13 @@ async fn histories(mesh: &Mesh, room: &str, least: &[Said]) -> Result<Vec<Vec<Sa
         }
         let contents: Vec<BTreeMap<&str, &str>> = all
             .iter()
-            .map(|rows| rows.iter().map(|it| (it.id.as_str(), it.content.as_str())).collect())
+            .map(|rows| rows.iter().map(|row| (row.id.as_str(), row.content.as_str())).collect())
             .collect();
         let missing = |at: &BTreeMap<&str, &str>| -> Vec<Said> {
-            let has = |it: &Said| at.get(it.id.as_str()) == Some(&it.content.as_str());
-            least.iter().filter(|it| !has(it)).cloned().collect()
+            let has = |said: &Said| at.get(said.id.as_str()) == Some(&said.content.as_str());
+            least.iter().filter(|said| !has(said)).cloned().collect()
         };
-        let same = contents.iter().all(|it| *it == contents[0]);
+        let same = contents.iter().all(|content| *content == contents[0]);
         if same && missing(&contents[0]).is_empty() {
             return Ok(all);
         }

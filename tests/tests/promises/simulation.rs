@@ -20,7 +20,7 @@ fn sixty_four_worlds_keep_all_promises() {
     assert!(total.claims > total.granted * 2, "hardly a claim was too late: {total:?}");
     // A fault that never happens is tested by nothing. Holes are rare.
     let never = total.coverage.never(Kind::Honest);
-    assert!(never.iter().all(|it| *it == "number left as a hole"), "in no world: {never:?}");
+    assert!(never.iter().all(|event| *event == "number left as a hole"), "in no world: {never:?}");
 }
 
 #[test]

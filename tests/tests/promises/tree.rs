@@ -20,7 +20,7 @@ struct Package {
     edges: &'static [&'static str],
     /// Crates of others that it is built with.
     crates: &'static [&'static str],
-    /// What only its tests use, ours and others'.
+    /// Packages that only its tests use, ours and others'.
     in_tests: &'static [&'static str],
 }
 
@@ -105,7 +105,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "bridge",
         folder: "bridge",
-        edges: &["mesh", "protocol"],
+        edges: &["mesh"],
         crates: &[
             "axum",
             "base64",
@@ -115,7 +115,6 @@ const PACKAGES: &[Package] = &[
             "hmac",
             "hyper",
             "hyper-util",
-            "jiff",
             "rustls-native-certs",
             "serde",
             "serde_json",
@@ -126,12 +125,19 @@ const PACKAGES: &[Package] = &[
             "tracing",
             "url",
         ],
-        in_tests: &["tokio-tungstenite"],
+        in_tests: &[],
+    },
+    Package {
+        name: "clawchat",
+        folder: "bridge/dialects/clawchat",
+        edges: &["bridge", "mesh", "protocol"],
+        crates: &["axum", "bytes", "getrandom", "jiff", "serde", "serde_json", "tokio"],
+        in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {
         name: "node",
         folder: "node",
-        edges: &["bridge", "import", "mesh", "net", "protocol", "store"],
+        edges: &["bridge", "clawchat", "import", "mesh", "net", "protocol", "store"],
         crates: &[
             "anyhow",
             "bytes",
@@ -227,15 +233,15 @@ const FOLDERS: &[&str] =
 #[test]
 fn packages_use_what_they_may_use_and_nothing_else() {
     let members = strings(&workspace()["members"]);
-    let known: BTreeSet<&str> = PACKAGES.iter().map(|it| it.folder).collect();
+    let known: BTreeSet<&str> = PACKAGES.iter().map(|package| package.folder).collect();
     assert_eq!(members, owned(&known), "members of the workspace");
-    let ours: BTreeSet<&str> = PACKAGES.iter().map(|it| it.name).collect();
+    let ours: BTreeSet<&str> = PACKAGES.iter().map(|package| package.name).collect();
     for package in PACKAGES {
         let manifest = table(&root().join(package.folder).join("Cargo.toml"));
         assert_eq!(manifest["package"]["name"].as_str(), Some(package.name));
         let used = names(&manifest, &["dependencies", "build-dependencies"]);
         let (edges, crates): (BTreeSet<_>, BTreeSet<_>) =
-            used.into_iter().partition(|it| ours.contains(it.as_str()));
+            used.into_iter().partition(|package| ours.contains(package.as_str()));
         let name = package.name;
         assert_eq!(edges, set(package.edges), "edges of {name}: see docs/ARCHITECTURE.md");
         assert_eq!(crates, set(package.crates), "crates of {name}: see docs/ARCHITECTURE.md");
@@ -320,6 +326,37 @@ fn every_library_says_what_it_is() {
     }
 }
 
+/// The bridge speaks no language itself, and one language is nothing to another.
+#[test]
+fn dialects_see_the_seam_and_not_each_other() {
+    let dialects: Vec<&Package> =
+        PACKAGES.iter().filter(|it| it.folder.starts_with("bridge/dialects/")).collect();
+    assert!(!dialects.is_empty(), "dialects were found");
+    for dialect in &dialects {
+        for other in &dialects {
+            assert!(!dialect.edges.contains(&other.name), "{} sees {}", dialect.name, other.name);
+        }
+        // All that a node is asked goes through calls, and comes back as their answers.
+        let of_nodes =
+            ["Command::", "Outcome::", "backend::", "impl Mesh for", "impl Reads for", "hub::Hub"];
+        for file in files(&root().join(dialect.folder).join("src"), "rs") {
+            if file.components().any(|it| it.as_os_str() == "tests") {
+                continue;
+            }
+            let text = read(&file);
+            for name in of_nodes {
+                assert!(!text.contains(name), "{} names {name}", shown(&file));
+            }
+        }
+    }
+    let bridge = PACKAGES.iter().find(|it| it.name == "bridge").expect("there is a bridge");
+    let wire = bridge
+        .edges
+        .iter()
+        .find(|edge| **edge == "protocol" || dialects.iter().any(|dialect| dialect.name == **edge));
+    assert_eq!(wire, None, "the bridge sees a dialect");
+}
+
 /// Signatures that are made up and commits that are synced later are for simulated worlds.
 #[test]
 fn nodes_know_nothing_of_what_only_simulated_worlds_may_do() {
@@ -338,7 +375,7 @@ fn nodes_know_nothing_of_what_only_simulated_worlds_may_do() {
     assert!(looked > 100, "the sources were found");
 }
 
-/// A function of its inputs: what would make it something else does not pass clippy.
+/// A function of its inputs: clippy refuses clocks, threads and hash collections.
 #[test]
 fn the_core_bans_clocks_threads_and_hash_collections() {
     let ours = table(&root().join("clippy.toml"));
@@ -350,7 +387,7 @@ fn the_core_bans_clocks_threads_and_hash_collections() {
     let banned: BTreeSet<&str> = ["disallowed-types", "disallowed-methods"]
         .iter()
         .flat_map(|key| core[*key].as_array().expect("a list"))
-        .filter_map(|it| it.get("path")?.as_str())
+        .filter_map(|ban| ban.get("path")?.as_str())
         .collect();
     for path in [
         "std::time::Instant",
@@ -412,16 +449,16 @@ fn pages_that_are_named_exist() {
         let text = read(&file);
         for (start, _) in text.match_indices("docs/") {
             let rest = &text[start..];
-            let end = rest.find(|it: char| !(it.is_ascii_alphanumeric() || "/_-.".contains(it)));
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/_-.".contains(c)));
             let named = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
-            let is_page = Path::new(named).extension().is_some_and(|it| it == "md");
+            let is_page = Path::new(named).extension().is_some_and(|extension| extension == "md");
             let exists = !is_page || root().join(named).exists();
             assert!(exists, "{} names {named}, which does not exist", shown(&file));
         }
     }
 }
 
-/// What the security page says cannot be done, a test says too.
+/// Each impossibility of the security page has a test.
 #[test]
 fn tests_that_the_security_page_names_exist() {
     let page = read(&root().join("docs/security.md"));
@@ -429,10 +466,12 @@ fn tests_that_the_security_page_names_exist() {
         .split('`')
         .skip(1)
         .step_by(2)
-        .filter(|it| it.contains('_') && it.chars().all(|it| it.is_ascii_lowercase() || it == '_'))
+        .filter(|word| {
+            word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        })
         .collect();
     assert!(named.len() > 20, "the names were found");
-    let sources: String = files(&root(), "rs").iter().map(|it| read(it)).collect();
+    let sources: String = files(&root(), "rs").iter().map(|path| read(path)).collect();
     for name in named {
         assert!(sources.contains(&format!("fn {name}(")), "there is no test {name}");
     }
@@ -467,18 +506,18 @@ fn names(manifest: &Table, sections: &[&str]) -> BTreeSet<String> {
 
 fn strings(list: &Value) -> BTreeSet<String> {
     let items = list.as_array().expect("a list");
-    items.iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
+    items.iter().map(|item| item.as_str().expect("a string").to_owned()).collect()
 }
 
 fn set(items: &[&str]) -> BTreeSet<String> {
-    items.iter().map(|it| (*it).to_owned()).collect()
+    items.iter().map(|item| (*item).to_owned()).collect()
 }
 
 fn owned(items: &BTreeSet<&str>) -> BTreeSet<String> {
-    items.iter().map(|it| (*it).to_owned()).collect()
+    items.iter().map(|item| (*item).to_owned()).collect()
 }
 
-/// All files of this kind in the tree, but for what is built and what is hidden.
+/// All files of this kind in the tree, but for built and hidden ones.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of ours can be read") {
@@ -489,7 +528,7 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
         }
         if path.is_dir() {
             found.extend(files(&path, extension));
-        } else if path.extension().is_some_and(|it| it == extension) {
+        } else if path.extension().is_some_and(|found| found == extension) {
             found.push(path);
         }
     }
@@ -517,8 +556,8 @@ fn headings(page: &str) -> BTreeSet<String> {
     titles
         .map(|line| {
             let title = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = title.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
-            kept.map(|it| if it == ' ' { '-' } else { it }).collect()
+            let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
         })
         .collect()
 }

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::Path};
 use crate::tree::{files, read, root};
 
 /// Where the daemon's log comes from.
-const SOURCES: [&str; 5] = ["node/src", "node/net/src", "node/store/src", "bridge/src", "mesh/src"];
+const SOURCES: [&str; 6] =
+    ["node/src", "node/net/src", "node/store/src", "bridge/src", "bridge/dialects", "mesh/src"];
 
 /// The events of all warnings and errors, with where they are; and calls that have none.
 fn logged() -> (BTreeMap<String, String>, Vec<String>) {
@@ -13,7 +14,7 @@ fn logged() -> (BTreeMap<String, String>, Vec<String>) {
     for folder in SOURCES {
         for file in files(&root().join(folder), "rs") {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.ends_with("tests.rs") || file.iter().any(|it| it == "tests") {
+            if name.ends_with("tests.rs") || file.iter().any(|part| part == "tests") {
                 continue;
             }
             let text = read(&file);
@@ -57,7 +58,7 @@ fn every_warning_has_a_name_and_the_page_explains_it() {
     );
     assert!(events.len() >= 25, "they are found: {events:?}");
     for (event, place) in &events {
-        let fits = event.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
+        let fits = event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         assert!(fits && !event.is_empty(), "{place}: {event}");
     }
     let mut explained = explained();
@@ -75,7 +76,7 @@ fn packages_do_not_log_by_other_names() {
         for file in files(&root().join(folder), "rs") {
             let text = read(&file);
             let hides = ["use tracing::", "use log::", "log::warn!", "log::error!"];
-            let hidden = hides.iter().any(|it| text.contains(it));
+            let hidden = hides.iter().any(|secret| text.contains(secret));
             assert!(!hidden || is_allowed(&file), "{}: write tracing::warn!", file.display());
         }
     }

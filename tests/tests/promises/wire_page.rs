@@ -1,4 +1,4 @@
-//! The example in `docs/protocol/mesh.md` is what this code sends and takes.
+//! The example in `docs/protocol/mesh.md` holds the very bytes that this code sends and takes.
 
 use std::{fs, path::Path};
 
@@ -23,7 +23,7 @@ fn the_example_on_the_page_is_read_verified_and_written_alike() {
     let run = runs[0].run();
     assert_eq!((run.room, run.first, run.entries.len()), (RoomId([2; 16]), 1, 1));
     let Carried::Here(body) = &run.entries[0].body else { panic!("the body is apart") };
-    assert!(body.windows(5).any(|it| it == b"hello"));
+    assert!(body.windows(5).any(|window| window == b"hello"));
     let hash = runs[0].hash_at(1).expect("it has entry 1");
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(page.contains(&hash), "the header's hash is {hash}");
@@ -47,15 +47,15 @@ fn the_sealed_body_on_the_page_is_that_of_the_example() {
     assert_eq!(seal.open(&spot, &sealed).as_deref(), Some(&body[..]));
 }
 
-/// The bytes in the page's one block of this kind, without what is said about them.
+/// The bytes in the page's one block of this kind, without the notes beside them.
 fn bytes(page: &str, kind: &str) -> Vec<u8> {
     let block = page.split(&format!("```{kind}\n")).nth(1).expect("there is one");
     let lines = block.lines().take_while(|line| !line.starts_with("```"));
     let digits: Vec<u32> = lines
         .filter_map(|line| line.split('#').next())
         .flat_map(str::chars)
-        .filter_map(|it| it.to_digit(16))
+        .filter_map(|digit| digit.to_digit(16))
         .collect();
     let bytes = digits.chunks_exact(2).map(|pair| pair[0] * 16 + pair[1]);
-    bytes.map(|it| u8::try_from(it).expect("two digits are a byte")).collect()
+    bytes.map(|byte| u8::try_from(byte).expect("two digits are a byte")).collect()
 }

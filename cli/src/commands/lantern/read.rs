@@ -1,28 +1,29 @@
-//! What a room's history comes to: always the whole of it, read page by page.
+//! Threads, state and scores of a room: from its whole history, read page by page.
 
 use std::collections::BTreeMap;
 
 use client::client::Client;
-use client::limits::PAGE_MESSAGES;
 use protocol::object::Message;
-use protocol::request::{GetHistory, RoomTip};
+use protocol::request::RoomTip;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::format;
 use crate::lantern::heard::Heard;
-use crate::lantern::journal::{Fate, Journal, Keep, Participant, Spark, TooMuch};
+use crate::lantern::journal::{Fate, Journal, Spark, TooMuch};
+use crate::lantern::record::{Keep, Participant};
 use crate::lantern::thread::Thread;
 use crate::limits::THREAD_BYTES_MAX;
 use crate::outcome::{Failure, Outcome};
+use crate::pages::messages_up_to;
 use crate::progress;
 use crate::seq::Seq;
 use crate::table;
 
 /// Reads the whole history of a room. In an encrypted room it needs the room key.
 #[derive(Debug, clap::Args)]
-pub struct Room {
+pub struct WholeRoom {
     /// Room id, or exact name
     pub room: String,
 }
@@ -46,7 +47,7 @@ struct Threads {
     refraction_due: bool,
 }
 
-pub(crate) async fn threads(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+pub(crate) async fn threads(cx: &Context, args: &WholeRoom) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
     let found = Threads {
         participants: journal.participants().cloned().collect(),
@@ -66,26 +67,28 @@ pub(crate) async fn threads(cx: &Context, args: &Room) -> Result<Outcome, Failur
 }
 
 fn tables(cx: &Context, found: &Threads) -> Vec<String> {
-    let seq = |it| format::seq(&cx.output, it);
-    let text = |it: &Option<String>| it.clone().unwrap_or_default();
-    let participants = found.participants.iter().map(|it| {
-        let abilities: Vec<&str> = it.capabilities.iter().map(|it| &*it.name).collect();
-        let (role, model, provider) = (text(&it.role), text(&it.model), text(&it.provider));
-        vec![it.agent_name.clone(), role, model, provider, abilities.join(", ")]
+    let seq = |seq| format::seq(&cx.output, seq);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let participants = found.participants.iter().map(|agent| {
+        let abilities: Vec<&str> =
+            agent.capabilities.iter().map(|capability| &*capability.name).collect();
+        let (role, model, provider) =
+            (text(&agent.role), text(&agent.model), text(&agent.provider));
+        vec![agent.agent_name.clone(), role, model, provider, abilities.join(", ")]
     });
-    let threads = found.threads.iter().map(|it| {
-        let (state, count) = (it.state.word().to_owned(), it.messages.to_string());
-        vec![seq(it.thread), state, count, text(&it.opened_by), it.headline.clone()]
+    let threads = found.threads.iter().map(|thread| {
+        let (state, count) = (thread.state.word().to_owned(), thread.messages.to_string());
+        vec![seq(thread.thread), state, count, text(&thread.opened_by), thread.headline.clone()]
     });
-    let sparks = found.sparks.iter().map(|it| {
-        let fate = match &it.fate {
+    let sparks = found.sparks.iter().map(|spark| {
+        let fate = match &spark.fate {
             Fate::Open => "open".to_owned(),
             Fate::Harvested { by, becomes } => {
                 format!("harvested by {} {}", seq(*by), text(becomes))
             }
             Fate::Buried { by, reason } => format!("buried by {} {}", seq(*by), text(reason)),
         };
-        vec![seq(it.seq), it.from.clone(), it.seed.clone(), fate]
+        vec![seq(spark.seq), spark.from.clone(), spark.seed.clone(), fate]
     });
     let parts = [
         table::lines(
@@ -100,7 +103,7 @@ fn tables(cx: &Context, found: &Threads) -> Vec<String> {
         ),
         table::lines(&cx.output, &["spark", "by", "seed", "state"], sparks.collect()),
     ];
-    let parts: Vec<Vec<String>> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    let parts: Vec<Vec<String>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(&String::new())
 }
 
@@ -173,15 +176,15 @@ fn lines(cx: &Context, message: &Message) -> Vec<String> {
     lines
 }
 
-pub(crate) async fn state(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+pub(crate) async fn state(cx: &Context, args: &WholeRoom) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Deltas).await?;
     let deltas = journal.shared_state();
-    for it in &deltas {
-        cx.output.show(it, || {
+    for delta in &deltas {
+        cx.output.show(delta, || {
             let (seq, thread) =
-                (format::seq(&cx.output, it.seq), format::seq(&cx.output, it.thread));
-            let delta = format::printable(it.delta.get(), "\n  ");
-            vec![format!("#{seq} thread {thread} {}: {delta}", format::name(&it.from))]
+                (format::seq(&cx.output, delta.seq), format::seq(&cx.output, delta.thread));
+            let text = format::printable(delta.delta.get(), "\n  ");
+            vec![format!("#{seq} thread {thread} {}: {text}", format::name(&delta.from))]
         })?;
     }
     if deltas.is_empty() {
@@ -192,16 +195,16 @@ pub(crate) async fn state(cx: &Context, args: &Room) -> Result<Outcome, Failure>
     Ok(Outcome::Done)
 }
 
-pub(crate) async fn calibration(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+pub(crate) async fn calibration(cx: &Context, args: &WholeRoom) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
     let scores = journal.calibration();
     if cx.output.is_json() {
-        for it in &scores {
-            cx.output.object(it)?;
+        for score in &scores {
+            cx.output.object(score)?;
         }
     } else {
-        let row = |it: &crate::lantern::calibration::Score| {
-            vec![it.agent.clone(), format!("{:.4}", it.mean_loss), it.claims.to_string()]
+        let row = |score: &crate::lantern::calibration::Score| {
+            vec![score.agent.clone(), format!("{:.4}", score.mean_loss), score.claims.to_string()]
         };
         let rows = scores.iter().map(row).collect();
         for line in table::lines(&cx.output, &["agent", "mean loss", "claims"], rows) {
@@ -245,26 +248,8 @@ async fn journal(
 async fn history(
     client: &Client,
     room_id: &str,
-    mut take: impl FnMut(Message) -> Result<(), Failure>,
+    take: impl FnMut(Message) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let tip = client.call(RoomTip { room_id: room_id.to_owned() }).await?.seq;
-    let mut cursor = 0;
-    // What is said meanwhile is not waited for.
-    while cursor < tip {
-        let page = GetHistory {
-            room_id: room_id.to_owned(),
-            limit: PAGE_MESSAGES,
-            before: None,
-            since: None,
-            since_seq: Some(cursor),
-        };
-        let page = client.call(page).await?.messages;
-        let Some(last) = page.last() else { break };
-        if last.seq <= cursor {
-            break;
-        }
-        cursor = last.seq;
-        page.into_iter().try_for_each(&mut take)?;
-    }
-    Ok(())
+    messages_up_to(tip, client, room_id, take).await
 }

@@ -1,6 +1,6 @@
-//! What is sent.
+//! Commands that send an envelope.
 //!
-//! What an envelope needs is not asked for by clap but by the check of the envelope: so that all that is
+//! Required fields are asked for not by clap but by the check of the envelope, so that all that is
 //! wrong is told at once, a missing field and a confidence of 7 alike.
 
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ pub struct Fuse {
     pub state_delta: Option<PathBuf>,
     /// Whether the claim of a message held; repeatable
     #[arg(long = "outcome", value_name = "SEQ=true|false")]
-    pub outcomes: Vec<Held>,
+    pub outcomes: Vec<ClaimOutcome>,
 }
 
 /// Say what you take the shared state to be, so that others see where they differ.
@@ -206,12 +206,12 @@ pub struct Common {
 
 /// Whether the claim of a message held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct ClaimOutcome {
     seq: Seq,
     held: bool,
 }
 
-impl FromStr for Held {
+impl FromStr for ClaimOutcome {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -232,26 +232,26 @@ fn capability(text: &str) -> Result<Capability, &'static str> {
     Ok(Capability { name: name.to_owned(), falsifiable_by })
 }
 
-/// What is out of range is left to the check of the envelope.
+/// A number out of range is left to the check of the envelope.
 fn confidence(text: &str) -> Result<f64, &'static str> {
-    let number = text.parse().ok().filter(|it: &f64| it.is_finite());
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or("give a number from 0 to 1")
 }
 
 fn bases() -> impl TypedValueParser<Value = Basis> {
-    let words = PossibleValuesParser::new(Basis::ALL.iter().map(|it| it.word()));
+    let words = PossibleValuesParser::new(Basis::ALL.iter().map(|basis| basis.word()));
     words.try_map(|word| Basis::of_word(&word).ok_or("there is no such basis"))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "clap wants a parser that can fail")]
 fn diff(text: &str) -> Result<Value, std::convert::Infallible> {
     let json = serde_json::from_str(text).ok();
-    let json = json.filter(|it: &Value| it.is_object() || it.is_array());
+    let json = json.filter(|value: &Value| value.is_object() || value.is_array());
     Ok(json.unwrap_or_else(|| Value::String(text.to_owned())))
 }
 
-/// What a command says.
-pub(crate) struct Message {
+/// The message of a command.
+pub(crate) struct Draft {
     room: String,
     verb: Verb,
     opens: bool,
@@ -260,18 +260,18 @@ pub(crate) struct Message {
 
 /// A command that says something.
 pub(crate) trait Says {
-    fn message(self, name: &str) -> Result<Message, Failure>;
+    fn message(self, name: &str) -> Result<Draft, Failure>;
 }
 
 pub(crate) async fn run(cx: &Context, args: impl Says) -> Result<Outcome, Failure> {
-    let Message { room, verb, opens, content } = args.message(cx.node.name())?;
+    let Draft { room, verb, opens, content } = args.message(cx.node.name())?;
     let content = content.map_err(|problems| Failure::Lantern { verb, problems })?;
     let client = cx.client().await?;
     let room_id = cx.join(&client, &room).await?;
     let message = SendMessage {
         room_id,
         content,
-        // What it answers stands within, where nodes cannot read it in an encrypted room.
+        // The answered message is named within, where nodes cannot read it in an encrypted room.
         reply_to: None,
         mentions: Vec::new(),
         metadata: Metadata::parse(METADATA).ok(),
@@ -287,7 +287,7 @@ pub(crate) async fn run(cx: &Context, args: impl Says) -> Result<Outcome, Failur
 }
 
 impl Says for Hello {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let hello = envelope::Hello {
             agent_name: name.to_owned(),
             provider: self.provider,
@@ -296,54 +296,54 @@ impl Says for Hello {
             capabilities: self.capabilities,
         };
         let content = hello.ready();
-        Ok(Message { room: self.room, verb: Verb::Hello, opens: false, content })
+        Ok(Draft { room: self.room, verb: Verb::Hello, opens: false, content })
     }
 }
 
 impl Common {
-    fn message(self, name: &str, thread: Option<Seq>, body: Body) -> Message {
+    fn message(self, name: &str, thread: Option<Seq>, body: Body) -> Draft {
         let verb = body.verb();
-        let thread = thread.map(|it| it.0);
+        let thread = thread.map(|seq| seq.0);
         let from = name.to_owned();
         let content = Envelope { from, intent: self.intent, thread, body }.ready();
         let opens = verb.threading() == Threading::Opens;
-        Message { room: self.room, verb, opens, content }
+        Draft { room: self.room, verb, opens, content }
     }
 }
 
 impl Says for Probe {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         Ok(self.common.message(name, None, Body::Probe { question: self.question }))
     }
 }
 
 impl Says for Assert {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, claim, falsifiable_by, confidence } = self;
         Ok(common.message(name, None, Body::Assert { claim, falsifiable_by, confidence }))
     }
 }
 
 impl Says for Challenge {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, thread, target_seq, counter_claim, confidence, test } = self;
-        let target_seq = target_seq.map(|it| it.0);
+        let target_seq = target_seq.map(|seq| seq.0);
         let body = Body::Challenge { target_seq, counter_claim, confidence, test };
         Ok(common.message(name, thread, body))
     }
 }
 
 impl Says for Resolve {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, thread, observation, basis } = self;
         Ok(common.message(name, thread, Body::Resolve { observation, basis }))
     }
 }
 
 impl Says for Fuse {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let mut outcomes = BTreeMap::new();
-        for Held { seq, held } in self.outcomes {
+        for ClaimOutcome { seq, held } in self.outcomes {
             if outcomes.insert(seq.0, held).is_some_and(|before| before != held) {
                 return Err(Failure::OutcomeTwice { seq: seq.0 });
             }
@@ -360,29 +360,29 @@ impl Says for Fuse {
 }
 
 impl Says for Sync {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, thread, state_hash, diff } = self;
         Ok(common.message(name, thread, Body::Sync { state_hash, diff }))
     }
 }
 
 impl Says for Spark {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, seed, why_now, smallest_test } = self;
         Ok(common.message(name, None, Body::Spark { seed, why_now, smallest_test }))
     }
 }
 
 impl Says for Harvest {
-    fn message(self, name: &str) -> Result<Message, Failure> {
-        let spark_seq = self.spark_seq.map(|it| it.0);
+    fn message(self, name: &str) -> Result<Draft, Failure> {
+        let spark_seq = self.spark_seq.map(|seq| seq.0);
         Ok(self.common.message(name, None, Body::Harvest { spark_seq, becomes: self.becomes }))
     }
 }
 
 impl Says for Bury {
-    fn message(self, name: &str) -> Result<Message, Failure> {
-        let spark_seq = self.spark_seq.map(|it| it.0);
+    fn message(self, name: &str) -> Result<Draft, Failure> {
+        let spark_seq = self.spark_seq.map(|seq| seq.0);
         Ok(self.common.message(name, None, Body::Bury { spark_seq, reason: self.reason }))
     }
 }
@@ -398,15 +398,19 @@ mod tests {
 
     #[test]
     fn values_arrive_typed() {
-        let held = |text: &str| text.parse::<Held>().map(|it| (it.seq.0, it.held));
+        let held =
+            |text: &str| text.parse::<ClaimOutcome>().map(|outcome| (outcome.seq.0, outcome.held));
         assert_eq!(held("7=true"), Ok((7, true)));
         assert_eq!(held("#7=false"), Ok((7, false)));
         assert_eq!(held("1.0.1=true"), Ok(((1 << 35) + 1, true)));
         for bad in ["7", "7=", "=true", "7=yes", "x=true", "7=true=true"] {
             assert!(held(bad).is_err(), "{bad}");
         }
-        let it = capability("code_review=finds a = b").unwrap();
-        assert_eq!((&*it.name, it.falsifiable_by.as_deref()), ("code_review", Some("finds a = b")));
+        let review = capability("code_review=finds a = b").unwrap();
+        assert_eq!(
+            (&*review.name, review.falsifiable_by.as_deref()),
+            ("code_review", Some("finds a = b"))
+        );
         assert_eq!(capability("x").unwrap().falsifiable_by, None);
         assert!(capability("=x").is_err() && capability(" ").is_err());
         assert_eq!(confidence("7"), Ok(7.0), "the check says what is wrong with it");

@@ -33,13 +33,13 @@ pub(crate) fn run(cx: &Context, args: &Validate) -> Result<Outcome, Failure> {
         if verdict.valid {
             return vec!["valid".to_owned()];
         }
-        let problems = verdict.problems.iter().map(|it| format!("  {it}"));
+        let problems = verdict.problems.iter().map(|problem| format!("  {problem}"));
         std::iter::once("invalid:".to_owned()).chain(problems).collect()
     })?;
     Ok(if verdict.valid { Outcome::Done } else { Outcome::Invalid })
 }
 
-/// What a file holds; - is stdin.
+/// The text of a file; - is stdin.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let read = if path == Path::new("-") {
         text(io::stdin().lock())

@@ -64,7 +64,7 @@ impl Known {
         }
         let room = self.rooms.get_mut(&id).ok_or(Refused::NoRoom)?;
         room.fits(&self.cx, body)?;
-        if room.record.ephemeral && self.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
+        if room.replica.record.ephemeral && self.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !room.is_writable(&self.cx) {
@@ -75,7 +75,7 @@ impl Known {
 
     /// Memory that the acts of all rooms take.
     pub(crate) fn acts_bytes(&self) -> usize {
-        self.rooms.values().map(Room::acts_bytes).sum()
+        self.rooms.values().map(|room| room.folds.bytes()).sum()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Known;
 use crate::{
     api::{batch::RoomRecord, command::Refused},
+    directory::keys::Directories,
     engine::reach::Reach,
     name::{
         id::{KeyPrint, LogId, MeshId, NodeId, RoomId},
@@ -95,10 +96,10 @@ impl Known {
     /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
     pub(crate) fn close_own_eras(&mut self) {
         for room in self.rooms.values_mut() {
-            if !room.record.local && room.numbering.sequencer() == room.mine {
-                let current = room.numbering.current();
-                room.edit_record().floor = Some(current);
-                self.cx.active.insert(room.id);
+            if !room.replica.record.local && room.order.numbering.sequencer() == room.replica.mine {
+                let current = room.order.numbering.current();
+                room.replica.edit_record().floor = Some(current);
+                self.cx.active.insert(room.replica.id);
             }
         }
     }
@@ -126,7 +127,8 @@ impl Known {
 
     pub(crate) fn ask_who_spoke_of(&mut self, room: RoomId) {
         if let Some(peer) = self.unknown.remove(&room) {
-            let heads = self.rooms.get(&room).map(|room| room.logs.heads()).unwrap_or_default();
+            let heads =
+                self.rooms.get(&room).map(|room| room.replica.logs.heads()).unwrap_or_default();
             self.cx.send(peer, Message::Have { room, heads, answer: true });
         }
     }
@@ -138,9 +140,9 @@ impl Known {
         };
         // Where nobody can be asked it came by gossip: it is new.
         if let Some(room) = self.rooms.get_mut(&id)
-            && !room.peers(&self.cx).is_empty()
+            && !room.replica.peers(&self.cx).is_empty()
         {
-            room.ask_all(&mut self.cx);
+            room.replica.ask_all(&mut self.cx);
             self.unread.rooms.insert(id, key);
         }
     }
@@ -154,7 +156,7 @@ impl Known {
 
     /// Whether the private rooms of a key span the mesh: it was minted for all of it.
     pub(crate) fn spans(&self, key: KeyPrint) -> bool {
-        self.directory.keys.is_minted(key, false)
+        self.directory.keys.is_minted(key, Directories::Mesh)
     }
 
     /// Where a room that an agent of this key makes is listed, and so who has it.
@@ -178,7 +180,7 @@ impl Known {
         if directory == self.cx.private_directory {
             return Reach::Node;
         }
-        let seal = self.rooms.get(&directory).and_then(|room| room.record.seal.as_ref());
+        let seal = self.rooms.get(&directory).and_then(|room| room.replica.record.seal.as_ref());
         seal.map_or(Reach::Mesh, |seal| Reach::Followers(seal.owner))
     }
 
@@ -195,7 +197,7 @@ impl Known {
 
     /// Whose room it is, if only those who follow that key have it.
     pub(crate) fn sealed_for(&self, room: RoomId) -> Option<KeyPrint> {
-        Some(self.rooms.get(&room)?.record.seal.as_ref()?.owner)
+        Some(self.rooms.get(&room)?.replica.record.seal.as_ref()?.owner)
     }
 
     /// Whether clients may see the rooms of this key: not once it is revoked. What was written there
@@ -210,7 +212,7 @@ impl Known {
     }
 
     pub(crate) fn is_memory(&self, room: RoomId) -> bool {
-        self.rooms.get(&room).is_some_and(|room| room.record.ephemeral)
+        self.rooms.get(&room).is_some_and(|room| room.replica.record.ephemeral)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         command::{AgentView, RoomView},
         event::RoomEvent,
     },
-    directory::{Named, named_apart},
+    directory::naming::{Named, named_apart},
     name::id::{KeyPrint, LocalRef, MessageId, RoomId},
     presence::rosters::Ephemeral,
 };
@@ -17,14 +17,14 @@ impl Known {
     /// A room as it is known now; `None` if clients are not to know of it.
     pub(crate) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;
-        if room.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
+        if room.replica.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
             return None;
         }
         let is_lobby = id == RoomId::lobby(self.cx.mesh);
         let lobby = self.directory.lobby().filter(|_| is_lobby);
         let (created, name, created_ms) = if is_lobby {
             (None, "lobby".into(), lobby.map_or(0, |lobby| lobby.created_ms))
-        } else if room.record.ephemeral {
+        } else if room.replica.record.ephemeral {
             let ephemeral = self.rosters.ephemeral(id)?;
             (Some(ephemeral.facts), self.ephemeral_name(ephemeral), ephemeral.created_ms)
         } else {
@@ -39,16 +39,16 @@ impl Known {
                 .and_then(|facts| facts.description.as_deref().map(Arc::from))
                 .or_else(|| lobby.and_then(|lobby| lobby.description.clone())),
             parent: created.and_then(|created| created.parent),
-            ephemeral: room.record.ephemeral,
+            ephemeral: room.replica.record.ephemeral,
             public: created.is_none_or(|created| created.public),
             encrypted: created.is_some_and(|created| created.encrypted),
             owner: created.map(|created| created.owner),
-            sealed: room.record.seal.is_some(),
+            sealed: room.replica.record.seal.is_some(),
             created_by: created.map(|created| created.created_by.clone()),
             created_ms,
-            last_activity_ms: room.record.last_activity_ms,
+            last_activity_ms: room.replica.record.last_activity_ms,
             members: self.rosters.members(id).len(),
-            tip: room.record.tip,
+            tip: room.replica.record.tip,
         })
     }
 
@@ -132,7 +132,7 @@ impl Known {
     }
 
     pub(crate) fn message_id(&self, room: RoomId, at: LocalRef) -> Option<MessageId> {
-        let log = self.rooms.get(&room)?.logs.id(at.log);
+        let log = self.rooms.get(&room)?.replica.logs.id(at.log);
         Some(MessageId::new(room, log, at.seq))
     }
 }

@@ -3,6 +3,7 @@
 use super::{rooms::new, *};
 use crate::{
     api::agenda::{NewTask, NewVote},
+    fold::act::Fold,
     limits::{ELECTION_CANDIDATES_MAX, EPHEMERAL_BYTES_MAX},
 };
 
@@ -35,7 +36,7 @@ fn memory_of_acts_is_counted_in_each_room_and_over_all() {
     let mut all = 0;
     for room in [lobby, other] {
         for act in [vote(room, &caller), elect(room, &caller), task(room, &caller)] {
-            let bytes = |node: &Node| node.engine.known.rooms[&room].acts_bytes();
+            let bytes = |node: &Node| node.engine.known.rooms[&room].folds.bytes();
             let before = bytes(&node);
             node.ask(act).expect("a member");
             let more = bytes(&node) - before;
@@ -43,9 +44,9 @@ fn memory_of_acts_is_counted_in_each_room_and_over_all() {
             all += more;
         }
         let it = &node.engine.known.rooms[&room];
-        let parts = [it.votes.bytes(), it.elections.bytes(), it.tasks.bytes()];
+        let parts = [it.folds.votes.bytes(), it.folds.elections.bytes(), it.folds.tasks.bytes()];
         assert!(parts.iter().all(|it| *it > 100), "{parts:?}");
-        assert_eq!(it.acts_bytes(), parts.iter().sum::<usize>());
+        assert_eq!(it.folds.bytes(), parts.iter().sum::<usize>());
     }
     assert_eq!(node.engine.known.acts_bytes(), all);
 }
@@ -56,11 +57,11 @@ fn acts_in_memory_are_bounded_with_it() {
     let caller = node.joins("me");
     let room = room_for_now(&mut node, &caller);
     node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
-    let heads = node.engine.known.rooms[&room].logs.heads();
+    let heads = node.engine.known.rooms[&room].replica.logs.heads();
     node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - 5;
     let refused = node.ask(task(room, &caller));
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
-    assert_eq!(node.engine.known.rooms[&room].logs.heads(), heads, "nothing was written");
+    assert_eq!(node.engine.known.rooms[&room].replica.logs.heads(), heads, "nothing was written");
     node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX / 2;
     node.ask(task(room, &caller)).expect("there is room");
     let lobby = node.lobby();
@@ -84,13 +85,13 @@ fn what_does_not_fit_one_entry_is_refused_with_the_reason() {
     for (members, may) in [(ELECTION_CANDIDATES_MAX, true), (ELECTION_CANDIDATES_MAX + 1, false)] {
         let (mut node, caller) = crowded(members);
         let lobby = node.lobby();
-        let heads = node.engine.known.rooms[&lobby].logs.heads();
+        let heads = node.engine.known.rooms[&lobby].replica.logs.heads();
         match node.ask(elect(lobby, &caller)) {
             Ok(_) => assert!(may, "{members}"),
             Err(Refused::Full(text)) => assert!(!may && text.contains("cannot elect"), "{text}"),
             Err(other) => panic!("{other}"),
         }
-        assert_eq!(node.engine.known.rooms[&lobby].logs.heads() != heads, may);
+        assert_eq!(node.engine.known.rooms[&lobby].replica.logs.heads() != heads, may);
         node.ask(vote(lobby, &caller)).expect("that many may vote");
     }
     let (mut node, caller) = crowded(4_000);

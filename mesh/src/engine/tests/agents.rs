@@ -200,7 +200,7 @@ fn who_types_is_told_where_it_is_a_member_and_to_peers_only_in_rooms_that_they_s
             |it: &&Effect| matches!(it, Effect::Notify { event: RoomEvent::Typing { .. }, .. });
         let sent = |it: &&Effect| {
             matches!(it, Effect::Broadcast { message: Message::Roster(it), .. }
-                if matches!(it.it.what, What::Typing { .. }))
+                if matches!(it.value.what, What::Typing { .. }))
         };
         let count = |it: &dyn Fn(&&Effect) -> bool| node.effects.iter().filter(it).count();
         (refused, count(&told), count(&sent))
@@ -464,7 +464,7 @@ fn what_was_claimed_in_a_room_of_memory_is_not_claimed_again() {
     world.restart(0);
     world.groups = vec![0; 3];
     world.pass(Duration::from_secs(2));
-    let record = &world.nodes[0].engine.known.rooms[&room].record;
+    let record = &world.nodes[0].engine.known.rooms[&room].replica.record;
     assert_eq!(record.floor, Some(before.era()));
     world.down.insert(1);
     let caller = world.callers[0].clone();

@@ -170,7 +170,7 @@ impl Node {
     pub(super) fn gave(&self) -> Vec<Ordered> {
         let lobby = self.lobby();
         let room = &self.engine.known.rooms[&lobby];
-        let own = room.logs.ix(room.mine);
+        let own = room.replica.logs.ix(room.replica.mine);
         let given = self.rows.iter().filter_map(|it| match it {
             Change::Entry { room, at, entry } if *room == lobby && Some(at.log) == own => {
                 match Body::decode(entry.facts.kind, &entry.body) {
@@ -184,7 +184,7 @@ impl Node {
     }
 
     pub(super) fn current(&self) -> Era {
-        self.engine.known.rooms[&self.lobby()].numbering.current()
+        self.engine.known.rooms[&self.lobby()].order.numbering.current()
     }
 }
 
@@ -227,7 +227,8 @@ fn what_is_late_is_asked_for_of_the_sequencer_or_of_all() {
             let run = run(&node, seed, (1, count)).run().clone();
             node.hear(&run);
         }
-        node.engine.known.rooms.get_mut(&node.lobby()).expect("it is there").record.tip = Number(4);
+        node.engine.known.rooms.get_mut(&node.lobby()).expect("it is there").replica.record.tip =
+            Number(4);
         let (one, other) = (log(5), log(6));
         let numbers = [(one, 1, 2), (one, 4, 1), (other, 1, 1), (one, 3, 1)];
         node.founder_writes(&mut Liar::new(FOUNDER), &ordered(Era::HOME, 1, &numbers));
@@ -249,7 +250,7 @@ fn what_is_late_is_asked_for_of_the_sequencer_or_of_all() {
 fn no_more_is_asked_for_at_once_than_may_be() {
     let (mut node, _) = beside_founder();
     let (mut liar, mut backlink) = (Liar::new(FOUNDER), [0; 32]);
-    node.engine.known.rooms.get_mut(&node.lobby()).expect("it is there").record.tip =
+    node.engine.known.rooms.get_mut(&node.lobby()).expect("it is there").replica.record.tip =
         Number(1 << 20);
     for part in 0..33 {
         let first = part * 256 + 1;
@@ -371,7 +372,7 @@ fn a_number_whose_content_nobody_has_is_a_hole_in_the_end() {
                 if of == call && said.number == Number(3))
         };
         assert!(said.iter().any(|it| replied(&it)), "what comes after it goes on");
-        assert_eq!(node.engine.known.rooms[&node.lobby()].holes, 2);
+        assert_eq!(node.engine.known.rooms[&node.lobby()].order.holes, 2);
         let fate = |number| {
             let of = |it: &Change| match it {
                 Change::Number { number: of, fate, .. } if of.0 == number => Some(*fate),
@@ -393,7 +394,7 @@ fn what_comes_in_time_is_no_hole() {
     node.hear(&run);
     assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), Number(1));
     node.steps(Founder::Answers(None), 30);
-    assert_eq!(node.engine.known.rooms[&node.lobby()].holes, 0);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].order.holes, 0);
 }
 
 // Giving.
@@ -514,7 +515,7 @@ fn the_last_number_of_an_era_is_given_and_then_those_of_another() {
     let last = Era::HOME.capacity();
     let lobby = node.lobby();
     let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
-    let state = room.numbering.edit(Era::HOME).expect("its home era");
+    let state = room.order.numbering.edit(Era::HOME).expect("its home era");
     (state.record.known, state.record.done) = (last - 1, last - 1);
     let first = node.begin_say(&caller);
     assert_eq!(node.said_as(first), Some(Number(last)));
@@ -610,7 +611,7 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
     node.hear(&log_of(&node, directory, 5, &[admitted]));
     let call = node.begin_say(&caller);
-    let mine = node.engine.known.rooms[&node.lobby()].mine;
+    let mine = node.engine.known.rooms[&node.lobby()].replica.mine;
     let era = Era::new(1, lane).expect("an era");
     let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
     let first = ordered(era, 1, &[(log(5), 1, 1)]);
@@ -683,8 +684,8 @@ fn who_must_not_go_on_with_its_era_opens_another_one_for_who_asks() {
     node.say(&caller, node.lobby()).expect("a member");
     let room = node.lobby();
     let state = node.engine.known.rooms.get_mut(&room).expect("it is there");
-    state.edit_record().floor = Some(Era::HOME);
-    let (own, tip) = (state.mine, state.tip());
+    state.replica.edit_record().floor = Some(Era::HOME);
+    let (own, tip) = (state.replica.mine, state.tip());
     let spans = vec![Span { log: own, after: 0, upto: 1 }];
     let before = node.gave().len();
     for (era, given) in [(Era::new(1, 7).expect("an era"), 0), (Era::HOME, 1)] {
@@ -702,7 +703,7 @@ fn an_era_that_is_claimed_for_something_numbers_that_first() {
     node.hear(&other);
     let lobby = node.lobby();
     let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
-    let at = LocalRef { log: room.logs.ix(log(5)).expect("it is known"), seq: 1 };
+    let at = LocalRef { log: room.replica.logs.ix(log(5)).expect("it is known"), seq: 1 };
     assert!(room.claim_for(&mut node.engine.known.cx, vec![at]));
     node.turn();
     let given: Vec<LogId> = node.gave().iter().flat_map(|it| it.logs.clone()).collect();

@@ -197,7 +197,8 @@ fn what_cannot_be_is_refused_at_once_and_what_may_be_when_all_have_been_asked() 
     let (caller, lobby) = (world.callers[2].clone(), world.lobby());
     let cast = |vote| Command::CastVote { caller: caller.clone(), vote, option: 0 };
     // The entry of this id is here, and is no vote.
-    let said = world.nodes[2].engine.known.rooms[&lobby].logs.iter().next().map(|(_, log)| log.id);
+    let said =
+        world.nodes[2].engine.known.rooms[&lobby].replica.logs.iter().next().map(|(_, log)| log.id);
     let log = said.unwrap_or(LogId { author: world.node_id(0), incarnation: 0 });
     let by_me = MessageId::new(lobby, LogId { author: world.node_id(2), incarnation: 0 }, 7_000);
     let refused = world.nodes[2].ask(cast(by_me)).expect_err("this node wrote none");
@@ -249,7 +250,7 @@ fn a_message_is_found_by_its_id_as_soon_as_that_is_known() {
 fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free() {
     let mut world = World::connected(2);
     let minted = KeyPrint([5; 16]);
-    let mint = NewKey { key: minted, tier: Tier::Pro, label: None, local: false };
+    let mint = NewKey { key: minted, tier: Tier::High, label: None, local: false };
     world.unheard(0, Command::MintKey(mint));
     let attach = |agent: &str, key, own| {
         Command::Attach(Attach {
@@ -306,6 +307,7 @@ fn a_message_is_found_when_its_number_is_here_too() {
             room: lobby,
             speech: Speech::Chat,
             content: "hello".to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -62,7 +62,13 @@ fn peers_are_asked_what_they_have_once_in_a_while() {
         node.effects.clear();
         for _ in 0..3 {
             let engine = &mut node.engine;
-            engine.known.rooms.get_mut(&lobby).expect("it is there").ask_all(&mut engine.known.cx);
+            engine
+                .known
+                .rooms
+                .get_mut(&lobby)
+                .expect("it is there")
+                .replica
+                .ask_all(&mut engine.known.cx);
         }
         node.turn();
         let asked = |it: &&Effect| {
@@ -108,14 +114,14 @@ fn an_answer_about_a_room_brings_nothing_of_another() {
     let stray = node.engine.known.cx.faults.stray;
     node.hears_from(PEER, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
     assert_eq!(node.engine.known.cx.faults.stray, stray + 1);
-    assert_eq!(node.engine.known.rooms[&node.lobby()].logs.head_of(head), 0);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].replica.logs.head_of(head), 0);
 }
 
 #[test]
 fn a_room_has_so_many_logs_and_no_more() {
     let mut node = Node::new(1);
     let lobby = node.lobby();
-    let logs = &mut node.engine.known.rooms.get_mut(&lobby).expect("it is there").logs;
+    let logs = &mut node.engine.known.rooms.get_mut(&lobby).expect("it is there").replica.logs;
     for nth in 0..LOGS_PER_ROOM_MAX {
         let mut author = [0; 32];
         author[..8].copy_from_slice(&(nth as u64).to_be_bytes());
@@ -125,7 +131,7 @@ fn a_room_has_so_many_logs_and_no_more() {
     let overflow = node.engine.known.cx.faults.overflow;
     let run = said_at(&node, 5, 1).run().clone();
     node.hear(&run);
-    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(run.log), 0);
+    assert_eq!(node.engine.known.rooms[&lobby].replica.logs.head_of(run.log), 0);
     assert_eq!(node.engine.known.cx.faults.overflow, overflow + 1);
 }
 
@@ -153,7 +159,7 @@ fn kinds_of_later_versions_are_nobodys_fault() {
         let run = run.seal(node.secret.mesh_id(), &identity(5)).run().clone();
         node.hear(&run);
         let lobby = &node.engine.known.rooms[&node.lobby()];
-        assert_eq!((lobby.logs.head_of(run.log), lobby.tip().0), (1, u64::from(visible)));
+        assert_eq!((lobby.replica.logs.head_of(run.log), lobby.tip().0), (1, u64::from(visible)));
         assert_eq!(node.engine.known.cx.faults.void, void);
         assert!(node.engine.known.cx.blamed.is_empty());
     }
@@ -165,7 +171,7 @@ fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
     let about = |of: u8| {
         let epoch = crate::name::identity::LinkSecret::new(0, [0; 32]).epoch();
         let it = About { node: identity(of).node_id(), epoch, version: "1".to_owned() };
-        Message::About(Signed { it, signature: [0; 64] })
+        Message::About(Signed { value: it, signature: [0; 64] })
     };
     let stray = node.engine.known.cx.faults.stray;
     node.hears_from(PEER, about(PEER));
@@ -189,7 +195,7 @@ fn that_somebody_types_is_believed_of_its_own_node_where_it_is_a_member() {
         node.effects.clear();
         let what = What::Typing { agent: "ghost".into(), room, typing: true, nonce: 1 };
         let it = RosterNews { node: identity(of).node_id(), boot: 1, what };
-        node.hears_from(of, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+        node.hears_from(of, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
         let told =
             |it: &Effect| matches!(it, Effect::Notify { event: RoomEvent::Typing { .. }, .. });
         node.effects.iter().any(told)
@@ -230,14 +236,14 @@ fn in_a_room_that_is_encrypted_nothing_is_said_openly() {
     let room = NewRoom { encrypted: true, ..new("secret", false) };
     let room = make(&mut node, &caller, room).expect("it is new");
     node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
-    let mut say = |room, content: &str| {
-        let say = words(room, content.to_owned());
+    let mut say = |room, encryption| {
+        let say = Say { encryption, ..words(room, "hello".to_owned()) };
         node.ask(Command::Say { caller: caller.clone(), say }).err()
     };
-    assert_eq!(say(room, "hello"), Some(Refused::Plaintext));
-    assert_eq!(say(room, "clw1:abc"), None);
+    assert_eq!(say(room, Encryption::None), Some(Refused::Plaintext));
+    assert_eq!(say(room, Encryption::EndToEnd), None);
     let lobby = RoomId::lobby(MeshSecret::new([7; 32], identity(1).node_id()).mesh_id());
-    assert_eq!(say(lobby, "hello"), None);
+    assert_eq!(say(lobby, Encryption::None), None);
 }
 
 #[test]
@@ -368,7 +374,7 @@ fn what_is_answered_while_nothing_can_be_written_asks_for_nothing_to_be_written(
     let key = KeyPrint([9; 16]);
     let mint = crate::api::agenda::NewKey {
         key,
-        tier: crate::wire::acts::Tier::Pro,
+        tier: crate::wire::acts::Tier::High,
         label: None,
         local: false,
     };

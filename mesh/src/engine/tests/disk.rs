@@ -12,7 +12,8 @@ use crate::{
         number::{Era, Number},
     },
     wire::{
-        entry::{DedupId, Stored, is_act},
+        entry::{DedupId, Stored},
+        kinds::is_act,
         run::{Certificate, Run},
     },
 };

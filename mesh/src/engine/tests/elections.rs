@@ -12,7 +12,7 @@ use crate::{
         agenda::LeaderGone,
         batch::Change,
         boundary::{Effect, Input},
-        command::{Caller, Command, Outcome, Refused, Say, Speech},
+        command::{Caller, Command, Encryption, Outcome, Refused, Say, Speech},
         event::RoomEvent,
     },
     fold::elections::{commitment, nonce},
@@ -20,7 +20,8 @@ use crate::{
     name::id::{AgentId, RoomId},
     wire::{
         acts::{Candidate, ElectionAct, ElectionStarted},
-        entry::{Body, DECISION, Decision, Said},
+        entry::{Body, Decision, Said},
+        kinds::DECISION,
         message::Message,
     },
 };
@@ -38,6 +39,7 @@ fn decide(caller: &Caller, room: RoomId, content: &str) -> Command {
         room,
         speech: Speech::Decision,
         content: content.to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -65,7 +67,7 @@ fn told(world: &mut World, n: usize) -> Vec<String> {
 
 fn leader(world: &World, n: usize) -> Option<AgentId> {
     let room = &world.nodes[n].engine.known.rooms[&world.lobby()];
-    let leader = room.elections.leader(world.nodes[n].now.mono);
+    let leader = room.folds.elections.leader(world.nodes[n].now.mono);
     leader.map(|it| it.candidate.agent.clone())
 }
 
@@ -429,13 +431,13 @@ fn a_decision_waits_for_what_it_is_judged_by() {
     let late = hold_back(&mut world, &[1 - host], 2);
     world.carry();
     assert_eq!(told(&mut world, 2), Vec::<String>::new());
-    assert!(!world.nodes[2].engine.known.rooms[&room].pending.is_empty());
+    assert!(!world.nodes[2].engine.known.rooms[&room].replica.pending.is_empty());
     world.held.extend(late);
     world.carry();
     world.pass(STEP * 30);
     let told = told(&mut world, 2);
     assert!(told.contains(&format!("{agent} decides tea")), "{told:?}");
-    assert!(world.nodes[2].engine.known.rooms[&room].pending.is_empty());
+    assert!(world.nodes[2].engine.known.rooms[&room].replica.pending.is_empty());
 }
 
 #[test]
@@ -464,7 +466,7 @@ fn a_decision_that_was_not_delivered_yet_is_there_after_a_restart() {
 fn written(world: &World, n: usize, is: impl Fn(&ElectionAct) -> bool) -> usize {
     let (node, lobby) = (&world.nodes[n], world.lobby());
     let room = &node.engine.known.rooms[&lobby];
-    let own = room.logs.ix(room.mine);
+    let own = room.replica.logs.ix(room.replica.mine);
     let acts = node.rows.iter().filter(|it| {
         let Change::Entry { room, at, entry } = it else { return false };
         let Body::Election(act) = Body::decode(entry.facts.kind, &entry.body) else { return false };
@@ -549,7 +551,7 @@ fn a_starter_that_was_paused_ends_its_election_all_the_same() {
     for _ in 0..2 {
         node.give(Input::Timeout);
     }
-    let leader = node.engine.known.rooms[&room].elections.leader(node.now.mono);
+    let leader = node.engine.known.rooms[&room].folds.elections.leader(node.now.mono);
     assert_eq!(leader.map(|it| it.candidate.agent.clone()), Some("ann".into()));
 }
 
@@ -560,7 +562,7 @@ fn a_close_that_comes_early_does_not_keep_the_starter_from_its_own() {
     world.ask(0, elect(&caller, room)).expect("none runs");
     world.pass(STEP * 5);
     let now = world.nodes[0].now.mono;
-    let running = world.nodes[0].engine.known.rooms[&room].elections.running(now);
+    let running = world.nodes[0].engine.known.rooms[&room].folds.elections.running(now);
     let election = running.expect("it runs").place();
     let close = ElectionAct::Closed { election, commitments: Vec::new(), declined: Vec::new() };
     let (_, run) = Liar::new(9).write(&world.nodes[0], &Body::Election(close));
@@ -649,7 +651,7 @@ fn a_term_that_leaps_is_waited_for_while_nobody_is_known_to_have_forked() {
         let it = ElectionStarted { term: 7, candidates, started_by: "eve".into() };
         let (_, run) = liar.write(&node, &Body::Election(ElectionAct::Started(it)));
         node.hear(&run);
-        let head = node.engine.known.rooms[&node.lobby()].logs.head_of(liar.log());
+        let head = node.engine.known.rooms[&node.lobby()].replica.logs.head_of(liar.log());
         assert_eq!(head, u64::from(forked));
     }
 }
@@ -675,7 +677,7 @@ fn nobody_decides_in_a_leaders_stead() {
     let host = elected(&mut world);
     let room = world.lobby();
     let election = {
-        let elections = &world.nodes[0].engine.known.rooms[&room].elections;
+        let elections = &world.nodes[0].engine.known.rooms[&room].folds.elections;
         elections.leader(world.nodes[0].now.mono).expect("elected").election
     };
     (0..2).for_each(|n| drop(told(&mut world, n)));
@@ -695,7 +697,7 @@ fn nobody_decides_in_a_leaders_stead() {
         let mut liar = Liar::new(10 + u8::try_from(i).expect("few"));
         let (_, run) = liar.write(&world.nodes[0], &body);
         world.nodes[0].hear(&run);
-        let log = world.nodes[0].engine.known.rooms[&room].logs.head_of(liar.log());
+        let log = world.nodes[0].engine.known.rooms[&room].replica.logs.head_of(liar.log());
         assert_eq!((log, told(&mut world, 0).len()), (0, 0), "{body:?}");
     }
     // An election that it only began, and a message that is none.
@@ -719,7 +721,7 @@ fn whoever_drops_a_node_that_has_opened_is_seen() {
     let mut world = World::new(2);
     elected(&mut world);
     let room = world.lobby();
-    let elections = &world.nodes[0].engine.known.rooms[&room].elections;
+    let elections = &world.nodes[0].engine.known.rooms[&room].folds.elections;
     let running = elections.concluded(world.nodes[0].now.mono).expect("elected").0;
     let closed = running.to_open(world.nodes[0].now.mono).expect("closed").place();
     let before = leader(&world, 0);
@@ -752,7 +754,7 @@ fn nonces_follow_from_the_nodes_key_and_commitments_say_nothing_of_them() {
         assert_ne!(first, other);
     }
     let node = one.node_id();
-    let of = |room, place, node| commitment(room, place, (node, &first));
+    let of = |room, place, node| commitment(room, place, node, &first);
     let good = of(room, place(1), node);
     assert_ne!(good, of(RoomId([2; 16]), place(1), node));
     assert_ne!(good, of(room, place(2), node));

@@ -33,7 +33,7 @@ fn who_lacks_what_is_memory_is_told_who_forked_there() {
         node.give(Input::Message { from: identity(9).node_id(), message });
         node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
     };
-    let same = node.engine.known.rooms[&room].logs.heads();
+    let same = node.engine.known.rooms[&room].replica.logs.heads();
     assert!(!told(&mut node, same), "it has all of it");
     let run = said_in(&node, (room, 7), (6, 1, "of another one")).run().clone();
     node.hear(&run);
@@ -58,7 +58,7 @@ fn who_lacks_anything_is_told_who_forked() {
         let run = said_in(&node, (lobby, 0), (FORKED, 1, content)).run().clone();
         node.hear(&run);
     }
-    let same = node.engine.known.rooms[&lobby].logs.heads();
+    let same = node.engine.known.rooms[&lobby].replica.logs.heads();
     assert!(!told(&mut node, same), "it has all of it");
     assert!(told(&mut node, Vec::new()));
 }
@@ -116,7 +116,7 @@ fn nobody_skips_eras_by_a_claim_of_its_own_that_is_void() {
         };
         runs.iter().for_each(|run| node.hear(run));
         assert_eq!(head(&node, claimant), 2, "both are there");
-        let eras = &node.engine.known.rooms[&lobby].numbering.eras;
+        let eras = &node.engine.known.rooms[&lobby].order.numbering.eras;
         assert!([9, 10].iter().all(|c| !eras.contains_key(&era(*c))));
     }
 }
@@ -146,7 +146,7 @@ fn beside(lanes: &[(u8, u32)], is_forked: bool) -> Node {
 
 /// How much it has of this author's log in the lobby.
 fn head(node: &Node, seed: u8) -> u64 {
-    node.engine.known.rooms[&node.lobby()].logs.head_of(log_of(seed))
+    node.engine.known.rooms[&node.lobby()].replica.logs.head_of(log_of(seed))
 }
 
 /// All that only an era's sequencer writes, by this handover; the era is given to this node.
@@ -181,7 +181,7 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
         let run = begins(&node, claimant, (lobby, 2, &Body::EraClaimed(claim)));
         node.hear(&run);
         assert_eq!(head(&node, claimant), taken, "{is_forked} {seen:?}");
-        let opened = node.engine.known.rooms[&lobby].numbering.eras.contains_key(&era);
+        let opened = node.engine.known.rooms[&lobby].order.numbering.eras.contains_key(&era);
         assert_eq!(opened, taken == 1);
     }
 }
@@ -207,7 +207,7 @@ fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known
             node.hear(&run);
             assert_eq!(head(&node, liar), 1, "{lie:?}");
             node.hear(&claim);
-            let record = &node.engine.known.rooms[&lobby].numbering.eras[&era].record;
+            let record = &node.engine.known.rooms[&lobby].order.numbering.eras[&era].record;
             assert_eq!((record.sequencer, record.known), (log_of(owner), 0));
             assert_eq!(node.engine.known.cx.blamed[&log_of(liar).author].void, 1, "{lie:?}");
         }
@@ -272,7 +272,7 @@ fn a_claim_opens_its_era_whatever_is_known_of_the_one_before() {
         assert_eq!(head(&node, claimant), u64::from(!waits), "{seen:?}");
         node.hear(&first);
         assert_eq!(head(&node, claimant), u64::from(*opens), "{seen:?}");
-        let eras = &node.engine.known.rooms[&lobby].numbering.eras;
+        let eras = &node.engine.known.rooms[&lobby].order.numbering.eras;
         assert_eq!(eras.contains_key(&era), *opens);
         let lowered = eras.get(&era).map(|it| it.record.cut.clone());
         assert!(lowered.is_none_or(|cut| cut == [Reached { era: theirs, n: 0 }]));
@@ -295,7 +295,7 @@ fn who_claims_an_era_that_another_one_has_opened_by_the_same_name_goes_on() {
     let (_, run) = both[1].write(&node, &claim(second, first));
     node.hear(&run);
     assert_eq!((head(&node, owner), node.current()), (2, second));
-    assert_eq!(node.engine.known.rooms[&node.lobby()].numbering.sequencer(), log_of(owner));
+    assert_eq!(node.engine.known.rooms[&node.lobby()].order.numbering.sequencer(), log_of(owner));
 }
 
 /// Its numbers would be void at all who join from now on.
@@ -315,7 +315,7 @@ fn who_was_handed_an_era_by_who_forked_since_opens_another() {
     node.say(&caller, lobby).expect("a number");
     assert_eq!(node.current(), Era::HOME);
     let shown = |node: &Node| {
-        let own = node.engine.known.rooms[&lobby].logs.ix(log_of(2));
+        let own = node.engine.known.rooms[&lobby].replica.logs.ix(log_of(2));
         let claims = node.rows.iter().filter_map(|it| match it {
             Change::Entry { room, at, entry } if *room == lobby && Some(at.log) == own => {
                 match Body::decode(entry.facts.kind, &entry.body) {
@@ -334,7 +334,7 @@ fn who_was_handed_an_era_by_who_forked_since_opens_another() {
     node.wait(Duration::from_secs(2));
     node.say(&caller, lobby).expect("a number");
     assert_eq!(node.current().c(), 1);
-    assert_eq!(node.engine.known.rooms[&lobby].numbering.sequencer(), log_of(2));
+    assert_eq!(node.engine.known.rooms[&lobby].order.numbering.sequencer(), log_of(2));
     let handover = EntryRef { log: log_of(super::asking::FOUNDER), seq: 1 };
     assert_eq!(shown(&node), [[handover]]);
 }
@@ -392,7 +392,7 @@ fn elections_that_were_begun_beyond_a_fork_are_none() {
     let (second, run) = sides[0].write(&node, &begun(2));
     node.hear(&run);
     let known = |node: &Node| {
-        let elections = &node.engine.known.rooms[&node.lobby()].elections;
+        let elections = &node.engine.known.rooms[&node.lobby()].folds.elections;
         [first, second].map(|it| elections.get(it).is_some())
     };
     assert_eq!(known(&node), [true, true]);
@@ -416,7 +416,7 @@ fn what_was_written_in_advance_ties_no_knot_into_a_log() {
     let (place, mut run) = liar.write(&world.nodes[0], &begun);
     run.entries[0].facts.wall_ms = world.nodes[0].now.wall_ms;
     let run = run.seal(world.nodes[0].secret.mesh_id(), &identity(6)).run().clone();
-    let head = |node: &Node, log| node.engine.known.rooms[&lobby].logs.head_of(log);
+    let head = |node: &Node, log| node.engine.known.rooms[&lobby].replica.logs.head_of(log);
     for node in &mut world.nodes {
         node.hear(&run);
         assert_eq!(head(node, place.log), 0, "it does not follow");
@@ -553,11 +553,15 @@ fn a_claim_that_came_before_its_lane_is_taken_with_it() {
         Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() });
     let run = begins(&node, 6, (lobby, 2, &claim));
     node.hear(&run);
-    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(run.log), 0, "whose lane is it?");
+    assert_eq!(
+        node.engine.known.rooms[&lobby].replica.logs.head_of(run.log),
+        0,
+        "whose lane is it?"
+    );
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane: 2_000, name: String::new() });
     let admitted = begins(&node, 6, (directory, 1, &admitted));
     node.hear(&admitted);
-    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(run.log), 1);
+    assert_eq!(node.engine.known.rooms[&lobby].replica.logs.head_of(run.log), 1);
 }
 
 /// Whoever had not heard of it never will, and this node finds none of it when it starts again.
@@ -626,6 +630,10 @@ fn ballots_of_whoever_forked_count_no_more_though_they_were_written_before() {
     let node = &mut world.nodes[0];
     let (_, run) = sides[1].1.write(node, &another);
     node.hear(&run);
-    assert_eq!(node.engine.known.rooms[&id].logs.get(1).fork, Some(2), "the ballot is below that");
+    assert_eq!(
+        node.engine.known.rooms[&id].replica.logs.get(1).fork,
+        Some(2),
+        "the ballot is below that"
+    );
     assert_eq!(world.view(0, vote).cast, 0);
 }

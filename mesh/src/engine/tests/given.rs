@@ -25,11 +25,11 @@ impl Node {
     }
 
     fn sequencer(&self) -> LogId {
-        self.engine.known.rooms[&self.lobby()].numbering.sequencer()
+        self.engine.known.rooms[&self.lobby()].order.numbering.sequencer()
     }
 
     fn heard_of(&self, log: LogId) -> u64 {
-        self.engine.known.rooms[&self.lobby()].logs.head_of(log)
+        self.engine.known.rooms[&self.lobby()].replica.logs.head_of(log)
     }
 }
 
@@ -88,7 +88,7 @@ fn numbers_that_were_given_before_the_era_was_handed_over_are_void_in_whatever_o
         });
         let (room, at) = delivered.expect("one of them has it");
         assert_eq!(
-            node.engine.known.rooms[&room].logs.id(at.log),
+            node.engine.known.rooms[&room].replica.logs.id(at.log),
             log(counts),
             "{claimed:?} {early}"
         );
@@ -203,7 +203,7 @@ fn an_author_may_refer_to_numbers_that_it_gave_in_the_same_run() {
         node.hear(&all);
         assert_eq!(node.heard_of(all.log), 3, "all of it is taken");
         assert_eq!(node.current(), eras[1]);
-        let record = &node.engine.known.rooms[&node.lobby()].numbering.eras[&eras[1]].record;
+        let record = &node.engine.known.rooms[&node.lobby()].order.numbering.eras[&eras[1]].record;
         assert_eq!(record.cut, [Reached { era: eras[0], n: reached }]);
         assert_eq!(node.void_so_far(), u64::from(reached == 0));
     }
@@ -266,7 +266,7 @@ fn numbers_that_come_before_their_entries_are_kept_until_these_come() {
     let said = run(&node, 5, (1, 2)).run().clone();
     node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(said.log, 1, 2)]));
     let foretold = |node: &Node| {
-        let kept = node.engine.known.rooms[&node.lobby()].numbering.foretold.len();
+        let kept = node.engine.known.rooms[&node.lobby()].order.numbering.foretold.len();
         let lobby = disk::stored(&node.rows).rooms.into_iter().find(|it| it.room == node.lobby());
         (kept, lobby.expect("it is there").foretold.len())
     };
@@ -290,7 +290,7 @@ fn numbers_that_come_before_their_entries_are_kept_until_these_come() {
     // Numbers that leave some out number nothing.
     node.founder_writes(&mut liar, &ordered(Era::HOME, 6, &[(other.log, 1, 1)]));
     assert_eq!(node.void_so_far(), 1);
-    assert_eq!(node.engine.known.rooms[&node.lobby()].numbering.known(Era::HOME), 4);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].order.numbering.known(Era::HOME), 4);
 }
 
 /// Numbers that name nothing cost nothing, and those that name entries are as many as in any other.
@@ -307,7 +307,10 @@ fn numbers_of_old_are_bounded_by_how_many_of_them_name_something() {
         let ordered = Ordered { era: Era::HOME, first: 1, logs: vec![log(5)], items, by: None };
         node.founder_writes(&mut liar, &Body::Ordered(ordered));
         assert_eq!(node.void_so_far(), u64::from(!counts));
-        assert_eq!(node.engine.known.rooms[&node.lobby()].numbering.known(Era::HOME) > 0, counts);
+        assert_eq!(
+            node.engine.known.rooms[&node.lobby()].order.numbering.known(Era::HOME) > 0,
+            counts
+        );
     }
 }
 

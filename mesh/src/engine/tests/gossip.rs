@@ -44,7 +44,7 @@ fn what_nobody_signed_is_not_believed_by_gossip() {
     // What its author signed is.
     let run = said_at(&node, 5, 1);
     gossip(&mut node, Message::Runs(vec![run]));
-    assert_eq!(node.engine.known.rooms[&room].logs.head_of(log), 1);
+    assert_eq!(node.engine.known.rooms[&room].replica.logs.head_of(log), 1);
 }
 
 #[test]

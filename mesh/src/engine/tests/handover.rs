@@ -19,7 +19,7 @@ fn stopping() -> Node {
     let peer = identity(HEIR).node_id();
     node.give(Input::PeerUp(peer));
     let it = Beacon { node: peer, boot: 1, tick: 1, roster: 0, digest: 0 };
-    node.told(HEIR, Message::Beacon(Signed { it, signature: [0; 64] }));
+    node.told(HEIR, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     node.begin(Command::Stop);
     let offered = |it: &Effect| matches!(it, Effect::Send { message: Message::Offer(_), .. });
     assert!(node.effects.iter().any(offered));
@@ -214,7 +214,7 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
     let log = |author: u8, incarnation| LogId { author: identity(author).node_id(), incarnation };
     let lobby = Post { room: node.lobby(), era: Era::HOME, log: log(1, 0) };
     let own = node.engine.known.cx.private_directory;
-    let mine = node.engine.known.rooms[&lobby.room].mine;
+    let mine = node.engine.known.rooms[&lobby.room].replica.mine;
     let offered = |node: &mut Node, from: u8, posts: &[Post]| {
         node.effects.clear();
         node.told(from, Message::Offer(posts.to_vec()));
@@ -230,7 +230,7 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
         Post { era: Era::new(1, 7).expect("an era"), ..lobby },
         Post { log: log(3, 0), ..lobby },
         Post { log: log(1, 5), ..lobby },
-        Post { room: own, log: node.engine.known.rooms[&own].mine, ..lobby },
+        Post { room: own, log: node.engine.known.rooms[&own].replica.mine, ..lobby },
         Post { room: RoomId([9; 16]), ..lobby },
     ];
     assert_eq!(offered(&mut node, 1, &wrong), []);
@@ -296,7 +296,7 @@ fn one_follows_a_sequencer_that_is_gone_for_long_though_several_have_something_t
     world.pass(Duration::from_secs(2));
     for (n, call) in (1..4).zip(calls) {
         assert!(matches!(world.reply(n, call), Some(Ok(Outcome::Said(_)))), "{n}");
-        let eras = &world.nodes[n].engine.known.rooms[&lobby].numbering.eras;
+        let eras = &world.nodes[n].engine.known.rooms[&lobby].order.numbering.eras;
         assert_eq!(eras.len(), 2, "the first, and one after it: {:?}", eras.keys());
     }
 }

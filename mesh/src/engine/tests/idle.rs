@@ -31,7 +31,7 @@ fn room(node: &mut Node, caller: &Caller, name: &str) -> RoomId {
 fn beacon(node: &mut Node, tick: u64, digest: u64) {
     let from = identity(PEER).node_id();
     let it = Beacon { node: from, boot: 1, tick, roster: 0, digest };
-    let message = Message::Beacon(Signed { it, signature: [0; 64] });
+    let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from, message });
 }
 
@@ -126,7 +126,7 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
         for (of, by) in direct.iter().map(|it| (it, it)).chain(relayed.iter().map(|it| (it, &PEER)))
         {
             let it = Beacon { node: identity(*of).node_id(), boot: 1, tick, roster: 0, digest };
-            let message = Message::Beacon(Signed { it, signature: [0; 64] });
+            let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             node.give(Input::Message { from: identity(*by).node_id(), message });
         }
         node.give(Input::Timeout);

@@ -69,6 +69,7 @@ fn said_now(room: RoomId) -> Say {
         room,
         speech: Speech::Chat,
         content: "new".to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -350,7 +351,7 @@ fn decisions_of_leaders_of_old_are_in_history() {
 fn rooms_of_a_key_are_sealed_and_those_of_the_node_stay_on_it() {
     let mut node = Node::new(1);
     let text = "a key of the old server";
-    let key = NewKey { key: KeyPrint::of(text), tier: Tier::Pro, label: None, local: false };
+    let key = NewKey { key: KeyPrint::of(text), tier: Tier::High, label: None, local: false };
     node.bring(Import::Key(key, Some(RoomKey::of(text)))).expect("new");
     let mine = ImportedRoom { public: false, owner: KeyPrint::of(text), ..brought() };
     let other = RoomId([2, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
@@ -403,7 +404,7 @@ fn rooms_of_all_nodes_are_in_the_archive_of_who_leaves_the_mesh() {
             names.push(name);
         }
         let first = world.nodes[1].engine.known.rooms.first_key_value().expect("many").1;
-        if first.record.home.author == me && !first.is_directory {
+        if first.replica.record.home.author == me && !first.replica.is_directory {
             break;
         }
     }
@@ -465,7 +466,7 @@ fn the_founder_brings_none_under_an_id_that_could_be_of_this_mesh() {
     for (n, id) in (1..).zip(taken) {
         let (_, run) = founder.write_in(&other, directory, &created(id));
         other.hear(&run);
-        assert_eq!(other.engine.known.rooms[&directory].logs.head_of(founder.log()), n);
+        assert_eq!(other.engine.known.rooms[&directory].replica.logs.head_of(founder.log()), n);
         assert!(other.engine.known.directory.room(id).is_none(), "{id}");
     }
     // Of two of one id the first counts.
@@ -538,24 +539,28 @@ fn votes_and_decisions_of_old_are_for_the_founder_in_rooms_that_it_brought() {
     {
         let (_, run) = liar.write(&node, &body);
         node.hear(&run);
-        assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+        assert_eq!(
+            node.engine.known.rooms[&lobby].replica.logs.head_of(liar.log()),
+            n,
+            "its log goes on"
+        );
         assert_eq!(node.void(), n);
     }
     assert!(
-        node.engine.known.rooms[&lobby].numbering.undelivered.is_empty(),
+        node.engine.known.rooms[&lobby].order.numbering.undelivered.is_empty(),
         "and takes no number"
     );
-    assert_eq!(node.engine.known.rooms[&lobby].votes.all().count(), 0);
+    assert_eq!(node.engine.known.rooms[&lobby].folds.votes.all().count(), 0);
     for body in [Body::Vote(VoteAct::Imported(ended())), decided(founder.log())] {
         let (_, run) = founder.write(&node, &body);
         node.hear(&run);
     }
     let after = &node.engine.known.rooms[&lobby];
-    assert_eq!((after.votes.all().count(), after.numbering.undelivered.len()), (1, 1));
+    assert_eq!((after.folds.votes.all().count(), after.order.numbering.undelivered.len()), (1, 1));
     // A restart judges alike.
     let again = Node::open(2, stored(&node.rows), node.now);
     let again = &again.engine.known.rooms[&lobby];
-    assert_eq!((again.votes.all().count(), again.numbering.undelivered.len()), (1, 1));
+    assert_eq!((again.folds.votes.all().count(), again.order.numbering.undelivered.len()), (1, 1));
 }
 
 #[test]
@@ -582,7 +587,7 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
     let (_, run) = Liar::new(9).write(&node, &Body::Vote(VoteAct::Cast(ballot)));
     node.hear(&run);
     let lobby = node.lobby();
-    let votes = &node.engine.known.rooms[&lobby].votes;
+    let votes = &node.engine.known.rooms[&lobby].folds.votes;
     assert!(!votes.is_waiting());
     let view = votes.get(place).expect("known").view(lobby, node.now);
     assert_eq!((view.cast, view.tally), (4, Some(vec![3, 1])));
@@ -705,7 +710,7 @@ fn a_room_that_is_brought_without_messages_goes_on_where_it_was() {
     assert_eq!(node.tip(lobby), 11);
     let head = |node: &Node| {
         let room = &node.engine.known.rooms[&lobby];
-        room.logs.head_of(room.mine)
+        room.replica.logs.head_of(room.replica.mine)
     };
     let before = head(&node);
     node.bring(messages(lobby, [], 12)).expect("the same again");

@@ -6,6 +6,7 @@ use crate::{
         agenda::{KeyLimits, NewKey, Standing, Tiers},
         event::AgentEvent,
     },
+    directory::keys::{Directories, KeyEntry},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
     wire::acts::{KeyAct, Tier},
 };
@@ -28,8 +29,8 @@ fn public(name: &str, ephemeral: bool) -> NewRoom {
 }
 
 fn limited(agents: usize, rooms: usize) -> Tiers {
-    let free = KeyLimits { agents: Some(agents), rooms: Some(rooms) };
-    Tiers { free, ..Tiers::default() }
+    let low = KeyLimits { agents: Some(agents), rooms: Some(rooms) };
+    Tiers { low, ..Tiers::default() }
 }
 
 impl Node {
@@ -105,10 +106,10 @@ fn pass(from: &mut Node, to: &mut Node) {
 fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
     let (mut here, mut there) = (Node::new(1), Node::new(2));
     assert_eq!(there.enter("bot", MINTED, false), Err(Refused::NoKey));
-    here.mint(Tier::Pro);
+    here.mint(Tier::High);
     pass(&mut here, &mut there);
     for node in [&mut here, &mut there] {
-        assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Pro)));
+        assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::High)));
     }
     let caller = there.enter("bot", MINTED, false).expect("it is valid");
     assert_eq!(there.agents(MINTED), 1);
@@ -124,7 +125,7 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
         let Ok(Outcome::Keys(keys)) = node.ask(Command::ListKeys) else { panic!("it lists") };
         assert_eq!((keys.len(), keys[0].revoked), (1, true));
         assert_eq!((keys[0].label.as_deref(), keys[0].node), (Some("ci"), identity(1).node_id()));
-        node.ask(Command::MintKey(new_key(Tier::Pro, false))).expect_err("it is revoked for ever");
+        node.ask(Command::MintKey(new_key(Tier::High, false))).expect_err("it is revoked for ever");
         node.ask(Command::RevokeKey { key: MINTED }).expect("it is revoked");
     }
     assert_eq!(there.revocations(), 1, "told once");
@@ -134,8 +135,8 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
 fn a_local_key_is_valid_where_it_was_minted_and_nobody_else_hears_of_it() {
     let (mut here, mut there) = (Node::new(1), Node::new(2));
     here.runs_sent();
-    here.ask(Command::MintKey(new_key(Tier::Free, true))).expect("it is new");
-    assert_eq!(here.check(MINTED), Ok(Standing::Minted(Tier::Free)));
+    here.ask(Command::MintKey(new_key(Tier::Low, true))).expect("it is new");
+    assert_eq!(here.check(MINTED), Ok(Standing::Minted(Tier::Low)));
     let runs = here.runs_sent();
     assert!(runs.is_empty(), "{runs:?}");
     assert_eq!(there.check(MINTED), Err(Refused::NoKey));
@@ -147,7 +148,7 @@ fn a_local_key_is_valid_where_it_was_minted_and_nobody_else_hears_of_it() {
 #[test]
 fn a_revocation_that_comes_before_its_key_counts() {
     let (mut here, mut there, mut third) = (Node::new(1), Node::new(2), Node::new(3));
-    here.mint(Tier::Free);
+    here.mint(Tier::Low);
     let minted = here.runs_sent();
     minted.iter().for_each(|run| third.hear(run));
     third.ask(Command::RevokeKey { key: MINTED }).expect("it was minted");
@@ -165,18 +166,18 @@ fn what_cannot_be_minted_or_revoked_is_refused() {
         other => panic!("{other:?}"),
     };
     let label = "x".repeat(KEY_LABEL_BYTES_MAX + 1);
-    let long = NewKey { label: Some(label), ..new_key(Tier::Free, false) };
+    let long = NewKey { label: Some(label), ..new_key(Tier::Low, false) };
     assert!(refused(&mut node, long).contains("128 bytes"));
     let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
-    let labelled = NewKey { key: KeyPrint([7; 16]), label, ..new_key(Tier::Free, false) };
+    let labelled = NewKey { key: KeyPrint([7; 16]), label, ..new_key(Tier::Low, false) };
     node.ask(Command::MintKey(labelled)).expect("as long as any may be");
-    let open = NewKey { key: KeyPrint::OPEN, ..new_key(Tier::Free, false) };
+    let open = NewKey { key: KeyPrint::OPEN, ..new_key(Tier::Low, false) };
     assert!(refused(&mut node, open).contains("fingerprint"));
     assert_eq!(node.ask(Command::RevokeKey { key: MINTED }).err(), Some(Refused::NoKey));
-    node.mint(Tier::Free);
-    assert!(refused(&mut node, new_key(Tier::Pro, false)).contains("minted before"));
-    assert!(refused(&mut node, new_key(Tier::Pro, true)).contains("minted before"));
-    assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Free)));
+    node.mint(Tier::Low);
+    assert!(refused(&mut node, new_key(Tier::High, false)).contains("minted before"));
+    assert!(refused(&mut node, new_key(Tier::High, true)).contains("minted before"));
+    assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Low)));
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
         let act = KeyAct::Revoked(print(nth));
         node.engine.known.directory.keys.learn((false, log, nth), facts, act);
     }
-    let new = |nth| NewKey { key: print(nth), tier: Tier::Free, label: None, local: false };
+    let new = |nth| NewKey { key: print(nth), tier: Tier::Low, label: None, local: false };
     node.ask(Command::SignUp(new(strangers))).expect("the last one");
     let refused = node.ask(Command::SignUp(new(strangers + 1)));
     let Err(Refused::Full(text)) = refused else { panic!("{refused:?}") };
@@ -205,7 +206,7 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
 #[test]
 fn the_nodes_own_key_is_not_revoked_by_a_minted_one_of_its_text() {
     let mut node = Node::new(1);
-    node.mint(Tier::Free);
+    node.mint(Tier::Low);
     let caller = node.attach("me", false, MINTED).expect("it is the node's own here");
     node.ask(Command::RevokeKey { key: MINTED }).expect("it was minted");
     let lobby = node.lobby();
@@ -216,7 +217,7 @@ fn the_nodes_own_key_is_not_revoked_by_a_minted_one_of_its_text() {
 #[test]
 fn a_key_has_so_many_agents_at_a_node_and_no_more() {
     let mut node = Node::with(1, |config| config.tiers = limited(2, 9));
-    node.mint(Tier::Free);
+    node.mint(Tier::Low);
     let first = node.enter("a", MINTED, false).expect("one");
     node.enter("b", MINTED, false).expect("two");
     let full = Some(Refused::TooManyAgents { max: 2 });
@@ -240,7 +241,7 @@ fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
     // The directory's sequencer is another node: claims wait for their numbers.
     let mut founder = Node::new(1);
     let mut node = Node::with(2, |config| config.tiers = limited(1, 9));
-    founder.mint(Tier::Free);
+    founder.mint(Tier::Low);
     pass(&mut founder, &mut node);
     let calls: Vec<CallId> = ["a", "b"]
         .into_iter()
@@ -274,7 +275,7 @@ fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
 #[test]
 fn a_key_claims_so_many_stable_ids_at_a_node_and_no_more() {
     let mut node = Node::with(1, |config| config.tiers = limited(1, 9));
-    node.mint(Tier::Free);
+    node.mint(Tier::Low);
     let attach = |nth: usize| Attach {
         agent: format!("bot {nth}").as_str().into(),
         stable: true,
@@ -308,7 +309,7 @@ fn a_key_claims_so_many_stable_ids_at_a_node_and_no_more() {
 #[test]
 fn a_key_makes_so_many_rooms_at_a_node_and_no_more() {
     let mut node = Node::with(1, |config| config.tiers = limited(9, 2));
-    node.mint(Tier::Free);
+    node.mint(Tier::Low);
     let caller = node.enter("a", MINTED, false).expect("it is valid");
     let full = Refused::TooManyRooms { max: 2 };
     let own = node.attach("me", false, KEY).expect("the node's own");
@@ -334,7 +335,7 @@ fn a_key_makes_so_many_rooms_at_a_node_and_no_more() {
 #[test]
 fn rooms_that_are_asked_for_in_one_turn_count_each_other() {
     let mut node = Node::with(1, |config| config.tiers = limited(9, 2));
-    node.mint(Tier::Free);
+    node.mint(Tier::Low);
     let caller = node.enter("a", MINTED, false).expect("it is valid");
     let names = ["one", "one", "two", "three"];
     let calls = names.map(|name| {
@@ -354,7 +355,7 @@ fn rooms_that_are_asked_for_in_one_turn_count_each_other() {
 fn rooms_whose_names_wait_for_their_number_count_and_void_ones_do_not() {
     let mut founder = Node::new(1);
     let mut node = Node::with(2, |config| config.tiers = limited(9, 2));
-    founder.mint(Tier::Free);
+    founder.mint(Tier::Low);
     pass(&mut founder, &mut node);
     let caller = node.enter("a", MINTED, false).expect("it is valid");
     let other = founder.attach("b", false, KEY).expect("the founder's own");

@@ -56,7 +56,7 @@ fn a_body_that_nobody_gives_is_asked_for_now_and_then() {
     node.give(Input::PeerUp(from));
     let author = identity(9);
     let wall_ms = node.now.wall_ms;
-    let facts = Facts { clock: 1, wall_ms, kind: crate::wire::entry::CHAT, visible: true };
+    let facts = Facts { clock: 1, wall_ms, kind: crate::wire::kinds::CHAT, visible: true };
     let entries = vec![RunEntry { facts, body: Carried::Apart { hash: [1; 32], len: 500_000 } }];
     let log = LogId { author: from, incarnation: 0 };
     let room = node.lobby();

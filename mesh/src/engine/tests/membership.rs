@@ -6,20 +6,15 @@ use super::{
     *,
 };
 use crate::{
-    api::{
-        agenda::NewVote,
-        batch::Fate,
-        boundary::Alarm,
-        status::{MemberStatus, Parted},
-    },
-    directory::partings::Cut,
+    api::{agenda::NewVote, batch::Fate, boundary::Alarm, status::MemberStatus},
+    directory::removals::Cut,
     limits::{
         PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_SHOW_WITHIN,
     },
     name::id::RoomKey,
     wire::{
         acts::{BallotCast, VoteAct},
-        entry::{Kept, NodeParted, Parting},
+        entry::{Kept, NodeParted, Parted, Parting},
         message::Notice,
         seal::{Seal, SealContext},
     },
@@ -40,6 +35,7 @@ pub(super) fn speak(world: &mut World, n: usize) -> CallId {
         room,
         speech: Speech::Chat,
         content: "hello".to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -61,9 +57,9 @@ fn member(world: &mut World, at: usize, of: usize) -> MemberStatus {
 fn lobby_log(world: &World, at: usize, of: usize) -> (u64, usize) {
     let log = LogId { author: id(world, of), incarnation: 0 };
     let room = &world.nodes[at].engine.known.rooms[&world.lobby()];
-    let waits = room.numbering.undelivered.keys();
-    let of_it = waits.filter(|it| Some(it.log) == room.logs.ix(log)).count();
-    (room.logs.head_of(log), of_it)
+    let waits = room.order.numbering.undelivered.keys();
+    let of_it = waits.filter(|it| Some(it.log) == room.replica.logs.ix(log)).count();
+    (room.replica.logs.head_of(log), of_it)
 }
 
 /// Messages of another node's agents that a node has told its members.
@@ -220,7 +216,7 @@ fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_
     world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
     assert!(world.view(3, vote).closed);
     let room = &world.nodes[3].engine.known.rooms[&world.lobby()];
-    let closed = room.votes.all().next().expect("it is known");
+    let closed = room.folds.votes.all().next().expect("it is known");
     assert!(!closed.is_closed_by(id(&world, 3)), "else there is nothing to be made good");
     world.groups = vec![0; 4];
     world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 4);
@@ -307,7 +303,7 @@ fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
     let (me, member, stranger) = (id(&world, 0), id(&world, 1), identity(77).node_id());
     let parted = Parted { why: Parting::Retired, by: stranger, wall_ms: 5 };
     let mut told = |from, by, node| {
-        let it = Signed { it: Notice { by, node, parted }, signature: [0; 64] };
+        let it = Signed { value: Notice { by, node, parted }, signature: [0; 64] };
         world.nodes[0].give(Input::Message { from, message: Message::Parted(it) });
         world.nodes[0].engine.known.cx.out
     };
@@ -404,13 +400,13 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     for room in [directory, world.lobby()] {
         let engine = &world.nodes[1].engine;
         let log = LogId { author: id(&world, 0), incarnation: 0 };
-        let head = engine.known.rooms[&room].logs.head_of(log);
+        let head = engine.known.rooms[&room].replica.logs.head_of(log);
         assert_eq!(engine.known.cx.parted.cut(log.author, room, true), Some(Cut::LocalRef(head)));
     }
     // Its rooms were handed over: no era is spent.
     let call = speak(&mut world, 1);
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
-    let era = world.nodes[1].engine.known.rooms[&world.lobby()].numbering.current();
+    let era = world.nodes[1].engine.known.rooms[&world.lobby()].order.numbering.current();
     assert_eq!(era, crate::name::number::Era::HOME);
 }
 
@@ -429,7 +425,7 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
     let mut node = Node::new(1);
     let directory = RoomId::directory(node.secret.mesh_id());
     let minted = |byte: u8| {
-        let (key, tier) = (KeyPrint([byte; 16]), crate::wire::acts::Tier::Pro);
+        let (key, tier) = (KeyPrint([byte; 16]), crate::wire::acts::Tier::High);
         Body::Key(crate::wire::acts::KeyAct::Minted(crate::wire::acts::KeyMinted {
             key,
             tier,
@@ -445,7 +441,7 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
         let run = expels(&node, by, 5, &[(directory, 1)]);
         node.hear(&run);
     }
-    let digest = |node: &Node| node.engine.known.rooms[&directory].logs.digest();
+    let digest = |node: &Node| node.engine.known.rooms[&directory].replica.logs.digest();
     let before = digest(&node);
     node.hear(&all);
     assert_ne!(digest(&node), before, "who has not heard of it is to find out");
@@ -474,10 +470,10 @@ fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_
         for run in [&one, &three, &parting] {
             node.hear(run);
         }
-        assert_eq!(node.engine.known.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.known.rooms[&lobby].replica.pending.is_empty(), !waits);
         assert_eq!(node.engine.known.cx.memory.pending > 0, waits);
         node.hear(&two);
-        let head = node.engine.known.rooms[&lobby].logs.head_of(one.log);
+        let head = node.engine.known.rooms[&lobby].replica.logs.head_of(one.log);
         assert_eq!(head, cut, "all of it that counts");
     }
 }
@@ -491,11 +487,11 @@ fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
         ahead.first = 9;
         let ahead = ahead.seal(node.secret.mesh_id(), &identity(5)).run().clone();
         node.hear(&ahead);
-        assert!(!node.engine.known.rooms[&lobby].pending.is_empty());
+        assert!(!node.engine.known.rooms[&lobby].replica.pending.is_empty());
         let named = [(lobby, cut)];
         let parting = expels(&node, 6, 5, if waits { &named } else { &[] });
         node.hear(&parting);
-        assert_eq!(node.engine.known.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.known.rooms[&lobby].replica.pending.is_empty(), !waits);
         assert_eq!(node.engine.known.cx.memory.pending > 0, waits);
     }
 }
@@ -541,7 +537,8 @@ fn who_forked_who_parted_and_this_node_when_it_is_out_give_no_numbers() {
     node.hear(&run);
     let out = |node: &Node| {
         let room = &node.engine.known.rooms[&lobby];
-        [1, 5, 6, 7].map(|seed| room.is_out(&node.engine.known.cx, identity(seed).node_id()))
+        [1, 5, 6, 7]
+            .map(|seed| room.replica.is_out(&node.engine.known.cx, identity(seed).node_id()))
     };
     assert_eq!(out(&node), [false, true, true, false]);
     node.engine.known.cx.out = true;
@@ -567,7 +564,7 @@ fn a_run_that_reaches_over_the_cut_counts_up_to_it() {
         _ => false,
     });
     assert_eq!(numbered.count(), 1, "the one within the cut");
-    assert!(node.engine.known.rooms[&lobby].numbering.undelivered.is_empty());
+    assert!(node.engine.known.rooms[&lobby].order.numbering.undelivered.is_empty());
 }
 
 #[test]
@@ -627,8 +624,8 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     node.hear(run.seal(node.secret.mesh_id(), &identity(8)).run());
     let seen = |node: &Node| {
         let room = &node.engine.known.rooms[&room];
-        let cast = room.votes.get(place).expect("it is known").turnout().0;
-        (cast, room.elections.has_expelled())
+        let cast = room.folds.votes.get(place).expect("it is known").turnout().0;
+        (cast, room.folds.elections.has_expelled())
     };
     assert_eq!(seen(&node), (1, false));
     let run = expels(&node, 6, 8, &[]);

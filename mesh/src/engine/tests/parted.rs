@@ -51,8 +51,11 @@ fn eras_of_who_has_parted_end_where_its_log_is_cut() {
     for run in [&first, &second] {
         node.hear(run);
     }
-    let head = |node: &Node| node.engine.known.rooms[&lobby].logs.head_of(second.log);
-    assert_eq!((head(&node), node.engine.known.rooms[&lobby].numbering.current()), (0, theirs));
+    let head = |node: &Node| node.engine.known.rooms[&lobby].replica.logs.head_of(second.log);
+    assert_eq!(
+        (head(&node), node.engine.known.rooms[&lobby].order.numbering.current()),
+        (0, theirs)
+    );
     let parting = expels(&node, 9, 5, &[(lobby, 2), (directory, 1)]);
     node.hear(&parting);
     assert_eq!(head(&node), 2);
@@ -130,7 +133,11 @@ fn what_is_beyond_a_cut_counts_no_more_when_it_comes_with_the_parting() {
             let message = Message::Runs(runs);
             node.give(Input::Message { from: identity(9).node_id(), message });
         }
-        assert_eq!(node.engine.known.rooms[&directory].logs.head_of(maker.log()), 2, "it is taken");
+        assert_eq!(
+            node.engine.known.rooms[&directory].replica.logs.head_of(maker.log()),
+            2,
+            "it is taken"
+        );
         let engine = &node.engine;
         let counts = |room| {
             (engine.known.directory.room(room).is_some(), engine.digests.rooms.contains_key(&room))
@@ -189,7 +196,7 @@ fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
     let run = expels(&node, 6, 5, &[]);
     node.hear(&run);
     for (room, cut) in rooms {
-        let logs = &node.engine.known.rooms[&room].logs;
+        let logs = &node.engine.known.rooms[&room].replica.logs;
         let log = LogId { author: identity(5).node_id(), incarnation: 0 };
         assert_eq!(logs.get(logs.ix(log).expect("it is there")).fork, cut);
         assert_eq!(logs.has_shut_out(log.author), cut.is_none(), "and takes nothing more");
@@ -211,7 +218,7 @@ fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
         let forked: Vec<_> = it.engine.known.cx.forked_for.values().flatten().collect();
         assert_eq!(forked, [&identity(7).node_id()]);
     }
-    let digest = |node: &Node| node.engine.known.rooms[&room].logs.digest();
+    let digest = |node: &Node| node.engine.known.rooms[&room].replica.logs.digest();
     assert_eq!(digest(&again), digest(&node));
 }
 
@@ -235,7 +242,7 @@ fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
     heard.iter().for_each(|run| node.hear(run));
     let caller = node.attach("me", false, KEY).expect("free");
     let call = node.begin(Command::CreateRoom { caller, room: super::rooms::new("plan", false) });
-    let logs = &node.engine.known.rooms[&directory].logs;
+    let logs = &node.engine.known.rooms[&directory].replica.logs;
     let mine = (log(1), logs.head_of(log(1)), 1);
     let mut gives = sixth;
     let mut numbers = ordered(era(6), 1, &[mine]);
@@ -275,7 +282,7 @@ fn again(node: &Node) -> Node {
 
 /// What this node has written in a room, in runs of one entry.
 fn own_log(node: &Node, room: RoomId) -> Vec<Run> {
-    let own = node.engine.known.rooms[&room].logs.ix(log(1));
+    let own = node.engine.known.rooms[&room].replica.logs.ix(log(1));
     let bodies = node.rows.iter().filter_map(|it| match it {
         Change::Entry { room: of, at, entry } if *of == room && Some(at.log) == own => {
             Some(Body::decode(entry.facts.kind, &entry.body))
@@ -299,7 +306,7 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
         let (mut node, mine, heard) = two_rooms_of_one_name(how);
         let theirs = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
         let names = |node: &Node| [theirs, mine].map(|it| node.name_of(it));
-        let c = |node: &Node| node.engine.known.rooms[&directory].numbering.current().c();
+        let c = |node: &Node| node.engine.known.rooms[&directory].order.numbering.current().c();
         let before = names(&node);
         assert!(before.iter().all(Option::is_some), "{before:?}");
         if how == "started again before" {
@@ -310,7 +317,7 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
         if how == "started again after" {
             // It cannot open another era yet.
             let room = node.engine.known.rooms.get_mut(&directory).expect("it is there");
-            room.sequencing.claimed_now(node.now.mono);
+            room.order.claimed_now(node.now.mono);
         }
         node.hear(&parting);
         if how == "started again after" {
@@ -336,7 +343,7 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
 fn a_room_is_numbered_anew_also_when_the_other_one_of_its_name_comes_later() {
     let (mut node, mine, heard) = two_rooms_of_one_name("late");
     let directory = RoomId::directory(node.secret.mesh_id());
-    let c = |node: &Node| node.engine.known.rooms[&directory].numbering.current().c();
+    let c = |node: &Node| node.engine.known.rooms[&directory].order.numbering.current().c();
     let parting = expels(&node, 9, 6, &[(directory, 2)]);
     node.hear(&parting);
     assert_eq!((c(&node), node.name_of(mine).as_deref()), (1, Some("plan")), "it is the only one");

@@ -17,7 +17,7 @@ impl Node {
         (tick, roster, digest): (u64, u64, u64),
     ) {
         let it = Beacon { node: identity(of).node_id(), boot: 1, tick, roster, digest };
-        self.hears_from(from, Message::Beacon(Signed { it, signature: [0; 64] }));
+        self.hears_from(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     }
 
     /// What it sent since it was looked at last.
@@ -74,7 +74,7 @@ fn what_is_nobody_elses_business_is_not_touched() {
             }
             assert_eq!(node.engine.known.cx.faults.stray, before + 4, "it is counted");
             assert!(node.effects.is_empty(), "{:?}", node.effects);
-            assert_eq!(node.engine.known.rooms[&room].logs.head_of(log), 0);
+            assert_eq!(node.engine.known.rooms[&room].replica.logs.head_of(log), 0);
         }
     }
 }
@@ -87,7 +87,7 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     assert_eq!(buckets.len(), BUCKETS);
     node.hears_from(8, Message::Buckets(buckets.clone()));
     assert!(node.sent().is_empty(), "they are the same");
-    let mine = |room| node.engine.known.rooms[&room].logs.digest();
+    let mine = |room| node.engine.known.rooms[&room].replica.logs.digest();
     let (of_lobby, of_directory) = (mine(lobby), mine(directory));
     buckets[super::super::digests::bucket(lobby)] ^= 1;
     node.hears_from(8, Message::Buckets(buckets));
@@ -100,7 +100,10 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     node.hears_from(8, Message::Digests(theirs));
     let sent = node.sent();
     let [(to, Message::Have { room, heads, answer: true })] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.known.rooms[&lobby].logs.heads()));
+    assert_eq!(
+        (*to, *room, heads),
+        (peer, lobby, &node.engine.known.rooms[&lobby].replica.logs.heads())
+    );
     let digest = of_lobby ^ 1;
     node.hears_from(8, Message::Digests(vec![RoomDigest { room: lobby, digest }; 9]));
     assert_eq!(node.sent().len(), 1, "it was asked about one room");

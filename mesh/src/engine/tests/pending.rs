@@ -6,6 +6,7 @@ use crate::{
     limits::{HOLE_AFTER, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT},
     name::id::sha256,
     replica::pending::{Needs, Pending},
+    wire::message::Head,
 };
 
 /// Everything is needed.
@@ -39,6 +40,11 @@ fn without_bodies(node: &Node, run: &Verified) -> Verified {
     bare(run.run()).verify(node.secret.mesh_id()).expect("it is sealed")
 }
 
+/// The first entry of a log.
+fn first(log: LogId) -> Head {
+    Head { log, seq: 1 }
+}
+
 #[test]
 fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
     let mut node = Node::new(1);
@@ -53,7 +59,7 @@ fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
         pending.keep(cx, other.clone(), FROM);
         // Twice, and once what belongs elsewhere.
         for body in [&body, &body, &vec![8; 9_000]] {
-            pending.add_body(cx, FROM, (log, 1), (body.clone(), ALL));
+            pending.add_body(cx, FROM, first(log), body.clone());
         }
         assert_eq!(cx.memory.pending, size + body.len());
         pending
@@ -86,9 +92,9 @@ fn what_its_author_has_dropped_since_is_asked_for_as_it_is_now() {
     let mut pending = Pending::default();
     pending.keep(cx, one.clone(), FROM);
     let old = Needs { certain_ms: u64::MAX, ..ALL };
-    pending.add_body(cx, FROM, (log, 1), (Vec::new(), old));
+    assert!(!pending.forget_if_dropped(cx, FROM, first(log), old));
     assert!(!pending.is_empty(), "whoever passed it on may wait for it, too");
-    pending.add_body(cx, author, (log, 1), (Vec::new(), ALL));
+    assert!(!pending.forget_if_dropped(cx, author, first(log), ALL));
     assert!(!pending.is_empty(), "nobody who is honest drops it so soon");
     pending.add_body(cx, author, (log, 1), (Vec::new(), old));
     assert_eq!((cx.memory.pending, pending.is_empty()), (0, true));
@@ -158,7 +164,7 @@ fn bodies_that_came_for_a_run_stay_when_a_shorter_one_takes_its_place() {
     let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     pending.keep(cx, bare_long, FROM);
-    pending.add_body(cx, FROM, key, (body.to_vec(), ALL));
+    pending.add_body(cx, FROM, first(key.0), body.to_vec());
     pending.keep(cx, bare_short, FROM);
     let waiting = pending.get(key).expect("it waits");
     assert_eq!(waiting.lacks(0, ALL).next(), None);
@@ -178,7 +184,7 @@ fn for_what_is_gone_its_author_is_asked_first_and_then_everybody() {
     let mut asked = Vec::new();
     for second in 0..3 {
         let now = cx.now.mono + WANT_TIMEOUT * second;
-        asked.extend(pending.bodies_to_ask((now, &peers), ALL, |_| None).into_keys());
+        asked.extend(pending.bodies_to_ask(now, &peers, ALL, |_| None).into_keys());
     }
     assert_eq!(asked, [author, NodeId([0; 32]), NodeId([0xff; 32])], "not who sent it without");
 }
@@ -195,11 +201,12 @@ fn who_was_asked_in_vain_is_asked_again_when_all_were() {
     let mut pending = Pending::default();
     pending.keep(cx, waits, FROM);
     let ask = |pending: &mut Pending, later: Duration| {
-        let asked = pending.bodies_to_ask((start + later, &peers), ALL, |_| None);
+        let asked = pending.bodies_to_ask(start + later, &peers, ALL, |_| None);
         asked.into_keys().collect::<Vec<_>>()
     };
     let nothing = |pending: &mut Pending, cx: &mut Context, from: NodeId, seq: u64| {
-        pending.add_body(cx, from, (log, seq), (Vec::new(), ALL));
+        assert!(!pending.forget_if_dropped(cx, from, Head { log, seq }, ALL));
+        pending.add_body(cx, from, Head { log, seq }, Vec::new());
     };
     for round in 0..2 {
         assert_eq!(ask(&mut pending, WANT_TIMEOUT * (2 * round)), [one]);
@@ -236,12 +243,12 @@ fn bodies_that_come_apart_are_asked_of_their_author_then_of_who_has_them() {
         let peers = [FROM, has].into_iter().chain(connected.then_some(author)).collect();
         let asked = [0, 1].map(|second| {
             let now = start + WANT_TIMEOUT * second;
-            let asked = pending.bodies_to_ask((now, &peers), ALL, |_| another);
+            let asked = pending.bodies_to_ask(now, &peers, ALL, |_| another);
             asked.into_keys().next()
         });
         assert_eq!(asked, expected.map(Some), "{connected} {another:?}");
         let between = start + WANT_TIMEOUT + WANT_TIMEOUT / 2;
-        assert!(pending.bodies_to_ask((between, &peers), ALL, |_| another).is_empty());
+        assert!(pending.bodies_to_ask(between, &peers, ALL, |_| another).is_empty());
     }
 }
 
@@ -256,7 +263,7 @@ fn what_travels_apart_is_not_taken_for_gone() {
     let mut pending = Pending::default();
     pending.keep(cx, one.clone(), FROM);
     let ask = |pending: &mut Pending, cx: &mut Context| {
-        pending.bodies_to_ask((cx.now.mono, &peers), old, |_| None)
+        pending.bodies_to_ask(cx.now.mono, &peers, old, |_| None)
     };
     // That it is slow to come is no time in which something was gone.
     ask(&mut pending, cx);
@@ -269,9 +276,9 @@ fn what_travels_apart_is_not_taken_for_gone() {
     ask(&mut pending, cx);
     let waiting = pending.get((gone.run().log, 1)).expect("it waits");
     let said = [FROM].into();
-    assert!(!pending.nobody_has((cx.now.mono, &said, true), waiting));
+    assert!(!pending.nobody_has(cx.now.mono, &said, true, waiting));
     // However old it is, its author may give it.
-    pending.add_body(cx, author, (log, 1), (vec![7; 9_000], old));
+    pending.add_body(cx, author, first(log), vec![7; 9_000]);
     assert_eq!(pending.take(cx, (log, 1)).map(|it| it.bodies.len()), Some(1));
 }
 
@@ -286,7 +293,7 @@ fn a_run_of_which_some_is_gone_and_some_apart_is_asked_of_who_sent_it_too() {
     let mut pending = Pending::default();
     pending.keep(cx, mixed, FROM);
     let peers = [NodeId([0; 32]), FROM].into();
-    let asked = pending.bodies_to_ask((cx.now.mono, &peers), ALL, |_| None);
+    let asked = pending.bodies_to_ask(cx.now.mono, &peers, ALL, |_| None);
     assert_eq!(asked.into_keys().collect::<Vec<_>>(), [FROM]);
 }
 
@@ -305,12 +312,12 @@ fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_anot
         let mut pending = Pending::default();
         let look = |pending: &mut Pending, cx: &mut Context, later: Duration| {
             cx.now.mono += later;
-            pending.bodies_to_ask((cx.now.mono, &peers), ALL, |_| None);
+            pending.bodies_to_ask(cx.now.mono, &peers, ALL, |_| None);
         };
         let key = |it: &Verified| (it.run().log, 1);
         let given_up = |pending: &Pending, cx: &Context, it: &Verified| {
             let waiting = pending.get(key(it)).expect("it waits");
-            pending.nobody_has((cx.now.mono, &peers, true), waiting)
+            pending.nobody_has(cx.now.mono, &peers, true, waiting)
         };
         pending.keep(cx, bare[0].clone(), FROM);
         look(&mut pending, cx, Duration::ZERO);
@@ -339,7 +346,7 @@ fn what_is_asked_for_is_lacking_until_the_answer_comes() {
     let mut pending = Pending::default();
     pending.keep(cx, bare[0].clone(), FROM);
     let look = |pending: &mut Pending, later: Duration| {
-        pending.bodies_to_ask((start + later, &peers), ALL, |_| None);
+        pending.bodies_to_ask(start + later, &peers, ALL, |_| None);
     };
     look(&mut pending, Duration::ZERO);
     look(&mut pending, WANT_TIMEOUT / 2);
@@ -350,7 +357,7 @@ fn what_is_asked_for_is_lacking_until_the_answer_comes() {
     pending.keep(cx, bare[1].clone(), FROM);
     look(&mut pending, later);
     let waiting = pending.get((bare[1].run().log, 1)).expect("it waits");
-    assert!(pending.nobody_has((start + later, &said, true), waiting), "one wait for both");
+    assert!(pending.nobody_has(start + later, &said, true, waiting), "one wait for both");
 }
 
 /// Whoever sent it may be gone: a question to it would be lost, and nobody else be asked for a while.
@@ -363,8 +370,8 @@ fn nobody_is_asked_for_a_body_who_is_not_connected() {
     let (now, peers) = (cx.now.mono, [has].into());
     let mut pending = Pending::default();
     pending.keep(cx, waits, FROM);
-    assert!(pending.bodies_to_ask((now, &peers), ALL, |_| None).is_empty());
-    let asked = pending.bodies_to_ask((now, &peers), ALL, |_| Some(has));
+    assert!(pending.bodies_to_ask(now, &peers, ALL, |_| None).is_empty());
+    let asked = pending.bodies_to_ask(now, &peers, ALL, |_| Some(has));
     assert_eq!(asked.into_keys().collect::<Vec<_>>(), [has]);
 }
 

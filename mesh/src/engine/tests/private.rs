@@ -69,7 +69,7 @@ impl Node {
     pub(super) fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
         let node = identity(from).node_id();
         let it = Beacon { node, boot: 1, tick: 1, roster: 1, digest: 0 };
-        self.told(from, Message::Beacon(Signed { it, signature: [0; 64] }));
+        self.told(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
         self.news(node, changes);
     }
 
@@ -265,7 +265,7 @@ fn who_has_no_key_sits_in_no_private_room() {
     assert_eq!(node.members_of(room), 1);
     let what = What::Changes { version: 2, changes: vec![RosterChange::Follows(token)] };
     let it = RosterNews { node: peer, boot: 1, what };
-    let signed = Signed { it, signature: [0; 64] };
+    let signed = Signed { value: it, signature: [0; 64] };
     node.told(7, Message::Roster(Box::new(signed)));
     assert_eq!(node.members_of(room), 2);
 }
@@ -289,7 +289,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
     assert_eq!(rooms(&mut node), ["lobby"]);
     // Nor is what does not open, or is not of the key.
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::entry::ROOM_CREATED };
+    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::kinds::ROOM_CREATED };
     let body = Body::RoomCreated(facts(room)).encode();
     for (i, sealed) in [(1, body.clone()), (2, seal.seal(&spot, &body))] {
         let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
@@ -416,7 +416,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     };
     let lane = crate::wire::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
     let minted =
-        crate::wire::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::Pro, label: None };
+        crate::wire::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::High, label: None };
     let bodies = [
         created(1, true, key()),
         created(2, false, KeyPrint([6; 16])),
@@ -453,7 +453,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
 /// A node that knows the key and has not been shown it, and who presents it.
 pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
     let mut node = Node::new(1);
-    let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local };
+    let mint = NewKey { key: key(), tier: Tier::High, label: None, local };
     node.ask(Command::MintKey(mint)).expect("it is new");
     let attach = Attach {
         agent: "me".into(),
@@ -636,7 +636,7 @@ fn a_roster_that_shows_one_more_key_is_answered_once_with_how_far_its_rooms_are_
     let lobby = node.lobby();
     let changes = vec![seated("a", KEY, lobby)];
     let it = RosterNews { node: peer, boot: 1, what: What::Changes { version: 2, changes } };
-    node.told(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    node.told(8, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
     assert_eq!(digests(&mut node, 8).len(), 0, "it knows that already");
 }
 
@@ -713,7 +713,7 @@ fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_
     let room = ephemeral_id(node.secret.mesh_id(), home, true);
     let facts = RoomCreated { public: false, owner: key(), ..public_room(room, "theirs") };
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::entry::ROOM_CREATED };
+    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::kinds::ROOM_CREATED };
     let sealed = seal.seal(&spot, &Body::RoomCreated(facts).encode());
     let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
     let it = EphemeralRoom { facts, home, created_ms: 1 };

@@ -22,7 +22,8 @@ use crate::{
     },
     wire::{
         acts::Tier,
-        entry::{Gone, NodeParted, Parting, THINKING},
+        entry::{Gone, NodeParted, Parting},
+        kinds::THINKING,
         message::{ApartBody, Head},
         run::BadRun,
     },
@@ -410,7 +411,7 @@ fn nobody_drops_what_a_room_is_made_of() {
 fn with_rooms(retention: Retention) -> (Node, [RoomId; 5]) {
     let mut node = Node::with(1, |config| config.retention = retention);
     let mut keys = vec![KEY];
-    for (n, tier) in [(8, Tier::Free), (9, Tier::Pro)] {
+    for (n, tier) in [(8, Tier::Low), (9, Tier::High)] {
         let key = KeyPrint([n; 16]);
         let minted = NewKey { key, tier, label: None, local: false };
         node.ask(Command::MintKey(minted)).expect("it is new");
@@ -454,8 +455,8 @@ fn with_rooms(retention: Retention) -> (Node, [RoomId; 5]) {
 
 #[test]
 fn each_room_is_pruned_by_the_tier_of_its_owner() {
-    let retention = Retention { own: Some(9 * DAY), free: Some(HOUR * 2), pro: Some(DAY) };
-    let (mut node, [lobby, own, free, pro, private]) = with_rooms(retention);
+    let retention = Retention { own: Some(9 * DAY), low: Some(HOUR * 2), high: Some(DAY) };
+    let (mut node, [lobby, own, low, high, private]) = with_rooms(retention);
     node.wait(PRUNE_FIRST_AFTER - Duration::from_secs(1));
     assert_eq!(node.pruned(), [], "its clock may still be set");
     node.wait(Duration::from_secs(1) + PRUNE_EVERY * 20);
@@ -466,38 +467,38 @@ fn each_room_is_pruned_by_the_tier_of_its_owner() {
         ago.map(|it| Duration::from_secs(it.as_secs() / 60 * 60)).collect()
     };
     for (room, expect) in
-        [(lobby, 9 * DAY), (own, 9 * DAY), (free, 2 * HOUR), (pro, DAY), (private, DAY)]
+        [(lobby, 9 * DAY), (own, 9 * DAY), (low, 2 * HOUR), (high, DAY), (private, DAY)]
     {
         let keeps = keeps(room);
         assert!((2..9).contains(&keeps.len()), "spread over the rooms: {pruned:?}");
         assert!(keeps.iter().all(|it| *it == expect), "{keeps:?}, not {expect:?}");
     }
-    let known = [lobby, own, free, pro, private];
+    let known = [lobby, own, low, high, private];
     assert!(pruned.iter().all(|it| known.contains(&it.0)), "no directory: {pruned:?}");
     // Rooms outlive the key that made them.
     node.ask(Command::RevokeKey { key: KeyPrint([8; 16]) }).expect("it was minted");
     node.wait(PRUNE_EVERY * 10);
     let after = node.pruned();
-    let of_free = after.iter().find(|it| it.0 == free).expect("its turn came");
-    assert!(node.now.wall_ms - of_free.1 < ms(3 * HOUR));
+    let of_low = after.iter().find(|it| it.0 == low).expect("its turn came");
+    assert!(node.now.wall_ms - of_low.1 < ms(3 * HOUR));
 }
 
 #[test]
 fn what_is_kept_for_ever_is_never_pruned_and_nothing_is_younger_than_an_hour() {
-    let retention = Retention { own: None, free: Some(Duration::from_secs(1)), pro: None };
-    let (mut node, [_, _, free, _, _]) = with_rooms(retention);
+    let retention = Retention { own: None, low: Some(Duration::from_secs(1)), high: None };
+    let (mut node, [_, _, low, _, _]) = with_rooms(retention);
     node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
     let pruned = node.pruned();
     assert!(!pruned.is_empty());
     for (room, before_ms) in pruned {
-        assert_eq!(room, free);
+        assert_eq!(room, low);
         assert!(node.now.wall_ms - before_ms >= ms(RETENTION_MIN));
     }
-    let (mut node, rooms) = with_rooms(Retention { own: None, free: None, pro: Some(DAY) });
+    let (mut node, rooms) = with_rooms(Retention { own: None, low: None, high: Some(DAY) });
     node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
     let pruned = node.pruned();
     assert!(!pruned.is_empty() && pruned.iter().all(|it| rooms[3..].contains(&it.0)));
-    let (mut node, _) = with_rooms(Retention { own: None, free: None, pro: None });
+    let (mut node, _) = with_rooms(Retention { own: None, low: None, high: None });
     node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
     assert_eq!(node.pruned(), []);
 }
@@ -524,7 +525,7 @@ fn ephemeral_rooms_are_not_pruned() {
 
 #[test]
 fn a_clock_that_jumped_drops_nothing_until_it_is_back() {
-    let retention = Retention { own: Some(DAY), free: None, pro: None };
+    let retention = Retention { own: Some(DAY), low: None, high: None };
     for ahead in [true, false] {
         let (mut node, _) = with_rooms(retention);
         let jump = ms(2 * DAY);
@@ -551,7 +552,8 @@ fn what_is_gone_counts_as_delivered_and_as_said() {
     let mut late = Late::new(2 * DAY, Some(DAY));
     late.hear_bare(1);
     let lobby = late.node.lobby();
-    let [here, there] = [&late.node, &late.founder].map(|it| &it.engine.known.rooms[&lobby].record);
+    let [here, there] =
+        [&late.node, &late.founder].map(|it| &it.engine.known.rooms[&lobby].replica.record);
     assert_eq!((here.delivered, here.last_activity_ms), (3, there.last_activity_ms));
     let spoke = |it: &crate::api::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
     assert!(spoke(here).is_some());
@@ -571,9 +573,9 @@ fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
     node.hear(&run);
     let foretold = |row: &Change| matches!(row, Change::NumberRange { .. });
     assert_eq!(node.rows.iter().filter(|it| foretold(it)).count(), 1, "the second was not");
-    assert!(node.engine.known.rooms[&node.lobby()].numbering.foretold.is_empty());
+    assert!(node.engine.known.rooms[&node.lobby()].order.numbering.foretold.is_empty());
     node.founder_writes(&mut founder, &ordered(Era::HOME, 2, &[(run.log, 2, 1)]));
-    let record = &node.engine.known.rooms[&node.lobby()].record;
+    let record = &node.engine.known.rooms[&node.lobby()].replica.record;
     assert_eq!((record.tip.0, record.delivered), (2, 2));
     assert_eq!(record.spoke.map(|it| it.clock), Some(run.entries[0].facts.clock));
 }
@@ -581,10 +583,10 @@ fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
 /// Whoever has the key may have minted it before it was this node's own.
 #[test]
 fn rooms_of_the_nodes_own_key_are_pruned_as_its_own_though_it_was_minted() {
-    let retention = Retention { own: Some(9 * DAY), free: Some(HOUR * 2), pro: None };
+    let retention = Retention { own: Some(9 * DAY), low: Some(HOUR * 2), high: None };
     let mut node = Node::with(1, |config| config.retention = retention);
     let key = KeyPrint([8; 16]);
-    let minted = NewKey { key, tier: Tier::Free, label: None, local: false };
+    let minted = NewKey { key, tier: Tier::Low, label: None, local: false };
     node.ask(Command::MintKey(minted)).expect("it is new");
     let owner = node.attach("owner", false, key).expect("free");
     let room = node.create_private(&owner, false);
@@ -623,13 +625,13 @@ fn each_room_of_an_earlier_mesh_is_pruned_by_the_tier_of_its_own_owner() {
     let views = [own, pro].map(|room| node.engine.known.view(room).expect("it is there"));
     let mut node = Node::with(2, |config| {
         config.archive = views.to_vec();
-        config.retention = Retention { own: Some(DAY), free: None, pro: Some(3 * DAY) };
+        config.retention = Retention { own: Some(DAY), low: None, high: Some(3 * DAY) };
     });
-    let key = NewKey { key: KeyPrint([9; 16]), tier: Tier::Pro, label: None, local: false };
+    let key = NewKey { key: KeyPrint([9; 16]), tier: Tier::High, label: None, local: false };
     node.ask(Command::MintKey(key)).expect("it is new");
     node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
     let pruned = node.pruned();
-    for (room, keep) in [(own, DAY), (pro, 3 * DAY)] {
+    for (room, keep) in [(own, DAY), (high, 3 * DAY)] {
         let mut of_room = pruned.iter().filter(|it| it.0 == room).peekable();
         assert!(of_room.peek().is_some());
         let days = of_room.map(|it| (node.now.wall_ms - it.1) / ms(DAY));

@@ -119,7 +119,7 @@ fn another_number_of_what_was_delivered_is_told_of_in_its_order() {
 #[test]
 fn nobody_uses_up_eras_with_cursors_that_it_made_up() {
     let mut it = Roamed::alone();
-    let head = |node: &Node| node.engine.known.rooms[&node.lobby()].logs.heads();
+    let head = |node: &Node| node.engine.known.rooms[&node.lobby()].replica.logs.heads();
     let before = head(&it.node);
     let strange = Era::new(1, it.lane - 1).expect("an era");
     let far = it.era(ROAM_ERAS_AHEAD_MAX + 1);

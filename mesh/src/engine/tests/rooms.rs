@@ -33,7 +33,8 @@ pub(super) fn make(node: &mut Node, caller: &Caller, room: NewRoom) -> Result<Ro
 
 pub(super) fn words(room: RoomId, content: String) -> Say {
     let (reply_to, mentions, metadata, dedup) = (None, Vec::new(), None, None);
-    Say { room, speech: Speech::Chat, content, reply_to, mentions, metadata, dedup }
+    let encryption = Encryption::None;
+    Say { room, speech: Speech::Chat, content, encryption, reply_to, mentions, metadata, dedup }
 }
 
 /// A node, an agent of it, and a room that lasts and one that does not, with the agent in both.
@@ -112,7 +113,7 @@ fn as_much_is_said_as_may_be_and_no_more() {
 fn what_peers_say_in_rooms_of_memory_is_bounded_with_it() {
     let (mut node, _, [_, fleeting]) = with_rooms();
     let run = said_in(&node, (fleeting, 7), (5, 1, "x")).run().clone();
-    let head = |node: &Node| node.engine.known.rooms[&fleeting].logs.head_of(run.log);
+    let head = |node: &Node| node.engine.known.rooms[&fleeting].replica.logs.head_of(run.log);
     node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size() + 1;
     let overflow = node.engine.known.cx.faults.overflow;
     node.hear(&run);
@@ -185,7 +186,7 @@ fn so_many_rooms_of_memory_are_known_and_no_more() {
         let overflow = node.engine.known.cx.faults.overflow;
         let author = identity(8).node_id();
         let it = Beacon { node: author, boot: 1, tick: 1, roster: 1, digest: 0 };
-        let message = Message::Beacon(Signed { it, signature: [0; 64] });
+        let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
         node.give(Input::Message { from: author, message });
         node.news(
             author,
@@ -278,7 +279,7 @@ fn behind_a_hole(known: &[(u8, &str)]) -> (Node, [CallId; 2]) {
         node.hears_of_room(*author, name);
     }
     let room = &node.engine.known.rooms[&directory];
-    let (mine, upto) = (room.mine, room.logs.head_of(room.mine));
+    let (mine, upto) = (room.replica.mine, room.replica.logs.head_of(room.replica.mine));
     let known = known.iter().map(|(author, _)| (log(*author), 1, 1));
     let all: Vec<_> = known.chain([(log(5), 1, 1), (mine, upto - 1, 2)]).collect();
     let (_, ordered) = founder.write_in(&node, directory, &ordered(Era::HOME, 1, &all));
@@ -336,7 +337,7 @@ fn rooms_behind_a_hole_wait_for_the_next_era_if_there_was_one_just_now() {
     node.wait(HOLE_AFTER - CLAIM_EVERY);
     let known = node.engine.known.rooms.get_mut(&directory).expect("it is there");
     // It claimed for something else, and another node has the era by now.
-    known.sequencing.claimed_now(node.now.mono + CLAIM_EVERY);
+    known.order.claimed_now(node.now.mono + CLAIM_EVERY);
     node.wait(CLAIM_EVERY + STEP * 2);
     assert_eq!(node.engine.calls.unsettled.len(), 2, "they have numbers");
     assert!(made.iter().all(|call| node.made(*call).is_none()));

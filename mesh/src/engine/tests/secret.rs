@@ -391,7 +391,7 @@ fn a_node_says_of_itself_what_it_is_now_and_then_and_of_others_nothing() {
     for about in [other, from] {
         let epoch = Epoch { number: 0, print: [0; 16] };
         let it = About { node: about, epoch, version: "9".to_owned() };
-        let message = Message::About(Signed { it, signature: [0; 64] });
+        let message = Message::About(Signed { value: it, signature: [0; 64] });
         for from in [from, other] {
             node.give(Input::Message { from, message: message.clone() });
         }

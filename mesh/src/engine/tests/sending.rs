@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     api::{boundary::Alarm, command::SaidOk},
+    fold::act::Fold,
     limits::{BODY_INLINE_BYTES_MAX, DEDUP_FOR, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
     name::{
         id::EntryRef,
@@ -43,7 +44,7 @@ fn a_send_that_is_repeated_is_answered_with_the_first_ones_message() {
     let is_of =
         |one: &SaidOk, other: &SaidOk| (one.message, one.number) == (other.message, other.number);
     let first = send(&mut node, 1);
-    let head = |node: &Node| node.engine.known.rooms[&lobby].logs.heads();
+    let head = |node: &Node| node.engine.known.rooms[&lobby].replica.logs.heads();
     let heads = head(&node);
     let again = send(&mut node, 1);
     assert_eq!((first.repeated, again.repeated), (false, true));
@@ -169,7 +170,7 @@ fn whatever_is_written_in_one_turn_others_take() {
         other.told(1, Message::Spans { room: lobby, runs, bodies, last: true });
     }
     assert!(exact >= 9, "{exact}");
-    let heads = |node: &Node| node.engine.known.rooms[&lobby].logs.heads();
+    let heads = |node: &Node| node.engine.known.rooms[&lobby].replica.logs.heads();
     assert_eq!(heads(&other), heads(&node));
 }
 
@@ -186,7 +187,7 @@ fn runs_of_rows(node: &Node) -> Vec<Run> {
     }
     let mut runs = Vec::new();
     for (ix, entries) in logs {
-        let log = node.engine.known.rooms[&lobby].logs.id(ix);
+        let log = node.engine.known.rooms[&lobby].replica.logs.id(ix);
         for part in entries.split_inclusive(|(_, it)| it.seal.is_some()) {
             let [(first, begins), others @ ..] = part else { panic!("none is empty") };
             assert!(others.iter().all(|(_, it)| it.backlink.is_none()), "only the first has one");
@@ -233,7 +234,7 @@ fn what_is_stored_of_a_run_can_be_sent_again_as_what_it_was() {
     }
     let lobby = node.lobby();
     let heads = |node: &Node| {
-        let mut heads = node.engine.known.rooms[&lobby].logs.heads();
+        let mut heads = node.engine.known.rooms[&lobby].replica.logs.heads();
         heads.sort_by_key(|it| it.log);
         heads
     };
@@ -338,8 +339,8 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
     node.told(9, Message::Fork(proof, Box::new(run)));
     let counts = |node: &Node| {
         let room = &node.engine.known.rooms[&room];
-        let waits: Vec<u64> = room.numbering.undelivered.keys().map(|it| it.seq).collect();
-        (waits, room.tasks.bytes())
+        let waits: Vec<u64> = room.order.numbering.undelivered.keys().map(|it| it.seq).collect();
+        (waits, room.folds.tasks.bytes())
     };
     let before = counts(&node);
     assert_eq!(before.0, [1]);
@@ -351,19 +352,19 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
 fn a_room_whose_numbers_are_used_up_takes_nothing_more() {
     let mut node = Node::new(1);
     let (caller, lobby) = (node.joins("me"), node.lobby());
-    let mine = node.engine.known.rooms[&lobby].mine;
+    let mine = node.engine.known.rooms[&lobby].replica.mine;
     let lane = LANES - 1;
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
     node.hear(&log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]));
     let [after, era] = [C_MAX - 1, C_MAX].map(|c| Era::new(c, lane).expect("an era"));
     let claim = EraClaimed { era: after, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
     let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
-    assert!(room.numbering.open(&claim, mine));
+    assert!(room.order.numbering.open(&claim, mine));
     node.say(&caller, lobby).expect("there are some");
     let seen = vec![EntryRef { log: mine, seq: 1 }];
     let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen });
     node.hear(&log_of(&node, lobby, 6, &[claim]));
-    assert_eq!(node.engine.known.rooms[&lobby].numbering.current(), era);
+    assert_eq!(node.engine.known.rooms[&lobby].order.numbering.current(), era);
     for _ in 0..2 {
         assert!(matches!(node.say(&caller, lobby), Err(Refused::Full(_))));
     }

@@ -61,7 +61,7 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     let directory = RoomId::directory(node.secret.mesh_id());
     let keys = [7, 8, 9].map(|n| KeyPrint([n; 16]));
     let mut liar = Liar::new(5);
-    let minted = |key| Body::Key(KeyAct::Minted(KeyMinted { key, tier: Tier::Pro, label: None }));
+    let minted = |key| Body::Key(KeyAct::Minted(KeyMinted { key, tier: Tier::High, label: None }));
     let (_, first) = liar.write_in(&node, directory, &minted(keys[0]));
     let (_, second) = liar.write_in(&node, directory, &minted(keys[1]));
     let claim = |agent: &str| {
@@ -133,9 +133,9 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
         {
             let what = What::Whole { version, changes };
             let it = RosterNews { node: log(8).author, boot: 1, what };
-            let message = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
+            let message = Message::Roster(Box::new(Signed { value: it, signature: [0; 64] }));
             node.hears_from(8, message);
-            mine.extend(node.engine.known.rooms.get(&id).map(|it| it.mine));
+            mine.extend(node.engine.known.rooms.get(&id).map(|it| it.replica.mine));
         }
         assert!(!node.engine.known.rooms.contains_key(&id));
     }

@@ -143,8 +143,9 @@ fn an_entry_is_nobodys_when_all_have_said_so_since() {
     let lobby = node.lobby();
     let since = node.now.mono;
     let all = peers.map(|seed| identity(seed).node_id()).into();
-    let nobody =
-        |node: &Node, since| node.engine.known.rooms[&lobby].sync.nobody_has(&all, since, (LOG, 5));
+    let nobody = |node: &Node, since| {
+        node.engine.known.rooms[&lobby].replica.sync.nobody_has(&all, since, (LOG, 5))
+    };
     assert!(!nobody(&node, since), "nobody has said anything");
     node.peer_says(peers[0], Vec::new());
     assert!(!nobody(&node, since));
@@ -165,14 +166,14 @@ fn what_this_node_wrote_is_sent_when_another_says_that_it_has_it_or_is_in_step()
         node.say(&caller, lobby).expect("a member");
         assert!(node.unsent() > 0, "nobody has said anything");
         let log = LogId { author: node.engine.known.cx.me, incarnation: 0 };
-        let seq = node.engine.known.rooms[&lobby].logs.head_of(log);
+        let seq = node.engine.known.rooms[&lobby].replica.logs.head_of(log);
         if in_step {
             let from = identity(peer).node_id();
             for (tick, differs) in [(1, 1), (2, 0)] {
                 assert!(node.unsent() > 0);
                 let digest = node.engine.digests.all ^ differs;
                 let it = Beacon { node: from, boot: 1, tick, roster: 0, digest };
-                let message = Message::Beacon(Signed { it, signature: [0; 64] });
+                let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
                 node.give(Input::Message { from, message });
             }
         } else {

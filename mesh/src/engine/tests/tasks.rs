@@ -14,6 +14,7 @@ use crate::{
         command::{Caller, Command, NewRoom, Outcome, Refused},
         event::RoomEvent,
     },
+    fold::act::Act,
     limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MessageId, RoomId},
@@ -126,10 +127,10 @@ fn a_task_that_is_refused_leaves_nothing_behind() {
     for _ in 1..TASKS_PER_LOG_MAX {
         task(node.ask(assign(&ann, new(room))));
     }
-    let heads = node.engine.known.rooms[&room].logs.heads();
+    let heads = node.engine.known.rooms[&room].replica.logs.heads();
     let refused = node.ask(assign(&ann, new(room))).expect_err("the first is not done");
     assert!(matches!(refused, Refused::Full(_)), "{refused}");
-    assert_eq!(node.engine.known.rooms[&room].logs.heads(), heads, "nothing was written");
+    assert_eq!(node.engine.known.rooms[&room].replica.logs.heads(), heads, "nothing was written");
     let done = TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(first.task) };
     task(node.ask(update(&ann, done)));
     task(node.ask(assign(&ann, new(room))));
@@ -245,7 +246,7 @@ fn of_two_claims_at_once_on_two_nodes_exactly_one_is_granted() {
         assert_eq!(tasks(mesh.ask(i, list(room, None)))[0], *won, "node {i}");
         let told = told(std::mem::take(&mut mesh.told[i]));
         assert_eq!(told, [(true, made.clone()), (false, won.clone())], "node {i}");
-        assert_eq!(mesh.nodes[i].engine.known.rooms[&room].numbering.current(), Era::HOME);
+        assert_eq!(mesh.nodes[i].engine.known.rooms[&room].order.numbering.current(), Era::HOME);
     }
 }
 
@@ -278,12 +279,12 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
     let log = |seed| LogId { author: super::identity(seed).node_id(), incarnation: 0 };
     let over =
         state.hand_over(&mut engine.known.cx, Era::HOME, log(2)).expect("it was this node's");
-    let former = EntryRef { log: state.mine, seq: over };
-    assert_eq!(state.numbering.eras[&Era::HOME].record.former, [former]);
+    let former = EntryRef { log: state.replica.mine, seq: over };
+    assert_eq!(state.order.numbering.eras[&Era::HOME].record.former, [former]);
     let task = engine.known.index.tasks[&made.task].1;
-    let logs = [3, 2].map(|seed| state.logs.ensure(log(seed)).expect("a few"));
+    let logs = [3, 2].map(|seed| state.replica.logs.ensure(log(seed)).expect("a few"));
     let [stranger, successor] = logs;
-    let mine = state.logs.ix(state.mine).expect("it has written");
+    let mine = state.replica.logs.ix(state.replica.mine).expect("it has written");
     let mut clock = 100;
     let mut holder_after = |log, seq, by| {
         clock += 1;
@@ -300,8 +301,8 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
         let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None, by };
         let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
         let at = LocalRef { log, seq };
-        state.refold_task(Duration::ZERO, (at, facts), TaskAct::Granted(grant));
-        state.tasks.view(task).expect("it is there").assignee == Some(holder)
+        state.refold_act(&engine.cx, at, facts, Act::Task(TaskAct::Granted(grant)));
+        state.folds.tasks.view(task).expect("it is there").assignee == Some(holder)
     };
     let by = Some(former);
     assert!(!holder_after(stranger, 1, None) && !holder_after(stranger, 1, by));
@@ -330,7 +331,7 @@ fn what_a_successor_writes_names_the_handover() {
     let state = engine.known.rooms.get_mut(&room).expect("the lobby");
     state.hand_over(&mut engine.known.cx, Era::HOME, heir).expect("it is this node's");
     node.turn();
-    let own = node.engine.known.rooms[&room].logs.ix(super::asking::log(2));
+    let own = node.engine.known.rooms[&room].replica.logs.ix(super::asking::log(2));
     let said: Vec<Body> = node
         .rows
         .iter()
@@ -362,7 +363,7 @@ fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
     assert_eq!(won.assignee, Some(agents[1].agent.clone()));
     for i in 1..3 {
         let room = &mesh.nodes[i].engine.known.rooms[&room];
-        assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
+        assert!(room.order.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
     }
 }
 
@@ -456,11 +457,14 @@ fn tasks_and_open_claims_are_there_after_a_restart_and_nobody_is_told_again() {
     mesh.restart(1);
     assert_eq!(tasks(mesh.ask(1, list(room, None))), [noted]);
     assert_eq!(told(std::mem::take(&mut mesh.told[1])), []);
-    assert!(mesh.nodes[1].engine.known.rooms[&room].tasks.is_waiting(), "the claim still waits");
+    assert!(
+        mesh.nodes[1].engine.known.rooms[&room].folds.tasks.is_waiting(),
+        "the claim still waits"
+    );
     mesh.groups = vec![0, 0];
     mesh.pass(STEP * 10);
     assert_eq!(tasks(mesh.ask(1, list(room, None)))[0].assignee, Some(agents[1].agent.clone()));
-    assert!(!mesh.nodes[1].engine.known.rooms[&room].tasks.is_waiting());
+    assert!(!mesh.nodes[1].engine.known.rooms[&room].folds.tasks.is_waiting());
     // A second start reads its own answer back.
     for i in 0..2 {
         mesh.restart(i);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    directory::keys::{Directories, KeyEntry},
     limits::KEYS_MAX,
     wire::acts::{KeyAct, KeyMinted, Tier},
 };
@@ -110,7 +111,7 @@ fn keys_beyond_those_that_may_be_are_not_taken_from_others() {
         node.engine.known.directory.keys.learn((false, log, 1), facts, act);
     }
     let overflow = node.engine.known.cx.faults.overflow;
-    let minted = KeyMinted { key: KeyPrint([8; 16]), tier: Tier::Pro, label: None };
+    let minted = KeyMinted { key: KeyPrint([8; 16]), tier: Tier::High, label: None };
     let body = Body::Key(KeyAct::Minted(minted));
     let run = begins(&node, 5, (RoomId::directory(node.secret.mesh_id()), &body));
     node.hear(&run);

@@ -41,7 +41,7 @@ impl Pair {
 
     /// The first one says what it has of a room.
     fn says(&mut self, room: RoomId) {
-        let heads = self.first.engine.known.rooms[&room].logs.heads();
+        let heads = self.first.engine.known.rooms[&room].replica.logs.heads();
         self.second.told(1, Message::Have { room, heads, answer: false });
     }
 

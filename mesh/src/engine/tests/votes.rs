@@ -119,7 +119,8 @@ impl World {
     /// The place of a vote, and those of the ballots in it, as node `n` knows them.
     fn places(&self, n: usize, vote: MessageId) -> (EntryRef, Vec<EntryRef>) {
         let room = &self.nodes[n].engine.known.rooms[&self.lobby()];
-        let known = room.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
+        let known =
+            room.folds.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
         let close = known.close();
         let place =
             |(log, seq): &(u32, u64)| EntryRef { log: close.logs[*log as usize], seq: *seq };
@@ -305,7 +306,7 @@ fn a_vote_ends_when_everybody_has_voted_and_nothing_is_open_before() {
         assert_eq!(result.vote.notes, Default::default());
         let engine = &world.nodes[n].engine;
         assert!(engine.voting.waiting.is_empty(), "node {n}: there is nothing to look at any more");
-        assert!(!engine.known.rooms[&world.lobby()].votes.is_waiting());
+        assert!(!engine.known.rooms[&world.lobby()].folds.votes.is_waiting());
     }
 }
 
@@ -377,10 +378,10 @@ fn of_many_that_could_close_what_a_dead_node_opened_the_first_in_rank_does() {
     let (room, gone) = (world.lobby(), world.nodes[0].engine.known.cx.me);
     let first = (1..8).find(|n| {
         let node = &world.nodes[*n];
-        let heirs = node.engine.known.rooms[&room].heirs(&node.engine.known.cx);
+        let heirs = node.engine.known.rooms[&room].replica.eligible(&node.engine.known.cx);
         node.engine.known.live.rank(node.now.mono, heirs, gone) == 0
     });
-    let mine = world.nodes[first.expect("one is")].engine.known.rooms[&room].mine;
+    let mine = world.nodes[first.expect("one is")].engine.known.rooms[&room].replica.mine;
     world.pass(VOTE_CLOSE_GRACE + Duration::from_secs(4));
     assert_eq!(world.closes(), 1);
     let runs = world.said.iter().filter_map(|it| match it {
@@ -438,12 +439,12 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
         for _ in 0..time.as_millis() / STEP.as_millis() {
             let tick = u64::try_from(world.nodes[1].now.mono.as_millis()).expect("short");
             let it = Beacon { node: me, boot, tick, roster: 0, digest: 0 };
-            let message = Message::Beacon(Signed { it, signature: [0; 64] });
+            let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             world.nodes[1].give(Input::Message { from: me, message });
             world.pass(STEP);
         }
         let room = &world.nodes[1].engine.known.rooms[&world.lobby()];
-        room.votes.get(place).expect("known").is_closed()
+        room.folds.votes.get(place).expect("known").is_closed()
     };
     assert!(!lives(&mut world, Duration::from_millis(2_500)));
     let close = VoteAct::Closed(VoteClosed { vote: place, logs: vec![], ballots: vec![] });
@@ -627,7 +628,7 @@ fn a_ballot_that_disagrees_with_its_commitment_is_refused() {
     let (place, _) = world.places(0, vote);
     let mut liar = Liar::new(9);
     let (room, agent) = (world.lobby(), "agent1".into());
-    let commitment = commitment((room, place), &agent, (0, &[5; 32]));
+    let commitment = commitment(room, place, &agent, 0, &[5; 32]);
     let ballot = BallotCast { vote: place, agent, commitment };
     let (at, run) = liar.write(&world.nodes[0], &Body::Vote(VoteAct::Cast(ballot)));
     world.nodes[0].hear(&run);
@@ -664,7 +665,10 @@ fn acts_that_name_what_is_no_vote_mean_nothing() {
         let close = VoteClosed { vote, logs, ballots: vec![(7, 1), (0, 1)] };
         let (_, run) = liar.write(&world.nodes[0], &Body::Vote(VoteAct::Closed(close)));
         world.nodes[0].hear(&run);
-        assert_eq!(world.nodes[0].engine.known.rooms[&world.lobby()].logs.head_of(liar.log()), n);
+        assert_eq!(
+            world.nodes[0].engine.known.rooms[&world.lobby()].replica.logs.head_of(liar.log()),
+            n
+        );
     }
     assert_eq!(world.view(0, vote).tally, Some(vec![1, 0]));
 }

@@ -1,4 +1,4 @@
-//! One election: what was written of it, and whom that makes the leader.
+//! One election: its acts, and the leader that they elect.
 
 use std::{
     cmp::Reverse,
@@ -8,16 +8,17 @@ use std::{
 };
 
 use crate::{
+    fold::act::{Folded, Written},
     limits::{
         AGENT_ID_BYTES_MAX, ELECTION_CANDIDATES_MAX, ELECTION_DEAD_AFTER, ELECTION_FRESH_FOR,
         ELECTION_GRACE, ELECTION_WINDOW, NAME_BYTES_MAX,
     },
     name::{
-        id::{AgentId, EntryRef, Hash, LogId, NodeId, RoomId, sha256},
+        id::{AgentId, EntryRef, Hash, LogId, NodeId, Position, RoomId, sha256},
         identity::Identity,
     },
     replica::log::first_8,
-    wire::acts::{Candidate, ElectionStarted, Folded, Position},
+    wire::acts::{Candidate, ElectionStarted},
 };
 
 /// A node's nonce. It follows from the node's key, so it need not be kept.
@@ -25,12 +26,8 @@ pub(crate) fn nonce(identity: &Identity, room: RoomId, election: EntryRef) -> [u
     identity.secret(b"clawmesh election nonce", &[&room.0, &bytes(election)])
 }
 
-/// What a node commits to: nobody else can copy it, and it is good in no other election.
-pub(crate) fn commitment(
-    room: RoomId,
-    election: EntryRef,
-    (node, nonce): (NodeId, &[u8; 32]),
-) -> Hash {
+/// The commitment of a node: nobody else can copy it, and it is good in no other election.
+pub(crate) fn commitment(room: RoomId, election: EntryRef, node: NodeId, nonce: &[u8; 32]) -> Hash {
     sha256(&[b"clawmesh election commitment", &room.0, &bytes(election), &node.0, nonce])
 }
 
@@ -71,7 +68,7 @@ struct Drops {
     nodes: BTreeSet<NodeId>,
 }
 
-/// One `Closed`, and what follows from it.
+/// One `Closed`, and the acts that follow it.
 #[derive(Debug)]
 pub(crate) struct Closing {
     position: Position,
@@ -103,34 +100,36 @@ impl Closing {
         self.opening(node).is_some()
     }
 
-    /// What a node opened: the same nonce in whichever log, or it would not match its commitment.
+    /// The opening of a node: the same nonce in each of its logs, or it would not match its commitment.
     fn opening(&self, node: NodeId) -> Option<&Opening> {
-        of(&self.openings, node).next().map(|(_, it)| it)
+        of(&self.openings, node).next().map(|(_, opening)| opening)
     }
 
     /// Whether this node is to open here, and nobody has said that it came too late.
     pub(crate) fn waits_for(&self, node: NodeId) -> bool {
-        let dropped = self.drops.values().any(|it| it.nodes.contains(&node));
+        let dropped = self.drops.values().any(|drops| drops.nodes.contains(&node));
         self.named.contains_key(&node) && !self.has_opened(node) && !dropped
     }
 
-    /// Who drops out: as its author says first of all; or else nobody, if all have opened; or else as
-    /// the lowest by position says. `None`: it is not known yet.
+    /// The nodes that drop out: as the close's author says first of all; or else none, if all have opened;
+    /// or else as the lowest by position says. `None`: it is not known yet.
     fn dropped(&self, expelled: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
-        let own = of(&self.drops, self.author()).map(|(_, it)| it).min_by_key(|it| it.position);
+        let own = of(&self.drops, self.author())
+            .map(|(_, drops)| drops)
+            .min_by_key(|drops| drops.position);
         if let Some(own) = own {
             return Some(own.nodes.clone());
         }
         if self.missing().iter().all(|node| expelled.contains(node)) {
             return Some(BTreeSet::new());
         }
-        let lowest = self.drops_but_of(expelled).min_by_key(|it| it.position);
-        lowest.map(|it| it.nodes.clone())
+        let lowest = self.drops_but_of(expelled).min_by_key(|drops| drops.position);
+        lowest.map(|drops| drops.nodes.clone())
     }
 
     fn drops_but_of(&self, expelled: &BTreeSet<NodeId>) -> impl Iterator<Item = &Drops> {
         let drops = self.drops.iter().filter(|(log, _)| !expelled.contains(&log.author));
-        drops.map(|(_, it)| it)
+        drops.map(|(_, drops)| drops)
     }
 }
 
@@ -162,33 +161,32 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// `age`: how old it is when it comes, by the wall clocks. `None`: no honest node starts one like
-    /// this.
-    pub(super) fn new(
-        position: Position,
-        it: ElectionStarted,
-        (now, age): (Duration, Duration),
-    ) -> Option<Election> {
-        let good = |it: &Candidate| {
-            (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()) && it.name.len() <= NAME_BYTES_MAX
+    /// `None`: no honest node starts one like this.
+    pub(super) fn new(written: &Written, started: ElectionStarted) -> Option<Election> {
+        let good = |candidate: &Candidate| {
+            (1..=AGENT_ID_BYTES_MAX).contains(&candidate.agent.len())
+                && candidate.name.len() <= NAME_BYTES_MAX
         };
-        let agents: BTreeSet<&AgentId> = it.candidates.iter().map(|it| &it.agent).collect();
-        let sane = (1..=ELECTION_CANDIDATES_MAX).contains(&it.candidates.len())
-            && agents.len() == it.candidates.len()
-            && it.started_by.len() <= AGENT_ID_BYTES_MAX
-            && it.candidates.iter().all(good)
-            && it.term > 0;
+        let agents: BTreeSet<&AgentId> =
+            started.candidates.iter().map(|candidate| &candidate.agent).collect();
+        let sane = (1..=ELECTION_CANDIDATES_MAX).contains(&started.candidates.len())
+            && agents.len() == started.candidates.len()
+            && started.started_by.len() <= AGENT_ID_BYTES_MAX
+            && started.candidates.iter().all(good)
+            && started.term > 0;
+        // How old it is when it comes, by the wall clocks.
+        let age = Duration::from_millis(written.facts.wall_ms.abs_diff(written.now.wall_ms));
         sane.then(|| Election {
-            position,
-            term: it.term,
-            candidates: it.candidates.into(),
-            started_by: it.started_by,
+            position: written.position(),
+            term: started.term,
+            candidates: started.candidates.into(),
+            started_by: started.started_by,
             commitments: BTreeMap::new(),
             declined: BTreeMap::new(),
             closings: BTreeMap::new(),
             cleared: BTreeMap::new(),
             expelled: Arc::default(),
-            seen: (age < ELECTION_FRESH_FOR).then_some(now),
+            seen: (age < ELECTION_FRESH_FOR).then_some(written.now.mono),
             in_time: age < ELECTION_WINDOW + ELECTION_GRACE,
             announced: false,
             restored: false,
@@ -218,7 +216,8 @@ impl Election {
     pub(super) fn fold_closed(
         &mut self,
         position: Position,
-        (commitments, declined): (&[EntryRef], &[EntryRef]),
+        commitments: &[EntryRef],
+        declined: &[EntryRef],
         seen: Duration,
     ) -> bool {
         if self.closings.contains_key(&position.place.log) {
@@ -226,11 +225,17 @@ impl Election {
         }
         let commitments: BTreeSet<&EntryRef> = commitments.iter().collect();
         let declined: BTreeSet<&EntryRef> = declined.iter().collect();
-        let named = self.commitments.values().filter(|it| commitments.contains(&it.position.place));
+        let named = self
+            .commitments
+            .values()
+            .filter(|commitment| commitments.contains(&commitment.position.place));
         let refused = self.declined().filter(|(_, at)| declined.contains(at));
         let closing = Closing {
             position,
-            named: lowest(named).into_iter().map(|(node, it)| (node, it.hash)).collect(),
+            named: lowest(named)
+                .into_iter()
+                .map(|(node, commitment)| (node, commitment.hash))
+                .collect(),
             declined: refused.map(|(agent, _)| agent.clone()).collect(),
             openings: BTreeMap::new(),
             drops: BTreeMap::new(),
@@ -246,13 +251,14 @@ impl Election {
 
     pub(super) fn fold_shown(
         &mut self,
-        room: RoomId,
-        (place, closed): (EntryRef, EntryRef),
+        written: &Written,
+        closed: EntryRef,
         nonce: [u8; 32],
     ) -> Folded {
+        let place = written.place;
         let (node, election) = (place.log.author, self.position.place);
         let Some(closing) = self.closing_mut(closed) else { return Folded::Taken };
-        let opens = commitment(room, election, (node, &nonce));
+        let opens = commitment(written.room, election, node, &nonce);
         if closing.named.get(&node) != Some(&opens) {
             return Folded::Void;
         }
@@ -264,7 +270,8 @@ impl Election {
     pub(super) fn fold_dropped(
         &mut self,
         position: Position,
-        (closed, nodes): (EntryRef, Vec<NodeId>),
+        closed: EntryRef,
+        nodes: Vec<NodeId>,
     ) -> Vec<NodeId> {
         let Some(closing) = self.closing_mut(closed) else { return Vec::new() };
         let nodes: BTreeSet<NodeId> =
@@ -283,23 +290,23 @@ impl Election {
     }
 
     fn closing_mut(&mut self, closed: EntryRef) -> Option<&mut Closing> {
-        self.closings.get_mut(&closed.log).filter(|it| it.place() == closed)
+        self.closings.get_mut(&closed.log).filter(|closing| closing.place() == closed)
     }
 
     /// Nothing of this log counts from `seq` on.
     pub(super) fn forget_log(&mut self, log: LogId, seq: u64) {
         let counts = |of: &LogId, at: u64| *of != log || at < seq;
-        self.commitments.retain(|of, it| counts(of, it.position.place.seq));
+        self.commitments.retain(|of, commitment| counts(of, commitment.position.place.seq));
         self.declined.retain(|(_, of), at| counts(of, *at));
-        self.closings.retain(|of, it| counts(of, it.place().seq));
+        self.closings.retain(|of, closing| counts(of, closing.place().seq));
         for closing in self.closings.values_mut() {
-            closing.openings.retain(|of, it| counts(of, it.seq));
-            closing.drops.retain(|of, it| counts(of, it.position.place.seq));
+            closing.openings.retain(|of, opening| counts(of, opening.seq));
+            closing.drops.retain(|of, drops| counts(of, drops.position.place.seq));
         }
         self.cleared.retain(|of, at| counts(of, *at));
     }
 
-    // What it comes to.
+    // The outcome.
 
     pub(crate) fn place(&self) -> EntryRef {
         self.position.place
@@ -324,11 +331,14 @@ impl Election {
 
     /// Whether this node has candidates.
     pub(crate) fn hosts(&self, node: NodeId) -> bool {
-        self.candidates.iter().any(|it| it.node == node)
+        self.candidates.iter().any(|candidate| candidate.node == node)
     }
 
     fn node_of(&self, agent: &str) -> Option<NodeId> {
-        self.candidates.iter().find(|it| *it.agent == *agent).map(|it| it.node)
+        self.candidates
+            .iter()
+            .find(|candidate| *candidate.agent == *agent)
+            .map(|candidate| candidate.node)
     }
 
     /// Whom this closing elects, if those drop out. `None`: somebody has still to open.
@@ -337,7 +347,9 @@ impl Election {
         let standing: Vec<&Candidate> = self
             .candidates
             .iter()
-            .filter(|it| stays(&it.node) && !closing.declined.contains(&it.agent))
+            .filter(|candidate| {
+                stays(&candidate.node) && !closing.declined.contains(&candidate.agent)
+            })
             .collect();
         if standing.is_empty() {
             return Some(None);
@@ -358,12 +370,12 @@ impl Election {
 
     /// Closings of nodes that forked no log.
     pub(super) fn closings(&self) -> impl Iterator<Item = &Closing> {
-        self.closings.values().filter(|it| !self.expelled.contains(&it.author()))
+        self.closings.values().filter(|closing| !self.expelled.contains(&closing.author()))
     }
 
-    /// Whether this closing counts. While the election runs the starter's own does, and others' only
-    /// when that should have come: so nobody gains anything by closing early. How long it had run before a start
-    /// is not known any more; what others had closed by then counted.
+    /// Whether this closing counts. While the election runs the starter's own does, and others' only when
+    /// that should have come: so nobody gains anything by closing early. How long it had run before a start
+    /// is not known any more; closes of others counted by then.
     fn counts(&self, closing: &Closing, now: Duration) -> bool {
         let Some(age) = self.runs_for(now) else { return true };
         let late = self.restored || age >= ELECTION_WINDOW + ELECTION_GRACE;
@@ -372,23 +384,23 @@ impl Election {
 
     /// Whether there are closings that will count only when it is over.
     pub(super) fn is_disputed(&self, now: Duration) -> bool {
-        self.closings().any(|it| !self.counts(it, now))
+        self.closings().any(|closing| !self.counts(closing, now))
     }
 
-    /// What it comes to: of the closings that elect somebody, or nobody, the one in which most nodes
-    /// took part to the end, then the starter's own, then the lowest by position. Nodes that forked a
-    /// log are out.
+    /// The outcome: of the closings that elect somebody, or nobody, the one in which most nodes took part
+    /// to the end, then the starter's own, then the lowest by position. Nodes that forked a log are out.
     pub(crate) fn outcome(&self, now: Duration) -> Outcome<'_> {
         let expelled = &self.expelled;
-        let closings = self.closings().filter(|it| !self.is_void() && self.counts(it, now));
-        let results = closings.filter_map(|it| {
+        let closings =
+            self.closings().filter(|closing| !self.is_void() && self.counts(closing, now));
+        let results = closings.filter_map(|closing| {
             // Where nobody stands there is nothing to wait for.
-            let nobody = || (self.elect(it, expelled) == Some(None)).then(BTreeSet::new);
-            let dropped = it.dropped(expelled).or_else(nobody)?;
+            let nobody = || (self.elect(closing, expelled) == Some(None)).then(BTreeSet::new);
+            let dropped = closing.dropped(expelled).or_else(nobody)?;
             let out: BTreeSet<NodeId> = dropped.union(expelled).copied().collect();
-            let took_part = it.named.keys().filter(|node| !out.contains(node)).count();
-            let own = it.author() == self.starter();
-            Some(((took_part, own, Reverse(it.position)), self.elect(it, &out)?))
+            let took_part = closing.named.keys().filter(|node| !out.contains(node)).count();
+            let own = closing.author() == self.starter();
+            Some(((took_part, own, Reverse(closing.position)), self.elect(closing, &out)?))
         });
         match results.max_by_key(|(rank, _)| *rank) {
             None => Outcome::Open,
@@ -397,14 +409,14 @@ impl Election {
         }
     }
 
-    /// Whether somebody could take this agent of this node for the elected leader, whatever else there
-    /// is to be known: once true it stays true, so that all nodes judge decisions alike.
+    /// Whether somebody could take this agent of this node for the elected leader, with any other acts
+    /// known: once true it stays true, so that all nodes judge decisions alike.
     pub(crate) fn may_have_elected(&self, agent: &str, node: NodeId) -> bool {
         self.closings.values().any(|closing| {
             let none = BTreeSet::new();
-            let dropped = closing.drops.values().map(|it| &it.nodes).chain([&none]);
+            let dropped = closing.drops.values().map(|drops| &drops.nodes).chain([&none]);
             let mut elected = dropped.filter_map(|dropped| self.elect(closing, dropped)).flatten();
-            elected.any(|it| it.node == node && *it.agent == *agent)
+            elected.any(|candidate| candidate.node == node && *candidate.agent == *agent)
         })
     }
 
@@ -426,7 +438,7 @@ impl Election {
         self.cleared.get(&log).is_some_and(|at| *at < seq)
     }
 
-    // What is to be done.
+    // Acts that are due.
 
     /// How long it is since it came; `None` if it is nobody's business any more.
     pub(crate) fn runs_for(&self, now: Duration) -> Option<Duration> {
@@ -468,26 +480,26 @@ impl Election {
     pub(crate) fn has_declined(&self, agent: &AgentId) -> bool {
         let first = LogId { author: NodeId([0; 32]), incarnation: 0 };
         let next = self.declined.range((agent.clone(), first)..).next();
-        next.is_some_and(|((it, _), _)| it == agent)
+        next.is_some_and(|((declined, _), _)| declined == agent)
     }
 
     /// This node's candidates that have not declined.
     pub(crate) fn standing_at(&self, node: NodeId) -> impl Iterator<Item = &Candidate> {
-        let own = self.candidates.iter().filter(move |it| it.node == node);
-        own.filter(|it| !self.has_declined(&it.agent))
+        let own = self.candidates.iter().filter(move |candidate| candidate.node == node);
+        own.filter(|candidate| !self.has_declined(&candidate.agent))
     }
 
     /// Commitments and refusals, as a `Closed` names them.
     pub(crate) fn close(&self) -> (Vec<EntryRef>, Vec<EntryRef>) {
         let commitments = lowest(self.commitments.values()).into_values();
-        let commitments = commitments.map(|it| it.position.place).collect();
+        let commitments = commitments.map(|commitment| commitment.position.place).collect();
         (commitments, self.declined().map(|(_, place)| place).collect())
     }
 
     /// The closing that nodes open for now: nobody sees a nonce while there is time to commit.
     pub(crate) fn to_open(&self, now: Duration) -> Option<&Closing> {
-        let counting = self.closings().filter(|it| self.counts(it, now));
-        counting.min_by_key(|it| it.position)
+        let counting = self.closings().filter(|closing| self.counts(closing, now));
+        counting.min_by_key(|closing| closing.position)
     }
 
     /// Whether somebody has said who drops out of this closing.
@@ -497,11 +509,11 @@ impl Election {
 
     /// Whether this node has opened: it does so once.
     pub(crate) fn has_opened(&self, node: NodeId) -> bool {
-        self.closings.values().any(|it| it.has_opened(node))
+        self.closings.values().any(|closing| closing.has_opened(node))
     }
 }
 
-/// What is known of an author's logs.
+/// The entries of a map for an author's logs.
 fn of<T>(logs: &BTreeMap<LogId, T>, author: NodeId) -> impl Iterator<Item = (&LogId, &T)> {
     let log = |incarnation| LogId { author, incarnation };
     logs.range(log(0)..=log(u64::MAX))
@@ -510,10 +522,10 @@ fn of<T>(logs: &BTreeMap<LogId, T>, author: NodeId) -> impl Iterator<Item = (&Lo
 /// Of each node the lowest by position.
 fn lowest<'c>(all: impl Iterator<Item = &'c Commitment>) -> BTreeMap<NodeId, &'c Commitment> {
     let mut lowest: BTreeMap<NodeId, &Commitment> = BTreeMap::new();
-    for it in all {
-        let known = lowest.entry(it.position.place.log.author).or_insert(it);
-        if it.position < known.position {
-            *known = it;
+    for commitment in all {
+        let known = lowest.entry(commitment.position.place.log.author).or_insert(commitment);
+        if commitment.position < known.position {
+            *known = commitment;
         }
     }
     lowest

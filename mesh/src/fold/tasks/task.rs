@@ -1,18 +1,16 @@
-//! One task: what was written of it, and what of that shows.
+//! One task: the writes of its fields, and the ones that show.
 
 use std::sync::Arc;
 
 use crate::{
     api::agenda::TaskView,
+    fold::act::Written,
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
         TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
-    name::id::{AgentId, EntryRef, LogId, MessageId, RoomId},
-    wire::{
-        acts::{Position, TaskAssigned, TaskStatus, TaskUpdated},
-        entry::Facts,
-    },
+    name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
+    wire::acts::{TaskAssigned, TaskStatus, TaskUpdated},
 };
 
 /// A field that updates set.
@@ -35,7 +33,7 @@ impl Field {
     }
 }
 
-/// What one act sets. `None`: not this field.
+/// The fields that one act sets. `None`: not this one.
 #[derive(Clone, Debug)]
 struct Values {
     status: Option<TaskStatus>,
@@ -68,7 +66,7 @@ struct Write {
     clock: u64,
     place: EntryRef,
     wall_ms: u64,
-    /// What its author knew and replaced.
+    /// The writes that its author knew and replaced.
     over: Vec<EntryRef>,
     values: Values,
     /// By field: another write replaced it.
@@ -104,13 +102,13 @@ impl Write {
     }
 
     fn bytes(&self) -> usize {
-        let note = self.values.note.iter().flatten().map(|it| it.len()).sum::<usize>();
+        let note = self.values.note.iter().flatten().map(|note| note.len()).sum::<usize>();
         note + size_of::<Write>() + self.over.len() * size_of::<EntryRef>()
     }
 }
 
-/// See the module. Each field is a multi-value register: a write replaces what its author knew, and
-/// what is left, more than one if several were written at the same time, are the field's heads.
+/// See the module. Each field is a multi-value register: a write replaces the ones that its author knew.
+/// Those left, several if they were written at the same time, are the field's heads.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     id: MessageId,
@@ -125,24 +123,25 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new((room, place): (RoomId, EntryRef), facts: Facts, it: TaskAssigned) -> Task {
+    pub(super) fn new(written: &Written, new: TaskAssigned) -> Task {
+        let (room, place) = (written.room, written.place);
         let mut task = Task {
-            id: it.id.unwrap_or_else(|| MessageId::new(room, place.log, place.seq)),
+            id: new.id.unwrap_or_else(|| MessageId::new(room, place.log, place.seq)),
             room,
-            clock: facts.clock,
+            clock: written.facts.clock,
             place,
-            title: it.title.into(),
-            description: it.description.map(Arc::from),
-            created_by: it.created_by,
-            created_ms: facts.wall_ms,
+            title: new.title.into(),
+            description: new.description.map(Arc::from),
+            created_by: new.created_by,
+            created_ms: written.facts.wall_ms,
             writes: Vec::new(),
         };
         let values = Values {
             status: Some(TaskStatus::Pending),
-            assignee: Some(it.assignee),
+            assignee: Some(new.assignee),
             note: Some(None),
         };
-        task.write(place, facts, (Vec::new(), values));
+        task.write(written, Vec::new(), values);
         task
     }
 
@@ -155,18 +154,19 @@ impl Task {
         Position { clock: self.clock, place: self.place }
     }
 
-    /// The act at `place` sets fields.
-    pub(super) fn update(&mut self, place: EntryRef, facts: Facts, it: TaskUpdated) {
+    /// This act sets fields.
+    pub(super) fn update(&mut self, written: &Written, update: TaskUpdated) {
         let values = Values {
-            status: it.status,
-            assignee: it.assignee.map(Some),
-            note: it.note.map(|note| Some(note.into())),
+            status: update.status,
+            assignee: update.assignee.map(Some),
+            note: update.note.map(|note| Some(note.into())),
         };
-        self.write(place, facts, (it.over, values));
+        self.write(written, update.over, values);
     }
 
-    fn write(&mut self, place: EntryRef, facts: Facts, (over, values): (Vec<EntryRef>, Values)) {
-        let (clock, wall_ms) = (facts.clock, facts.wall_ms);
+    fn write(&mut self, written: &Written, over: Vec<EntryRef>, values: Values) {
+        let (clock, wall_ms) = (written.facts.clock, written.facts.wall_ms);
+        let place = written.place;
         let write = Write { clock, place, wall_ms, over, values, covered: [false; 3] };
         for known in &mut self.writes {
             known.cover(&write);
@@ -175,26 +175,28 @@ impl Task {
         self.forget_covered();
     }
 
-    /// What is covered is kept for a while: what covers it may turn out to be of a forked log. The newest
-    /// by position, so that it is the same ones everywhere.
+    /// Covered writes are kept for a while: the write that covers one may turn out to be of a forked log.
+    /// The newest by position stay, so that they are the same everywhere.
     fn forget_covered(&mut self) {
-        let mut covered: Vec<&Write> = self.writes.iter().filter(|it| it.is_covered()).collect();
-        covered.sort_by_key(|it| std::cmp::Reverse(it.position()));
+        let mut covered: Vec<&Write> =
+            self.writes.iter().filter(|write| write.is_covered()).collect();
+        covered.sort_by_key(|write| std::cmp::Reverse(write.position()));
         let mut bytes = 0;
-        let kept = covered.iter().take(TASK_WRITES_KEPT).take_while(|it| {
-            bytes += it.bytes();
+        let kept = covered.iter().take(TASK_WRITES_KEPT).take_while(|write| {
+            bytes += write.bytes();
             bytes <= TASK_REPLACED_BYTES_MAX
         });
-        let gone: Vec<EntryRef> = covered.iter().skip(kept.count()).map(|it| it.place).collect();
+        let gone: Vec<EntryRef> =
+            covered.iter().skip(kept.count()).map(|write| write.place).collect();
         if !gone.is_empty() {
-            self.writes.retain(|it| !gone.contains(&it.place));
+            self.writes.retain(|write| !gone.contains(&write.place));
         }
     }
 
     /// Nothing of this log counts from `seq` on. `true`: that makes a difference.
     pub(super) fn forget_log(&mut self, log: LogId, seq: u64) -> bool {
         let before = self.writes.len();
-        self.writes.retain(|it| it.place.log != log || it.place.seq < seq);
+        self.writes.retain(|write| write.place.log != log || write.place.seq < seq);
         if self.writes.len() == before {
             return false;
         }
@@ -207,24 +209,24 @@ impl Task {
     }
 
     fn heads(&self, field: Field) -> impl Iterator<Item = &Write> {
-        self.writes.iter().filter(move |it| it.shows(field))
+        self.writes.iter().filter(move |write| write.shows(field))
     }
 
     fn shown(&self, field: Field) -> Option<&Values> {
-        self.heads(field).max_by_key(|it| it.position()).map(|it| &it.values)
+        self.heads(field).max_by_key(|write| write.position()).map(|write| &write.values)
     }
 
-    /// Who is to do it, as far as it is known here.
+    /// The assignee, as far as it is known here.
     pub(super) fn assignee(&self) -> Option<AgentId> {
-        self.shown(Field::Assignee).and_then(|it| it.assignee.clone().flatten())
+        self.shown(Field::Assignee).and_then(|values| values.assignee.clone().flatten())
     }
 
     fn is_contested(&self, field: Field) -> bool {
         let Some(shown) = self.shown(field) else { return false };
-        self.heads(field).any(|it| !it.values.agrees(shown, field))
+        self.heads(field).any(|write| !write.values.agrees(shown, field))
     }
 
-    /// What an update made now replaces.
+    /// The writes that an update made now replaces.
     pub(super) fn known(&self, update: &TaskUpdated) -> Vec<EntryRef> {
         let sets = |field| match field {
             Field::Status => update.status.is_some(),
@@ -233,21 +235,22 @@ impl Task {
         };
         let fields = FIELDS.into_iter().filter(|field| sets(*field));
         let mut heads: Vec<&Write> = fields.flat_map(|field| self.heads(field)).collect();
-        heads.sort_by_key(|it| std::cmp::Reverse(it.position()));
-        heads.dedup_by_key(|it| it.place);
-        // More than this write at once only where somebody lies: what is left stays contested.
-        heads.into_iter().take(TASK_OVER_MAX).map(|it| it.place).collect()
+        heads.sort_by_key(|write| std::cmp::Reverse(write.position()));
+        heads.dedup_by_key(|write| write.place);
+        // So many write at once only where somebody lies: the rest stays contested.
+        heads.into_iter().take(TASK_OVER_MAX).map(|write| write.place).collect()
     }
 
     /// How far it is.
     pub(super) fn status(&self) -> TaskStatus {
-        let shown = self.shown(Field::Status).and_then(|it| it.status);
+        let shown = self.shown(Field::Status).and_then(|values| values.status);
         shown.unwrap_or(TaskStatus::Pending)
     }
 
     pub(super) fn view(&self) -> TaskView {
-        let note = self.shown(Field::Note).and_then(|it| it.note.clone().flatten());
-        let shown = self.writes.iter().filter(|it| it.place != self.place && !it.is_covered());
+        let note = self.shown(Field::Note).and_then(|values| values.note.clone().flatten());
+        let shown =
+            self.writes.iter().filter(|write| write.place != self.place && !write.is_covered());
         TaskView {
             task: self.id,
             room: self.room,
@@ -257,7 +260,7 @@ impl Task {
             assignee: self.assignee(),
             created_by: Arc::clone(&self.created_by),
             created_ms: self.created_ms,
-            updated_ms: shown.max_by_key(|it| it.position()).map(|it| it.wall_ms),
+            updated_ms: shown.max_by_key(|write| write.position()).map(|write| write.wall_ms),
             note,
             contested: FIELDS
                 .into_iter()
@@ -267,30 +270,30 @@ impl Task {
         }
     }
 
-    /// What it takes, near enough.
+    /// Memory that it takes, near enough.
     pub(super) fn bytes(&self) -> usize {
-        let texts = self.title.len() + self.description.as_ref().map_or(0, |it| it.len());
+        let texts = self.title.len() + self.description.as_ref().map_or(0, |text| text.len());
         texts + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
     }
 
-    /// What one more takes.
-    pub(super) fn new_bytes(it: &TaskAssigned) -> usize {
-        let texts = it.title.len() + it.description.as_ref().map_or(0, String::len);
+    /// Memory that one more takes.
+    pub(super) fn new_bytes(new: &TaskAssigned) -> usize {
+        let texts = new.title.len() + new.description.as_ref().map_or(0, String::len);
         texts + size_of::<Task>() + size_of::<Write>()
     }
 }
 
-/// What an update takes, at most: what it replaces may go, or not.
-pub(super) fn update_bytes(it: &TaskUpdated) -> usize {
-    let note = it.note.as_ref().map_or(0, String::len);
-    note + size_of::<Write>() + it.over.len() * size_of::<EntryRef>()
+/// Memory that an update takes, at most: the writes that it replaces may go, or not.
+pub(super) fn update_bytes(update: &TaskUpdated) -> usize {
+    let note = update.note.as_ref().map_or(0, String::len);
+    note + size_of::<Write>() + update.over.len() * size_of::<EntryRef>()
 }
 
 /// Whether a task may be like this.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The fault, in words.
 pub(crate) fn check_new(
     title: &str,
     description: Option<&str>,
@@ -299,7 +302,7 @@ pub(crate) fn check_new(
     if title.trim().is_empty() || title.len() > TASK_TITLE_BYTES_MAX {
         return Err("title must have 1 to 1024 bytes and not be blank");
     }
-    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         return Err("description may have 4096 bytes");
     }
     check_assignee(assignee)
@@ -311,16 +314,16 @@ fn check_assignee(assignee: Option<&str>) -> Result<(), &'static str> {
 
 /// Whether this may be an agent's id, or nobody's.
 pub(crate) fn is_agent_id(agent: Option<&str>) -> bool {
-    agent.is_none_or(|it| (1..=AGENT_ID_BYTES_MAX).contains(&it.len()))
+    agent.is_none_or(|id| (1..=AGENT_ID_BYTES_MAX).contains(&id.len()))
 }
 
 /// Whether a task may be set to this.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The fault, in words.
 pub(crate) fn check_update(assignee: Option<&str>, note: Option<&str>) -> Result<(), &'static str> {
-    if note.is_some_and(|it| it.len() > TASK_NOTE_BYTES_MAX) {
+    if note.is_some_and(|text| text.len() > TASK_NOTE_BYTES_MAX) {
         return Err("note may have 4096 bytes");
     }
     check_assignee(assignee)

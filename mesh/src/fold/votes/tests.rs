@@ -9,10 +9,13 @@ use crate::{
     api::agenda::VoteView,
     limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_SHOW_WITHIN},
     name::{
-        id::{AgentId, NodeId},
+        id::{AgentId, LocalRef, NodeId, RoomId},
         time::Now,
     },
-    wire::acts::{BallotCast, BallotsShown, Named, Shown, VoteClosed},
+    wire::{
+        acts::{BallotCast, BallotsShown, Named, Shown, VoteClosed},
+        entry::Facts,
+    },
 };
 
 const ROOM: RoomId = RoomId([3; 16]);
@@ -45,17 +48,18 @@ fn opened(eligible: u8, options: usize) -> VoteOpened {
 
 /// An act as it is written.
 #[derive(Clone, Debug)]
-struct Written {
+struct Said {
     place: EntryRef,
     clock: u64,
     act: VoteAct,
 }
 
-impl Written {
+impl Said {
     fn fold(&self, votes: &mut Votes) -> Folded {
         let at = LocalRef { log: 0, seq: self.place.seq };
         let facts = Facts { clock: self.clock, wall_ms: 1, kind: 48, visible: false };
-        votes.fold((ROOM, self.place, at), facts, self.act.clone())
+        let written = Written { room: ROOM, place: self.place, at, facts, now: NOW };
+        votes.apply(written, self.act.clone(), &mut Vec::new())
     }
 
     fn names(&self) -> Vec<EntryRef> {
@@ -111,8 +115,8 @@ fn nonce_of(place: EntryRef) -> [u8; 32] {
 
 /// What the steps come to. Lies are among them: ballots in the name of agents that may not vote, two
 /// of one agent, closes that name anything, ballots opened wrongly, of others, before the close.
-fn write(steps: &[Step]) -> Vec<Written> {
-    let mut out: Vec<Written> = Vec::new();
+fn write(steps: &[Step]) -> Vec<Said> {
+    let mut out: Vec<Said> = Vec::new();
     let mut heads: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
     let mut casts: Vec<(EntryRef, EntryRef, AgentId, u32)> = Vec::new();
     for step in steps {
@@ -126,7 +130,7 @@ fn write(steps: &[Step]) -> Vec<Written> {
             (What::Open, _) | (_, None) => VoteAct::Opened(opened(AGENTS, 2)),
             (What::Cast { agent: n, choice }, Some(vote)) => {
                 casts.push((place, vote, agent(*n), *choice));
-                let commitment = commitment((ROOM, vote), &agent(*n), (*choice, &nonce_of(place)));
+                let commitment = commitment(ROOM, vote, &agent(*n), *choice, &nonce_of(place));
                 VoteAct::Cast(BallotCast { vote, agent: agent(*n), commitment })
             }
             (What::Close(named), Some(vote)) => {
@@ -146,15 +150,15 @@ fn write(steps: &[Step]) -> Vec<Written> {
             }
         };
         heads.insert(step.log, (seq, clock));
-        out.push(Written { place, clock, act });
+        out.push(Said { place, clock, act });
     }
     out
 }
 
 /// Some order in which a node may accept them: each log in order, each act after what it names.
-fn shuffled(written: &[Written], mut draw: impl FnMut(usize) -> usize) -> Vec<Written> {
-    let mut rest: Vec<&Written> = written.iter().collect();
-    let mut out: Vec<Written> = Vec::new();
+fn shuffled(written: &[Said], mut draw: impl FnMut(usize) -> usize) -> Vec<Said> {
+    let mut rest: Vec<&Said> = written.iter().collect();
+    let mut out: Vec<Said> = Vec::new();
     while !rest.is_empty() {
         let ready: Vec<usize> = (0..rest.len())
             .filter(|i| {
@@ -180,7 +184,7 @@ fn seen(votes: &mut Votes) -> Vec<(VoteView, Ballots)> {
     votes.all().map(|vote| (vote.view(ROOM, NOW), vote.result(ROOM, NOW).ballots)).collect()
 }
 
-fn folded(written: &[Written]) -> Votes {
+fn folded(written: &[Said]) -> Votes {
     let mut votes = Votes::default();
     for it in written {
         it.fold(&mut votes);
@@ -213,11 +217,11 @@ proptest! {
         all.cut(log(forked), fork);
         all.expel(out);
         // Another node had less of the author's logs when it heard of the fork, and takes no more.
-        let here = |it: &&Written| {
+        let here = |it: &&Said| {
             let log = it.place.log;
             log.author != out || it.place.seq < held[usize::from(log.incarnation > 0)]
         };
-        let here: Vec<Written> = written.iter().filter(here).cloned().collect();
+        let here: Vec<Said> = written.iter().filter(here).cloned().collect();
         let mut less = folded(&here);
         less.cut(log(forked), fork);
         less.expel(out);
@@ -258,7 +262,7 @@ proptest! {
                 let cast = written.iter().any(|it| match &it.act {
                     VoteAct::Cast(ballot) => {
                         let hash = |place| {
-                            commitment((ROOM, ballot.vote), agent, (*choice, &nonce_of(place)))
+                            commitment(ROOM, ballot.vote, agent, *choice, &nonce_of(place))
                         };
                         ballot.agent == *agent
                             && MessageIdOf(ballot.vote).id() == view.vote
@@ -290,16 +294,16 @@ fn nobody_else_can_know_a_nonce_and_it_is_another_for_each_agent_and_vote() {
     let identity = |n: u8| crate::name::identity::Identity::from_seed(&[n; 32]);
     let place = |n, seq| EntryRef { log: log(n), seq };
     let all = [
-        nonce(&identity(1), (ROOM, place(1, 1)), &agent(1)),
-        nonce(&identity(2), (ROOM, place(1, 1)), &agent(1)),
-        nonce(&identity(1), (RoomId([4; 16]), place(1, 1)), &agent(1)),
-        nonce(&identity(1), (ROOM, place(2, 1)), &agent(1)),
-        nonce(&identity(1), (ROOM, place(1, 2)), &agent(1)),
-        nonce(&identity(1), (ROOM, place(1, 1)), &agent(2)),
+        nonce(&identity(1), ROOM, place(1, 1), &agent(1)),
+        nonce(&identity(2), ROOM, place(1, 1), &agent(1)),
+        nonce(&identity(1), RoomId([4; 16]), place(1, 1), &agent(1)),
+        nonce(&identity(1), ROOM, place(2, 1), &agent(1)),
+        nonce(&identity(1), ROOM, place(1, 2), &agent(1)),
+        nonce(&identity(1), ROOM, place(1, 1), &agent(2)),
     ];
     assert_eq!(BTreeSet::from(all).len(), all.len());
-    assert_eq!(all[0], nonce(&identity(1), (ROOM, place(1, 1)), &agent(1)), "it need not be kept");
-    let commit = |who, choice, nonce| commitment((ROOM, place(1, 1)), &agent(who), (choice, nonce));
+    assert_eq!(all[0], nonce(&identity(1), ROOM, place(1, 1), &agent(1)), "it need not be kept");
+    let commit = |who, choice, nonce| commitment(ROOM, place(1, 1), &agent(who), choice, nonce);
     let all = [commit(1, 0, &[1; 32]), commit(1, 1, &[1; 32]), commit(1, 0, &[2; 32])];
     let all = BTreeSet::from([all[0], all[1], all[2], commit(2, 0, &[1; 32])]);
     assert_eq!(all.len(), 4);
@@ -319,7 +323,7 @@ impl Script {
         *seq += 1;
         self.clock += 1;
         let place = EntryRef { log: log(n), seq: *seq };
-        (place, Written { place, clock: self.clock, act }.fold(&mut self.votes))
+        (place, Said { place, clock: self.clock, act }.fold(&mut self.votes))
     }
 
     fn open(&mut self, n: u8) -> EntryRef {
@@ -328,7 +332,7 @@ impl Script {
 
     fn cast(&mut self, n: u8, vote: EntryRef, (who, choice): (u8, u32)) -> EntryRef {
         let place = EntryRef { log: log(n), seq: self.heads.get(&n).copied().unwrap_or(0) + 1 };
-        let commitment = commitment((ROOM, vote), &agent(who), (choice, &nonce_of(place)));
+        let commitment = commitment(ROOM, vote, &agent(who), choice, &nonce_of(place));
         let ballot = BallotCast { vote, agent: agent(who), commitment };
         self.write(n, VoteAct::Cast(ballot)).0
     }
@@ -503,12 +507,12 @@ fn of_more_ballots_of_one_agent_than_are_kept_the_lowest_are() {
     let kept = |order: &[u8]| {
         let mut votes = Votes::default();
         let vote = EntryRef { log: log(0), seq: 1 };
-        Written { place: vote, clock: 1, act: VoteAct::Opened(opened(AGENTS, 2)) }.fold(&mut votes);
+        Said { place: vote, clock: 1, act: VoteAct::Opened(opened(AGENTS, 2)) }.fold(&mut votes);
         for n in order {
             let ballot = BallotCast { vote, agent: agent(1), commitment: [*n; 32] };
             let place = EntryRef { log: log(*n), seq: 1 };
             let clock = 1_000 - u64::from(*n);
-            Written { place, clock, act: VoteAct::Cast(ballot) }.fold(&mut votes);
+            Said { place, clock, act: VoteAct::Cast(ballot) }.fold(&mut votes);
         }
         let vote = votes.get(vote).expect("known");
         assert_eq!(vote.turnout().0, 1);
@@ -566,8 +570,8 @@ fn an_author_s_oldest_votes_are_forgotten_and_nobody_else_s() {
     assert_eq!(it.close(2, first, &[]), Folded::Taken);
     let another = VoteOpened { created_by: agent(1), ..opened(AGENTS, 2) };
     let another = VoteAct::Opened(another);
-    assert!(it.votes.fits(log(0), &another).is_err(), "one that is open is in the way");
-    assert!(it.votes.fits(log(1), &another).is_ok());
+    assert!(it.votes.admits(log(0), &another, NOW.mono).is_err(), "one that is open is in the way");
+    assert!(it.votes.admits(log(1), &another, NOW.mono).is_ok());
 }
 
 #[test]
@@ -588,10 +592,10 @@ fn votes_that_are_large_are_bounded_by_what_they_take() {
     assert_eq!(last, Some(Folded::Overflow));
     assert!(it.votes.bytes <= VOTES_BYTES_PER_ROOM_MAX);
     // Nor does a node open what others would not take.
-    assert!(it.votes.fits(log(99), &VoteAct::Opened(large)).is_err());
+    assert!(it.votes.admits(log(99), &VoteAct::Opened(large), NOW.mono).is_err());
     let cast =
         BallotCast { vote: EntryRef { log: log(1), seq: 1 }, agent: agent(1), commitment: [0; 32] };
-    assert!(it.votes.fits(log(99), &VoteAct::Cast(cast)).is_ok());
+    assert!(it.votes.admits(log(99), &VoteAct::Cast(cast), NOW.mono).is_ok());
 }
 
 #[test]

@@ -1,5 +1,7 @@
-//! One vote: its ballots and closes as they are written, what of them counts, and what only this node
-//! knows of it.
+//! One vote: its ballots and closes as they are written, the ones that count, and the notes that only this
+//! node has.
+
+mod view;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,26 +9,16 @@ use std::{
     time::Duration,
 };
 
-use super::{Folded, Position};
+use super::rules::{bytes, commitment, longest_ms, nonce};
 use crate::{
-    api::{
-        agenda::{VoteNotes, VoteResult, VoteView},
-        batch::{Told, VoteNote},
-    },
-    limits::{
-        DESCRIPTION_BYTES_MAX, VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_FOR_MAX,
-        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX,
-        VOTE_TITLE_BYTES_MAX,
-    },
+    api::batch::{ToldResult, VoteNote},
+    fold::act::{Folded, Written},
+    limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX},
     name::{
-        id::{AgentId, EntryRef, Hash, LocalRef, LogId, MessageId, NodeId, RoomId, sha256},
+        id::{AgentId, EntryRef, Hash, LocalRef, LogId, MessageId, NodeId, Position, RoomId},
         identity::Identity,
-        time::Now,
     },
-    wire::{
-        acts::{BallotCast, BallotsShown, Shown, VoteClosed, VoteImported, VoteOpened},
-        entry::Facts,
-    },
+    wire::acts::{BallotCast, BallotsShown, Shown, VoteClosed, VoteImported, VoteOpened},
 };
 
 /// One sealed ballot.
@@ -38,7 +30,7 @@ struct Ballot {
     open: Option<Open>,
 }
 
-/// What a ballot turned out to be.
+/// The choice of a ballot that was opened.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     /// Index of an option.
@@ -47,7 +39,7 @@ struct Open {
     by: u64,
 }
 
-/// Who may vote, and the ballots in their name.
+/// An agent that may vote, and the ballots in its name.
 #[derive(Debug)]
 struct Voter {
     /// Their place among those who may vote.
@@ -65,21 +57,21 @@ struct Close {
     ballots: BTreeSet<EntryRef>,
 }
 
-/// What only this node knows of a vote.
+/// Notes on a vote that only this node has.
 #[derive(Debug, Default)]
 struct Here {
-    /// What this node's agents chose, by the log seq of their ballots, until it is opened.
+    /// The choices of this node's agents, by the log seq of their ballots, until they are opened.
     choices: BTreeMap<u64, u32>,
-    told: Option<Told>,
+    told: Option<ToldResult>,
     /// Since when it counts as closed here.
     closed: Option<Duration>,
     /// All closes are void by which it was: it has a result again when there is another one.
     void: bool,
-    /// What the close named that was told, if that is void: not kept over a restart.
+    /// The ballots named by the close that was told, if that is void: not kept over a restart.
     had: Option<BTreeSet<EntryRef>>,
     /// Since when it should have been closed.
     due: Option<Duration>,
-    /// What has to be kept differs from what the store has.
+    /// The notes differ from those in the store.
     dirty: bool,
 }
 
@@ -117,23 +109,23 @@ struct Ended {
 
 /// Folding.
 impl Vote {
-    pub(super) fn new((place, at): (EntryRef, LocalRef), facts: Facts, it: VoteOpened) -> Vote {
-        let bytes = bytes(&it);
+    pub(super) fn new(written: &Written, opened: VoteOpened) -> Vote {
+        let bytes = bytes(&opened);
         let mut voters = BTreeMap::new();
-        for (nth, named) in it.eligible.into_iter().enumerate() {
+        for (nth, named) in opened.eligible.into_iter().enumerate() {
             let voter = Voter { nth, name: named.name, ballots: BTreeSet::new() };
             voters.entry(named.agent).or_insert(voter);
         }
         Vote {
-            at,
-            place,
+            at: written.at,
+            place: written.place,
             foreign: None,
-            title: it.title.into(),
-            description: it.description.map(Arc::from),
-            options: it.options.into(),
-            created_by: it.created_by,
-            created_ms: facts.wall_ms,
-            closes_ms: it.closes_ms,
+            title: opened.title.into(),
+            description: opened.description.map(Arc::from),
+            options: opened.options.into(),
+            created_by: opened.created_by,
+            created_ms: written.facts.wall_ms,
+            closes_ms: opened.closes_ms,
             voters,
             cast: 0,
             ballots: BTreeMap::new(),
@@ -145,20 +137,16 @@ impl Vote {
     }
 
     /// One that is over, and of which everybody was told.
-    pub(super) fn imported(
-        (place, at): (EntryRef, LocalRef),
-        facts: Facts,
-        it: VoteImported,
-    ) -> Vote {
-        let (closes_ms, eligible) = (it.closes_ms, Vec::new());
-        let VoteImported { title, description, options, created_by, .. } = it;
+    pub(super) fn imported(written: &Written, imported: VoteImported) -> Vote {
+        let VoteImported { title, description, options, created_by, closes_ms, .. } = imported;
+        let eligible = Vec::new();
         let opened = VoteOpened { title, description, options, eligible, created_by, closes_ms };
-        let mut vote = Vote::new((place, at), facts, opened);
-        let eligible = usize::try_from(it.eligible).unwrap_or(usize::MAX);
-        vote.foreign = it.id;
-        vote.imported = Some(Ended { eligible, tally: it.tally });
+        let mut vote = Vote::new(written, opened);
+        let eligible = usize::try_from(imported.eligible).unwrap_or(usize::MAX);
+        vote.foreign = imported.id;
+        vote.imported = Some(Ended { eligible, tally: imported.tally });
         vote.here.closed = Some(Duration::ZERO);
-        vote.here.told = Some(Told { close: None, missing: Vec::new() });
+        vote.here.told = Some(ToldResult { close: None, missing: Vec::new() });
         vote
     }
 
@@ -166,15 +154,15 @@ impl Vote {
         self.imported.is_some()
     }
 
-    pub(super) fn fold_cast(&mut self, position: Position, it: BallotCast) -> Folded {
+    pub(super) fn fold_cast(&mut self, position: Position, ballot: BallotCast) -> Folded {
         let Position { clock, place } = position;
-        let Some(voter) = self.voters.get_mut(&it.agent) else { return Folded::Void };
+        let Some(voter) = self.voters.get_mut(&ballot.agent) else { return Folded::Void };
         if voter.ballots.iter().any(|other| other.place.log == place.log) {
             return Folded::Void;
         }
         self.cast += usize::from(voter.ballots.is_empty());
         voter.ballots.insert(position);
-        let BallotCast { agent, commitment, .. } = it;
+        let BallotCast { agent, commitment, .. } = ballot;
         // The lowest by position, so that it is the same ones everywhere.
         let over = voter.ballots.len() > VOTE_BALLOTS_EACH_MAX;
         let over = over.then(|| voter.ballots.pop_last()).flatten();
@@ -186,50 +174,49 @@ impl Vote {
         Folded::Taken
     }
 
-    pub(super) fn fold_closed(
-        &mut self,
-        position: Position,
-        wall_ms: u64,
-        it: &VoteClosed,
-    ) -> Folded {
+    pub(super) fn fold_closed(&mut self, written: &Written, close: &VoteClosed) -> Folded {
+        let (position, wall_ms) = (written.position(), written.facts.wall_ms);
         if self.closes.keys().any(|other| other.place.log == position.place.log) {
             return Folded::Void;
         }
-        // All that it names is here: what is no ballot of this vote now will never be one.
-        let named = it.ballots.iter().filter_map(|(log, seq)| {
-            let log = *it.logs.get(usize::try_from(*log).ok()?)?;
+        // All that it names is here: an entry that is no ballot of this vote now will never be one.
+        let named = close.ballots.iter().filter_map(|(log, seq)| {
+            let log = *close.logs.get(usize::try_from(*log).ok()?)?;
             Some(EntryRef { log, seq: *seq })
         });
         let ballots: BTreeSet<EntryRef> =
-            named.filter(|it| self.ballots.contains_key(it)).collect();
-        let sound = ballots.len() == it.ballots.len();
+            named.filter(|place| self.ballots.contains_key(place)).collect();
+        let sound = ballots.len() == close.ballots.len();
         self.closes.insert(position, Close { wall_ms, ballots });
         if self.closes.len() > VOTE_CLOSES_MAX {
             let counts = self.counting().map(|(position, _)| *position);
-            let last = self.closes.keys().rev().find(|it| Some(**it) != counts).copied();
+            let last =
+                self.closes.keys().rev().find(|position| Some(**position) != counts).copied();
             last.map(|last| self.closes.remove(&last));
         }
         if sound { Folded::Taken } else { Folded::Void }
     }
 
-    pub(super) fn fold_shown(&mut self, room: RoomId, by: EntryRef, it: &BallotsShown) -> Folded {
-        let wrong = it.ballots.iter().filter(|shown| !self.open(room, by, shown)).count();
+    pub(super) fn fold_shown(&mut self, written: &Written, shown: &BallotsShown) -> Folded {
+        let wrong = shown.ballots.iter().filter(|one| !self.open(written, one)).count();
         if wrong == 0 { Folded::Taken } else { Folded::Void }
     }
 
-    fn open(&mut self, room: RoomId, by: EntryRef, it: &Shown) -> bool {
-        let place = EntryRef { log: by.log, seq: it.seq };
-        let Some(ballot) = self.ballots.get_mut(&place).filter(|_| it.seq < by.seq) else {
+    fn open(&mut self, written: &Written, shown: &Shown) -> bool {
+        let by = written.place;
+        let place = EntryRef { log: by.log, seq: shown.seq };
+        let Some(ballot) = self.ballots.get_mut(&place).filter(|_| shown.seq < by.seq) else {
             return false;
         };
-        let expected = commitment((room, self.place), &ballot.agent, (it.choice, &it.nonce));
-        let choice = usize::try_from(it.choice).ok().filter(|it| *it < self.options.len());
+        let expected =
+            commitment(written.room, self.place, &ballot.agent, shown.choice, &shown.nonce);
+        let choice = usize::try_from(shown.choice).ok().filter(|nth| *nth < self.options.len());
         let Some(choice) = choice.filter(|_| ballot.commitment == expected) else { return false };
         ballot.open.get_or_insert(Open { choice, by: by.seq });
         true
     }
 
-    /// What is written at these places does not count.
+    /// The entries at these places do not count.
     pub(super) fn cut(&mut self, void: impl Fn(&EntryRef) -> bool) {
         self.ballots.retain(|place, _| !void(place));
         for (place, ballot) in &mut self.ballots {
@@ -239,23 +226,25 @@ impl Vote {
             }
         }
         for voter in self.voters.values_mut() {
-            voter.ballots.retain(|it| !void(&it.place));
+            voter.ballots.retain(|position| !void(&position.place));
         }
-        self.cast = self.voters.values().filter(|it| !it.ballots.is_empty()).count();
-        let told = self.here.told.as_ref().and_then(|it| it.close);
-        let mut gone = self.closes.extract_if(.., |it, _| void(&it.place));
-        let had = gone.find(|(it, _)| Some(it.place) == told).map(|(_, close)| close.ballots);
+        self.cast = self.voters.values().filter(|voter| !voter.ballots.is_empty()).count();
+        let told = self.here.told.as_ref().and_then(|told| told.close);
+        let mut gone = self.closes.extract_if(.., |position, _| void(&position.place));
+        let had =
+            gone.find(|(position, _)| Some(position.place) == told).map(|(_, close)| close.ballots);
         gone.for_each(drop);
         self.here.had = had.or(self.here.had.take());
         self.here.void |= self.is_closed() && !self.has_close();
     }
 }
 
-/// What counts.
+/// Ballots that count.
 impl Vote {
     /// The close that counts, of those that are here.
     fn counting(&self) -> Option<(&Position, &Close)> {
-        let own = self.closes.iter().find(|(it, _)| it.place.log.author == self.opener());
+        let own =
+            self.closes.iter().find(|(position, _)| position.place.log.author == self.opener());
         own.or_else(|| self.closes.first_key_value())
     }
 
@@ -269,7 +258,7 @@ impl Vote {
             let known = lowest.entry(&ballot.agent).or_insert(position);
             *known = position.min(*known);
         }
-        let places = lowest.into_values().map(|it| it.place);
+        let places = lowest.into_values().map(|position| position.place);
         places.filter_map(|place| Some((place, self.ballots.get(&place)?)))
     }
 
@@ -289,7 +278,7 @@ impl Vote {
         self.bytes
     }
 
-    /// Who wanted it.
+    /// The agent that wanted it.
     pub(crate) fn created_by(&self) -> &AgentId {
         &self.created_by
     }
@@ -299,7 +288,7 @@ impl Vote {
         self.place.log.author
     }
 
-    /// Whether a close is here, whoever wrote it.
+    /// Whether a close of any node is here.
     pub(crate) fn has_close(&self) -> bool {
         self.is_imported() || !self.closes.is_empty()
     }
@@ -311,12 +300,12 @@ impl Vote {
 
     #[cfg(test)]
     pub(crate) fn is_closed_by(&self, node: NodeId) -> bool {
-        self.closes.keys().any(|it| it.place.log.author == node)
+        self.closes.keys().any(|position| position.place.log.author == node)
     }
 
     /// Whether its opener has closed it: which nobody can overrule.
     pub(crate) fn has_opener_close(&self) -> bool {
-        self.closes.keys().any(|it| it.place.log.author == self.opener())
+        self.closes.keys().any(|position| position.place.log.author == self.opener())
     }
 
     /// Whether everybody who may has voted.
@@ -342,7 +331,7 @@ impl Vote {
     }
 
     pub(crate) fn has_voted(&self, agent: &AgentId) -> bool {
-        self.voters.get(agent).is_some_and(|it| !it.ballots.is_empty())
+        self.voters.get(agent).is_some_and(|voter| !voter.ballots.is_empty())
     }
 
     pub(crate) fn options(&self) -> usize {
@@ -358,18 +347,18 @@ impl Vote {
     pub(crate) fn close(&self) -> VoteClosed {
         let mut logs: Vec<LogId> = Vec::new();
         let mut ballots = Vec::new();
-        for it in self.voters.values().filter_map(|it| it.ballots.first()) {
-            let log = logs.iter().position(|log| *log == it.place.log).unwrap_or_else(|| {
-                logs.push(it.place.log);
+        for position in self.voters.values().filter_map(|voter| voter.ballots.first()) {
+            let log = logs.iter().position(|log| *log == position.place.log).unwrap_or_else(|| {
+                logs.push(position.place.log);
                 logs.len() - 1
             });
-            ballots.push((u32::try_from(log).unwrap_or(u32::MAX), it.place.seq));
+            ballots.push((u32::try_from(log).unwrap_or(u32::MAX), position.place.seq));
         }
         VoteClosed { vote: self.place, logs, ballots }
     }
 }
 
-/// What only this node knows.
+/// Notes of this node.
 impl Vote {
     pub(super) fn restore(&mut self, note: VoteNote) {
         self.here.choices = note.choices.into_iter().collect();
@@ -377,7 +366,7 @@ impl Vote {
         self.here.told = note.told;
     }
 
-    /// What has to be kept over a restart, if that has changed.
+    /// The notes that have to be kept over a restart, if they have changed.
     pub(crate) fn take_note(&mut self) -> Option<Option<VoteNote>> {
         if !std::mem::take(&mut self.here.dirty) {
             return None;
@@ -399,18 +388,19 @@ impl Vote {
     pub(crate) fn show_own(
         &mut self,
         identity: &Identity,
-        (room, log): (RoomId, LogId),
+        room: RoomId,
+        log: LogId,
     ) -> Vec<BallotsShown> {
         let own = self.counted().filter(|(place, _)| place.log == log);
         let shown = own.filter_map(|(place, ballot)| {
             let choice = *self.here.choices.get(&place.seq)?;
-            let nonce = nonce(identity, (room, self.place), &ballot.agent);
+            let nonce = nonce(identity, room, self.place, &ballot.agent);
             Some(Shown { seq: place.seq, choice, nonce })
         });
         let shown: Vec<Shown> = shown.collect();
         self.here.dirty |= !shown.is_empty() || self.has_opener_close();
-        for it in &shown {
-            self.here.choices.remove(&it.seq);
+        for one in &shown {
+            self.here.choices.remove(&one.seq);
         }
         // A close of another node may yet be overruled by one that names others.
         if self.has_opener_close() {
@@ -462,10 +452,10 @@ impl Vote {
 
     /// Local members are told the result now.
     pub(crate) fn mark_told(&mut self) {
-        let missing = self.counted().filter(|(_, it)| it.open.is_none());
+        let missing = self.counted().filter(|(_, ballot)| ballot.open.is_none());
         let missing = missing.map(|(place, _)| place).collect();
-        let close = self.counting().map(|(it, _)| it.place);
-        self.here.told = Some(Told { close, missing });
+        let close = self.counting().map(|(position, _)| position.place);
+        self.here.told = Some(ToldResult { close, missing });
         self.here.dirty = true;
     }
 
@@ -473,156 +463,4 @@ impl Vote {
     pub(crate) fn ended_ms(&self) -> Option<u64> {
         self.counting().map(|(_, close)| close.wall_ms)
     }
-}
-
-/// What is shown of it.
-impl Vote {
-    pub(crate) fn view(&self, room: RoomId, now: Now) -> VoteView {
-        let view = self.view_of_ballots(room, now);
-        let Some(ended) = &self.imported else { return view };
-        let cast = usize::try_from(ended.tally.iter().sum::<u64>()).unwrap_or(usize::MAX);
-        VoteView { cast, eligible: ended.eligible, tally: Some(ended.tally.clone()), ..view }
-    }
-
-    fn view_of_ballots(&self, room: RoomId, now: Now) -> VoteView {
-        let closed = self.is_closed();
-        let result = self.has_result(now.mono);
-        let mut tally = vec![0; self.options.len()];
-        let (mut counted, mut unopened) = (0, 0);
-        for (_, ballot) in self.counted() {
-            counted += 1;
-            match ballot.open {
-                Some(open) => tally[open.choice] += 1,
-                None => unopened += 1,
-            }
-        }
-        let notes = VoteNotes {
-            closing: !result && (closed || self.is_overdue(now.wall_ms)),
-            unopened: if result { unopened } else { 0 },
-            late: if result { self.cast.saturating_sub(counted) } else { 0 },
-            corrected: self.corrected(),
-        };
-        VoteView {
-            vote: self.id(room),
-            room,
-            title: Arc::clone(&self.title),
-            description: self.description.clone(),
-            options: Arc::clone(&self.options),
-            created_by: self.created_by.clone(),
-            created_ms: self.created_ms,
-            closes_ms: self.closes_ms,
-            cast: if closed { counted } else { self.cast },
-            eligible: self.voters.len(),
-            tally: result.then_some(tally),
-            closed: result,
-            notes,
-        }
-    }
-
-    pub(crate) fn result(&self, room: RoomId, now: Now) -> VoteResult {
-        let open = self.counted().filter_map(|(_, ballot)| {
-            let voter = self.voters.get(&ballot.agent)?;
-            let choice = u32::try_from(ballot.open?.choice).ok()?;
-            Some((voter.nth, (ballot.agent.clone(), voter.name.clone(), choice)))
-        });
-        let in_order: BTreeMap<usize, (AgentId, String, u32)> = open.collect();
-        VoteResult { vote: self.view(room, now), ballots: in_order.into_values().collect() }
-    }
-
-    /// Ballots of the tally that were not in it when it was told.
-    fn corrected(&self) -> usize {
-        let Some(told) = &self.here.told else { return 0 };
-        let then = self.closes.iter().find(|(it, _)| Some(it.place) == told.close);
-        let then = then.map(|(_, close)| &close.ballots).or(self.here.had.as_ref());
-        let Some(then) = then else { return 0 };
-        let had = |place: &EntryRef| then.contains(place) && !told.missing.contains(place);
-        let now = self.counted().filter(|(_, ballot)| ballot.open.is_some());
-        now.filter(|(place, _)| !had(place)).count()
-    }
-}
-
-/// The commitment to a choice in a vote of a room. All parts but the last have one length each.
-pub(crate) fn commitment(
-    (room, vote): (RoomId, EntryRef),
-    agent: &AgentId,
-    (choice, nonce): (u32, &[u8; 32]),
-) -> Hash {
-    sha256(&[
-        b"clawmesh ballot",
-        &room.0,
-        &vote.log.author.0,
-        &vote.log.incarnation.to_be_bytes(),
-        &vote.seq.to_be_bytes(),
-        &choice.to_be_bytes(),
-        nonce,
-        agent.as_bytes(),
-    ])
-}
-
-/// What makes a commitment of this node unguessable. It need not be kept, and there is one for each
-/// agent and vote.
-pub(crate) fn nonce(
-    identity: &Identity,
-    (room, vote): (RoomId, EntryRef),
-    agent: &AgentId,
-) -> [u8; 32] {
-    let incarnation = vote.log.incarnation.to_be_bytes();
-    let seq = vote.seq.to_be_bytes();
-    let parts = [&room.0[..], &vote.log.author.0, &incarnation, &seq, agent.as_bytes()];
-    identity.secret(b"clawmesh ballot nonce", &parts)
-}
-
-/// Whether it may be opened, and means anything to anybody: a function of the entry alone. `Err` says
-/// what is wrong with which field.
-pub(crate) fn check(it: &VoteOpened, wall_ms: u64) -> Result<(), String> {
-    check_texts(&it.title, it.description.as_deref(), &it.options)?;
-    let closes = it.closes_ms.map(|at| at.saturating_sub(wall_ms));
-    if closes.is_some_and(|after| after == 0 || after > longest_ms()) {
-        return Err(format!("duration_secs must be within 1 to {}", VOTE_FOR_MAX.as_secs()));
-    }
-    Ok(())
-}
-
-fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Result<(), String> {
-    if title.trim().is_empty() || title.len() > VOTE_TITLE_BYTES_MAX {
-        return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
-    }
-    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
-        return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
-    }
-    if !(2..=VOTE_OPTIONS_MAX).contains(&options.len()) {
-        return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
-    }
-    if options.iter().any(|it| it.is_empty() || it.len() > VOTE_OPTION_BYTES_MAX) {
-        return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
-    }
-    Ok(())
-}
-
-/// Whether a vote can have ended so at a ClawChat server. `Err` says what is wrong.
-pub(crate) fn check_imported(it: &VoteImported) -> Result<(), String> {
-    check_texts(&it.title, it.description.as_deref(), &it.options)?;
-    if it.tally.len() != it.options.len() {
-        return Err(format!("a tally of {} options has {}", it.options.len(), it.tally.len()));
-    }
-    let cast = it.tally.iter().try_fold(0u64, |sum, votes| sum.checked_add(*votes));
-    if cast.is_none_or(|cast| cast > it.eligible) {
-        return Err(format!("more votes were cast than the {} who could vote", it.eligible));
-    }
-    Ok(())
-}
-
-/// [`VOTE_FOR_MAX`].
-fn longest_ms() -> u64 {
-    u64::try_from(VOTE_FOR_MAX.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// About how many bytes of memory it takes.
-pub(crate) fn bytes(it: &VoteOpened) -> usize {
-    /// What the vote itself takes besides its texts, and each who may vote.
-    const EACH: usize = 256;
-    let voters: usize = it.eligible.iter().map(|it| it.agent.len() + it.name.len() + EACH).sum();
-    let options: usize = it.options.iter().map(String::len).sum();
-    let description = it.description.as_ref().map_or(0, String::len);
-    it.title.len() + description + options + voters + EACH
 }

@@ -1,5 +1,5 @@
-//! Rosters of private rooms: who may have a seat there, what nodes show of what they follow, and
-//! ephemeral rooms that are announced sealed.
+//! Private rooms in rosters: agents that may have a seat there, keys that nodes show to follow, and ephemeral rooms
+//! that are announced sealed.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Rosters {
-    /// This node shows what it follows.
+    /// This node shows a key that it follows.
     pub(crate) fn follow(&mut self, token: Token) {
         if self.mine().follows.insert(token) {
             self.news.push(RosterChange::Follows(token));
@@ -22,9 +22,9 @@ impl Rosters {
     }
 
     /// A private room has members where its key was presented, and of that key alone.
-    pub(crate) fn may_sit(&self, room: RoomId, (node, key): (NodeId, KeyPrint)) -> bool {
+    pub(crate) fn may_sit(&self, room: RoomId, node: NodeId, key: KeyPrint) -> bool {
         self.sealed_rooms.get(&room).is_none_or(|owner| {
-            let follows = || self.followers.get(owner).is_some_and(|it| it.contains(&node));
+            let follows = || self.followers.get(owner).is_some_and(|nodes| nodes.contains(&node));
             *owner == key && (node == self.me || follows())
         })
     }
@@ -39,7 +39,7 @@ impl Rosters {
         }
     }
 
-    /// Who follows a key's rooms, for all that is known now.
+    /// The nodes that follow a key's rooms, as far as known now.
     pub(crate) fn set_followers(&mut self, key: KeyPrint, nodes: &BTreeSet<NodeId>) {
         let before = self.followers.insert(key, nodes.clone()).unwrap_or_default();
         let changed: Vec<AgentId> = before
@@ -54,16 +54,16 @@ impl Rosters {
         }
     }
 
-    /// What a node's roster shows.
+    /// The keys that a node's roster shows.
     pub(crate) fn follows(&self, node: NodeId) -> BTreeSet<Token> {
-        self.nodes.get(&node).map(|it| it.follows.clone()).unwrap_or_default()
+        self.nodes.get(&node).map(|roster| roster.follows.clone()).unwrap_or_default()
     }
 
     /// Announcements of an ephemeral room that nobody has opened here.
     pub(crate) fn unopened(&self, room: RoomId) -> Vec<EphemeralRoom> {
         let by = self.listed.get(&room).into_iter().flatten();
         let announced = by.filter_map(|node| self.nodes.get(node)?.rooms.get(&room));
-        let sealed = announced.filter(|it| matches!(it.facts, RoomFacts::Sealed { .. }));
+        let sealed = announced.filter(|room| matches!(room.facts, RoomFacts::Sealed { .. }));
         sealed.filter(|_| !self.opened.contains_key(&room)).cloned().collect()
     }
 
@@ -72,12 +72,12 @@ impl Rosters {
         let of_key = |room: &RoomId| {
             self.unopened(*room)
                 .iter()
-                .any(|it| matches!(it.facts, RoomFacts::Sealed { owner, .. } if owner == key))
+                .any(|announced| matches!(announced.facts, RoomFacts::Sealed { owner, .. } if owner == key))
         };
         self.listed.keys().copied().filter(of_key).collect()
     }
 
-    /// What the announcements of a room say.
+    /// The announcements of a room say this.
     pub(crate) fn open_room(&mut self, room: RoomId, facts: RoomCreated) {
         self.opened.insert(room, facts);
     }

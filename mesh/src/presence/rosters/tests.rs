@@ -1,6 +1,17 @@
-use super::*;
+use super::{stamps::COUNT_BITS, *};
 use crate::{
-    api::command::Presence, limits::FRAME_BYTES_MAX, name::number::Number, wire::roster::Seat,
+    engine::ephemeral_id,
+    limits::{
+        AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
+        EPHEMERAL_ROOMS_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX,
+        ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, ROSTER_CHANGES_EARLY_MAX, SEALED_FACTS_BYTES_MAX,
+        STAMP_AHEAD_MAX,
+    },
+    name::number::Number,
+    wire::{
+        roster::{Presence, Seat},
+        seal::Token,
+    },
 };
 
 const TELLER: NodeId = NodeId([5; 32]);
@@ -103,7 +114,7 @@ fn agent(name: &str, record: AgentRecord) -> RosterChange {
     RosterChange::Agent(name.into(), record)
 }
 
-/// An ephemeral room whose home is a log of this node, and what is announced of it.
+/// An ephemeral room whose home is a log of this node, and its announcement.
 fn room(node: NodeId, nth: u64) -> (RoomId, EphemeralRoom) {
     let home = LogId { author: node, incarnation: 1 << 20 | nth };
     let id = ephemeral_id(MeshId([0; 16]), home, false);
@@ -138,7 +149,7 @@ fn says(rosters: &mut Rosters, news: RosterNews) -> Taken {
 fn stamps_rise_and_are_of_their_microsecond_and_above_those_that_were_seen() {
     let mut rosters = Rosters::new(NodeId([0xff; 32]), MeshId([0; 16]), 1);
     let first = rosters.stamp(now());
-    assert_eq!(first >> STAMP_COUNT_BITS, now().wall_us);
+    assert_eq!(first >> COUNT_BITS, now().wall_us);
     let second = rosters.stamp(now());
     assert!(second > first);
     let later = second + 1_000;
@@ -150,8 +161,8 @@ fn stamps_rise_and_are_of_their_microsecond_and_above_those_that_were_seen() {
 fn a_stamp_of_the_far_future_wins_over_nobody_and_moves_no_clock() {
     let mut rosters = alone();
     let ahead = u64::try_from(STAMP_AHEAD_MAX.as_micros()).expect("days");
-    let last = (now().wall_us + ahead) << STAMP_COUNT_BITS;
-    let far = last + (1 << STAMP_COUNT_BITS);
+    let last = (now().wall_us + ahead) << COUNT_BITS;
+    let far = last + (1 << COUNT_BITS);
     let changes = vec![agent("near", record(last, &[])), agent("far", record(far, &[]))];
     says(&mut rosters, whole(TELLER, (1, 1), changes));
     assert_eq!(agents(&rosters), ["near"]);
@@ -276,7 +287,7 @@ fn a_roster_is_told_as_far_as_it_fits_a_frame() {
     for nth in 0..300 {
         rosters.put(now(), format!("agent {nth}").as_str().into(), large.clone());
     }
-    let whole = crate::wire::entry::encode(&rosters.whole()).len();
+    let whole = crate::wire::cbor::encode(&rosters.whole()).len();
     assert!(whole <= ROSTER_BYTES_MAX, "{whole}");
     assert!(whole > ROSTER_BYTES_MAX - 2 * DESCRIPTION_BYTES_MAX, "{whole}: almost all that fits");
 }
@@ -322,7 +333,7 @@ fn agents_go_with_a_node_that_is_silent_and_are_forgotten_with_time() {
     assert_eq!(known(&rosters), [false, false]);
     let Some(What::Changes { changes, .. }) = rosters.take_news() else { panic!("it says so") };
     assert_eq!(changes, [RosterChange::NoAgent("mine".into())]);
-    // What it has when it is heard again is news, though it is what it had.
+    // Its roster is news when it is heard again, though it is the one that it had.
     assert_eq!(says(&mut rosters, news(1, true, "first")), Taken::Now);
     assert_eq!(agents(&rosters), ["first"]);
     rosters.expire(now().mono + RECONNECT_WITHIN * 9);
@@ -349,7 +360,7 @@ fn a_room_of_memory_lives_while_a_living_node_lists_it() {
     assert_eq!(rosters.ephemeral_rooms().count(), 0);
 }
 
-/// What nobody could open so far may be no good: another announcement is looked at.
+/// The announcement that nobody could open so far may be no good: another one is looked at.
 #[test]
 fn another_sealed_announcement_of_a_room_is_news_until_one_was_opened() {
     let mut rosters = alone();
@@ -472,7 +483,7 @@ fn a_whole_roster_fits_a_frame_whatever_is_said_of_its_rooms() {
         rosters.list(id, Some(it));
     }
     let what = rosters.whole();
-    assert!(crate::wire::entry::encode(&what).len() <= FRAME_BYTES_MAX);
+    assert!(crate::wire::cbor::encode(&what).len() <= FRAME_BYTES_MAX);
     let What::Whole { changes, .. } = what else { panic!("it is whole") };
     assert!(changes.len() > 200, "as many as fit");
     assert!(changes.iter().any(|it| matches!(it, RosterChange::Agent(..))));

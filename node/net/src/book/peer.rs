@@ -40,7 +40,7 @@ pub(crate) enum Place {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Connection {
+pub(super) struct OpenConnection {
     pub(super) place: Place,
     pub(super) since: Instant,
     /// When it last showed a sign of life.
@@ -50,7 +50,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(super) addresses: Vec<Known>,
-    pub(super) connections: HashMap<ConnectionId, Connection>,
+    pub(super) connections: HashMap<ConnectionId, OpenConnection>,
     /// The one that gossip is said over ([`crate::newest`]).
     pub(super) newest: Option<ConnectionId>,
     pub(crate) up_since: Option<Instant>,
@@ -60,27 +60,27 @@ pub(crate) struct Peer {
     pub(super) strikes: u32,
     pub(super) strikes_since: Option<Instant>,
     pub(super) strikes_ever: u64,
-    /// What the last strike was for.
+    /// The reason for the last strike.
     pub(crate) fault: Option<String>,
     pub(super) refusals: u32,
     pub(super) refused_until: Option<Instant>,
     pub(super) subscribed: HashSet<u16>,
-    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and since the last strike
-    /// for it.
+    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and
+    /// since the last strike for it.
     pub(super) topics_changed: u32,
-    /// Who spoke of it first, while nobody has better.
+    /// The node that spoke of it first, while no better source is known.
     pub(super) told_by: Option<NodeId>,
     pub(super) slow: Option<Slow>,
-    pub(super) gossip: Gossip,
+    pub(super) gossip: GossipPace,
     pub(super) opened: u32,
     pub(super) opened_since: Option<Instant>,
 }
 
 /// How much gossip came from a peer, less what it has earned since.
 #[derive(Debug, Default)]
-pub(super) struct Gossip {
+pub(super) struct GossipPace {
     pub(super) taken: u32,
-    /// What came beyond what is taken, since the last strike for it.
+    /// Gossip beyond the allowance, since the last strike for it.
     pub(super) over: u32,
     pub(super) since: Option<Instant>,
 }
@@ -98,7 +98,7 @@ impl Peer {
     }
 
     /// The connection that gossip is said over.
-    pub(super) fn newest(&self) -> Option<&Connection> {
+    pub(super) fn newest(&self) -> Option<&OpenConnection> {
         self.connections.get(&self.newest?)
     }
 
@@ -120,7 +120,7 @@ impl Peer {
 
     /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
     pub(super) fn place(&self) -> Place {
-        match self.connections.values().all(|it| it.place == Place::SameMachine) {
+        match self.connections.values().all(|connection| connection.place == Place::SameMachine) {
             true => Place::SameMachine,
             false => Place::Elsewhere,
         }

@@ -222,7 +222,8 @@ fn peers_without_gossip_are_found() {
     assert_eq!(book.deaf(now + WATCHDOG), [(B, None)]);
 }
 
-/// A link that was cut: nothing came over it, what it listens to neither, and nothing could be sent.
+/// A link that was cut: nothing came over it, what it listens to neither, and nothing could be
+/// sent.
 #[test]
 fn who_was_not_heard_is_not_blamed_for_what_could_not_be_heard() {
     let (mut book, now) = book();

@@ -1,15 +1,16 @@
-//! What is found in a file while it is looked at: what cannot be brought until somebody decides, and the list.
+//! Findings in a file while it is looked at: rows that cannot be brought until somebody decides,
+//! and the list.
 
 use std::fmt;
 
 use import::BadRow;
 
-use super::{Ledger, Thing};
+use super::ledger::{Ledger, Thing};
 
 /// Refusals that are told; more are counted.
 const SHOWN: usize = 50;
 
-/// What cannot be brought, and why.
+/// Rows that cannot be brought, and why.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     told: Vec<String>,
@@ -24,7 +25,7 @@ impl Refusals {
 
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told.iter().try_for_each(|it| writeln!(f, "  {it}"))?;
+        self.told.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         match self.all.saturating_sub(self.told.len() as u64) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more"),
@@ -32,7 +33,7 @@ impl fmt::Display for Refusals {
     }
 }
 
-/// What a row would have become, its table, and its id.
+/// The thing that a row would have become, its table, and its id.
 pub(super) type Which<'w> = (Thing, &'static str, &'w str);
 
 /// See the module. All that is refused is a row, so that `--skip-refused` can leave it out.
@@ -49,7 +50,7 @@ impl Findings {
         Findings { skips, ..Findings::default() }
     }
 
-    /// A row, and what it would have become.
+    /// A row, and the thing that it would have become.
     pub(super) fn bad(&mut self, thing: Thing, row: BadRow) {
         if self.skips {
             self.ledger.leave(thing, row.why, row.id.as_deref());
@@ -63,7 +64,7 @@ impl Findings {
         self.row_or(which, why, "");
     }
 
-    /// The same, with what to do about it, if it is not left out anyway.
+    /// The same, with advice, if the row is not left out anyway.
     pub(super) fn row_or(&mut self, which: Which<'_>, why: impl fmt::Display, advice: &str) {
         let (thing, table, id) = which;
         let row = BadRow { table, id: Some(id.to_owned()), why: why.to_string() };
@@ -93,4 +94,11 @@ impl Findings {
         }
         readable
     }
+}
+
+/// `Err`: the texts of all checks that a row does not pass.
+pub(super) fn all_well(checks: &[(bool, String)]) -> Result<(), String> {
+    let wrong: Vec<&str> =
+        checks.iter().filter(|(well, _)| !well).map(|(_, why)| why.as_str()).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }

@@ -1,15 +1,13 @@
-//! The list of what comes and what does not: counted, and named where somebody has to do something.
+//! The list of rows that come and that do not: counted, and named where somebody has to do
+//! something.
 
 use std::{collections::BTreeMap, fmt};
 
+use super::texts::shown;
+
 /// Names that are told of one reason; more are counted.
 const NAMED: usize = 20;
-/// Characters of each of them.
-const NAME_CHARS: usize = 64;
-/// Of these at the end of a longer one.
-const NAME_END_CHARS: usize = 16;
-
-/// What is counted.
+/// A kind of row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
     Room,
@@ -105,27 +103,15 @@ impl fmt::Display for Named {
     }
 }
 
-/// A name of a file, which may be as long as it likes: its beginning, and its end, which may tell it from others.
-pub(super) fn shown(name: &str) -> String {
-    let chars: Vec<char> = name.chars().collect();
-    if chars.len() <= NAME_CHARS {
-        return format!("{name:?}");
-    }
-    let (begin, end) =
-        (&chars[..NAME_CHARS - NAME_END_CHARS], &chars[chars.len() - NAME_END_CHARS..]);
-    let text: String = begin.iter().chain(&['…']).chain(end).collect();
-    format!("{text:?}")
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) brought: Counts,
-    /// What waits for a decision.
+    /// Rows that wait for a decision.
     pub(crate) refused: Counts,
-    /// What is left out, by why.
+    /// Rows that are left out, by why.
     left: BTreeMap<(Thing, String), Named>,
-    /// What comes in another way than it was.
+    /// Notes on rows that come changed.
     notes: Vec<String>,
 }
 
@@ -162,7 +148,7 @@ impl fmt::Display for Ledger {
         writeln!(f, "{}", if some { "     refused" } else { "" })?;
         for thing in Thing::ALL {
             let [brought, left, refused] =
-                [self.brought, left, self.refused].map(|it| it.of(thing));
+                [self.brought, left, self.refused].map(|counts| counts.of(thing));
             let all = brought + left + refused;
             write!(f, "{:<18}{all:>12}{brought:>12}{left:>14}", thing.name())?;
             let refused = if some { format!("{refused:>12}") } else { String::new() };

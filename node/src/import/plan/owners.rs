@@ -10,12 +10,17 @@ use mesh::{
     wire::acts::Tier,
 };
 
-use super::{Findings, OwnKeys, Thing, ledger::Named, rooms::cut};
+use super::{
+    findings::Findings,
+    ledger::{Named, Thing},
+    texts::cut,
+};
+use crate::import::choices::{Choices, OwnKeys};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Owners {
-    own: KeyPrint,
+    pub(super) choices: Choices,
     /// By the key's text.
     known: BTreeMap<String, KeyPrint>,
     /// Those that become keys of the mesh.
@@ -23,16 +28,16 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// `of_this_node`: the texts of the node's own key, and of the server's, which is in no table and whose rooms, ids
-    /// and webhooks become the node's own key's.
-    pub(super) fn new(own: KeyPrint, of_this_node: OwnKeys<'_>) -> Owners {
+    /// `of_this_node`: the texts of the node's own key, and of the server's, which is in no table
+    /// and whose rooms, ids and webhooks become the node's own key's.
+    pub(super) fn new(choices: Choices, of_this_node: OwnKeys<'_>) -> Owners {
         let texts = [of_this_node.node, of_this_node.server].into_iter().flatten();
-        let known = texts.map(|text| (text.to_owned(), own)).collect();
-        Owners { own, known, minted: BTreeSet::new() }
+        let known = texts.map(|text| (text.to_owned(), choices.own)).collect();
+        Owners { choices, known, minted: BTreeSet::new() }
     }
 
-    /// Takes the keys of the file. One that is this node's own, too, comes as any other: it is to be let in at all
-    /// nodes.
+    /// Takes the keys of the file. One that is this node's own, too, comes as any other: it is to
+    /// be let in at all nodes.
     pub(super) fn mint(
         &mut self,
         keys: Vec<Key>,
@@ -52,19 +57,19 @@ impl Owners {
                 continue;
             }
             let tier = match &*key.tier {
-                "free" => Tier::Free,
-                "pro" => Tier::Pro,
+                "free" => Tier::Low,
+                "pro" => Tier::High,
                 other => {
                     other_tier.change(&format!("{shown:?} ({other:?})"), "free");
-                    Tier::Free
+                    Tier::Low
                 }
             };
-            let label = key.label.as_deref().map(|it| cut(it, KEY_LABEL_BYTES_MAX));
+            let label = key.label.as_deref().map(|label| cut(label, KEY_LABEL_BYTES_MAX));
             if label != key.label {
                 cut_short.add(shown);
             }
             let print = KeyPrint::of(&key.text);
-            if print == self.own {
+            if print == self.choices.own {
                 own.add(shown);
             }
             self.known.insert(key.text.clone(), print);
@@ -79,10 +84,6 @@ impl Owners {
         ledger.note_named(&what, &cut_short);
         ledger.note_named("keys are this node's own and become keys of the mesh, too", &own);
         minted
-    }
-
-    pub(super) fn own(&self) -> KeyPrint {
-        self.own
     }
 
     /// Whose it is, if that can be known.

@@ -1,4 +1,4 @@
-//! Rooms: where what is in them goes, whose they are, and those that no room of a mesh can be like.
+//! Rooms: the places of their content, their owners, and rooms that no room of a mesh can be like.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,14 @@ use mesh::{
 };
 
 use super::{
-    Choices, Findings, Owners, Place, Plan, Thing,
-    ledger::{Named, shown},
+    Place, Plan,
+    findings::Findings,
+    ledger::{Named, Thing},
+    owners::Owners,
+    texts::{cut, shown},
     too_high,
 };
+use crate::import::choices::Choices;
 
 const NO_OWNER: &str = "it is private to a key that is neither in api_keys nor the server's";
 
@@ -29,154 +33,153 @@ type Ends = BTreeMap<String, Result<u64, BadRow>>;
 /// A room, its id here, and how it was called if it is called otherwise now.
 type Possible = (RoomId, Room, Option<String>);
 
-impl Plan {
-    pub(super) fn take_rooms(
-        &mut self,
-        file: &ServerFile,
-        (choices, owners): (Choices, &Owners),
-        findings: &mut Findings,
-    ) -> Result<()> {
-        let mut ends = ends(file)?;
-        let (mut others, mut followed) = (Named::default(), BTreeSet::new());
-        let mut kept = Vec::new();
-        for (id, room, before) in self.possible(file.rooms()?, &ends, choices, findings) {
-            let Some(owner) = owner_of(&room, (choices, owners), findings, &mut followed) else {
-                self.without.insert(room.id);
+pub(super) fn take(
+    plan: &mut Plan,
+    file: &ServerFile,
+    owners: &Owners,
+    findings: &mut Findings,
+) -> Result<()> {
+    let mut ends = ends(file)?;
+    let (mut others, mut followed) = (Named::default(), BTreeSet::new());
+    let mut kept = Vec::new();
+    for (id, room, before) in possible(plan, file.rooms()?, &ends, owners.choices, findings) {
+        let Some(owner) = owner_of(&room, owners, findings, &mut followed) else {
+            plan.without.insert(room.id);
+            continue;
+        };
+        if let Some(before) = before {
+            others.change(&before, &called(&room.name, &id.to_uuid()));
+        }
+        plan.places.insert(room.id.clone(), Place::Room(id));
+        if let Some(Ok(next)) = ends.remove(&room.id) {
+            plan.goes_on(Place::Room(id), next);
+        }
+        kept.push((id, room, owner));
+    }
+    let what = "rooms are called, described or identified in another way";
+    findings.ledger.note_named(what, &others);
+    for (id, room, owner) in kept {
+        let parent = room.parent.as_deref().and_then(|id| parent(plan, id));
+        if room.parent.is_some() && parent.is_none() {
+            let name = shown(&room.name);
+            let note = format!("the room {name} comes without its parent, which does not");
+            findings.ledger.note(note);
+        }
+        plan.rooms.push((imported(room, id, owner), parent));
+    }
+    // This node is to follow the keys that have private rooms.
+    for (key, opener) in &mut plan.keys {
+        if !followed.contains(&key.key) {
+            *opener = None;
+        }
+    }
+    Ok(())
+}
+
+/// Rooms that there can be here, under their ids, and how those were called that are called
+/// otherwise.
+fn possible(
+    plan: &mut Plan,
+    rows: Vec<Result<Room, BadRow>>,
+    ends: &Ends,
+    choices: Choices,
+    findings: &mut Findings,
+) -> Vec<Possible> {
+    let readable = rows.iter().flatten().map(|room| room.name.clone());
+    let mut names: BTreeSet<String> = readable.collect();
+    let mut possible = Vec::new();
+    for row in rows {
+        let Some(room) = with_numbers(plan, row, ends, findings) else { continue };
+        let why = odd(&room);
+        let taken = match id_of(&room) {
+            Some(id) if why.is_empty() => Ok((id, room.clone())),
+            id => renamed(&room, id, choices, &mut names),
+        };
+        let which = (Thing::Room, "rooms", &*room.id);
+        match taken {
+            Ok((id, taken)) if possible.len() + 1 < ROOMS_MAX => {
+                let before = (!why.is_empty()).then(|| called(&room.name, &room.id));
+                possible.push((id, taken, before));
                 continue;
-            };
-            if let Some(before) = before {
-                others.change(&before, &called(&room.name, &id.to_uuid()));
             }
-            self.places.insert(room.id.clone(), Place::Room(id));
-            if let Some(Ok(next)) = ends.remove(&room.id) {
-                self.goes_on(Place::Room(id), next);
+            Ok(_) => {
+                let why = format!("a mesh has at most {ROOMS_MAX} rooms, the lobby included");
+                findings.row(which, why);
             }
-            kept.push((id, room, owner));
+            Err(advice) => findings.row_or(which, left_why(&why, choices), &advice),
         }
-        let what = "rooms are called, described or identified in another way";
-        findings.ledger.note_named(what, &others);
-        for (id, room, owner) in kept {
-            let parent = room.parent.as_deref().and_then(|it| self.parent(it));
-            if room.parent.is_some() && parent.is_none() {
-                let name = shown(&room.name);
-                let note = format!("the room {name} comes without its parent, which does not");
-                findings.ledger.note(note);
-            }
-            self.rooms.push((imported(room, id, owner), parent));
-        }
-        // This node is to follow the keys that have private rooms.
-        for (key, opener) in &mut self.keys {
-            if !followed.contains(&key.key) {
-                *opener = None;
-            }
-        }
-        Ok(())
+        plan.without.insert(room.id);
     }
+    possible
+}
 
-    /// Rooms that there can be here, under their ids, and how those were called that are called otherwise.
-    fn possible(
-        &mut self,
-        rows: Vec<Result<Room, BadRow>>,
-        ends: &Ends,
-        choices: Choices,
-        findings: &mut Findings,
-    ) -> Vec<Possible> {
-        let readable = rows.iter().flatten().map(|it| it.name.clone());
-        let mut names: BTreeSet<String> = readable.collect();
-        let mut possible = Vec::new();
-        for row in rows {
-            let Some(room) = self.with_numbers(row, ends, findings) else { continue };
-            let why = odd(&room);
-            let taken = match id_of(&room) {
-                Some(id) if why.is_empty() => Ok((id, room.clone())),
-                id => renamed((&room, id), choices, &mut names),
-            };
-            let which = (Thing::Room, "rooms", &*room.id);
-            match taken {
-                Ok((id, taken)) if possible.len() + 1 < ROOMS_MAX => {
-                    let before = (!why.is_empty()).then(|| called(&room.name, &room.id));
-                    possible.push((id, taken, before));
-                    continue;
-                }
-                Ok(_) => {
-                    let why = format!("a mesh has at most {ROOMS_MAX} rooms, the lobby included");
-                    findings.row(which, why);
-                }
-                Err(advice) => findings.row_or(which, left_why(&why, choices), &advice),
-            }
-            self.without.insert(room.id);
-        }
-        possible
-    }
+/// The parent of a room; the lobby is always there.
+fn parent(plan: &Plan, room: &str) -> Option<Place> {
+    if room == LOBBY { Some(Place::Lobby) } else { plan.place(room) }
+}
 
-    /// What a room is under; the lobby is there, whatever is brought into it.
-    fn parent(&self, room: &str) -> Option<Place> {
-        if room == LOBBY { Some(Place::Lobby) } else { self.place(room) }
+/// A room of which it can be said which number comes next. The lobby is taken, and is `None`.
+fn with_numbers(
+    plan: &mut Plan,
+    row: Result<Room, BadRow>,
+    ends: &Ends,
+    findings: &mut Findings,
+) -> Option<Room> {
+    let id = match &row {
+        Ok(room) => Some(room.id.clone()),
+        Err(bad) => bad.id.clone(),
+    };
+    let end = id.as_ref().and_then(|id| ends.get(id));
+    match (row, end) {
+        (Ok(_), Some(Err(bad))) => findings.bad(Thing::Room, bad.clone()),
+        (Err(_), Some(Err(bad))) if id.as_deref() == Some(LOBBY) => {
+            findings.bad(Thing::Room, bad.clone());
+        }
+        (row, end) if id.as_deref() == Some(LOBBY) => {
+            if let Some(Ok(next)) = end {
+                plan.goes_on(Place::Lobby, *next);
+            }
+            take_lobby(plan, row, findings);
+            return None;
+        }
+        (Ok(room), _) => return Some(room),
+        (Err(bad), _) => findings.bad(Thing::Room, bad),
     }
+    plan.without.extend(id);
+    None
+}
 
-    /// A room of which it can be said which number comes next. The lobby is taken, and is `None`.
-    fn with_numbers(
-        &mut self,
-        row: Result<Room, BadRow>,
-        ends: &Ends,
-        findings: &mut Findings,
-    ) -> Option<Room> {
-        let id = match &row {
-            Ok(room) => Some(room.id.clone()),
-            Err(bad) => bad.id.clone(),
-        };
-        let end = id.as_ref().and_then(|it| ends.get(it));
-        match (row, end) {
-            (Ok(_), Some(Err(bad))) => findings.bad(Thing::Room, bad.clone()),
-            (Err(_), Some(Err(bad))) if id.as_deref() == Some(LOBBY) => {
-                findings.bad(Thing::Room, bad.clone());
-            }
-            (row, end) if id.as_deref() == Some(LOBBY) => {
-                if let Some(Ok(next)) = end {
-                    self.goes_on(Place::Lobby, *next);
-                }
-                self.take_lobby(row, findings);
-                return None;
-            }
-            (Ok(room), _) => return Some(room),
-            (Err(bad), _) => findings.bad(Thing::Room, bad),
+/// The lobby is there, also if its row is bad.
+fn take_lobby(plan: &mut Plan, row: Result<Room, BadRow>, findings: &mut Findings) {
+    plan.places.insert(LOBBY.to_owned(), Place::Lobby);
+    let mut note = |note: String| findings.ledger.note(note);
+    let room = match row {
+        Ok(room) => room,
+        Err(bad) => {
+            note(format!("the lobby comes without its description and time: {}", bad.why));
+            plan.lobby = Some((None, None));
+            return;
         }
-        self.without.extend(id);
-        None
+    };
+    let fits = room.description.as_ref().is_none_or(|text| text.len() <= DESCRIPTION_BYTES_MAX);
+    if !fits {
+        note(format!(
+            "the lobby comes without its description, which has more than {DESCRIPTION_BYTES_MAX} bytes"
+        ));
     }
-
-    /// It is there, whatever its row says.
-    fn take_lobby(&mut self, row: Result<Room, BadRow>, findings: &mut Findings) {
-        self.places.insert(LOBBY.to_owned(), Place::Lobby);
-        let mut note = |note: String| findings.ledger.note(note);
-        let room = match row {
-            Ok(room) => room,
-            Err(bad) => {
-                note(format!("the lobby comes without its description and time: {}", bad.why));
-                self.lobby = Some((None, None));
-                return;
-            }
-        };
-        let fits = room.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
-        if !fits {
-            note(format!(
-                "the lobby comes without its description, which has more than {DESCRIPTION_BYTES_MAX} bytes"
-            ));
-        }
-        if room.created_ms.is_none() {
-            note("the lobby comes without its time, which cannot be read".to_owned());
-        }
-        if room.name != LOBBY {
-            note(format!("the lobby, which was called {}, is {LOBBY:?}", shown(&room.name)));
-        }
-        if !room.public {
-            note("the lobby was private, and is open to every key".to_owned());
-        }
-        if room.encrypted {
-            note("the lobby takes content that is not encrypted, too".to_owned());
-        }
-        self.lobby = Some((room.description.filter(|_| fits), room.created_ms));
+    if room.created_ms.is_none() {
+        note("the lobby comes without its time, which cannot be read".to_owned());
     }
+    if room.name != LOBBY {
+        note(format!("the lobby, which was called {}, is {LOBBY:?}", shown(&room.name)));
+    }
+    if !room.public {
+        note("the lobby was private, and is open to every key".to_owned());
+    }
+    if room.encrypted {
+        note("the lobby takes content that is not encrypted, too".to_owned());
+    }
+    plan.lobby = Some((room.description.filter(|_| fits), room.created_ms));
 }
 
 /// Of a room that is not in the file it means nothing.
@@ -184,12 +187,12 @@ fn ends(file: &ServerFile) -> Result<Ends> {
     let mut ends = Ends::new();
     for row in file.sequences()? {
         let (id, end) = match row {
-            Ok(it) if it.high_water >= Era::HOME.capacity() => {
-                let (table, why) = ("room_sequences", too_high(it.high_water));
-                let id = Some(it.room);
+            Ok(sequence) if sequence.high_water >= Era::HOME.capacity() => {
+                let (table, why) = ("room_sequences", too_high(sequence.high_water));
+                let id = Some(sequence.room);
                 (id.clone(), Err(BadRow { table, id, why }))
             }
-            Ok(it) => (Some(it.room), Ok(it.high_water + 1)),
+            Ok(sequence) => (Some(sequence.room), Ok(sequence.high_water + 1)),
             Err(bad) => (bad.id.clone(), Err(bad)),
         };
         ends.extend(id.map(|id| (id, end)));
@@ -201,7 +204,7 @@ fn called(name: &str, id: &str) -> String {
     format!("{} ({})", shown(name), id.escape_debug())
 }
 
-/// Why an odd room does not come, with what else could be done about it.
+/// Why an odd room does not come, with another thing to do about it.
 fn left_why(why: &[String], choices: Choices) -> String {
     let also = if choices.skip_refused && !choices.rename_rooms {
         ": --rename-rooms gives it another one"
@@ -211,9 +214,10 @@ fn left_why(why: &[String], choices: Choices) -> String {
     format!("{}{also}", why.join("; "))
 }
 
-/// A room that could not be made here, as one that can. `Err`: what to do about it.
+/// A room that could not be made here, as one that can. `Err`: advice.
 fn renamed(
-    (room, id): (&Room, Option<RoomId>),
+    room: &Room,
+    id: Option<RoomId>,
     choices: Choices,
     names: &mut BTreeSet<String>,
 ) -> Result<(RoomId, Room), String> {
@@ -228,45 +232,35 @@ fn renamed(
     };
     let mut name = room.name.clone();
     if !is_name(&name) {
-        // Room for what tells it from others.
+        // Room for the suffix that tells it from others.
         let base = match cut(&name, NAME_BYTES_MAX - 16) {
             base if base.trim().is_empty() => "room".to_owned(),
             base => base,
         };
         let mut tries = (2..).map(|n: u32| format!("{base} ({n})"));
-        name = tries.find(|it| !names.contains(it)).unwrap_or(base.clone());
+        name = tries.find(|name| !names.contains(name)).unwrap_or(base.clone());
         names.insert(name.clone());
     }
-    let description = room.description.as_deref().map(|it| cut(it, DESCRIPTION_BYTES_MAX));
-    let created_by = room.created_by.clone().filter(|it| it.len() <= AGENT_ID_BYTES_MAX);
+    let description = room.description.as_deref().map(|text| cut(text, DESCRIPTION_BYTES_MAX));
+    let created_by = room.created_by.clone().filter(|id| id.len() <= AGENT_ID_BYTES_MAX);
     Ok((id, Room { name, description, created_by, ..room.clone() }))
 }
 
-/// As many of its characters as have so many bytes.
-pub(super) fn cut(text: &str, bytes_max: usize) -> String {
-    let mut bytes = 0;
-    let fits = text.chars().take_while(|it| {
-        bytes += it.len_utf8();
-        bytes <= bytes_max
-    });
-    fits.collect()
-}
-
 fn id_of(room: &Room) -> Option<RoomId> {
-    let id = RoomId::from_uuid(&room.id).filter(|it| it.to_uuid() == room.id);
-    id.filter(|it| is_foreign_id(*it))
+    let id = RoomId::from_uuid(&room.id).filter(|id| id.to_uuid() == room.id);
+    id.filter(|id| is_foreign_id(*id))
 }
 
 fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX && name != LOBBY
 }
 
-/// Whether its id cannot be another one: what is in it opens under that alone.
+/// Whether its id cannot be another one: its content opens under that alone.
 fn is_bound(room: &Room) -> bool {
     room.encrypted && id_of(room).is_none()
 }
 
-/// What no room of a mesh can be like.
+/// Reasons why no room of a mesh can be like this one.
 fn odd(room: &Room) -> Vec<String> {
     let mut why = Vec::new();
     if id_of(room).is_none() {
@@ -282,10 +276,10 @@ fn odd(room: &Room) -> Vec<String> {
             "its name must have 1 to {NAME_BYTES_MAX} bytes, not be blank and not be {LOBBY:?}"
         ));
     }
-    if room.description.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if room.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         why.push(format!("its description may have {DESCRIPTION_BYTES_MAX} bytes"));
     }
-    if room.created_by.as_ref().is_some_and(|it| it.len() > AGENT_ID_BYTES_MAX) {
+    if room.created_by.as_ref().is_some_and(|id| id.len() > AGENT_ID_BYTES_MAX) {
         why.push(format!("its creator's id may have {AGENT_ID_BYTES_MAX} bytes"));
     }
     why
@@ -294,18 +288,18 @@ fn odd(room: &Room) -> Vec<String> {
 /// Whose it is; `None`: that is not to be known, or its key has no place here.
 fn owner_of(
     room: &Room,
-    (choices, owners): (Choices, &Owners),
+    owners: &Owners,
     findings: &mut Findings,
     followed: &mut BTreeSet<KeyPrint>,
 ) -> Option<KeyPrint> {
     let which = (Thing::Room, "rooms", &*room.id);
     let known = room.owner.as_deref().and_then(|owner| owners.find(owner));
-    if known.is_none() && !room.public && !choices.private_to_own_key {
+    if known.is_none() && !room.public && !owners.choices.private_to_own_key {
         let own = format!(
             "make {} private to this node's own key with --private-to-own-key",
             shown(&room.name)
         );
-        let advice = match choices.server {
+        let advice = match owners.choices.server {
             Some(_) => own,
             None => format!(
                 "name the server's key file with --server-key-file if it is of that, or {own}"
@@ -318,7 +312,7 @@ fn owner_of(
         let name = shown(&room.name);
         findings.ledger.note(format!("the room {name} becomes private to this node's own key"));
     }
-    let owner = known.unwrap_or(owners.own());
+    let owner = known.unwrap_or(owners.choices.own);
     if !room.public && owners.is_minted(owner) {
         if followed.len() >= KEYS_FOLLOWED_MAX && !followed.contains(&owner) {
             findings.row(which, format!("a node has private rooms of {KEYS_FOLLOWED_MAX} keys"));

@@ -1,5 +1,5 @@
-//! Which messages are brought: looked at twice, when a file is looked at and when it is written, with the same
-//! result.
+//! Which messages are brought: looked at twice, when a file is looked at and when it is written,
+//! with the same result.
 
 use import::{BadRow, Message};
 use mesh::{
@@ -8,12 +8,12 @@ use mesh::{
 };
 use protocol::value::Metadata;
 
-use super::{Place, Plan, talk::all_well, too_high};
+use super::{Place, Plan, findings::all_well, too_high};
 
-/// What a message's body has besides its texts, at most.
+/// Bytes of a message's body besides its texts, at most.
 const FRAME_BYTES: usize = 1_024;
 
-/// What becomes of a message.
+/// The fate of a message.
 pub(crate) enum Sifted {
     /// It is brought.
     Brought(Place, Box<Message>),
@@ -39,7 +39,7 @@ impl Sieve {
         let Some(place) = plan.place(&message.room) else {
             return Sifted::Left(plan.no_room(&message.room));
         };
-        let before = self.last.filter(|(it, _)| *it == place).map(|(_, seq)| seq);
+        let before = self.last.filter(|(last, _)| *last == place).map(|(_, seq)| seq);
         if let Err(why) = check(&message, before) {
             let id = Some(message.id);
             return Sifted::Bad(BadRow { table: "messages", id, why });
@@ -50,26 +50,32 @@ impl Sieve {
 }
 
 /// `before`: the number before it in its room.
-fn check(it: &Message, before: Option<u64>) -> Result<(), String> {
-    let texts = it.content.len() + it.name.len() + it.agent.len();
-    let more =
-        it.metadata.as_ref().map_or(0, String::len) + it.reply_to.as_ref().map_or(0, String::len);
-    let sound = it.metadata.as_deref().is_none_or(|json| Metadata::parse(json).is_ok());
+fn check(message: &Message, before: Option<u64>) -> Result<(), String> {
+    let texts = message.content.len() + message.name.len() + message.agent.len();
+    let more = message.metadata.as_ref().map_or(0, String::len)
+        + message.reply_to.as_ref().map_or(0, String::len);
+    let sound = message.metadata.as_deref().is_none_or(|json| Metadata::parse(json).is_ok());
     all_well(&[
-        (it.seq >= 1, "its number is 0: start the server with the file once".to_owned()),
-        (it.seq < Era::HOME.capacity(), too_high(it.seq)),
-        (before != Some(it.seq), format!("the number {} is another message's, too", it.seq)),
+        (message.seq >= 1, "its number is 0: start the server with the file once".to_owned()),
+        (message.seq < Era::HOME.capacity(), too_high(message.seq)),
         (
-            (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()),
+            before != Some(message.seq),
+            format!("the number {} is another message's, too", message.seq),
+        ),
+        (
+            (1..=AGENT_ID_BYTES_MAX).contains(&message.agent.len()),
             format!("its agent's id must have 1 to {AGENT_ID_BYTES_MAX} bytes"),
         ),
         (
-            it.name.len() <= NAME_BYTES_MAX,
+            message.name.len() <= NAME_BYTES_MAX,
             format!("its agent's name may have {NAME_BYTES_MAX} bytes"),
         ),
         (
-            it.content.len() <= CONTENT_BYTES_MAX,
-            format!("its content has {} bytes; it may have {CONTENT_BYTES_MAX}", it.content.len()),
+            message.content.len() <= CONTENT_BYTES_MAX,
+            format!(
+                "its content has {} bytes; it may have {CONTENT_BYTES_MAX}",
+                message.content.len()
+            ),
         ),
         (sound, "its metadata is nested too deep, or too large".to_owned()),
         (

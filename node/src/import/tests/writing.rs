@@ -51,7 +51,7 @@ pub(super) fn import(made: &Made, dir: &TempDir, commits: Option<u32>) -> Brough
         if left == Some(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let watch = Watch { progress, sound: &|| Ok(()) };
-    bring((&file, &plan), (&mut target, None), journal, watch).unwrap()
+    bring(&file, &plan, &mut target, journal, watch).unwrap()
 }
 
 /// Numbers, contents, and the numbers that are answered.
@@ -132,7 +132,7 @@ fn an_import_whose_file_was_not_sound_is_not_finished() {
     let journal = Journal { file: digest, choices: String::new(), written: 0, done: false };
     let progress = &mut |_| ControlFlow::Continue(());
     let watch = Watch { progress, sound: &|| anyhow::bail!("it has changed") };
-    let error = bring((&file, &plan), (&mut target, None), journal, watch).unwrap_err();
+    let error = bring(&file, &plan, &mut target, journal, watch).unwrap_err();
     assert!(error.to_string().contains("it has changed"), "{error}");
     drop(target);
     let store = Store::open(dir.path()).unwrap();
@@ -151,7 +151,7 @@ fn a_node_that_has_something_is_refused_and_one_that_has_nothing_is_not() {
     {
         let mut target = open(dir.path()).unwrap();
         let clock = crate::clock::Clock::start();
-        let mut engine = target.enter(None, clock).unwrap();
+        let mut engine = target.enter(clock).unwrap();
         target.store.commit(&engine.take_turn().batch).unwrap();
         let in_use = open(dir.path()).unwrap_err();
         assert!(format!("{in_use:#}").contains("is in use by another process"), "{in_use:#}");

@@ -1,4 +1,4 @@
-//! What is of no single room: remembered sends, notes, evidence, the node itself.
+//! Rows of no single room: remembered sends, notes, evidence, the node itself.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use mesh::{
 };
 use redb::{ReadTransaction, ReadableTable};
 
-use super::{Place, Problem, Report};
+use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
     schema::{DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, ROOM_IDS, ROOMS, decode, table},
@@ -17,18 +17,19 @@ use crate::{
 };
 
 pub(super) fn of_no_room(
-    (read, judge): (&ReadTransaction, &dyn Judge),
+    read: &ReadTransaction,
+    judge: &dyn Judge,
     known: &BTreeMap<u32, RoomId>,
     report: &mut Report,
 ) -> Result<(), ReadError> {
     let place =
-        |room: u32| known.get(&room).map_or(Place::Row { room }, |it| Place::Room { room: *it });
+        |room: u32| known.get(&room).map_or(Place::Row { room }, |id| Place::Room { room: *id });
     let entries = table(read, ENTRIES)?;
     for row in table(read, DEDUPS)?.iter()? {
         let (key, row) = row?;
         let ((_, room, _), (log, seq)) = (key.value(), row.value());
         if entries.get((room, log, seq))?.is_none() {
-            report.add(place(room), Problem::Dedup);
+            report.add(place(room), Derived::Dedup);
         }
     }
     for row in table(read, NOTES)?.iter()? {
@@ -38,7 +39,7 @@ pub(super) fn of_no_room(
         if note.is_err() {
             report.add(place(key.0), Problem::Record("note on a vote"));
         } else if entries.get(key)?.is_none() {
-            report.add(place(key.0), Problem::Note);
+            report.add(place(key.0), Derived::Note);
         }
     }
     for row in table(read, EVIDENCE)?.iter()? {
@@ -48,7 +49,7 @@ pub(super) fn of_no_room(
         let evidence: Result<(Certificate, Run), _> = decode(row.value(), "evidence");
         match evidence {
             Ok((certificate, run)) => {
-                if !proves((read, judge), key.value(), &certificate, run)? {
+                if !proves(read, judge, key.value(), &certificate, run)? {
                     report.add(Place::Room { room: RoomId(room) }, Problem::Evidence);
                 }
             }
@@ -65,10 +66,11 @@ pub(super) fn of_no_room(
     Ok(())
 }
 
-/// Whether seal and run are both of the author, and say two things of one place. Of a room that is not
-/// here any more nobody knows which mesh its runs are of: the seal alone is checked.
+/// Whether seal and run are both of the author, and say two things of one place. Of a room that is
+/// not here any more nobody knows which mesh its runs are of: the seal alone is checked.
 fn proves(
-    (read, judge): (&ReadTransaction, &dyn Judge),
+    read: &ReadTransaction,
+    judge: &dyn Judge,
     key: &[u8; 56],
     certificate: &Certificate,
     run: Run,
@@ -80,7 +82,7 @@ fn proves(
     if !named || !certificate.verify_by(judge) || (run.room, run.log) != (certificate.room, log) {
         return Ok(false);
     }
-    let room = table(read, ROOM_IDS)?.get(&certificate.room.0)?.map(|it| it.value());
+    let room = table(read, ROOM_IDS)?.get(&certificate.room.0)?.map(|row| row.value());
     let Some(room) = room else { return Ok(true) };
     let Some(row) = table(read, ROOMS)?.get(room)? else { return Ok(true) };
     let Ok((_, record)) = room_row(row.value()) else { return Ok(true) };

@@ -1,24 +1,30 @@
-//! The logs of a room: every run's form, hashes and seal, and that each continues the one before. On the
-//! way, which numbers they give, and which entries are acts.
+//! The logs of a room: every run's form, hashes and seal, and that each continues the one before.
+//! On the way, which numbers they give, and which entries are acts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
+    api::batch::LogRecord,
     limits::{BODY_INLINE_BYTES_MAX, ORDERED_ITEMS_MAX, RUN_ENTRIES_MAX},
     name::{
-        id::{Hash, LocalRef, LogId, LogIx},
+        id::{EntryRef, Hash, LocalRef, LogId, LogIx},
         identity::Judge,
         number::{Era, Number},
     },
     wire::{
-        entry::{Body, Ordered, Stored, is_act},
+        entry::{Body, Ordered, Stored},
+        kinds::is_act,
         run::{Carried, Run, RunEntry},
-        seal::{self, SealContext},
+        seal::SealContext,
     },
 };
 use sha2::{Digest, Sha256};
 
-use super::{Place, Problem, Report, Steps, rooms::Room};
+use super::{
+    report::{Derived, Place, Problem, Report},
+    rooms::Room,
+    steps::Steps,
+};
 use crate::{
     error::ReadError,
     schema::{ACTS, CALLED, decode, table},
@@ -41,7 +47,7 @@ pub(super) struct Given {
 }
 
 /// Where a log is.
-struct Cursor<'a, 'b> {
+struct LogWalk<'a, 'b> {
     room: &'a Room<'b>,
     ix: LogIx,
     id: LogId,
@@ -67,7 +73,7 @@ pub(super) fn check(
     for (ix, log) in &room.logs {
         report.logs += 1;
         let start = Some(([0; 32], 0));
-        let mut cursor = Cursor {
+        let mut cursor = LogWalk {
             room,
             ix: *ix,
             id: log.id,
@@ -99,7 +105,7 @@ pub(super) fn check(
             if is_act(entry.facts.kind) {
                 acts.insert((*ix, seq));
             }
-            if let Some(id) = room.keeps_id((log.id, seq), &entry) {
+            if let Some(id) = room.keeps_id(EntryRef { log: log.id, seq }, &entry) {
                 called.entry(u128::from_be_bytes(id.0)).or_insert((*ix, seq));
             }
             cursor.take(seq, entry, report);
@@ -108,7 +114,7 @@ pub(super) fn check(
             report.add(room.entry(*ix, next), Problem::Missing);
             cursor.before = None;
         }
-        cursor.end((log.hash, log.clock, log.seal), next, report);
+        cursor.end(log, next, report);
         if log.settled > log.head {
             report.add(Place::Log { room: room.view.id, log: Some(log.id) }, Problem::Head);
         }
@@ -120,13 +126,13 @@ pub(super) fn check(
     Ok(given)
 }
 
-impl Cursor<'_, '_> {
+impl LogWalk<'_, '_> {
     fn take(&mut self, seq: u64, entry: Stored, report: &mut Report) {
         let here = self.room.entry(self.ix, seq);
         if entry.facts.kind == ORDERED {
-            let spot =
+            let context =
                 SealContext { room: self.room.view.id, log: self.id, seq, kind: entry.facts.kind };
-            if let Body::Ordered(ordered) = seal::body(self.room.record, &spot, &entry.body) {
+            if let Body::Ordered(ordered) = self.room.record.body(&context, &entry.body) {
                 give(self.room, &ordered, self.given);
             }
         }
@@ -185,8 +191,8 @@ impl Cursor<'_, '_> {
 
     fn verify(&mut self, run: Run, here: Place, report: &mut Report) {
         report.runs += 1;
-        let first = run.entries.first().map_or(0, |it| it.facts.clock);
-        let last = run.entries.last().map_or(0, |it| it.facts.clock);
+        let first = run.entries.first().map_or(0, |entry| entry.facts.clock);
+        let last = run.entries.last().map_or(0, |entry| entry.facts.clock);
         if self.before.is_some_and(|(_, clock)| first <= clock) {
             report.add(here, Problem::Chain);
         }
@@ -201,11 +207,11 @@ impl Cursor<'_, '_> {
     }
 
     /// The log ends here: as its record says?
-    fn end(self, record: (Hash, u64, [u8; 64]), next: u64, report: &mut Report) {
+    fn end(self, record: &LogRecord, next: u64, report: &mut Report) {
         if self.run.is_some() {
             report.add(self.room.entry(self.ix, next - 1), Problem::HalfRun("end"));
         } else if let Some((hash, clock)) = self.before
-            && (hash, clock, self.seal) != record
+            && (hash, clock, self.seal) != (record.hash, record.clock, record.seal)
         {
             let place = Place::Log { room: self.room.view.id, log: Some(self.id) };
             report.add(place, Problem::Head);
@@ -220,7 +226,7 @@ fn give(room: &Room<'_>, ordered: &Ordered, given: &mut Vec<Given>) {
         let count = u64::from(items.count);
         let log = ordered.logs.get(items.log as usize);
         let few = count <= ORDERED_ITEMS_MAX as u64;
-        // What names no log may be left out in any number, where something was brought.
+        // An import may leave out any number of entries, and these name no log.
         let fits = n >= 1 && (few || log.is_none()) && n <= era.capacity();
         if !(era.is_valid() && fits) {
             return;
@@ -263,12 +269,12 @@ fn check_acts(
         indexed.insert((log, seq));
     }
     for (log, seq) in acts.symmetric_difference(&indexed) {
-        report.add(room.entry(*log, *seq), Problem::ActIndex);
+        report.add(room.entry(*log, *seq), Derived::ActIndex);
     }
     Ok(())
 }
 
-/// A row may lead to a message whose body was dropped since: what was its id, nobody can tell.
+/// A row may lead to a message whose body was dropped since: its id is in no other row.
 fn check_called(
     room: &Room<'_>,
     called: &BTreeMap<u128, (LogIx, u64)>,
@@ -281,14 +287,14 @@ fn check_called(
         let (id, (log, seq)) = (key.value().1, at.value());
         let is_gone = || {
             let gist = room.view.gist(LocalRef { log, seq });
-            gist.is_ok_and(|it| it.is_some_and(|it| it.gone.is_some()))
+            gist.is_ok_and(|gist| gist.is_some_and(|gist| gist.gone.is_some()))
         };
         if missing.remove(&id) != Some((log, seq)) && !is_gone() {
-            report.add(room.entry(log, seq), Problem::CallIndex);
+            report.add(room.entry(log, seq), Derived::CallIndex);
         }
     }
     for (log, seq) in missing.into_values() {
-        report.add(room.entry(log, seq), Problem::CallIndex);
+        report.add(room.entry(log, seq), Derived::CallIndex);
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The numbers of a room: who gave them, what they name, and the indexes that follow from them.
+//! The numbers of a room: the runs that give them, the entries that they name, and the indexes that
+//! follow.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,15 @@ use mesh::{
     },
 };
 
-use super::{Place, Problem, Report, Steps, logs::Given, rooms::Room};
+use super::{
+    logs::Given,
+    report::{Derived, Place, Problem, Report},
+    rooms::Room,
+    steps::Steps,
+};
 use crate::{
     error::ReadError,
-    schema::{FORETOLD, NUMBERS, Numbers, PLACES, fate_of, table},
+    schema::{NUMBER_RANGES, NUMBERS, Numbers, PLACES, fate_of, table},
 };
 
 pub(super) fn check(
@@ -42,41 +48,46 @@ pub(super) fn check(
             continue;
         }
         let era = room.eras.get(&number.era());
-        if era.is_none_or(|it| number.n() == 0 || number.n() > it.known) {
+        if era.is_none_or(|era| number.n() == 0 || number.n() > era.known) {
             report.add(here(number), Problem::NoEra);
         } else if !is_given(given, number, at) {
             report.add(here(number), Problem::NotGiven);
         }
-        let entry = places.get((row, log, seq))?.and_then(|it| Numbers::decode(it.value()).ok());
-        let indexed = entry.as_ref().and_then(|it| it.0.iter().find(|it| it.0 == number));
-        if indexed.is_none_or(|it| it.1 != fate) {
-            report.add(here(number), Problem::NumberIndex);
+        let entry = places.get((row, log, seq))?.and_then(|row| Numbers::decode(row.value()).ok());
+        let indexed =
+            entry.as_ref().and_then(|numbers| numbers.0.iter().find(|row| row.0 == number));
+        if indexed.is_none_or(|row| row.1 != fate) {
+            report.add(here(number), Derived::NumberIndex);
         }
         if fate == Fate::Delivered {
-            delivered(room, (number, at), entry.as_ref(), report)?;
+            delivered(room, number, at, entry.as_ref(), report)?;
         }
     }
     missing(room, given, report)?;
     index(room, steps, report)?;
-    foretold(room, report)?;
+    number_ranges(room, report)?;
     tip(room, report);
     Ok(())
 }
 
 /// Whether some sequencer gave this number to this entry.
 fn is_given(given: &[Given], number: Number, at: LocalRef) -> bool {
-    let end = given.partition_point(|it| it.first <= number);
+    let end = given.partition_point(|range| range.first <= number);
     let mut near = given[..end].iter().rev();
-    let near = near.by_ref().take_while(|it| it.first.0 + ORDERED_ITEMS_MAX as u64 > number.0);
-    near.into_iter().any(|it| {
-        let nth = number.0 - it.first.0;
-        nth < it.count && it.log == Some(at.log) && it.from.checked_add(nth) == Some(at.seq)
+    let near =
+        near.by_ref().take_while(|range| range.first.0 + ORDERED_ITEMS_MAX as u64 > number.0);
+    near.into_iter().any(|range| {
+        let nth = number.0 - range.first.0;
+        nth < range.count
+            && range.log == Some(at.log)
+            && range.from.checked_add(nth) == Some(at.seq)
     })
 }
 
 fn delivered(
     room: &Room<'_>,
-    (number, at): (Number, LocalRef),
+    number: Number,
+    at: LocalRef,
     numbers: Option<&Numbers>,
     report: &mut Report,
 ) -> Result<(), ReadError> {
@@ -85,14 +96,15 @@ fn delivered(
     if !matches!(held, Ok(Some(entry)) if entry.facts.visible) {
         report.add(here, Problem::DeliveredNothing);
     }
-    let times = |it: &Numbers| it.0.iter().filter(|it| it.1 == Fate::Delivered).count();
-    if numbers.is_some_and(|it| times(it) > 1) {
+    let times = |numbers: &Numbers| numbers.0.iter().filter(|row| row.1 == Fate::Delivered).count();
+    if numbers.is_some_and(|numbers| times(numbers) > 1) {
         report.add(here, Problem::DeliveredTwice);
     }
     Ok(())
 }
 
-/// Numbers that an era knows and a sequencer gave, to a log that the room has, and that have no row.
+/// Numbers that an era knows and a sequencer gave, to a log that the room has, and that have no
+/// row.
 fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), ReadError> {
     let row = room.row();
     let numbers = table(room.read, NUMBERS)?;
@@ -100,7 +112,7 @@ fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), 
         let (first, last) = (era.number(1), era.number(record.known));
         let mut next = first;
         let mut gap = |from: Number, upto: Number| {
-            if let Some(number) = lost(given, (from, upto)) {
+            if let Some(number) = lost(given, from, upto) {
                 let place = Place::Number { room: room.view.id, number };
                 report.add(place, Problem::NumberMissing);
             }
@@ -115,32 +127,32 @@ fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), 
     Ok(())
 }
 
-/// The first number from `from` up to `upto`, left out, that should have a row. However far these are
-/// apart, only what was given is looked at.
-fn lost(given: &[Given], (from, upto): (Number, Number)) -> Option<Number> {
+/// The first number from `from` up to `upto`, left out, that should have a row. However far these
+/// are apart, only what was given is looked at.
+fn lost(given: &[Given], from: Number, upto: Number) -> Option<Number> {
     if from >= upto {
         return None;
     }
-    let start = given.partition_point(|it| it.first.0 + ORDERED_ITEMS_MAX as u64 <= from.0);
-    let near = given[start..].iter().take_while(|it| it.first < upto);
+    let start = given.partition_point(|range| range.first.0 + ORDERED_ITEMS_MAX as u64 <= from.0);
+    let near = given[start..].iter().take_while(|range| range.first < upto);
     let numbers = near
-        .filter(|it| it.log.is_some())
-        .flat_map(|it| it.first.0.max(from.0)..(it.first.0 + it.count).min(upto.0));
-    numbers.map(Number).find(|it| can_have_row(given, *it))
+        .filter(|range| range.log.is_some())
+        .flat_map(|range| range.first.0.max(from.0)..(range.first.0 + range.count).min(upto.0));
+    numbers.map(Number).find(|number| can_have_row(given, *number))
 }
 
-/// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such a
-/// number is taken and has no row.
+/// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such
+/// a number is taken and has no row.
 fn can_have_row(given: &[Given], number: Number) -> bool {
-    let end = given.partition_point(|it| it.first <= number);
+    let end = given.partition_point(|range| range.first <= number);
     let near = given[..end]
         .iter()
         .rev()
-        .take_while(|it| it.first.0 + ORDERED_ITEMS_MAX as u64 > number.0)
-        .filter(|it| number.0 - it.first.0 < it.count);
+        .take_while(|range| range.first.0 + ORDERED_ITEMS_MAX as u64 > number.0)
+        .filter(|range| number.0 - range.first.0 < range.count);
     let mut some = false;
-    for it in near {
-        if it.log.is_none() {
+    for range in near {
+        if range.log.is_none() {
             return false;
         }
         some = true;
@@ -158,7 +170,7 @@ fn index(room: &Room<'_>, steps: &mut Steps<'_>, report: &mut Report) -> Result<
         let (_, log, seq) = key.value();
         let names = |(number, _): &(Number, Fate)| -> Result<bool, ReadError> {
             let named = numbers.get((row, number.0))?;
-            Ok(named.is_some_and(|it| (it.value().0, it.value().1) == (log, seq)))
+            Ok(named.is_some_and(|row| (row.value().0, row.value().1) == (log, seq)))
         };
         let right = match Numbers::decode(place.value()) {
             Ok(all) if !all.0.is_empty() => {
@@ -171,14 +183,14 @@ fn index(room: &Room<'_>, steps: &mut Steps<'_>, report: &mut Report) -> Result<
             Ok(_) | Err(_) => false,
         };
         if !right {
-            report.add(room.entry(log, seq), Problem::NumberIndex);
+            report.add(room.entry(log, seq), Derived::NumberIndex);
         }
     }
     Ok(())
 }
 
-/// What should be known of entries that are numbered and not held, as far as it follows from the rest: of
-/// those that come after a fork nothing is kept.
+/// The range of numbers for each entry that is numbered and not held, as far as it follows from
+/// other rows: entries behind a fork have none.
 pub(super) fn expected(room: &Room<'_>) -> Result<BTreeMap<(LogIx, u64), NumberRange>, ReadError> {
     let row = room.row();
     let places = table(room.read, PLACES)?;
@@ -200,23 +212,23 @@ pub(super) fn expected(room: &Room<'_>) -> Result<BTreeMap<(LogIx, u64), NumberR
     Ok(expected)
 }
 
-fn foretold(room: &Room<'_>, report: &mut Report) -> Result<(), ReadError> {
+fn number_ranges(room: &Room<'_>, report: &mut Report) -> Result<(), ReadError> {
     let row = room.row();
     let mut expected = expected(room)?;
-    for foretold in table(room.read, FORETOLD)?.range((row, 0, 0)..=(row, u32::MAX, u64::MAX))? {
-        let (key, foretold) = foretold?;
-        let ((_, log, seq), (best, canonical)) = (key.value(), foretold.value());
+    for range in table(room.read, NUMBER_RANGES)?.range((row, 0, 0)..=(row, u32::MAX, u64::MAX))? {
+        let (key, range) = range?;
+        let ((_, log, seq), (best, canonical)) = (key.value(), range.value());
         let right = match expected.remove(&(log, seq)) {
-            Some(it) => (it.best.0, it.canonical.0) == (best, canonical),
+            Some(range) => (range.best.0, range.canonical.0) == (best, canonical),
             // Held meanwhile, and nothing that is delivered; or behind a fork.
             None => room.logs.contains_key(&log),
         };
         if !right {
-            report.add(room.entry(log, seq), Problem::ForetoldIndex);
+            report.add(room.entry(log, seq), Derived::NumberRangeIndex);
         }
     }
     for (log, seq) in expected.into_keys() {
-        report.add(room.entry(log, seq), Problem::ForetoldIndex);
+        report.add(room.entry(log, seq), Derived::NumberRangeIndex);
     }
     Ok(())
 }
@@ -224,12 +236,12 @@ fn foretold(room: &Room<'_>, report: &mut Report) -> Result<(), ReadError> {
 /// The tip that the eras say.
 pub(super) fn tip_of(room: &Room<'_>) -> Number {
     let done = |(era, record): (&Era, &mesh::api::batch::EraRecord)| era.number(record.done);
-    let begun = room.eras.iter().filter(|(_, it)| it.done > 0);
+    let begun = room.eras.iter().filter(|(_, era)| era.done > 0);
     begun.map(done).max().unwrap_or(Number::ZERO)
 }
 
 fn tip(room: &Room<'_>, report: &mut Report) {
     if room.record.tip != tip_of(room) {
-        report.add(Place::Room { room: room.view.id }, Problem::Tip);
+        report.add(Place::Room { room: room.view.id }, Derived::Tip);
     }
 }

@@ -1,20 +1,27 @@
-//! Indexes made anew from what they index, in one transaction. Entries and numbers are not touched.
+//! Making indexes anew, in one transaction. Entries and numbers are not touched.
 
 use std::{collections::BTreeMap, path::Path};
 
 use mesh::{
     api::batch::{Fate, LogRecord, RoomRecord},
-    name::{id::RoomId, number::Number},
-    wire::entry::{Stored, is_act},
+    name::{
+        id::{EntryRef, RoomId},
+        number::Number,
+    },
+    wire::{entry::Stored, kinds::is_act},
 };
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
-use super::{Report, numbers, rooms, rooms::kept_id};
+use super::{
+    numbers,
+    report::Report,
+    rooms::{self, Listed, kept_id},
+};
 use crate::{
     apply::call,
     error::{CommitError, OpenError},
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, FORETOLD, Gist, LOGS, NOTES, NUMBERS, Numbers, PLACES,
+        ACTS, CALLED, DEDUPS, ENTRIES, Gist, LOGS, NOTES, NUMBER_RANGES, NUMBERS, Numbers, PLACES,
         PlaceKey, ROOM_IDS, ROOMS, decode, encode, fate_of,
     },
     store,
@@ -25,8 +32,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The outer one: it cannot be opened. The inner one: it cannot be written, or what the indexes are made
-/// from cannot be read; then nothing was changed.
+/// The outer one: the store cannot be opened. The inner one: it cannot be written, or rows that the
+/// indexes follow from cannot be read; then nothing was changed.
 pub fn repair(dir: &Path) -> Result<Result<(), CommitError>, OpenError> {
     let database = store::open_existing(dir)?;
     Ok(mend(&database))
@@ -34,8 +41,8 @@ pub fn repair(dir: &Path) -> Result<Result<(), CommitError>, OpenError> {
 
 fn mend(database: &Database) -> Result<(), CommitError> {
     let mut write = database.begin_write()?;
-    write.set_durability(Durability::Immediate).map_err(|it| {
-        let error: redb::Error = it.into();
+    write.set_durability(Durability::Immediate).map_err(|error| {
+        let error: redb::Error = error.into();
         CommitError::Storage(Box::new(error))
     })?;
     write.set_quick_repair(true);
@@ -45,8 +52,8 @@ fn mend(database: &Database) -> Result<(), CommitError> {
     places(&write)?;
     references(&write)?;
     write.commit()?;
-    // What is left follows from the indexes that are right now.
-    let (tips, foretold) = derived(database)?;
+    // Tips and ranges of numbers follow from the indexes, which are right now.
+    let (tips, number_ranges) = derived(database)?;
     let mut write = database.begin_write()?;
     write.set_quick_repair(true);
     {
@@ -55,8 +62,8 @@ fn mend(database: &Database) -> Result<(), CommitError> {
             let row = [id.0.as_slice(), &encode(&record)].concat();
             table.insert(room, row.as_slice())?;
         }
-        let mut table = write.open_table(FORETOLD)?;
-        for (key, (best, canonical)) in foretold {
+        let mut table = write.open_table(NUMBER_RANGES)?;
+        for (key, (best, canonical)) in number_ranges {
             match best {
                 0 => drop(table.remove(key)?),
                 best => drop(table.insert(key, (best, canonical))?),
@@ -86,15 +93,15 @@ fn acts(write: &WriteTransaction) -> Result<(), CommitError> {
     for row in entries.iter()? {
         let (key, row) = row?;
         let gist: Result<Gist, _> = decode(row.value(), "entry");
-        if gist.is_ok_and(|it| is_act(it.facts.kind)) {
+        if gist.is_ok_and(|gist| is_act(gist.facts.kind)) {
             acts.insert(key.value(), ())?;
         }
     }
     Ok(())
 }
 
-/// Adds what is not there, and takes away what leads to another message. A row of one whose body was dropped
-/// stays: nothing else has its id.
+/// Adds what is not there, and takes away what leads to another message. A row of one whose body
+/// was dropped stays: nothing else has its id.
 fn called(write: &WriteTransaction) -> Result<(), CommitError> {
     let rooms = write.open_table(ROOMS)?;
     let logs = write.open_table(LOGS)?;
@@ -102,8 +109,8 @@ fn called(write: &WriteTransaction) -> Result<(), CommitError> {
     let mut called = write.open_table(CALLED)?;
     called.retain(|(room, _), (log, seq)| {
         let entry = entries.get((room, log, seq)).ok().flatten();
-        let gist: Option<Gist> = entry.and_then(|it| decode(it.value(), "entry").ok());
-        gist.is_some_and(|it| it.gone.is_some())
+        let gist: Option<Gist> = entry.and_then(|row| decode(row.value(), "entry").ok());
+        gist.is_some_and(|gist| gist.gone.is_some())
     })?;
     for row in rooms.iter()? {
         let (room, row) = row?;
@@ -111,13 +118,14 @@ fn called(write: &WriteTransaction) -> Result<(), CommitError> {
         for row in logs.range((room, 0)..=(room, u32::MAX))? {
             let (key, row) = row?;
             let (log, known) = (key.value().1, decode::<LogRecord>(row.value(), "log"));
-            let Some(known) = known.ok().filter(|it| it.id == record.home) else { continue };
+            let Some(known) = known.ok().filter(|log| log.id == record.home) else { continue };
             for row in entries.range((room, log, 0)..=(room, log, u64::MAX))? {
                 let (key, row) = row?;
                 let seq = key.value().2;
                 let Ok(entry) = decode::<Stored>(row.value(), "entry") else { continue };
-                if let Some(it) = kept_id(&record, (id, known.id, seq), &entry) {
-                    call(&mut called, (room, u128::from_be_bytes(it.0)), (log, seq))?;
+                if let Some(message) = kept_id(&record, id, EntryRef { log: known.id, seq }, &entry)
+                {
+                    call(&mut called, (room, u128::from_be_bytes(message.0)), (log, seq))?;
                 }
             }
         }
@@ -149,7 +157,7 @@ fn places(write: &WriteTransaction) -> Result<(), CommitError> {
     Ok(())
 }
 
-/// What leads nowhere is left out.
+/// References that lead nowhere are left out.
 fn references(write: &WriteTransaction) -> Result<(), CommitError> {
     let entries = write.open_table(ENTRIES)?;
     let mut dedups = write.open_table(DEDUPS)?;
@@ -180,17 +188,18 @@ fn references(write: &WriteTransaction) -> Result<(), CommitError> {
 
 type Tips = BTreeMap<u32, (RoomId, RoomRecord)>;
 /// By place: highest and lowest number; 0: the row is to go.
-type Foretold = BTreeMap<PlaceKey, (u64, u64)>;
+type NumberRanges = BTreeMap<PlaceKey, (u64, u64)>;
 
-fn derived(database: &Database) -> Result<(Tips, Foretold), CommitError> {
+fn derived(database: &Database) -> Result<(Tips, NumberRanges), CommitError> {
     let read = database.begin_read()?;
-    let (mut tips, mut foretold) = (Tips::new(), Foretold::new());
-    // What is wrong with it was said before, and will be again.
+    let (mut tips, mut number_ranges) = (Tips::new(), NumberRanges::new());
+    // The check reports these problems itself.
     let mut ignored = Report::default();
     let all = rooms::list(&read, &mut ignored)?;
-    let table = read.open_table(FORETOLD)?;
-    for (row, (id, record)) in &all {
-        let Some(room) = rooms::open(&read, (*row, *id, record), &mut ignored)? else { continue };
+    let table = read.open_table(NUMBER_RANGES)?;
+    for listed in &all {
+        let Listed { row, id, record } = listed;
+        let Some(room) = rooms::open(&read, listed, &mut ignored)? else { continue };
         let tip = numbers::tip_of(&room);
         if record.tip != tip {
             tips.insert(*row, (*id, RoomRecord { tip, ..record.clone() }));
@@ -198,12 +207,12 @@ fn derived(database: &Database) -> Result<(Tips, Foretold), CommitError> {
         for stale in table.range((*row, 0, 0)..=(*row, u32::MAX, u64::MAX))? {
             let key = stale?.0.value();
             if !room.logs.contains_key(&key.1) {
-                foretold.insert(key, (0, 0));
+                number_ranges.insert(key, (0, 0));
             }
         }
-        for ((log, seq), it) in numbers::expected(&room)? {
-            foretold.insert((*row, log, seq), (it.best.0, it.canonical.0));
+        for ((log, seq), range) in numbers::expected(&room)? {
+            number_ranges.insert((*row, log, seq), (range.best.0, range.canonical.0));
         }
     }
-    Ok((tips, foretold))
+    Ok((tips, number_ranges))
 }

@@ -8,21 +8,22 @@ use mesh::{
         import::{may_bring, message_id},
     },
     name::{
-        id::{LogId, LogIx, MessageId, RoomId},
+        id::{EntryRef, LogId, LogIx, MessageId, RoomId},
         number::Era,
     },
     wire::{
-        entry::{CHAT, DECISION, Stored},
-        seal::{self, SealContext},
+        entry::Stored,
+        kinds::{CHAT, DECISION},
+        seal::SealContext,
     },
 };
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 
-use super::{Place, Problem, Report};
+use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
     schema::{
-        ACTS, CALLED, ENTRIES, ERAS, FORETOLD, LOGS, NOTES, NUMBERS, PLACES, PRUNED, ROOM_IDS,
+        ACTS, CALLED, ENTRIES, ERAS, LOGS, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, ROOM_IDS,
         ROOMS, decode, table,
     },
     view::{View, room_row},
@@ -45,12 +46,12 @@ impl Room<'_> {
     }
 
     pub(super) fn log_id(&self, log: LogIx) -> Option<LogId> {
-        self.logs.get(&log).map(|it| it.id)
+        self.logs.get(&log).map(|log| log.id)
     }
 
     /// The id of a ClawChat server that a message keeps.
-    pub(super) fn keeps_id(&self, at: (LogId, u64), entry: &Stored) -> Option<MessageId> {
-        kept_id(self.record, (self.view.id, at.0, at.1), entry)
+    pub(super) fn keeps_id(&self, at: EntryRef, entry: &Stored) -> Option<MessageId> {
+        kept_id(self.record, self.view.id, at, entry)
     }
 
     pub(super) fn entry(&self, log: LogIx, seq: u64) -> Place {
@@ -61,7 +62,8 @@ impl Room<'_> {
 /// See [`Room::keeps_id`].
 pub(super) fn kept_id(
     record: &RoomRecord,
-    (room, log, seq): (RoomId, LogId, u64),
+    room: RoomId,
+    EntryRef { log, seq }: EntryRef,
     entry: &Stored,
 ) -> Option<MessageId> {
     let kind = entry.facts.kind;
@@ -69,8 +71,8 @@ pub(super) fn kept_id(
     if !says || !may_bring(record, room, log) {
         return None;
     }
-    let said = seal::body(record, &SealContext { room, log, seq, kind }, &entry.body).said();
-    let id = message_id(record, (room, log, seq), said.as_ref());
+    let said = record.body(&SealContext { room, log, seq, kind }, &entry.body).said();
+    let id = message_id(record, room, EntryRef { log, seq }, said.as_ref());
     id.is_foreign().then_some(id)
 }
 
@@ -79,11 +81,15 @@ pub(super) fn rows(read: &ReadTransaction) -> Result<u64, ReadError> {
     Ok(table(read, ENTRIES)?.len()? + table(read, NUMBERS)?.len()? + table(read, PLACES)?.len()?)
 }
 
-/// All rooms that can be read, by their row; and whether the index of ids leads to them.
-pub(super) fn list(
-    read: &ReadTransaction,
-    report: &mut Report,
-) -> Result<BTreeMap<u32, (RoomId, RoomRecord)>, ReadError> {
+/// A room that can be read.
+pub(super) struct Listed {
+    pub(super) row: u32,
+    pub(super) id: RoomId,
+    pub(super) record: RoomRecord,
+}
+
+/// All rooms that can be read, ascending by their row; and whether the index of ids leads to them.
+pub(super) fn list(read: &ReadTransaction, report: &mut Report) -> Result<Vec<Listed>, ReadError> {
     let mut rooms = BTreeMap::new();
     let ids = table(read, ROOM_IDS)?;
     for row in table(read, ROOMS)?.iter()? {
@@ -93,40 +99,42 @@ pub(super) fn list(
             report.add(Place::Row { room }, Problem::Record("record of the room"));
             continue;
         };
-        if ids.get(&id.0)?.is_none_or(|it| it.value() != room) {
-            report.add(Place::Room { room: id }, Problem::RoomIndex);
+        if ids.get(&id.0)?.is_none_or(|row| row.value() != room) {
+            report.add(Place::Room { room: id }, Derived::RoomIndex);
         }
-        rooms.insert(room, (id, record));
+        rooms.insert(room, Listed { row: room, id, record });
     }
     for row in ids.iter()? {
         let (key, row) = row?;
         let id = RoomId(*key.value());
-        if rooms.get(&row.value()).is_none_or(|(other, _)| *other != id) {
-            report.add(Place::Room { room: id }, Problem::RoomIndex);
+        if rooms.get(&row.value()).is_none_or(|room| room.id != id) {
+            report.add(Place::Room { room: id }, Derived::RoomIndex);
         }
     }
-    Ok(rooms)
+    Ok(rooms.into_values().collect())
 }
 
 /// The records of a room. `None`: without the list of its logs nothing else can be said.
 pub(super) fn open<'a>(
     read: &'a ReadTransaction,
-    (row, id, record): (u32, RoomId, &'a RoomRecord),
+    listed: &'a Listed,
     report: &mut Report,
 ) -> Result<Option<Room<'a>>, ReadError> {
+    let Listed { row, id, record } = listed;
+    let (row, id) = (*row, *id);
     let here = Place::Room { room: id };
     let (mut logs, mut by_id) = (BTreeMap::new(), BTreeMap::new());
-    let mut listed = true;
+    let mut whole = true;
     for (log, ix) in table(read, LOGS)?.range((row, 0)..=(row, u32::MAX))?.zip(0..) {
         let (key, log) = log?;
         let Ok(log): Result<LogRecord, _> = decode(log.value(), "log") else {
             report.add(here, Problem::Record("record of a log"));
-            listed = false;
+            whole = false;
             continue;
         };
         if key.value().1 != ix || by_id.insert(log.id, ix).is_some() {
             report.add(here, Problem::LogList);
-            listed = false;
+            whole = false;
         }
         logs.insert(key.value().1, log);
     }
@@ -145,7 +153,7 @@ pub(super) fn open<'a>(
         eras.insert(era, record);
     }
     let room = Room { read, view: View::at(read, id, row)?, record, logs, by_id, eras };
-    Ok(listed.then_some(room))
+    Ok(whole.then_some(room))
 }
 
 /// Rows of rooms that are not there. One finding for each room and table.
@@ -160,7 +168,7 @@ pub(super) fn strays(
             $({
                 let table = table(read, $table)?;
                 let mut $room = 0_u32;
-                // From room to room: what is in between is not looked at.
+                // From room to room: the rows between are not looked at.
                 while let Some(row) = table.range($low..)?.next() {
                     let $key = row?.0.value();
                     let of: u32 = $of;
@@ -179,7 +187,7 @@ pub(super) fn strays(
         ERAS, "eras", room => (room, 0), key => key.0;
         NUMBERS, "numbers", room => (room, 0), key => key.0;
         PLACES, "places", room => (room, 0, 0), key => key.0;
-        FORETOLD, "numbers of entries", room => (room, 0, 0), key => key.0;
+        NUMBER_RANGES, "numbers of entries", room => (room, 0, 0), key => key.0;
         ACTS, "acts", room => (room, 0, 0), key => key.0;
         NOTES, "notes", room => (room, 0, 0), key => key.0;
         CALLED, "ids of messages", room => (room, 0), key => key.0;

@@ -13,7 +13,7 @@ use mesh::{
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use store::{
     FILE_NAME, OpenError, Store,
-    check::{Place, Problem, Report, check, repair},
+    check::{Derived, Place, Problem, Report, check, repair},
 };
 
 use crate::lone::{Lone, OF_OLD, busy, lobby, me, said};
@@ -27,7 +27,7 @@ const ENTRIES: TableDefinition<'_, Place3, &[u8]> = TableDefinition::new("entrie
 const ERAS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("eras/1");
 const NUMBERS: TableDefinition<'_, (u32, u64), (u32, u64, u8)> = TableDefinition::new("numbers/1");
 const PLACES: TableDefinition<'_, Place3, &[u8]> = TableDefinition::new("places/1");
-const FORETOLD: TableDefinition<'_, Place3, (u64, u64)> = TableDefinition::new("foretold/1");
+const NUMBER_RANGES: TableDefinition<'_, Place3, (u64, u64)> = TableDefinition::new("foretold/1");
 const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> = TableDefinition::new("dedups/1");
 const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> = TableDefinition::new("evidence/1");
 const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
@@ -351,47 +351,47 @@ fn numbers_that_nobody_gave_are_found() {
 
 #[test]
 fn indexes_are_made_anew() {
-    finds(&Problem::RoomIndex, |write, _| {
+    finds(&Derived::RoomIndex.into(), |write, _| {
         write.open_table(ROOM_IDS).unwrap().remove(&lobby().0).unwrap();
     });
-    finds(&Problem::RoomIndex, |write, row| {
+    finds(&Derived::RoomIndex.into(), |write, row| {
         write.open_table(ROOM_IDS).unwrap().insert(&[9; 16], row).unwrap();
     });
-    finds(&Problem::ActIndex, |write, _| {
+    finds(&Derived::ActIndex.into(), |write, _| {
         write.open_table(ACTS).unwrap().retain(|_, ()| false).unwrap();
     });
-    finds(&Problem::ActIndex, |write, row| {
+    finds(&Derived::ActIndex.into(), |write, row| {
         write.open_table(ACTS).unwrap().insert((row, 0, 1), ()).unwrap();
     });
-    finds(&Problem::CallIndex, |write, row| {
+    finds(&Derived::CallIndex.into(), |write, row| {
         write.open_table(CALLED).unwrap().insert((row, 1), (0, 1)).unwrap();
     });
-    finds(&Problem::NumberIndex, |write, row| {
+    finds(&Derived::NumberIndex.into(), |write, row| {
         let range = (row, 0, 0)..=(row, u32::MAX, u64::MAX);
         write.open_table(PLACES).unwrap().retain_in(range, |_, _| false).unwrap();
     });
-    finds(&Problem::NumberIndex, |write, row| {
+    finds(&Derived::NumberIndex.into(), |write, row| {
         write.open_table(PLACES).unwrap().insert((row, 0, 99), [0; 9].as_slice()).unwrap();
     });
     // A fate that the delivery log does not have.
-    finds(&Problem::NumberIndex, |write, row| {
+    finds(&Derived::NumberIndex.into(), |write, row| {
         let at = write.open_table(NUMBERS).unwrap().get((row, 1)).unwrap().unwrap().value();
         let mut other = 1_u64.to_be_bytes().to_vec();
         other.push(2);
         let place = (row, at.0, at.1);
         write.open_table(PLACES).unwrap().insert(place, other.as_slice()).unwrap();
     });
-    finds(&Problem::ForetoldIndex, |write, row| {
-        write.open_table(FORETOLD).unwrap().insert((row, 9, 1), (1, 1)).unwrap();
+    finds(&Derived::NumberRangeIndex.into(), |write, row| {
+        write.open_table(NUMBER_RANGES).unwrap().insert((row, 9, 1), (1, 1)).unwrap();
     });
-    finds(&Problem::Dedup, |write, row| {
+    finds(&Derived::Dedup.into(), |write, row| {
         write.open_table(DEDUPS).unwrap().insert((1, row, 1), (0, 99)).unwrap();
     });
-    finds(&Problem::Note, |write, row| {
+    finds(&Derived::Note.into(), |write, row| {
         let note = minicbor::to_vec(mesh::api::batch::VoteNote::default()).unwrap();
         write.open_table(NOTES).unwrap().insert((row, 0, 99), note.as_slice()).unwrap();
     });
-    finds(&Problem::Tip, |write, row| {
+    finds(&Derived::Tip.into(), |write, row| {
         let mut rooms = write.open_table(ROOMS).unwrap();
         let room = rooms.get(row).unwrap().unwrap().value().to_vec();
         let mut record: mesh::api::batch::RoomRecord = minicbor::decode(&room[16..]).unwrap();
@@ -417,7 +417,7 @@ fn ids_of_a_clawchat_server_lead_to_their_messages_again() {
     assert!(stopped.check().is_sound());
     stopped.damage(|write, _| write.open_table(CALLED).unwrap().retain(|_, _| false).unwrap());
     leads(None);
-    expect(&stopped, &Problem::CallIndex);
+    expect(&stopped, &Derived::CallIndex.into());
     leads(Some(7));
 }
 

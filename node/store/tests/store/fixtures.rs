@@ -64,8 +64,9 @@ fn layout_1() -> Vec<Change> {
     batch
 }
 
-/// What a whole node wrote, with the real engine: see [`crate::lone::busy`]; from layout 3 on with a message of a
-/// ClawChat server. Copied, so that it is small, with `STORE_NODE_FIXTURE=… cargo test -p store --test store fixture`.
+/// What a whole node wrote, with the real engine: see [`crate::lone::busy`]; from layout 3 on with
+/// a message of a ClawChat server. Copied, so that it is small, with `STORE_NODE_FIXTURE=… cargo
+/// test -p store --test store fixture`.
 #[test]
 fn a_fixture_of_a_whole_node_is_written_when_asked_for() {
     let Ok(fixture) = std::env::var("STORE_NODE_FIXTURE") else { return };

@@ -1,5 +1,5 @@
-//! A disk that is full: nothing of the batch is there, what was there can be read, and it goes on when there
-//! is room.
+//! A disk that is full: nothing of the batch is there, what was there can be read, and it goes on
+//! when there is room.
 
 use std::{
     io,
@@ -85,8 +85,8 @@ fn a_commit_that_finds_the_disk_full_at_any_moment_changes_nothing_and_is_made_l
     }
 }
 
-/// A disk on which somebody else begins to read between the moment at which redb was told that everything
-/// is written, and the next opening.
+/// A disk on which somebody else begins to read between the moment at which redb was told that
+/// everything is written, and the next opening.
 #[derive(Debug)]
 struct Watched {
     disk: CrashingBackend,

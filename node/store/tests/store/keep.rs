@@ -2,7 +2,7 @@
 
 use mesh::{
     api::{
-        batch::{Change, Fate, NumberRange, RoomRecord, Told, VoteNote},
+        batch::{Change, Fate, NumberRange, RoomRecord, ToldResult, VoteNote},
         command::Opaque,
     },
     limits::DEDUP_FOR,
@@ -403,8 +403,10 @@ fn notes_and_kept_values_are_replaced_and_forgotten() {
         value: value.map(|value| Opaque(value.to_vec())),
     };
     let chosen = VoteNote { choices: vec![(4, 1)], told: None };
-    let told =
-        VoteNote { choices: Vec::new(), told: Some(Told { close: None, missing: Vec::new() }) };
+    let told = VoteNote {
+        choices: Vec::new(),
+        told: Some(ToldResult { close: None, missing: Vec::new() }),
+    };
     store
         .commit(&[
             room(ROOM),

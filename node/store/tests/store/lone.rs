@@ -12,7 +12,8 @@ use mesh::{
     api::{
         agenda::NewVote,
         command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, SaidOk, Say, Speech,
+            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, SaidOk, Say,
+            Speech,
         },
         import::{Import, ImportedMessage, ImportedMessages},
     },
@@ -156,6 +157,7 @@ impl Lone {
             room,
             speech: Speech::Chat,
             content: content.to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

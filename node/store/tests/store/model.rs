@@ -1,6 +1,6 @@
 //! A small world after `numbering_model.py`: nodes that write, pull, split, claim and deliver. It
-//! makes the states that roaming has to cope with: what one node delivered to a client, and all that
-//! another one knows. It does not check numbering itself.
+//! makes the states that roaming has to cope with: what one node delivered to a client, and all
+//! that another one knows. It does not check numbering itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -97,7 +97,7 @@ fn keys_and_revocations_outlive_the_process() {
     let mut node = Node::new();
     let key = |n| KeyPrint([n; 16]);
     for (n, local) in [(1, false), (2, true), (3, false), (4, true)] {
-        let minted = NewKey { key: key(n), tier: Tier::Pro, label: None, local };
+        let minted = NewKey { key: key(n), tier: Tier::High, label: None, local };
         node.ask(Command::MintKey(minted)).unwrap();
     }
     for n in [3, 4] {
@@ -111,7 +111,7 @@ fn keys_and_revocations_outlive_the_process() {
     let Ok(Outcome::Keys(after)) = node.ask(Command::ListKeys) else { panic!() };
     assert_eq!((before.len(), &before), (4, &after));
     for n in 1..=4 {
-        let expect = if n < 3 { Ok(Standing::Minted(Tier::Pro)) } else { Err(Refused::NoKey) };
+        let expect = if n < 3 { Ok(Standing::Minted(Tier::High)) } else { Err(Refused::NoKey) };
         assert_eq!(node.standing(key(n)), expect, "{n}");
     }
 }

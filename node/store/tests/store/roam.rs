@@ -187,8 +187,8 @@ fn what_is_passed_over_later_is_told() {
     assert_eq!(roam.later, Some(new.number(3)));
 }
 
-/// Seed 20725 of the simulation: what was numbered for a client where it had been before was heard of here when it
-/// had come already, and passed over.
+/// Seed 20725 of the simulation: what was numbered for a client where it had been before was heard
+/// of here when it had come already, and passed over.
 #[test]
 fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
     let (mut batch, new) = healed();
@@ -267,7 +267,8 @@ fn nobody_waits_for_what_is_too_old_or_numbers_it_again() {
     check(true, (None, Cursor::Here));
 }
 
-/// What a client misses that has seen `seen` up to `cursor` elsewhere and now reads here, to the end.
+/// What a client misses that has seen `seen` up to `cursor` elsewhere and now reads here, to the
+/// end.
 fn missed(
     here: &Node,
     reader: &Reader,
@@ -301,7 +302,8 @@ fn nobody_who_roams_misses_anything() {
     let seeds = std::env::var("ROAM_SEEDS").map_or(150, |it| it.parse().unwrap());
     let (mut checked, mut here_at_once, mut unheard, mut dropped) = (0, 0, 0, 0);
     let mut read_at_once = 0;
-    // In that one a cursor is in the delivery log, and what was delivered before it has a number still to come.
+    // In that one a cursor is in the delivery log, and what was delivered before it has a number
+    // still to come.
     for seed in (0..seeds).chain([1886]) {
         let mut random = Random(seed);
         let nodes = world(&mut random, seed % 2 == 0);
@@ -360,8 +362,8 @@ fn nobody_who_roams_misses_anything() {
     assert!(checked - here_at_once > 50 && unheard < checked / 50, "{unheard} of {checked}");
 }
 
-/// Home 1 to 4, delivered here; then a message in an era whose cut names them, and all four once more in a higher one:
-/// somebody came from an era that is not known here.
+/// Home 1 to 4, delivered here; then a message in an era whose cut names them, and all four once
+/// more in a higher one: somebody came from an era that is not known here.
 fn numbered_for_a_stranger() -> (Vec<Change>, [Era; 3]) {
     let [unknown, newer, newest] =
         [(1, 9), (2, 1), (3, 1)].map(|(c, lane)| Era::new(c, lane).unwrap());
@@ -378,7 +380,8 @@ fn numbered_for_a_stranger() -> (Vec<Change>, [Era; 3]) {
     (batch, [unknown, newer, newest])
 }
 
-/// Found by worlds: who left after a page that ended in an era whose cut named the rest of it never got that rest.
+/// Found by worlds: who left after a page that ended in an era whose cut named the rest of it never
+/// got that rest.
 #[test]
 fn a_page_ends_where_its_cursor_proves_nothing_that_is_still_to_be_served() {
     let (batch, [unknown, ..]) = numbered_for_a_stranger();
@@ -398,7 +401,8 @@ fn a_page_ends_where_its_cursor_proves_nothing_that_is_still_to_be_served() {
         assert_eq!(got, all, "in pages of {limit}");
     }
     let roam = reader.roam(ROOM, came, 1).unwrap();
-    // Its first number is of an era whose cut names the rest, which another node may take for seen then.
+    // Its first number is of an era whose cut names the rest, which another node may take for seen
+    // then.
     assert_eq!((served(&roam).len(), roam.more), (5, false));
 }
 

@@ -123,7 +123,8 @@ pub(crate) fn era(room: RoomId, era: Era, known: u64, done: u64, cut: &[(Era, u6
     Change::Era { room, era, record }
 }
 
-/// Entry `seq` of log 0, delivered under the number of the same value: what a quiet room looks like.
+/// Entry `seq` of log 0, delivered under the number of the same value: what a quiet room looks
+/// like.
 pub(crate) fn message(room: RoomId, seq: u64) -> Vec<Change> {
     vec![
         tip(room, Number(seq)),

@@ -1,4 +1,4 @@
-//! Lies about one thing, for whoever wants to see what becomes of just that.
+//! Lies about one thing, to see how others take just that.
 
 use mesh::{
     Identity,
@@ -15,14 +15,15 @@ use mesh::{
     },
 };
 
-use super::{Dice, Liar, Signing, Tail, low_byte};
+use super::{Liar, Tail};
+use crate::sim::{dice::Dice, signing::Signing};
 
-/// What a lie is about, when somebody wants one of a kind.
+/// The subject of a lie, when somebody wants one of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     /// Entries under seals that do not hold.
     Forgery,
-    /// What others said, again.
+    /// Messages of others, again.
     Replay,
     /// Two histories of one log.
     Fork,
@@ -38,7 +39,7 @@ pub(crate) enum Theme {
     Leaders,
     /// Entries it does not have, answers that never end, questions without end.
     Promises,
-    /// Whatever it can say.
+    /// Anything that it can say.
     Anything,
 }
 
@@ -47,7 +48,7 @@ impl Liar {
     pub(crate) fn as_node(mesh: MeshId, node: Identity, dice: Dice) -> Liar {
         let mut liar = Liar::new(mesh, dice, Signing::Real);
         liar.authors[0] = node;
-        // Its node has written in the directory: what it said there from the start would be a fork, whatever else.
+        // Its node has written in the directory: an entry there from the start would be a fork.
         liar.rooms.truncate(1);
         liar
     }
@@ -70,7 +71,7 @@ impl Liar {
         }
     }
 
-    /// Well signed, and mostly without effect. Of who forks its log, or leaves gaps in it, nothing more would be taken.
+    /// Well signed, and mostly without effect. Of a node that forks its log, or leaves gaps in it, nothing more would be taken.
     pub(crate) fn noise(&mut self) -> Vec<u8> {
         let theme = *self.dice.pick(&[Theme::Junk, Theme::Ballots, Theme::Leaders]);
         self.lie_about(theme)
@@ -153,14 +154,14 @@ impl Liar {
             Run { room, log, first, backlink: before.hash, entries: vec![entry], seal: [0; 64] };
         let sealed = run.seal(self.mesh, &self.authors[author]);
         let (last, run) = (sealed.certificate(), sealed.run().clone());
-        // Nobody takes a clock from so far ahead: what is said next begins where this did.
+        // Nobody takes a clock from so far ahead: the next run begins where this one did.
         if theme != Theme::Clock && run.clone().verify_by(&*self.judge, self.mesh).is_ok() {
             self.tails.insert((room, log), Tail { seq: last.seq, hash: last.hash, clock });
         }
         run
     }
 
-    /// An entry that may travel as it is: what may not is refused at the door, whatever else it is.
+    /// An entry that may travel as it is: any other is refused at the door.
     fn short(&mut self, room: RoomId, clock: u64) -> RunEntry {
         loop {
             let entry = self.entry(room, clock);
@@ -173,8 +174,8 @@ impl Liar {
         }
     }
 
-    /// The next entry of a story about a theme, which names nothing but what it has written before: an act that
-    /// names what nobody has would wait, and all that follows it.
+    /// The next entry of a story about a theme, which names nothing but its own earlier entries: an act that
+    /// names an entry that nobody has would wait, and so would all that follow.
     fn body_about(&mut self, theme: Theme, seq: u64) -> Body {
         let log = LogId { author: self.authors[Liar::ITSELF].node_id(), incarnation: 0 };
         let before = |back: u64| EntryRef { log, seq: seq.saturating_sub(back).max(1) };
@@ -190,7 +191,7 @@ impl Liar {
             (Theme::Ballots, 2) => Body::Vote(VoteAct::Cast(BallotCast {
                 vote: before(1),
                 agent: "a liar's".into(),
-                commitment: [low_byte(&mut self.dice); 32],
+                commitment: [self.dice.byte(); 32],
             })),
             (Theme::Ballots, 3) => Body::Vote(VoteAct::Closed(VoteClosed {
                 vote: before(2),
@@ -219,7 +220,7 @@ impl Liar {
         }
     }
 
-    /// What others are to ask for, wait for, or answer at length.
+    /// A message after which others ask, wait, or answer at length.
     fn promise(&mut self) -> Message {
         let room = *self.dice.pick(&self.rooms);
         match self.dice.within(0, 5) {

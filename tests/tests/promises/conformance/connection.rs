@@ -15,7 +15,7 @@ use tokio::{
 
 use super::pattern::is_uuid;
 
-/// What a failure can show.
+/// The part of the traffic that a failure can show.
 const FRAMES_KEPT: usize = 64;
 const FRAME_CHARS_KEPT: usize = 600;
 
@@ -24,7 +24,7 @@ const FRAME_CHARS_KEPT: usize = 600;
 pub(super) struct Connection {
     lines: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
-    /// What has come of a line that has not come whole.
+    /// The beginning of a line that is not complete.
     partial: Vec<u8>,
     /// Requests, numbered.
     sent: u64,
@@ -71,11 +71,11 @@ impl Connection {
         self.write(format!("{line}\n").as_bytes()).await
     }
 
-    /// Sends whatever. If it is a request with an id, its reply is awaited like any other.
+    /// Sends any line. If it is a request with an id, its reply is awaited like any other.
     pub(super) async fn write_raw(&mut self, bytes: &[u8]) {
         let request = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         self.open.extend(request["id"].as_str().map(str::to_owned));
-        // A node may close the connection before it has read all of it. What is expected then says so.
+        // A node may close the connection before it has read all of it. The expectation then says so.
         drop(self.write(bytes).await);
     }
 
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// What went over it lately, oldest first.
+    /// Its newest frames, oldest first.
     pub(super) fn recent(&self) -> impl Iterator<Item = &str> {
         self.recent.iter().map(String::as_str)
     }
@@ -165,7 +165,8 @@ impl Connection {
         ensure!(frame.keys().all(|field| known.contains(&field.as_str())), "{}", bad());
         let id = text("id").with_context(bad)?;
         ensure!(is_uuid(&id) && self.ids.insert(id.clone()), "an id that is not fresh: {line}");
-        let payload = frame.get("payload").filter(|it| it.is_object()).with_context(bad)?.clone();
+        let payload =
+            frame.get("payload").filter(|payload| payload.is_object()).with_context(bad)?.clone();
         let taken = Frame { kind: text("type").with_context(bad)?, payload };
         match text("reply_to") {
             Some(to) if self.open.contains(&to) && !self.replies.contains_key(&to) => {

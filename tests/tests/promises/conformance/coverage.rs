@@ -6,7 +6,7 @@ use protocol::code::Code;
 
 use super::script::{Action, Expected, Script};
 
-/// What clients ask: the rows of the protocol's table, and the two that stand before it.
+/// Requests of clients: the rows of the protocol's table, and the two that stand before it.
 const COMMANDS: &[&str] = &[
     "register",
     "ping",
@@ -38,7 +38,7 @@ const COMMANDS: &[&str] = &[
     "enable_subscription",
 ];
 
-/// What nodes push: the rows of the table of events, and the heartbeat.
+/// Events of nodes: the rows of the table of events, and the heartbeat.
 const EVENTS: &[&str] = &[
     "message_received",
     "thinking",
@@ -62,15 +62,15 @@ const EVENTS: &[&str] = &[
     "ping",
 ];
 
-/// No client causes these: a failure of the node, and what is `ok` in this version.
+/// No client causes these: a failure of the node, and cases that are `ok` in this version.
 const NOT_BY_CLIENTS: &[Code] = &[Code::InternalError, Code::AlreadyInRoom];
 
 /// Rows that no transcript shows.
 pub(super) fn gaps(scripts: &[Script]) -> Vec<String> {
     let (mut answered, mut pushed) = (BTreeSet::new(), BTreeSet::new());
     let mut refused = BTreeSet::new();
-    let mut note_code = |it: &Expected| {
-        let codes = Code::ALL.iter().filter(|code| it.is_error(code.as_str()));
+    let mut note_code = |expected: &Expected| {
+        let codes = Code::ALL.iter().filter(|code| expected.is_error(code.as_str()));
         refused.extend(codes.map(|code| code.as_str()));
     };
     for script in scripts {
@@ -88,7 +88,7 @@ pub(super) fn gaps(scripts: &[Script]) -> Vec<String> {
                 Action::AskUntil { ask, answer, .. } => Some((ask.kind.clone(), answer)),
                 Action::Events { expected, .. } => {
                     expected.iter().for_each(&mut note_code);
-                    pushed.extend(expected.iter().map(|it| it.kind.clone()));
+                    pushed.extend(expected.iter().map(|frame| frame.kind.clone()));
                     continue;
                 }
                 Action::Agents { .. }
@@ -107,11 +107,11 @@ pub(super) fn gaps(scripts: &[Script]) -> Vec<String> {
             }
         }
     }
-    let codes = Code::ALL.iter().filter(|it| !NOT_BY_CLIENTS.contains(it));
-    let codes = codes.map(|it| it.as_str()).filter(|it| !refused.contains(it));
-    let commands = COMMANDS.iter().filter(|it| !answered.contains(**it));
-    let events = EVENTS.iter().filter(|it| !pushed.contains(**it));
-    let commands = commands.map(|it| format!("the command {it}, answered"));
-    let events = events.map(|it| format!("the event {it}"));
-    commands.chain(events).chain(codes.map(|it| format!("the code {it}"))).collect()
+    let codes = Code::ALL.iter().filter(|code| !NOT_BY_CLIENTS.contains(code));
+    let codes = codes.map(|code| code.as_str()).filter(|code| !refused.contains(code));
+    let commands = COMMANDS.iter().filter(|command| !answered.contains(**command));
+    let events = EVENTS.iter().filter(|event| !pushed.contains(**event));
+    let commands = commands.map(|command| format!("the command {command}, answered"));
+    let events = events.map(|event| format!("the event {event}"));
+    commands.chain(events).chain(codes.map(|code| format!("the code {code}"))).collect()
 }

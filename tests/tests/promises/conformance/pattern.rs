@@ -1,9 +1,9 @@
-//! JSON with blanks: what a transcript asks and what it expects.
+//! JSON with blanks: the requests and the expectations of a transcript.
 //!
 //! Without quotes there may stand
 //!
-//! - `$name`: a variable. In what is expected it is bound where it first stands and compared afterwards;
-//!   in what is asked it must be bound. `$name:uuid` also says what kind of value it is.
+//! - `$name`: a variable. In an expectation it is bound where it first stands and compared afterwards;
+//!   in a request it must be bound. `$name:uuid` also names the kind of its value.
 //!   `$name.field` is a field of its value.
 //! - `*`: any value; `*uuid`, `*ts` (RFC 3339 in UTC with `Z`), `*text` (not empty), `*int`: any of a kind.
 //! - `$x*7`: `xxxxxxx`.
@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value};
 
-/// Marks, within the JSON that a text is made into, what stood without quotes. Nobody writes it.
+/// Marks, within the JSON that a text is made into, words that stood without quotes. Nobody writes it.
 const BARE: char = '\u{F8FF}';
 /// The one field that a node may add to any object.
 const MESH: &str = "mesh";
 
-/// What variables stand for.
+/// The values of variables.
 pub(super) type Bindings = BTreeMap<String, Value>;
 
 /// See the module's text.
@@ -79,7 +79,7 @@ impl Pattern {
             },
             Value::Array(items) => {
                 let first = items.first().and_then(Value::as_str);
-                let rule = match first.and_then(|it| it.strip_prefix(BARE)) {
+                let rule = match first.and_then(|key| key.strip_prefix(BARE)) {
                     Some("...") => Rule::Among,
                     Some("~") => Rule::AnyOrder,
                     Some("!") => Rule::Without,
@@ -123,14 +123,14 @@ impl Pattern {
         matches!(fields.get(field), Some(Pattern::Exactly(value)) if value == text)
     }
 
-    /// What is asked: all blanks filled.
+    /// A request: all blanks filled.
     pub(super) fn fill(&self, bound: &Bindings) -> Result<Value> {
         Ok(match self {
             Pattern::Any(_) => bail!("`*` cannot be asked"),
             Pattern::Variable { name, .. } => lookup(bound, name)?.clone(),
             Pattern::Exactly(value) => value.clone(),
             Pattern::List { items, .. } => {
-                items.iter().map(|it| it.fill(bound)).collect::<Result<_>>()?
+                items.iter().map(|item| item.fill(bound)).collect::<Result<_>>()?
             }
             Pattern::Object { rest, fields } => {
                 let mut all = rest.fields(bound)?;
@@ -142,7 +142,7 @@ impl Pattern {
         })
     }
 
-    /// Compares; on success what was first seen is bound, else nothing is.
+    /// Compares; on success new variables are bound, else nothing is.
     pub(super) fn matches(&self, found: &Value, bound: &mut Bindings) -> Result<()> {
         let mut fresh = bound.clone();
         self.compare(found, &mut fresh, "payload")?;
@@ -172,7 +172,7 @@ impl Pattern {
                     Rule::Among => among(items, found, bound, at),
                     Rule::Without => {
                         let like = |value: &&Value| {
-                            items.iter().any(|it| it.matches(value, &mut bound.clone()).is_ok())
+                            items.iter().any(|item| item.matches(value, &mut bound.clone()).is_ok())
                         };
                         let like = found.iter().find(like);
                         ensure!(like.is_none(), "{at} has {like:?}");
@@ -249,7 +249,7 @@ impl Kind {
             Kind::Any => (true, "anything"),
             Kind::Uuid => (text.is_some_and(is_uuid), "a UUID"),
             Kind::Timestamp => (text.is_some_and(is_timestamp), "a time in UTC with Z"),
-            Kind::Text => (text.is_some_and(|it| !it.is_empty()), "a text"),
+            Kind::Text => (text.is_some_and(|text| !text.is_empty()), "a text"),
             Kind::Integer => (found.is_u64(), "an integer"),
         };
         ensure!(good, "{at} is {found}, not {what}");
@@ -260,17 +260,17 @@ impl Kind {
 /// 8-4-4-4-12 digits.
 pub(super) fn is_uuid(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
-    parts.iter().map(|it| it.len()).eq([8, 4, 4, 4, 12])
-        && parts.iter().all(|it| it.chars().all(|it| it.is_ascii_hexdigit()))
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+        && parts.iter().all(|part| part.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
 /// `2026-01-31T12:00:00.123Z`, the fraction of any length or left out.
 fn is_timestamp(text: &str) -> bool {
     let Some((second, rest)) = text.split_at_checked(19) else { return false };
     let shape = "dddd-dd-ddTdd:dd:dd";
-    let fits = |(it, as_in): (char, char)| it == as_in || (as_in == 'd' && it.is_ascii_digit());
+    let fits = |(c, as_in): (char, char)| c == as_in || (as_in == 'd' && c.is_ascii_digit());
     let Some(fraction) = rest.strip_suffix('Z') else { return false };
-    let digits = |it: &str| !it.is_empty() && it.chars().all(|it| it.is_ascii_digit());
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     second.chars().zip(shape.chars()).all(fits)
         && (fraction.is_empty() || fraction.strip_prefix('.').is_some_and(digits))
 }
@@ -328,17 +328,17 @@ fn among(items: &[Pattern], found: &[Value], bound: &mut Bindings, at: &str) -> 
     Ok(())
 }
 
-/// The JSON in which what stood without quotes is a string that begins with [`BARE`].
+/// The JSON in which a word without quotes is a string that begins with [`BARE`].
 fn quoted(text: &str) -> String {
     let (mut json, mut within, mut escaped) = (String::new(), false, false);
     let mut rest = text;
     while let Some(char) = rest.chars().next() {
         let bare = rest.find([',', ']', '}', ' ', '\t', '\n']).unwrap_or(rest.len());
         let token = &rest[..bare];
-        let begins = !json.ends_with(|it: char| it.is_ascii_alphanumeric());
+        let begins = !json.ends_with(|c: char| c.is_ascii_alphanumeric());
         if !within && begins && token.starts_with(['$', '*', '~', '.', '!']) {
             // `...: $name`
-            let (token, colon) = token.strip_suffix(':').map_or((token, ""), |it| (it, ":"));
+            let (token, colon) = token.strip_suffix(':').map_or((token, ""), |rest| (rest, ":"));
             json.extend(['"', BARE]);
             json.push_str(token);
             json.push('"');
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn what_is_asked_is_filled() {
         let bound = found("$v", &json!("it")).expect("it is bound");
-        let asked = |text: &str| Pattern::parse(text).and_then(|it| it.fill(&bound));
+        let asked = |text: &str| Pattern::parse(text).and_then(|pattern| pattern.fill(&bound));
         assert_eq!(asked(r#"{"a": [$v, "$v"]}"#).ok(), Some(json!({"a": ["it", "$v"]})));
         assert!(asked("$w").is_err() && asked("*").is_err());
     }

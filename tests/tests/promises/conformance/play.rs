@@ -12,9 +12,9 @@ use super::{
     script::{Action, Ask, Expected, Raw, Script, Step, When},
 };
 
-/// What one line may take, unless the transcript says otherwise: machines that run tests are busy.
+/// The time that one line may take, unless the transcript says otherwise: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two requests for what has not come to a node yet.
+/// Between two requests for news that has not come to a node yet.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// Of each connection, when a transcript fails.
 const FRAMES_SHOWN: usize = 8;
@@ -28,7 +28,7 @@ pub(super) struct Ground {
     pub(super) nodes: Vec<String>,
     /// Where they serve HTTP.
     pub(super) pages: Vec<String>,
-    /// What all transcripts know, such as keys.
+    /// Values that all transcripts know, such as keys.
     pub(super) bound: Bindings,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Play<'a> {
 
     /// # Errors
     ///
-    /// Where it differs: the step, what was expected, and what went over the connections lately.
+    /// The difference: the step, its expectation, and the newest frames of the connections.
     pub(super) async fn run(mut self) -> Result<()> {
         for step in &self.script.steps {
             if let Err(error) = self.step(step).await {
@@ -179,19 +179,21 @@ impl<'a> Play<'a> {
         let deadline = self.deadline();
         let mut left: Vec<&Expected> = expected.iter().collect();
         while !left.is_empty() {
-            let heartbeat = left.iter().any(|it| it.kind == "ping");
+            let heartbeat = left.iter().any(|frame| frame.kind == "ping");
             let mut actor = self.actors.remove(who).context("it is not connected")?;
-            let wanted = |it: &Frame| self.is_ours(it) || (heartbeat && it.is_heartbeat());
+            let wanted = |frame: &Frame| self.is_ours(frame) || (heartbeat && frame.is_heartbeat());
             let frame = actor.connection.event(deadline, wanted).await;
             self.actors.insert(who.to_owned(), actor);
             let frame = frame?;
-            let found: Vec<Result<()>> =
-                left.iter().map(|it| self.fits(it, &frame, &mut self.bound.clone())).collect();
+            let found: Vec<Result<()>> = left
+                .iter()
+                .map(|expected| self.fits(expected, &frame, &mut self.bound.clone()))
+                .collect();
             match found.iter().position(Result::is_ok) {
                 Some(at) => self.check(left.remove(at), &frame)?,
                 None => {
                     let errors = found.into_iter().filter_map(Result::err);
-                    let errors: Vec<String> = errors.map(|it| format!("{it:#}")).collect();
+                    let errors: Vec<String> = errors.map(|error| format!("{error:#}")).collect();
                     bail!("{}", errors.join("; or "));
                 }
             }
@@ -207,7 +209,7 @@ impl<'a> Play<'a> {
             let _ = actor.connection.ask("ping", &json!({})).await;
         }
         let left = actor.connection.closed(deadline).await?;
-        let left: Vec<Frame> = left.into_iter().filter(|it| self.is_ours(it)).collect();
+        let left: Vec<Frame> = left.into_iter().filter(|frame| self.is_ours(frame)).collect();
         ensure!(left.is_empty(), "something came before it was closed: {left:?}");
         Ok(())
     }
@@ -215,7 +217,7 @@ impl<'a> Play<'a> {
     async fn silence(&mut self, who: &str) -> Result<()> {
         let deadline = self.deadline();
         let came = self.actor(who)?.connection.drain(deadline).await?;
-        let came: Vec<Frame> = came.into_iter().filter(|it| self.is_ours(it)).collect();
+        let came: Vec<Frame> = came.into_iter().filter(|frame| self.is_ours(frame)).collect();
         ensure!(came.is_empty(), "nothing was expected, but there is {came:?}");
         Ok(())
     }
@@ -227,7 +229,7 @@ impl<'a> Play<'a> {
         match frame.kind.as_str() {
             "ping" => false,
             "room_created" => text("name").starts_with(&format!("{} ", self.script.name)),
-            "room_destroyed" => self.bound.values().any(|it| it == text("room_id")),
+            "room_destroyed" => self.bound.values().any(|bound| bound == text("room_id")),
             _ => true,
         }
     }
@@ -260,7 +262,7 @@ impl<'a> Play<'a> {
         Instant::now() + self.patience
     }
 
-    /// What went over the connections lately, without the rooms of other transcripts.
+    /// The newest frames of the connections, without the rooms of other transcripts.
     fn recent(&self) -> String {
         let own = format!("\"name\":\"{} ", self.script.name);
         let ours = |line: &&str| !line.contains("\"type\":\"room_created\"") || line.contains(&own);

@@ -15,8 +15,8 @@
 //! end
 //!
 //! a > TYPE {...}          a asks
-//! a >~ TYPE {...}         the same, again and again until the reply that follows comes: what other nodes
-//!                         did may not have come here yet
+//! a >~ TYPE {...}         the same, again and again until the reply that follows comes: the news
+//!                         of other nodes may not have come here yet
 //! a >> ...                sends this line as it is, variables replaced; `pad N`: made N bytes long
 //! a >> bytes ff fe 0a     sends these bytes
 //! a = TYPE {...}          the reply to the oldest request without one; `as $name` binds all of it
@@ -88,9 +88,9 @@ pub(super) struct Ask {
 pub(super) struct Expected {
     pub(super) kind: String,
     pub(super) payload: Pattern,
-    /// What the whole payload is called from now on.
+    /// The name of the whole payload from now on.
     pub(super) bind: Option<String>,
-    /// Of an error: what its message says.
+    /// Of an error: its message.
     pub(super) words: String,
 }
 
@@ -117,7 +117,7 @@ impl Script {
         Ok(script)
     }
 
-    /// The same under another name, so that what it made before is not in its way.
+    /// The same under another name, so that its earlier objects are not in its way.
     pub(super) fn again(&self) -> Result<Script> {
         Script::parse(&format!("{} again", self.name), &self.text)
     }
@@ -155,7 +155,7 @@ impl Script {
             }
             ["connect", who] => Action::Connect { who: (*who).to_owned(), at: None },
             ["disconnect", who] => {
-                agents.retain(|it| it != who);
+                agents.retain(|agent| agent != who);
                 Action::Disconnect { who: (*who).to_owned() }
             }
             ["hurry"] => {
@@ -175,7 +175,7 @@ impl Script {
         self.push(Step { line, text: text.to_owned(), action, written: true })
     }
 
-    /// Adds a step, or adds to the last one what belongs to it.
+    /// Adds a step, or a line that belongs to the last one.
     fn push(&mut self, step: Step) -> Result<()> {
         match (self.steps.last_mut(), step) {
             (
@@ -203,7 +203,7 @@ impl Script {
     }
 }
 
-/// Lines without comments, with what belongs to them, and their numbers.
+/// Lines without comments, with their continuations and their numbers.
 fn whole_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -241,7 +241,7 @@ fn repeated(lines: Vec<(usize, String)>) -> Result<Vec<(usize, String)>> {
 }
 
 fn new_agents(agents: &mut Vec<String>, names: &[&str], key: &str) -> Action {
-    let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     agents.extend(names.iter().cloned());
     Action::Agents { names, key: key.trim_start_matches('$').to_owned() }
 }
@@ -304,7 +304,7 @@ impl Expected {
 impl Raw {
     fn parse(text: &str) -> Result<Raw> {
         if let Some(digits) = text.strip_prefix("bytes ") {
-            let bytes = digits.split_whitespace().map(|it| u8::from_str_radix(it, 16));
+            let bytes = digits.split_whitespace().map(|byte| u8::from_str_radix(byte, 16));
             return Ok(Raw::Bytes(bytes.collect::<Result<_, _>>()?));
         }
         let (text, pad) = match text.rsplit_once(" pad ") {
@@ -323,7 +323,7 @@ fn company(script: &str, room: &str, members: &[&str], agents: &[String]) -> Res
         format!(r#"{first} > create_room {{"name": "{script} {room}", "public": true}}"#),
         format!("{first} = ok {made}"),
     ];
-    steps.extend(agents.iter().map(|it| format!("{it} < room_created {made}")));
+    steps.extend(agents.iter().map(|agent| format!("{agent} < room_created {made}")));
     let there = format!(r#"{{"room_id": {room}}}"#);
     for (i, who) in members.iter().enumerate() {
         if i > 0 {
@@ -346,7 +346,7 @@ fn company(script: &str, room: &str, members: &[&str], agents: &[String]) -> Res
 
 /// Waits until these are listed, in this order.
 fn lists(who: &str, room: &str, members: &[&str]) -> [String; 2] {
-    let agent = |it: &&str| format!(r#"{{"agent_id": ${it}, ...: *}}"#);
+    let agent = |agent: &&str| format!(r#"{{"agent_id": ${agent}, ...: *}}"#);
     let members: Vec<String> = members.iter().map(agent).collect();
     let list = format!(r#"{who} = agent_list {{"agents": [{}]}}"#, members.join(", "));
     [format!("{who} >~ list_agents {room}"), list]

@@ -34,7 +34,7 @@ fn writers_at_all_nodes_are_in_one_dense_order_for_everybody() {
         load.more(&[0, 1, 2], 120).await?;
         let writers = load.stop(&[]).await?;
         let acknowledged: Vec<Said> =
-            writers.iter().flat_map(|it| it.acknowledged.clone()).collect();
+            writers.iter().flat_map(|writer| writer.acknowledged.clone()).collect();
         let same = histories(mesh, &room, &acknowledged);
         let (mut writers, histories) = beside(writers, same).await?;
         for history in &histories {
@@ -141,7 +141,8 @@ fn a_planned_restart_leaves_the_numbers_dense() {
         let again = say(&mut back, &room, "back again").await?;
         load.more(&[1, 2], 40).await?;
         let writers = load.stop(&[]).await?;
-        let mut told: Vec<Said> = writers.iter().flat_map(|it| it.acknowledged.clone()).collect();
+        let mut told: Vec<Said> =
+            writers.iter().flat_map(|writer| writer.acknowledged.clone()).collect();
         told.push(again);
         let (mut writers, histories) = beside(writers, histories(mesh, &room, &told)).await?;
         for history in &histories {
@@ -237,7 +238,7 @@ async fn write_much(mut writer: Agent, room: String) -> Result<()> {
 async fn read_to_the_end(reader: &mut Agent) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     while numbers.len() < SLOW_READER_MESSAGES {
-        let message = reader.event("message", SOON, |it| it.kind == "message_received").await;
+        let message = reader.event("message", SOON, |frame| frame.kind == "message_received").await;
         let message = message.with_context(|| {
             format!("{} of {SLOW_READER_MESSAGES} to {}", numbers.len(), reader.name)
         })?;

@@ -9,7 +9,7 @@ use testnet::{
 
 use super::{Said, agent, history, join, new_room, on, say, until};
 
-/// What the lone node has in its lobby: more than the mesh has.
+/// Messages in the lobby of the lone node: more than the mesh has.
 const OLD_LOBBY: u64 = 5;
 
 #[test]
@@ -45,8 +45,8 @@ fn a_node_that_was_alone_joins_and_keeps_what_it_had() {
         let here = say(&mut hermit, "lobby", "hello from a hermit").await?;
         ensure!(here.seq > OLD_LOBBY, "{here:?} is not above the cursors of the old lobby");
         let event = member
-            .event("the hermit", super::SOON, |it| {
-                it.is("message_received", &json!({"seq": here.seq}))
+            .event("the hermit", super::SOON, |frame| {
+                frame.is("message_received", &json!({"seq": here.seq}))
             })
             .await?;
         ensure!(Said::of(&event.body) == here, "{event:?}");
@@ -54,7 +54,7 @@ fn a_node_that_was_alone_joins_and_keeps_what_it_had() {
     });
 }
 
-/// Whoever was at the node before has a cursor in the lobby, and sees nothing below it.
+/// An agent of the node has a cursor in the lobby from before, and sees nothing below it.
 #[test]
 fn what_a_joining_node_says_at_once_is_above_its_clients_cursors() {
     on(2, Auth::Key, async |mesh| {
@@ -106,7 +106,7 @@ async fn archive_is_readable(hermit: &mut Agent, mine: &str, kept: &[Said]) -> R
     let Some(lobby) = id("lobby (hermit)") else { bail!("{rooms:?} without the old lobby") };
     ensure!(lobby != "lobby", "the old lobby has the new one's id");
     let old: Vec<String> =
-        history(hermit, &lobby).await?.into_iter().map(|it| it.content).collect();
+        history(hermit, &lobby).await?.into_iter().map(|message| message.content).collect();
     let expected: Vec<String> = (0..OLD_LOBBY).map(|i| format!("alone {i}")).collect();
     ensure!(old == expected, "{old:?}");
     Ok(())

@@ -55,7 +55,7 @@ async fn kill_under_load(mesh: &mut Mesh, victim: usize) -> Result<()> {
 }
 
 fn acknowledged(writers: &[Writer]) -> impl Iterator<Item = Said> {
-    writers.iter().flat_map(|it| it.acknowledged.iter().cloned())
+    writers.iter().flat_map(|writer| writer.acknowledged.iter().cloned())
 }
 
 #[test]
@@ -122,9 +122,10 @@ async fn time_to_mourn(mesh: &mut Mesh, name: &str) -> Result<Duration> {
     mesh.nodes[2].kill9().await?;
     for agent in &mut agents[..2] {
         let left = json!({ "room_id": room, "agent_id": lost });
-        agent.event("agent_left", SOON, |it| it.is("agent_left", &left)).await?;
+        agent.event("agent_left", SOON, |frame| frame.is("agent_left", &left)).await?;
         let turn = json!({ "room_id": room, "reason": "disconnected" });
-        let turn = agent.event("turn_changed", SOON, |it| it.is("turn_changed", &turn)).await?;
+        let turn =
+            agent.event("turn_changed", SOON, |frame| frame.is("turn_changed", &turn)).await?;
         ensure!(turn.body["current_turn_holder"] != json!(lost), "{turn:?}");
     }
     let took = killed.elapsed();

@@ -1,4 +1,4 @@
-//! Writers at several nodes that write until they are told to stop, and what they saw meanwhile.
+//! Writers at several nodes that write until they are told to stop, and the messages that they saw meanwhile.
 
 use std::sync::{
     Arc,
@@ -18,11 +18,11 @@ pub(super) struct Load {
     pace: Arc<Pace>,
 }
 
-/// What a writer has when it stops.
+/// The record of a writer that has stopped.
 pub(super) struct Writer {
     /// Its connection; of no use when the node was killed.
     pub(super) agent: Agent,
-    /// What it was told is sent.
+    /// Messages that were acknowledged.
     pub(super) acknowledged: Vec<Said>,
     /// Why it stopped before it was told to.
     pub(super) broken: Option<anyhow::Error>,
@@ -132,16 +132,18 @@ async fn write(mut agent: Agent, node: usize, room: String, pace: Arc<Pace>) -> 
 }
 
 impl Writer {
-    /// What this connection was pushed, which must be the whole of `history` but its own messages: in
-    /// rising order, without a gap, without a repeat.
+    /// The messages that were pushed to this connection: they must be the whole of `history` but its own
+    /// messages, in rising order, without a gap, without a repeat.
     pub(super) async fn saw_all(&mut self, room: &str, history: &[Said]) -> Result<Vec<Said>> {
-        let own: Vec<&str> = self.acknowledged.iter().map(|it| it.id.as_str()).collect();
+        let own: Vec<&str> = self.acknowledged.iter().map(|message| message.id.as_str()).collect();
         let expected: Vec<&Said> =
-            history.iter().filter(|it| !own.contains(&it.id.as_str())).collect();
+            history.iter().filter(|message| !own.contains(&message.id.as_str())).collect();
         let mut seen: Vec<Said> = Vec::new();
         while seen.len() < expected.len() {
-            let event = self.agent.event("message", SOON, |it| it.kind == "message_received").await;
-            let missing = expected.iter().find(|it| seen.iter().all(|seen| seen.id != it.id));
+            let event =
+                self.agent.event("message", SOON, |frame| frame.kind == "message_received").await;
+            let missing =
+                expected.iter().find(|message| seen.iter().all(|seen| seen.id != message.id));
             let event = event.with_context(|| {
                 format!("{} saw {} of {}; {missing:?}", self.agent.id, seen.len(), expected.len())
             })?;
@@ -152,7 +154,7 @@ impl Writer {
         seen.extend(Said::among(&self.agent.drain().await?, room));
         super::rises(&seen)?;
         let ids = |all: &mut dyn Iterator<Item = &Said>| {
-            let mut ids: Vec<String> = all.map(|it| it.id.clone()).collect();
+            let mut ids: Vec<String> = all.map(|message| message.id.clone()).collect();
             ids.sort();
             ids
         };

@@ -1,8 +1,8 @@
 //! A private room of a minted key: on the nodes where the key was presented, and on no other.
 //!
-//! What travels between nodes is encrypted anyway, so bytes on the wire would prove nothing: that a node
-//! without the key is sent nothing readable is looked at in the simulation (`testnet/src/sim/private.rs`).
-//! Here it is what the node has on its disk, and what it answers.
+//! Connections between nodes are encrypted anyway, so bytes on the wire would prove nothing: the simulation
+//! (`testnet/src/sim/private.rs`) checks that a node without the key is sent nothing readable. These tests
+//! check the node's disk and its answers.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ use super::{agent, all_listed, expect, join, new_room, on_with, say, until};
 
 /// In everything that members of the private room say and write.
 const SECRET: &str = "xq7-private-marker-vz3";
-/// In a public room: what a search does find.
+/// In a public room, where a search finds it.
 const OPEN: &str = "xq7-public-marker-vz3";
 /// More than travels inside its entry.
 const LARGE_BYTES: usize = 20_000;
@@ -73,7 +73,7 @@ async fn owner(mesh: &Mesh, node: usize, key: &str) -> Result<Agent> {
     let mut owner = None;
     until("the minted key is known", async || {
         match Agent::attach(mesh.nodes[node].tcp(), Some(key), &name).await {
-            Ok(it) => owner = Some(it),
+            Ok(found) => owner = Some(found),
             Err(error) if error.code() == Some("unauthorized") => {}
             Err(error) => return Err(error.into()),
         }
@@ -148,8 +148,8 @@ async fn act_in(room: &str, members: &mut [Agent]) -> Result<()> {
     Ok(())
 }
 
-/// A public room in which agents of the two others speak, and the outsider hears it: what they wrote
-/// before has passed by then.
+/// A public room in which agents of the two others speak, and the outsider hears it: their earlier
+/// entries have passed by then.
 async fn speak_openly(mesh: &Mesh, outsider: &mut Agent) -> Result<()> {
     let room = new_room(outsider, "open to all").await?;
     join(outsider, &room).await?;
@@ -162,7 +162,7 @@ async fn speak_openly(mesh: &Mesh, outsider: &mut Agent) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the outsider's node is asked, it does not know the rooms.
+/// The outsider's node does not know the rooms, in any of its answers.
 async fn learns_nothing(mesh: &Mesh, outsider: &mut Agent, rooms: &[&str]) -> Result<()> {
     for room in rooms {
         refuses(outsider, room, "room_not_found").await?;
@@ -215,12 +215,12 @@ async fn shows(agent: &mut Agent, mesh: &Mesh, node: usize, secret: &str) -> Res
     for path in ["/api/rooms", "/api/status"] {
         all.push(get(mesh.nodes[node].http(), path).await?.1);
     }
-    // Kept for those who wait for them.
+    // Kept for the tests that wait for them.
     all.extend(agent.events().map(|event| event.body.clone()));
-    Ok(all.iter().any(|it| it.to_string().contains(secret)))
+    Ok(all.iter().any(|message| message.to_string().contains(secret)))
 }
 
-/// Waits until one agent sees of a room what another one does.
+/// Waits until two agents see the same of a room.
 async fn has_all(late: &mut Agent, owner: &mut Agent, room: &str) -> Result<()> {
     let mut differs = String::new();
     let same = until("a node that was given the key has everything", async || {
@@ -244,7 +244,7 @@ async fn has_all(late: &mut Agent, owner: &mut Agent, room: &str) -> Result<()> 
     same.await.with_context(|| differs.clone())
 }
 
-/// Nodes may add what they know of the mesh.
+/// Nodes may add notes about the mesh.
 fn without_mesh(value: Value) -> Value {
     match value {
         Value::Object(all) => {
@@ -263,7 +263,7 @@ fn has_bytes(dir: &Path, bytes: &[u8]) -> Result<bool> {
         let found = if path.is_dir() {
             has_bytes(&path, bytes)?
         } else {
-            fs::read(&path)?.windows(bytes.len()).any(|it| it == bytes)
+            fs::read(&path)?.windows(bytes.len()).any(|window| window == bytes)
         };
         if found {
             return Ok(true);

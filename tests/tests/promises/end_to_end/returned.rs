@@ -39,11 +39,11 @@ fn an_agent_of_a_killed_node_may_come_back_before_it_is_missed() {
 
 async fn returning(mesh: &Mesh, node: usize) -> Result<(Agent, Value)> {
     let key = mesh.key().unwrap_or_default();
-    let mut it = Agent::connect(mesh.nodes[node].tcp(), "returning").await?;
+    let mut agent = Agent::connect(mesh.nodes[node].tcp(), "returning").await?;
     let wish = json!({ "key": key, "name": "returning", "agent_id": ID, "reconnect": true });
-    let welcome = it.call("register", wish).await?;
-    it.id = text(&welcome, "agent_id");
-    Ok((it, welcome))
+    let welcome = agent.call("register", wish).await?;
+    agent.id = text(&welcome, "agent_id");
+    Ok((agent, welcome))
 }
 
 async fn comes_back(mesh: &mut Mesh, back: Back) -> Result<()> {
@@ -101,8 +101,8 @@ fn has_its_rooms(welcome: &Value, rooms: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Everything that was said while it was away, in order, once; and of what was said before at most what it
-/// saw a moment before its node died, which nobody else may have heard of.
+/// All messages of its absence, in order, once; and of earlier messages at most those that it saw a moment
+/// before its node died, which nobody else may have heard of.
 async fn got_what_it_missed(
     traveller: &mut Agent,
     rooms: &[String],
@@ -110,14 +110,14 @@ async fn got_what_it_missed(
 ) -> Result<()> {
     for (i, room) in rooms.iter().enumerate() {
         let missed: Vec<&Said> =
-            missed.iter().filter(|(at, _)| *at == i).map(|(_, it)| it).collect();
+            missed.iter().filter(|(at, _)| *at == i).map(|(_, message)| message).collect();
         let last = missed[missed.len() - 1];
         let mut got = Vec::new();
         while got.last() != Some(last) {
             let next = expect(traveller, "message_received", json!({ "room_id": room })).await?;
             got.push(Said::of(&next.body));
         }
-        got.retain(|it| !seen.contains(it));
+        got.retain(|message| !seen.contains(message));
         ensure!(got.iter().eq(missed.iter().copied()), "{got:?} is not {missed:?}");
     }
     Ok(())

@@ -31,11 +31,16 @@ fn messages_votes_and_tasks_keep_their_ids_at_every_node() {
         let ids: Vec<MessageId> = called(node, BROUGHT).into_iter().map(|it| it.0).collect();
         assert_eq!(ids, [foreign(2), foreign(5)], "node {n}");
         let room = &node.engine.known.rooms[&BROUGHT];
-        let log = room.record.home;
+        let log = room.replica.record.home;
         for row in &node.rows {
             let Change::Entry { room: BROUGHT, at, entry } = row else { continue };
             let Some(said) = Body::decode(entry.facts.kind, &entry.body).said() else { continue };
-            let shown = message_id(&room.record, (BROUGHT, log, at.seq), Some(&said));
+            let shown = message_id(
+                &room.replica.record,
+                BROUGHT,
+                EntryRef { log, seq: at.seq },
+                Some(&said),
+            );
             let expected = said.id.unwrap_or(MessageId::new(BROUGHT, log, at.seq));
             assert_eq!(shown, expected, "{}", said.content);
         }
@@ -72,7 +77,7 @@ fn what_waited_over_a_start_has_its_id() {
     let (_, run) = founder.write(&node, &Body::Chat(it));
     node.hear(&run);
     let mut again = Node::open(2, stored(&node.rows), node.now);
-    let waits = &again.engine.known.rooms[&lobby].numbering.undelivered;
+    let waits = &again.engine.known.rooms[&lobby].order.numbering.undelivered;
     let ids: Vec<Option<MessageId>> = waits.values().map(|it| it.id).collect();
     assert_eq!(ids, [Some(foreign(1))]);
     let items = vec![Items { log: 0, from: 1, count: 1 }];
@@ -101,7 +106,11 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
     for (n, body) in (1..).zip([said(foreign(1)), task(foreign(2))]) {
         let (_, run) = liar.write(&node, &body);
         node.hear(&run);
-        assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+        assert_eq!(
+            node.engine.known.rooms[&lobby].replica.logs.head_of(liar.log()),
+            n,
+            "its log goes on"
+        );
     }
     let vote = VoteImported { id: Some(ours), ..ended() };
     for body in [said(ours), task(ours), Body::Vote(VoteAct::Imported(vote))] {
@@ -121,7 +130,7 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
         let (mut ids, _) = (ids.copied().collect::<Vec<_>>(), expected.sort());
         ids.sort();
         assert_eq!(ids, expected, "{when}");
-        assert!(room.numbering.undelivered.values().all(|it| it.id.is_none()), "{when}");
+        assert!(room.order.numbering.undelivered.values().all(|it| it.id.is_none()), "{when}");
     }
     assert_eq!(node.void(), 0);
     // Of two votes of one id the first is found, also when the other is forgotten.

@@ -1,0 +1,288 @@
+//! Refusals, as clients get them: one code and one text for each reason.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use bridge::seam::refusal::{Bound, Field, Refusal, Rule};
+use mesh::api::command::Refused;
+use protocol::{
+    code::Code,
+    reply::{ErrorBody, ErrorNote, Reason, Reply},
+};
+
+/// A code and a text with advice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    /// A reason that no code says.
+    pub(crate) reason: Option<Reason>,
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Problem {
+        Problem { code, message: message.into(), reason: None }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Problem {
+        Problem::new(Code::InvalidPayload, message)
+    }
+
+    pub(crate) fn into_reply(self) -> Reply {
+        let mesh = self.reason.map(|reason| ErrorNote { reason });
+        Reply::Error(ErrorBody { code: self.code, message: self.message, mesh })
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        let internal = |text: &str| Problem::new(Code::InternalError, text);
+        match refusal {
+            Refusal::NotAttached => Problem::new(Code::NotRegistered, "register first"),
+            Refusal::AttachedAlready => {
+                Problem::invalid("this connection is registered; open another one")
+            }
+            Refusal::Field(field, rule) => Problem::invalid(broken(field, &rule)),
+            Refusal::ContentTooLarge { max } => {
+                let text = format!("`content` must have at most {max} bytes");
+                Problem::new(Code::MessageTooLarge, text)
+            }
+            Refusal::MetadataTooLarge => {
+                let text = "`metadata` is too large to be sent with this content";
+                Problem::new(Code::MessageTooLarge, text)
+            }
+            Refusal::TooFast { per_minute } => {
+                let text =
+                    format!("the key may send {per_minute} messages a minute; wait a little");
+                Problem::new(Code::RateLimitMessages, text)
+            }
+            Refusal::NotKept => internal("the first message is no longer kept"),
+            Refusal::NoSubscription => {
+                let text = "this key has no such subscription at this node";
+                Problem::new(Code::AccessDenied, text)
+            }
+            Refusal::KeySubscriptionsFull { max } => Problem::invalid(format!(
+                "this key has {max} subscriptions here, which is the most: delete one"
+            )),
+            Refusal::SubscriptionsFull => {
+                internal("the node has as many subscriptions as it takes; use another node")
+            }
+            Refusal::TooManyKeys { .. } => Problem::new(Code::RateLimitAgents, TOO_MANY_KEYS),
+            Refusal::NoSignup => {
+                let text = "this node makes no keys over HTTP; ask its operator for one";
+                Problem::new(Code::AccessDenied, text)
+            }
+            Refusal::NotOperator => {
+                let text = "show the operator's secret in the header X-ClawChat-Admin";
+                Problem::new(Code::Unauthorized, text)
+            }
+            Refusal::Mesh(refused) => refused_by_mesh(refused),
+            Refusal::Full { bound, text } => Problem::new(full(bound), text),
+            Refusal::Overloaded => internal("the node is overloaded; try again"),
+            // No code of the protocol says that.
+            Refusal::Unknown => Problem {
+                reason: Some(Reason::Unknown),
+                ..internal(
+                    "the node is stopping, and it is not known whether this was done: ask another node with the same \
+                     id, which is safe",
+                )
+            },
+            Refusal::Unreadable => internal("the node's store cannot be read"),
+            Refusal::WrongAnswer => internal("the node answered something else"),
+        }
+    }
+}
+
+const TOO_MANY_KEYS: &str = "this address has had its keys for the hour, or all together theirs for the day; try again later";
+
+/// The code of a bound that is reached. There is none for the things of a room: the text names the full one.
+fn full(bound: Bound) -> Code {
+    match bound {
+        Bound::Agents => Code::RateLimitAgents,
+        Bound::Rooms => Code::RateLimitRooms,
+        Bound::Messages => Code::RateLimitMessages,
+        Bound::Room => Code::InvalidPayload,
+        Bound::Node => Code::InternalError,
+    }
+}
+
+/// A refusal of the mesh. Texts are a part of this dialect, and stay when the core's change.
+fn refused_by_mesh(refused: Refused) -> Problem {
+    let denied = |text: &str| Problem::new(Code::AccessDenied, text);
+    match refused {
+        Refused::NoRoom => Problem::new(Code::RoomNotFound, "no such room"),
+        Refused::NotYours => denied("the room belongs to another key"),
+        Refused::Closed => {
+            denied("the room is from before this node joined the mesh and can only be read")
+        }
+        Refused::NotEligible => {
+            denied("only those who were in the room when the vote was opened may vote")
+        }
+        Refused::NotMember => Problem::new(Code::NotInRoom, "join the room first"),
+        Refused::NameTaken(name) => {
+            Problem::new(Code::RoomNameTaken, format!("a room named {name:?} exists already"))
+        }
+        Refused::AgentTaken(agent) => {
+            Problem::new(Code::AgentIdTaken, format!("agent id {agent:?} is taken"))
+        }
+        Refused::Plaintext => {
+            let text = "the room is end-to-end encrypted: content must be a clw1: blob";
+            Problem::new(Code::PlaintextInEncryptedRoom, text)
+        }
+        Refused::TooLarge { len, max } => {
+            let text = format!("message is too large: {len} bytes, allowed are {max}");
+            Problem::new(Code::MessageTooLarge, text)
+        }
+        Refused::Invalid(text) => Problem::invalid(text),
+        Refused::Held { holder } => {
+            let holder = holder.as_deref().unwrap_or("nobody");
+            Problem::invalid(format!("the task is held by {holder}"))
+        }
+        Refused::Superseded => {
+            let text = "the agent registered again on a newer connection";
+            Problem::new(Code::NotRegistered, text)
+        }
+        Refused::NoVote => Problem::new(Code::VoteNotFound, "no such vote"),
+        Refused::VoteClosed => Problem::new(Code::VoteClosed, "the vote is closed"),
+        Refused::AlreadyVoted => Problem::new(Code::AlreadyVoted, "you have voted already"),
+        Refused::NoOption { max } => {
+            Problem::new(Code::InvalidOption, format!("option_index must be within 0 to {max}"))
+        }
+        Refused::NotLeader => {
+            let text = "only the room's leader may do this: hold an election";
+            Problem::new(Code::NotLeader, text)
+        }
+        Refused::ElectionRuns => {
+            Problem::new(Code::ElectionInProgress, "an election is under way in this room")
+        }
+        Refused::NoElection => {
+            Problem::new(Code::NoElectionActive, "no election is under way in this room")
+        }
+        Refused::NoTask => Problem::new(Code::TaskNotFound, "no such task"),
+        Refused::NoKey => Problem::new(Code::Unauthorized, "the key is not valid here"),
+        Refused::TooManyAgents { max } => {
+            let text =
+                format!("the key has {max} agents connected here already, which is its limit");
+            Problem::new(Code::RateLimitAgents, text)
+        }
+        Refused::TooManyRooms { max } => {
+            let text = format!("the key has made {max} rooms here, which is its limit");
+            Problem::new(Code::RateLimitRooms, text)
+        }
+        Refused::Full(text) => Problem::new(Code::InternalError, text),
+        Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
+        Refused::Stopping => {
+            Problem::new(Code::InternalError, "the node is stopping; use another one")
+        }
+    }
+}
+
+const DISK_FULL: &str = "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
+                         when its operator has made room, or use another node";
+
+/// The rule that a field breaks, for people.
+fn broken(field: Field, rule: &Rule) -> String {
+    let name = name(field);
+    match rule {
+        Rule::NotBlank => format!("`{name}` must not be empty"),
+        Rule::AtMost(max) => format!("`{name}` must have at most {max} bytes"),
+        Rule::Within(max) => format!("`{name}` must have 1 to {max} bytes"),
+        Rule::Count { min, max } => format!("`{name}` must have {min} to {max} entries"),
+        Rule::Entries { count, bytes } if field == Field::Kinds => {
+            format!("`{name}` must be at most {count}, each of at most {bytes} bytes")
+        }
+        Rule::Entries { count, bytes } => {
+            let entries = if field == Field::Mentions { "ids" } else { "entries" };
+            format!("`{name}` must have at most {count} {entries} of at most {bytes} bytes")
+        }
+        Rule::EachWithin(max) => {
+            format!("each of `{name}` must have 1 to {max} bytes and not be blank")
+        }
+        Rule::UpTo(max) => format!("`{name}` must be within 1 to {max}"),
+        Rule::Url(bad) => format!("`{name}` must {bad}"),
+        Rule::Reachable(why) => format!("`{name}` cannot be used: {why}"),
+    }
+}
+
+/// A field's name on the wire.
+fn name(field: Field) -> &'static str {
+    match field {
+        Field::Name => "name",
+        Field::AgentId => "agent_id",
+        Field::Capabilities => "capabilities",
+        Field::Description => "description",
+        Field::StatusDetail => "status_detail",
+        Field::Mentions => "mentions",
+        Field::ReplyTo => "reply_to",
+        Field::Title => "title",
+        Field::Options => "options",
+        Field::Duration => "duration_secs",
+        Field::Assignee => "assignee",
+        Field::IfAssignee => "if_assignee",
+        Field::Note => "note",
+        Field::WebhookUrl => "webhook_url",
+        Field::Secret => "secret",
+        Field::Kinds => "kinds",
+        Field::OnlyFrom => "only_from",
+        Field::NotFrom => "not_from",
+    }
+}
+
+/// How often each code was given to clients of connections.
+#[derive(Debug)]
+pub struct Refusals(Vec<AtomicU64>);
+
+impl Default for Refusals {
+    fn default() -> Refusals {
+        Refusals(Code::ALL.iter().map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Refusals {
+    pub(crate) fn count(&self, code: Code) {
+        if let Some(place) = Code::ALL.iter().position(|known| *known == code) {
+            self.0[place].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// All codes.
+    pub fn by_code(self: &Arc<Refusals>) -> impl Iterator<Item = (Code, u64)> {
+        Code::ALL.iter().zip(&self.0).map(|(code, count)| (*code, count.load(Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_that_clients_know() {
+        for refused in [
+            Refused::Plaintext,
+            Refused::Held { holder: None },
+            Refused::Held { holder: Some("a".into()) },
+            Refused::NameTaken("r\"".into()),
+            Refused::AgentTaken("a".into()),
+            Refused::NoOption { max: 3 },
+            Refused::TooLarge { len: 2, max: 1 },
+            Refused::DiskFull,
+            Refused::Stopping,
+        ] {
+            assert_eq!(Problem::from(Refusal::Mesh(refused.clone())).message, refused.to_string());
+        }
+    }
+
+    #[test]
+    fn every_code_has_a_counter() {
+        let refusals = Arc::new(Refusals::default());
+        for code in Code::ALL {
+            refusals.count(*code);
+        }
+        refusals.count(Code::ALL[3]);
+        let all: Vec<(Code, u64)> = refusals.by_code().collect();
+        assert_eq!(all.len(), Code::ALL.len());
+        assert!(all.iter().all(|(code, count)| *count == 1 + u64::from(*code == Code::ALL[3])));
+    }
+}

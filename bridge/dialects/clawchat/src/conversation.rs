@@ -1,0 +1,480 @@
+//! Requests of a connection: registration, rooms and messages (spec §2, §3). From requests to calls, from answers to
+//! replies.
+
+use std::sync::Arc;
+
+use bridge::{
+    delivery::ending::Ending,
+    dialect::{Conversation, Heard},
+    seam::{
+        answer::{Page, Welcome},
+        call::{
+            Attach, CreateRoom, DescribeRoom, From, History, Join, Leave, ListAgents, ListRooms,
+            Look, OneMessage, Say, SetPresence, SetTyping, Tip,
+        },
+        refusal::Refusal,
+    },
+    secret::Secret,
+    session::{ask::Ask, seat::Seat},
+};
+use mesh::{
+    api::command::{Encryption, NewRoom, SaidOk, Speech},
+    name::id::{MessageId, RoomId},
+    wire::roster::Presence,
+};
+use protocol::{
+    code::Code,
+    frame::{Incoming, RequestError, parse_request},
+    limits::PROTOCOL_VERSION,
+    object::Message,
+    reply::{
+        AgentList, Decided, Empty, HistoryNote, HistoryResult, InRoom, PresenceSet, Registered,
+        Reply as Frame, Resumed, RoomInfoResult, RoomList, RoomTipResult,
+    },
+    request::{self, GetHistory, Register, Request},
+    value::{Metadata, Progress, SendOptions},
+};
+
+use crate::{codes::Problem, encode, encrypted, voice::Voice};
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    voice: Arc<Voice>,
+}
+
+impl Talk {
+    pub(crate) fn new(voice: Arc<Voice>) -> Talk {
+        Talk { voice }
+    }
+}
+
+impl Conversation for Talk {
+    fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>) {
+        let incoming = match frame {
+            Heard::Text(line) => parse_request(line),
+            Heard::Binary => {
+                let message = String::from("frames are text messages, not binary ones");
+                Err(RequestError { reply_to: None, message, of_agents: false })
+            }
+        };
+        let turn = |reply_to| Turn { voice: self.voice.clone(), reply_to };
+        match incoming {
+            Ok(Incoming { id, request }) => turn(id).take(seat, request),
+            // Payloads are no matter of a client that is no agent (spec §2).
+            Err(RequestError { reply_to, of_agents: true, .. }) if seat.agent().is_none() => {
+                turn(reply_to).refuse(seat, Refusal::NotAttached);
+            }
+            Err(RequestError { reply_to, message, .. }) => {
+                turn(reply_to).refuse(seat, Problem::invalid(message));
+            }
+        }
+    }
+}
+
+/// A request until it is answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub(crate) voice: Arc<Voice>,
+    reply_to: Option<String>,
+}
+
+impl Turn {
+    /// Asks, and replies with the answer.
+    pub(crate) fn ask<C: Ask>(
+        self,
+        seat: &mut Seat,
+        call: C,
+        reply: impl FnOnce(&Voice, C::Answer) -> Frame + Send + 'static,
+    ) {
+        seat.ask(call, move |seat, answer| match answer {
+            Ok(answer) => {
+                let frame = reply(&self.voice, answer);
+                self.reply(seat, &frame);
+            }
+            Err(refusal) => self.refuse(seat, refusal),
+        });
+    }
+
+    pub(crate) fn reply(&self, seat: &mut Seat, frame: &Frame) {
+        seat.reply(self.voice.reply(frame, self.reply_to.as_deref()));
+    }
+
+    pub(crate) fn refuse(&self, seat: &mut Seat, problem: impl Into<Problem>) {
+        let problem = problem.into();
+        let code = problem.code;
+        self.voice.refusals.count(code);
+        self.reply(seat, &problem.into_reply());
+        let ends =
+            matches!(code, Code::UnsupportedProtocol | Code::Unauthorized | Code::RateLimitAgents);
+        if ends && seat.is_fresh() {
+            seat.close(Ending::Refused);
+        }
+    }
+
+    /// Goes on with the room that a client names.
+    pub(crate) fn at(
+        self,
+        seat: &mut Seat,
+        room: &str,
+        go_on: impl FnOnce(Turn, &mut Seat, RoomId),
+    ) {
+        match self.voice.room(room) {
+            Ok(room) => go_on(self, seat, room),
+            Err(refusal) => self.refuse(seat, refusal),
+        }
+    }
+
+    /// The same, if it names one.
+    fn at_any(
+        self,
+        seat: &mut Seat,
+        room: Option<&str>,
+        go_on: impl FnOnce(Turn, &mut Seat, Option<RoomId>),
+    ) {
+        match room.map(|room| self.voice.room(room)).transpose() {
+            Ok(room) => go_on(self, seat, room),
+            Err(refusal) => self.refuse(seat, refusal),
+        }
+    }
+
+    fn take(self, seat: &mut Seat, request: Request) {
+        let is_open_to_all =
+            matches!(request, Request::Register(_) | Request::Ping(_) | Request::Pong(_));
+        if seat.agent().is_none() && !is_open_to_all {
+            return self.refuse(seat, Refusal::NotAttached);
+        }
+        match request {
+            Request::Ping(_) => self.reply(seat, &Frame::Pong(Empty {})),
+            Request::Pong(_) => {}
+            Request::Register(register) => self.register(seat, register),
+            Request::CreateRoom(room) => self.create_room(seat, room),
+            Request::JoinRoom(join) => {
+                self.at(seat, &join.room_id, |turn, seat, room| {
+                    turn.in_room(seat, Join(room), room)
+                });
+            }
+            Request::LeaveRoom(leave) => {
+                let leave = leave.room_id;
+                self.at(seat, &leave, |turn, seat, room| turn.in_room(seat, Leave(room), room));
+            }
+            Request::SendMessage(send) => self.say(seat, send.into()),
+            Request::Thinking(thinking) => self.say(seat, thinking.into()),
+            Request::Decision(decision) => self.decide(seat, decision),
+            Request::GetHistory(page) => {
+                let room = page.room_id.clone();
+                self.at(seat, &room, |turn, seat, room| turn.history(seat, room, &page));
+            }
+            Request::RoomTip(tip) => self.at(seat, &tip.room_id, |turn, seat, room| {
+                turn.ask(seat, Tip(room), move |voice, tip| {
+                    Frame::RoomTip(RoomTipResult { room_id: voice.name(room), seq: tip.0 })
+                });
+            }),
+            Request::ListRooms(list) => self.list_rooms(seat, &list),
+            Request::ListAgents(list) => self.list_agents(seat, &list),
+            Request::RoomInfo(info) => self.at(seat, &info.room_id, Turn::describe_room),
+            Request::SetTyping(set) => self.at(seat, &set.room_id, |turn, seat, room| {
+                turn.in_room(seat, SetTyping { room, typing: set.typing }, room);
+            }),
+            Request::SetPresence(set) => self.set_presence(seat, set),
+            Request::CreateVote(vote) => self.create_vote(seat, vote),
+            Request::CastVote(ballot) => self.cast_vote(seat, &ballot),
+            Request::GetVoteStatus(vote) => self.get_vote(seat, &vote),
+            Request::ListVotes(list) => self.list_votes(seat, &list),
+            Request::ElectLeader(elect) => self.at(seat, &elect.room_id, Turn::elect_leader),
+            Request::DeclineElection(decline) => {
+                self.at(seat, &decline.room_id, Turn::decline_election);
+            }
+            Request::AssignTask(task) => self.assign_task(seat, task),
+            Request::UpdateTask(update) => self.update_task(seat, update),
+            Request::ListTasks(list) => self.list_tasks(seat, &list),
+            Request::Subscribe(wish) => self.subscribe(seat, wish),
+            Request::Unsubscribe(wish) => self.unsubscribe(seat, wish.subscription_id),
+            Request::ListSubscriptions(list) => self.list_subscriptions(seat, &list),
+            Request::EnableSubscription(wish) => self.enable(seat, wish.subscription_id),
+        }
+    }
+
+    fn register(self, seat: &mut Seat, register: Register) {
+        if seat.agent().is_some() {
+            return self.refuse(seat, Refusal::AttachedAlready);
+        }
+        if register.protocol_version != PROTOCOL_VERSION {
+            let text = format!("this node speaks protocol version {PROTOCOL_VERSION} only");
+            return self.refuse(seat, Problem::new(Code::UnsupportedProtocol, text));
+        }
+        let attach = Attach {
+            key: Secret::new(register.key.expose()),
+            name: register.name,
+            agent: register.agent_id,
+            capabilities: register.capabilities,
+            reconnect: register.reconnect,
+        };
+        self.ask(seat, attach, registered);
+    }
+
+    fn create_room(self, seat: &mut Seat, room: request::CreateRoom) {
+        let parent = room.parent_id.clone();
+        self.at_any(seat, parent.as_deref(), |turn, seat, parent| {
+            let room = NewRoom {
+                name: room.name,
+                description: room.description,
+                parent,
+                ephemeral: room.ephemeral,
+                public: room.public,
+                encrypted: room.encrypted,
+            };
+            let key = seat.key();
+            turn.ask(seat, CreateRoom(room), move |voice, room| {
+                Frame::Room(Box::new(encode::room(voice.lobby(), &room, key)))
+            });
+        });
+    }
+
+    /// Something whose reply names its room.
+    fn in_room<C: Ask<Answer = ()>>(self, seat: &mut Seat, call: C, room: RoomId) {
+        self.ask(seat, call, move |voice, ()| Frame::InRoom(InRoom { room_id: voice.name(room) }));
+    }
+
+    fn history(self, seat: &mut Seat, room: RoomId, page: &GetHistory) {
+        let before_ms = match page.before.as_deref().map(encode::unix_ms) {
+            Some(None) => return self.no_time(seat, room),
+            Some(before_ms) => before_ms,
+            None => None,
+        };
+        let from = match (page.since_seq, &page.since) {
+            (Some(number), _) => From::Number(number),
+            (None, Some(id)) => match MessageId::from_uuid(id) {
+                Some(message) => From::Message(message),
+                // Nothing is after a message that cannot be.
+                None => {
+                    return self.ask(seat, Look(room), move |voice, _| {
+                        history(voice, Page { room, messages: Vec::new(), behind: false })
+                    });
+                }
+            },
+            (None, None) => From::Newest,
+        };
+        self.ask(seat, History { room, from, limit: page.limit, before_ms }, history);
+    }
+
+    /// A time that is none, in a room that may not be there or not be read: this is said first.
+    fn no_time(self, seat: &mut Seat, room: RoomId) {
+        seat.ask(Look(room), move |seat, facts| match facts {
+            Ok(_) => {
+                let text = "`before` must be an RFC 3339 time, such as 2026-01-31T12:00:00Z";
+                self.refuse(seat, Problem::invalid(text));
+            }
+            Err(refusal) => self.refuse(seat, refusal),
+        });
+    }
+
+    fn list_rooms(self, seat: &mut Seat, list: &request::ListRooms) {
+        let key = seat.key();
+        self.at_any(seat, list.parent_id.as_deref(), |turn, seat, parent| {
+            turn.ask(seat, ListRooms { parent }, move |voice, rooms| {
+                let rooms = rooms.iter().map(|room| encode::room(voice.lobby(), room, key));
+                Frame::RoomList(RoomList { rooms: rooms.collect() })
+            });
+        });
+    }
+
+    fn list_agents(self, seat: &mut Seat, list: &request::ListAgents) {
+        self.at_any(seat, list.room_id.as_deref(), |turn, seat, room| {
+            turn.ask(seat, ListAgents { room }, |_, agents| {
+                Frame::AgentList(AgentList { agents: agents.iter().map(encode::agent).collect() })
+            });
+        });
+    }
+
+    fn describe_room(self, seat: &mut Seat, room: RoomId) {
+        let key = seat.key();
+        self.ask(seat, DescribeRoom(room), move |voice, info| {
+            let room = |view| encode::room(voice.lobby(), view, key);
+            Frame::RoomInfo(Box::new(RoomInfoResult {
+                room: room(&info.room),
+                agents: info.agents.iter().map(encode::agent).collect(),
+                sub_rooms: info.sub_rooms.iter().map(room).collect(),
+                current_turn_holder: info.turn.as_deref().map(String::from),
+                turn_order: info.agents.iter().map(|agent| agent.agent.to_string()).collect(),
+            }))
+        });
+    }
+
+    fn set_presence(self, seat: &mut Seat, set: request::SetPresence) {
+        let status = set.status;
+        let presence = Presence {
+            status: encode::core_status(status),
+            detail: set.status_detail,
+            progress: set.progress.map(Progress::percent),
+        };
+        self.ask(seat, SetPresence(presence), move |_, ()| {
+            Frame::PresenceSet(PresenceSet { status })
+        });
+    }
+
+    fn decide(self, seat: &mut Seat, decision: request::Decision) {
+        if decision.metadata.as_ref().is_some_and(|metadata| !metadata.is_object()) {
+            let text = "`metadata` of a decision must be an object";
+            return self.refuse(seat, Problem::invalid(text));
+        }
+        self.say(seat, decision.into());
+    }
+
+    /// `send_message`, `thinking` and `decision`: one path, the data differs.
+    fn say(self, seat: &mut Seat, utterance: Utterance) {
+        let Ok(room) = self.voice.room(&utterance.room_id) else {
+            return self.at(seat, &utterance.room_id, |_, _, _| {});
+        };
+        let Utterance { speech, content, reply_to, mentions, metadata, options, .. } = utterance;
+        let agent = seat.agent().map(|agent| agent.to_string()).unwrap_or_default();
+        let echo = Echo {
+            room,
+            speech,
+            metadata: encode::metadata(speech, &agent, metadata.as_ref()),
+            agent,
+            content: content.clone(),
+            reply_to: reply_to.clone(),
+        };
+        let is_blob = encrypted::is_blob(&content);
+        let say = Say {
+            room,
+            speech,
+            content,
+            encryption: if is_blob { Encryption::EndToEnd } else { Encryption::None },
+            reply_to,
+            mentions,
+            metadata: metadata.map(|json| String::from(json.get())),
+            dedup: options.and_then(|options| options.dedup).map(|id| String::from(id.as_str())),
+        };
+        seat.ask(say, move |seat, said| match said {
+            // The first one is the answer. Of a decision the reply shows nothing but its id.
+            Ok(said) if said.repeated && speech != Speech::Decision => {
+                self.repeat(seat, OneMessage { room, message: said.message });
+            }
+            Ok(said) => {
+                let frame = echo.into_reply(&self.voice, said);
+                self.reply(seat, &frame);
+            }
+            Err(refusal) => self.refuse(seat, refusal),
+        });
+    }
+
+    fn repeat(self, seat: &mut Seat, first: OneMessage) {
+        seat.ask(first, move |seat, message| match message {
+            Ok(Some(message)) => {
+                let message = encode::message(self.voice.lobby(), &message);
+                self.reply(seat, &Frame::Message(Box::new(message)));
+            }
+            Ok(None) => self.refuse(seat, Refusal::NotKept),
+            Err(refusal) => self.refuse(seat, refusal),
+        });
+    }
+}
+
+fn registered(voice: &Voice, welcome: Welcome) -> Frame {
+    let resumed = welcome.resumed.map(|resumed| Resumed {
+        reconnected: true,
+        rooms: resumed.rooms.iter().map(|room| voice.name(*room)).collect(),
+        missed_messages: resumed.missed as u64,
+    });
+    Frame::Registered(Registered {
+        agent_id: welcome.agent.to_string(),
+        name: welcome.name,
+        protocol_version: PROTOCOL_VERSION,
+        resumed,
+    })
+}
+
+fn history(voice: &Voice, page: Page) -> Frame {
+    let messages = page.messages.iter();
+    Frame::History(HistoryResult {
+        room_id: voice.name(page.room),
+        messages: messages.map(|message| encode::message(voice.lobby(), message)).collect(),
+        mesh: page.behind.then_some(HistoryNote { behind: true }),
+    })
+}
+
+/// A message that an agent wants to send.
+struct Utterance {
+    room_id: String,
+    speech: Speech,
+    content: String,
+    reply_to: Option<String>,
+    mentions: Vec<String>,
+    metadata: Option<Metadata>,
+    options: Option<SendOptions>,
+}
+
+impl std::convert::From<request::SendMessage> for Utterance {
+    fn from(send: request::SendMessage) -> Utterance {
+        Utterance {
+            room_id: send.room_id,
+            speech: Speech::Chat,
+            content: send.content,
+            reply_to: send.reply_to,
+            mentions: send.mentions,
+            metadata: send.metadata,
+            options: send.mesh,
+        }
+    }
+}
+
+impl std::convert::From<request::Thinking> for Utterance {
+    fn from(thinking: request::Thinking) -> Utterance {
+        Utterance {
+            room_id: thinking.room_id,
+            speech: Speech::Thinking,
+            content: thinking.content,
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            options: thinking.mesh,
+        }
+    }
+}
+
+impl std::convert::From<request::Decision> for Utterance {
+    fn from(decision: request::Decision) -> Utterance {
+        Utterance {
+            room_id: decision.room_id,
+            speech: Speech::Decision,
+            content: decision.content,
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: decision.metadata,
+            options: decision.mesh,
+        }
+    }
+}
+
+/// A message on its way, as the reply will show it.
+struct Echo {
+    room: RoomId,
+    speech: Speech,
+    agent: String,
+    content: String,
+    reply_to: Option<String>,
+    metadata: Option<Metadata>,
+}
+
+impl Echo {
+    fn into_reply(self, voice: &Voice, said: SaidOk) -> Frame {
+        let (message_id, room_id) = (said.message.to_uuid(), voice.name(self.room));
+        if self.speech == Speech::Decision {
+            return Frame::Decided(Decided { message_id, room_id });
+        }
+        Frame::Message(Box::new(Message {
+            message_id,
+            room_id,
+            agent_id: self.agent,
+            agent_name: said.name,
+            content: self.content,
+            reply_to_message: self.reply_to,
+            metadata: self.metadata,
+            timestamp: encode::timestamp(said.wall_ms),
+            seq: said.number.0,
+            mesh: None,
+        }))
+    }
+}

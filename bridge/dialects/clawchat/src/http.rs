@@ -1,0 +1,206 @@
+//! Pages: the node's state, public rooms to read, and keys (spec §8).
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use bridge::{
+    dialect::{Intrusion, Site},
+    read::Desk,
+    seam::refusal::Refusal,
+    secret::Secret,
+};
+use mesh::name::{
+    id::{KeyPrint, RoomId},
+    number::Number,
+};
+use protocol::{
+    code::Code,
+    object::{Agent, Message, Room},
+};
+use serde::Serialize;
+
+use crate::{codes::Problem, encode, limits::HTTP_HISTORY_ROWS, voice::Voice};
+
+mod keys;
+
+/// The header that a client shows its key in.
+const KEY_HEADER: &str = "x-clawchat-key";
+
+#[derive(Clone)]
+struct Web {
+    desk: Desk,
+    voice: Arc<Voice>,
+}
+
+pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
+    let router = Router::new()
+        .route("/api/status", get(status))
+        .route("/api/rooms", get(rooms))
+        .route("/api/agents", get(agents))
+        .route("/api/keys", post(keys::make))
+        .route("/api/rooms/{room}/history", get(history))
+        .route("/api/rooms/{room}/messages/{seq}", get(message))
+        .with_state(Web { desk, voice });
+    Site {
+        router,
+        paths: &["/api/"],
+        checks_names: |method| method != Method::POST,
+        headers: &[keys::ADMIN_HEADER, KEY_HEADER],
+        refuse: |why| Failed::from(why).into_response(),
+    }
+}
+
+/// A problem as clients over HTTP get it.
+struct Failed {
+    status: StatusCode,
+    problem: Problem,
+    retry_after_secs: Option<u64>,
+}
+
+impl Failed {
+    fn new(status: StatusCode, code: Code, message: &str) -> Failed {
+        Failed { status, problem: Problem::new(code, message), retry_after_secs: None }
+    }
+}
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        #[derive(Serialize)]
+        struct Body {
+            code: Code,
+            message: String,
+        }
+        let Problem { code, message, .. } = self.problem;
+        let mut response = (self.status, Json(Body { code, message })).into_response();
+        if let Some(secs) = self.retry_after_secs {
+            response.headers_mut().insert(header::RETRY_AFTER, secs.into());
+        }
+        response
+    }
+}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Failed {
+        let status = if problem.code == Code::RoomNotFound {
+            StatusCode::NOT_FOUND
+        } else if problem.code == Code::AccessDenied {
+            StatusCode::FORBIDDEN
+        } else if problem.code == Code::InvalidPayload {
+            StatusCode::BAD_REQUEST
+        } else if problem.code == Code::Unauthorized {
+            StatusCode::UNAUTHORIZED
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        Failed { status, problem, retry_after_secs: None }
+    }
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Failed {
+        if let Refusal::TooManyKeys { wait } = refusal {
+            return Failed {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                retry_after_secs: Some(wait.as_secs() + 1),
+                ..Failed::from(Problem::from(refusal))
+            };
+        }
+        Failed::from(Problem::from(refusal))
+    }
+}
+
+impl From<Intrusion> for Failed {
+    fn from(why: Intrusion) -> Failed {
+        let text = match why {
+            Intrusion::Origin => {
+                "web pages of this origin may not connect; allow it in the node's settings"
+            }
+            Intrusion::Name => {
+                "this node does not answer under that name; ask under its address, or let its operator add the name"
+            }
+        };
+        Failed::new(StatusCode::FORBIDDEN, Code::AccessDenied, text)
+    }
+}
+
+impl Web {
+    /// The valid key that a request shows.
+    async fn key(&self, headers: &HeaderMap) -> Result<KeyPrint, Failed> {
+        let text = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok());
+        let missing =
+            || Problem::new(Code::Unauthorized, "show a key in the header X-ClawChat-Key");
+        Ok(self.desk.check(&Secret::new(text.ok_or_else(missing)?)).await?)
+    }
+
+    /// The public room that a path names.
+    fn public(&self, room: &str) -> Result<RoomId, Refusal> {
+        let room = self.voice.room(room)?;
+        self.desk.public(room)?;
+        Ok(room)
+    }
+}
+
+#[derive(Serialize)]
+struct Status {
+    status: &'static str,
+    agents_connected: usize,
+    rooms: usize,
+}
+
+async fn status(State(web): State<Web>) -> Json<Status> {
+    let (agents_connected, rooms) = (web.desk.agents_here(), web.desk.rooms_here());
+    Json(Status { status: "ok", agents_connected, rooms })
+}
+
+#[derive(Serialize)]
+struct Rooms {
+    rooms: Vec<Room>,
+}
+
+async fn rooms(State(web): State<Web>) -> Result<Json<Rooms>, Failed> {
+    let lobby = web.voice.lobby();
+    let rooms = web.desk.public_rooms().await?;
+    Ok(Json(Rooms { rooms: rooms.iter().map(|room| encode::room(lobby, room, None)).collect() }))
+}
+
+#[derive(Serialize)]
+struct Agents {
+    agents: Vec<Agent>,
+}
+
+async fn agents(State(web): State<Web>, headers: HeaderMap) -> Result<Json<Agents>, Failed> {
+    let key = web.key(&headers).await?;
+    let agents = web.desk.agents_of(key).await?;
+    Ok(Json(Agents { agents: agents.iter().map(encode::agent).collect() }))
+}
+
+#[derive(Serialize)]
+struct Page {
+    room_id: String,
+    messages: Vec<Message>,
+}
+
+async fn history(State(web): State<Web>, Path(room): Path<String>) -> Result<Json<Page>, Failed> {
+    let room = web.public(&room)?;
+    let messages = web.desk.newest(room, HTTP_HISTORY_ROWS).await?;
+    let messages = messages.iter().map(|message| encode::message(web.voice.lobby(), message));
+    Ok(Json(Page { room_id: web.voice.name(room), messages: messages.collect() }))
+}
+
+async fn message(
+    State(web): State<Web>,
+    Path((room, seq)): Path<(String, u64)>,
+) -> Result<Json<Message>, Failed> {
+    let room = web.public(&room)?;
+    let message = web.desk.numbered(room, Number(seq))?;
+    // The only code for a thing that is not there which fits a message, too.
+    let missing = || Problem::new(Code::RoomNotFound, "no message ever had this number here");
+    let message = message.ok_or_else(missing)?;
+    Ok(Json(encode::message(web.voice.lobby(), &message)))
+}

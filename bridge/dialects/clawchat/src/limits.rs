@@ -1,0 +1,8 @@
+//! Bounds of the dialect beside those of its wire types ([`protocol::limits`]) and of the bridge.
+
+/// Messages that the history shows over HTTP (spec §8).
+pub(crate) const HTTP_HISTORY_ROWS: usize = 100;
+/// The body of an HTTP request: a label and its JSON.
+pub(crate) const HTTP_BODY_BYTES_MAX: usize = 4 * 1_024;
+/// How long candidates may decline, as `election_started` says it (spec §4).
+pub(crate) const OPT_OUT_SECS: u64 = 2;

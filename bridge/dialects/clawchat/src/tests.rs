@@ -1,0 +1,11 @@
+//! The bridge as ClawChat's clients see it: over a mesh in memory, with sockets and without.
+
+mod agenda;
+mod away;
+mod echo;
+mod keys;
+mod readers;
+mod session;
+mod sockets;
+mod sought;
+mod stranger;

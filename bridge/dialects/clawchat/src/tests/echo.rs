@@ -1,0 +1,123 @@
+//! Two dialects at one node: ClawChat, and one that echoes events as one JSON object each.
+
+use std::sync::Arc;
+
+use bridge::{
+    Bridge,
+    testing::{Connection, Fake, echo::Echo, keyed, lobby},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{ClawChat, local::Local};
+
+/// A client of the other dialect.
+struct Echoed(Connection);
+
+impl Echoed {
+    fn new(fake: &Arc<Fake>) -> Echoed {
+        Echoed(Connection::new(fake, keyed(), &Echo::default()))
+    }
+
+    /// Says something, and hears all that comes then.
+    fn say(&mut self, frame: &Value) -> Vec<Value> {
+        self.0.say(&frame.to_string());
+        self.hear()
+    }
+
+    fn hear(&mut self) -> Vec<Value> {
+        self.0.settle();
+        let frames = self.0.frames.drain(..);
+        frames.map(|frame| serde_json::from_slice(&frame).unwrap()).collect()
+    }
+}
+
+fn said(agent: &str, content: &str, seq: u64) -> Value {
+    json!({"event": "said", "message": {"agent": agent, "content": content, "seq": seq}})
+}
+
+#[test]
+fn clients_of_two_dialects_hear_each_other() {
+    let (fake, _) = Fake::new();
+    let mut a = Local::agent(&fake, "a");
+    a.call("join_room", json!({"room_id": "lobby"}));
+    let mut b = Echoed::new(&fake);
+    assert_eq!(b.say(&json!({"say": "too early"})), [json!({"refused": "NotAttached"})]);
+    assert_eq!(b.say(&json!({"attach": "b"})), [json!({"attached": "b", "missed": null})]);
+    assert_eq!(b.say(&json!({"join": true})), [json!({"joined": lobby().to_uuid()})]);
+    assert_eq!(a.event("agent_joined").unwrap()["agent"]["agent_id"], "b");
+    assert_eq!(b.say(&json!({"say": "hello"})), [json!({"said": 1})]);
+    let heard = a.event("message_received").unwrap();
+    assert_eq!((&heard["agent_id"], &heard["content"]), (&json!("b"), &json!("hello")));
+    let sent = json!({"room_id": "lobby", "content": "good day", "mentions": ["b"]});
+    a.call("send_message", sent);
+    let mention = json!({"agent": "a", "content": "good day", "seq": 2});
+    let mention = json!({"event": "mentioned", "message": mention});
+    assert_eq!(b.hear(), [said("a", "good day", 2), mention]);
+    // Of thoughts and turns the other dialect has no frames: what comes then comes all the same.
+    a.call("thinking", json!({"room_id": "lobby", "content": "hm"}));
+    a.call("send_message", json!({"room_id": "lobby", "content": "still here"}));
+    assert_eq!(b.hear(), [said("a", "still here", 4)]);
+}
+
+#[test]
+fn an_agent_comes_back_in_another_dialect_and_gets_what_it_missed() {
+    let (fake, _) = Fake::new();
+    let (mut a, mut b) = (Local::agent(&fake, "a"), Local::agent(&fake, "b"));
+    for agent in [&mut a, &mut b] {
+        agent.call("join_room", json!({"room_id": "lobby"}));
+    }
+    let vote = |title: &str| json!({"room_id": "lobby", "title": title, "options": ["y", "n"]});
+    b.hang_up();
+    a.call("send_message", json!({"room_id": "lobby", "content": "one"}));
+    a.call("create_vote", vote("here or there"));
+    a.call("send_message", json!({"room_id": "lobby", "content": "two"}));
+    let mut b = Echoed::new(&fake);
+    let back = [
+        json!({"attached": "b", "missed": 3}),
+        said("a", "one", 1),
+        json!({"event": "vote", "title": "here or there"}),
+        said("a", "two", 2),
+    ];
+    assert_eq!(b.say(&json!({"attach": "b"})), back);
+    // And the other way round; what was written to nobody is kept as well.
+    b.0.cut();
+    a.call("create_vote", vote("and back"));
+    b.0.hang_up();
+    a.call("send_message", json!({"room_id": "lobby", "content": "three"}));
+    let mut b = Local::fresh(&fake, keyed());
+    assert_eq!(b.register("b")["payload"]["missed_messages"], 2);
+    assert_eq!(b.kinds(), ["vote_created", "message_received"]);
+}
+
+#[tokio::test]
+async fn the_first_frame_decides_the_dialect() {
+    let (fake, hub) = Fake::new();
+    let bridge = Bridge::new(
+        keyed(),
+        hub,
+        fake,
+        vec![Arc::new(Echo::default()), Arc::new(ClawChat::new(lobby()))],
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        bridge.serve_tcp(listener, std::future::pending()).await;
+    });
+    for (first, answer) in [
+        (r#"{"type": "echo", "attach": "e"}"#, r#"{"attached":"e","missed":null}"#),
+        (r#"{"type": "ping"}"#, r#""type":"pong""#),
+        (r#"["echo"]"#, r#""code":"invalid_payload""#),
+        ("junk", r#""code":"invalid_payload""#),
+    ] {
+        let mut io = BufReader::new(TcpStream::connect(at).await.unwrap());
+        io.write_all(format!("{first}\n").as_bytes()).await.unwrap();
+        let mut line = String::new();
+        io.read_line(&mut line).await.unwrap();
+        assert!(line.contains(answer), "{first} is answered {line}");
+    }
+    serving.abort();
+}

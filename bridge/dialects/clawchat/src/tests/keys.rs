@@ -1,0 +1,213 @@
+//! Keys: which are valid, how much they may say, and their end.
+
+use std::time::Duration;
+
+use mesh::{
+    api::{
+        agenda::{NewKey, Standing},
+        command::{Command, Refused},
+    },
+    name::id::{KeyPrint, RoomKey},
+    wire::acts::Tier,
+};
+use serde_json::json;
+
+use bridge::{
+    config::{Auth, Config, Quota},
+    delivery::ending::Ending,
+    testing::{Fake, keyed},
+};
+
+use crate::local::Local;
+
+/// A node that lets its own key send three messages a minute, of ten bytes.
+fn stingy() -> Config {
+    let mut config = keyed();
+    config.quotas.own = Quota { messages_per_minute: Some(3), content_bytes_max: 10 };
+    config
+}
+
+#[test]
+fn all_connections_of_a_key_share_its_minute() {
+    let (fake, _) = Fake::new();
+    let [mut a, mut b] = ["a", "b"].map(|id| {
+        let mut it = Local::fresh(&fake, stingy());
+        assert_eq!(it.register(id)["type"], "ok");
+        it.call("join_room", json!({"room_id": "lobby"}));
+        it
+    });
+    let text = |text: &str| json!({"room_id": "lobby", "content": text});
+    assert_eq!(a.code("send_message", text("12345678901")), "message_too_large");
+    a.call("send_message", text("1234567890"));
+    b.call("thinking", text("hm"));
+    assert_eq!(a.code("decision", text("go")), "not_leader", "it was counted");
+    for kind in ["send_message", "thinking", "decision"] {
+        assert_eq!(a.code(kind, text("x")), "rate_limit_messages", "{kind}");
+        assert_eq!(b.code(kind, text("x")), "rate_limit_messages", "{kind}");
+    }
+    let id = "00000000-0000-8000-8000-000000000000";
+    for (kind, act) in [
+        ("create_vote", json!({"room_id": "lobby", "title": "t", "options": ["a", "b"]})),
+        ("cast_vote", json!({"vote_id": id, "option_index": 0})),
+        ("elect_leader", json!({"room_id": "lobby"})),
+        ("decline_election", json!({"room_id": "lobby"})),
+        ("assign_task", json!({"room_id": "lobby", "title": "t"})),
+        ("update_task", json!({"task_id": id, "status": "completed"})),
+        ("subscribe", json!({"room_id": "lobby", "webhook_url": "http://a", "secret": "s"})),
+    ] {
+        assert_eq!(a.code(kind, act), "rate_limit_messages", "{kind}");
+    }
+    b.call("set_typing", json!({"room_id": "lobby"}));
+    a.call("list_tasks", json!({"room_id": "lobby"}));
+    a.line.now += Duration::from_secs(61);
+    a.call("assign_task", json!({"room_id": "lobby", "title": "t"}));
+    a.call("send_message", text("x"));
+    b.call("thinking", text("x"));
+    assert_eq!(a.code("send_message", text("x")), "rate_limit_messages", "the act was counted");
+}
+
+#[test]
+fn quotas_follow_what_the_key_is() {
+    let free = Standing::Minted(Tier::Low);
+    let pro = Standing::Minted(Tier::High);
+    let config = keyed();
+    let of = |standing| {
+        let quota = config.quota(standing);
+        (quota.messages_per_minute, quota.content_bytes_max)
+    };
+    assert_eq!(of(Standing::Own), (None, 65_536));
+    assert_eq!(of(free), (Some(200), 65_536));
+    assert_eq!(of(pro), (Some(2_000), 262_144));
+    let open = Config::new(Auth::Open);
+    assert_eq!(open.quota(Standing::Own).messages_per_minute, None);
+}
+
+fn mint(fake: &Fake, key: &str, tier: Tier) {
+    let key = KeyPrint::of(key);
+    fake.does(Command::MintKey(NewKey { key, tier, label: None, local: false })).unwrap();
+}
+
+#[test]
+fn a_minted_key_registers_and_has_the_quota_of_its_tier() {
+    let (fake, _) = Fake::new();
+    let ask = |key: &str| json!({"key": key, "name": "n"});
+    assert_eq!(Local::fresh(&fake, keyed()).code("register", ask("free")), "unauthorized");
+    mint(&fake, "free", Tier::Low);
+    mint(&fake, "pro", Tier::High);
+    let sends = |key: &str, times: usize| {
+        let mut it = Local::fresh(&fake, keyed());
+        it.call("register", ask(key));
+        it.call("join_room", json!({"room_id": "lobby"}));
+        for _ in 0..times {
+            it.call("send_message", json!({"room_id": "lobby", "content": "x"}));
+        }
+        it
+    };
+    let text = |len| json!({"room_id": "lobby", "content": "x".repeat(len)});
+    let mut free = sends("free", 199);
+    assert_eq!(free.code("send_message", text(65_537)), "message_too_large");
+    free.call("send_message", text(1));
+    assert_eq!(free.code("send_message", text(1)), "rate_limit_messages");
+    let mut pro = sends("pro", 201);
+    pro.call("send_message", text(262_144));
+    assert_eq!(pro.code("send_message", text(262_145)), "message_too_large");
+    let mut own = Local::agent(&fake, "own");
+    own.call("join_room", json!({"room_id": "lobby"}));
+    for _ in 0..300 {
+        own.call("send_message", text(1));
+    }
+    assert_eq!(own.code("send_message", text(65_537)), "message_too_large");
+}
+
+#[test]
+fn a_key_has_so_many_agents_and_rooms() {
+    let (fake, _) = Fake::new();
+    mint(&fake, "free", Tier::Low);
+    let ask = json!({"key": "free", "name": "n"});
+    let mut agents: Vec<Local> = (0..20)
+        .map(|_| {
+            let mut it = Local::fresh(&fake, keyed());
+            it.call("register", ask.clone());
+            it
+        })
+        .collect();
+    let mut late = Local::fresh(&fake, keyed());
+    assert_eq!(late.code("register", ask), "rate_limit_agents");
+    assert!(!late.is_open());
+    let first = &mut agents[0];
+    for nth in 0..50 {
+        first.call("create_room", json!({"name": format!("r{nth}")}));
+    }
+    assert_eq!(first.code("create_room", json!({"name": "r50"})), "rate_limit_rooms");
+}
+
+#[test]
+fn connections_of_a_revoked_key_are_told_so_and_end() {
+    let (fake, _) = Fake::new();
+    mint(&fake, "free", Tier::Low);
+    let mut own = Local::agent(&fake, "own");
+    own.call("join_room", json!({"room_id": "lobby"}));
+    let mut it = Local::fresh(&fake, keyed());
+    it.call("register", json!({"key": "free", "name": "n", "agent_id": "it"}));
+    it.call("join_room", json!({"room_id": "lobby"}));
+    fake.does(Command::RevokeKey { key: KeyPrint::of("free") }).unwrap();
+    assert_eq!(it.event("error").unwrap()["code"], "unauthorized");
+    assert!(!it.is_open());
+    assert_eq!(it.line.ending(), Ending::Revoked);
+    it.hang_up();
+    assert!(own.is_open());
+    assert_eq!(own.event("agent_left").unwrap()["agent_id"], "it");
+    let mut late = Local::fresh(&fake, keyed());
+    assert_eq!(late.code("register", json!({"key": "free", "name": "n"})), "unauthorized");
+}
+
+#[test]
+fn a_key_that_is_not_the_nodes_own_is_for_the_mesh_to_judge() {
+    let (fake, _) = Fake::new();
+    let mut it = Local::fresh(&fake, keyed());
+    *fake.knobs.script.lock().unwrap() = Some(Err(Refused::NoKey));
+    assert_eq!(it.code("register", json!({"key": "minted", "name": "n"})), "unauthorized");
+    let Some(Command::Attach(asked)) = fake.knobs.scripted.lock().unwrap().take() else {
+        panic!("not asked to attach")
+    };
+    assert_eq!((asked.key, asked.own), (KeyPrint::of("minted"), false));
+    assert!(asked.opener == Some(RoomKey::of("minted")));
+    // What is wrong with the rest is told to those with a valid key alone.
+    mint(&fake, "minted", Tier::Low);
+    let nameless = |key: &str| json!({"key": key, "name": " "});
+    let mut it = Local::fresh(&fake, keyed());
+    assert_eq!(it.code("register", nameless("minted")), "invalid_payload");
+    assert!(it.is_open());
+    assert_eq!(it.code("register", nameless("nope")), "unauthorized");
+    assert!(!it.is_open());
+}
+
+#[test]
+fn who_shows_no_key_at_a_node_that_asks_for_none_does_not_see_what_is_sealed() {
+    let (fake, _) = Fake::new();
+    let key = KeyPrint::of("minted");
+    let mint = NewKey { key, tier: Tier::High, label: None, local: false };
+    fake.does(Command::MintKey(mint)).unwrap();
+    let mut owner = Local::fresh(&fake, keyed());
+    owner.call("register", json!({"key": "minted", "name": "owner"}));
+    let mut open = Local::fresh(&fake, Config::new(Auth::Open));
+    open.call("register", json!({"key": "", "name": "open", "agent_id": "open"}));
+
+    for (name, ephemeral) in [("plan", false), ("talk", true)] {
+        let made = owner.call("create_room", json!({"name": name, "ephemeral": ephemeral}));
+        let room = json!({"room_id": made["room_id"]});
+        owner.call("join_room", room.clone());
+        let said = json!({"room_id": made["room_id"], "content": "hush", "mentions": ["open"]});
+        owner.call("send_message", said);
+        for kind in ["get_history", "room_tip", "join_room", "list_votes", "list_tasks"] {
+            assert_eq!(open.code(kind, room.clone()), "access_denied", "{kind}");
+        }
+        owner.call("leave_room", room);
+    }
+    assert!(open.kinds().is_empty(), "no room_created, mention or room_destroyed");
+    // What a key of the node itself has is nobody's secret there.
+    let mut own = Local::agent(&fake, "own");
+    let made = own.call("create_room", json!({"name": "desk"}));
+    open.call("room_tip", json!({"room_id": made["room_id"]}));
+    assert_eq!(open.event("room_created").unwrap()["name"], "desk");
+}

@@ -1,0 +1,301 @@
+//! What is served over HTTP, and to whom.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use mesh::{
+    api::command::{Command, Outcome, Refused},
+    name::id::{KeyPrint, RoomId},
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
+
+use super::{Answer, Node, PATIENCE};
+use bridge::{
+    Config,
+    config::{AdminSecret, Signup},
+    limits,
+    testing::keyed,
+};
+
+const HERE: (&str, &str) = ("host", "127.0.0.1:80");
+
+#[tokio::test]
+async fn a_web_page_connects_only_from_an_allowed_origin() {
+    let mut config = keyed();
+    config.origins.push("https://good.example".into());
+    let node = Node::start(config).await;
+    let connect = async |origin: &str| {
+        let mut request = format!("ws://{}/ws", node.http).into_client_request().unwrap();
+        request.headers_mut().insert("origin", origin.parse().unwrap());
+        tokio_tungstenite::connect_async(request).await
+    };
+    assert!(connect("https://good.example").await.is_ok());
+    for bad in ["https://evil.example", "null", "https://good.example.evil.example"] {
+        let Err(tungstenite::Error::Http(answer)) = connect(bad).await else {
+            panic!("{bad} was let in")
+        };
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn pages_of_allowed_origins_and_no_others_may_ask() {
+    let mut config = keyed();
+    config.origins.push("https://good.example".into());
+    let node = Node::start(config).await;
+    let (good, evil) = (("origin", "https://good.example"), ("origin", "https://evil.example"));
+    for (method, path) in [("GET", "/api/status"), ("POST", "/api/keys"), ("OPTIONS", "/api/rooms")]
+    {
+        for headers in [&[HERE, evil][..], &[HERE, ("origin", "null")], &[HERE, good, evil]] {
+            let answer = node.http(method, path, headers, "").await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{method} {path} {headers:?}");
+            assert!(!answer.head.contains("access-control"), "{answer:?}");
+        }
+    }
+    let answer = node.http("GET", "/api/status", &[HERE, good], "").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(answer.has("access-control-allow-origin: https://good.example"), "{answer:?}");
+    assert!(answer.has("vary: origin"), "{answer:?}");
+    let preflight = [HERE, good, ("access-control-request-method", "GET")];
+    let answer = node.http("OPTIONS", "/api/agents", &preflight, "").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    assert!(answer.has("access-control-allow-origin: https://good.example"), "{answer:?}");
+    assert!(answer.head.contains("x-clawchat-key"), "{answer:?}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_that_was_pointed_at_the_node_gets_nothing_to_read() {
+    let mut config = keyed();
+    config.hosts.push("node.lan".into());
+    let node = Node::start(config).await;
+    let ask =
+        async |path: &str, host: &str| node.http("GET", path, &[("host", host)], "").await.status;
+    for path in ["/api/status", "/api/rooms", "/api/rooms/lobby/history", "/api/agents"] {
+        assert_eq!(ask(path, "evil.example").await, StatusCode::FORBIDDEN, "{path}");
+        assert_ne!(ask(path, "node.lan:9230").await, StatusCode::FORBIDDEN, "{path}");
+    }
+    assert_eq!(ask("/api/status", "[::1]:9230").await, StatusCode::OK);
+    assert_eq!(ask("http://evil.example/api/status", "localhost").await, StatusCode::FORBIDDEN);
+    assert_eq!(ask("/healthz", "probe").await, StatusCode::OK);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn http_shows_health_status_and_public_rooms() {
+    let node = Node::start(keyed()).await;
+    assert_eq!(node.get("/healthz").await.0, StatusCode::OK);
+    assert_eq!(node.get("/readyz").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    node.bridge.set_ready(true);
+    assert_eq!(node.get("/readyz").await.0, StatusCode::OK);
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    let sent = a.call("send_message", json!({"room_id": "lobby", "content": "x"})).await;
+    let private = a.call("create_room", json!({"name": "p"})).await["room_id"].clone();
+    let private = private.as_str().unwrap();
+    let status = json!({"status": "ok", "agents_connected": 1, "rooms": 2});
+    assert_eq!(node.get("/api/status").await, (StatusCode::OK, status));
+    let (_, rooms) = node.get("/api/rooms").await;
+    assert_eq!(rooms["rooms"].as_array().unwrap().len(), 1);
+    let (_, page) = node.get("/api/rooms/lobby/history").await;
+    assert_eq!(page["messages"], json!([sent]));
+    assert_eq!(node.get("/api/rooms/lobby/messages/1").await, (StatusCode::OK, sent));
+    let nowhere = RoomId([77; 16]);
+    for (path, status) in [
+        ("lobby/messages/2".into(), StatusCode::NOT_FOUND),
+        ("lobby/messages/x".into(), StatusCode::BAD_REQUEST),
+        ("nonsense/history".into(), StatusCode::NOT_FOUND),
+        (format!("{nowhere}/messages/1"), StatusCode::NOT_FOUND),
+        (format!("{private}/history"), StatusCode::FORBIDDEN),
+        (format!("{private}/messages/1"), StatusCode::FORBIDDEN),
+    ] {
+        assert_eq!(node.get(&format!("/api/rooms/{path}")).await.0, status, "{path}");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn agents_are_shown_to_their_key() {
+    let node = Node::start(keyed()).await;
+    let _a = node.agent("a").await;
+    let ask = async |key: &str| {
+        node.http("GET", "/api/agents", &[HERE, ("x-clawchat-key", key)], "").await
+    };
+    let answer = ask("key").await;
+    assert_eq!(
+        (answer.status, &answer.body["agents"][0]["agent_id"]),
+        (StatusCode::OK, &json!("a"))
+    );
+    let unauthorized = (StatusCode::UNAUTHORIZED, &json!("unauthorized"));
+    let long = "k".repeat(limits::KEY_BYTES_MAX + 1);
+    for wrong in ["nope", "", &long] {
+        let answer = ask(wrong).await;
+        assert_eq!((answer.status, &answer.body["code"]), unauthorized, "{wrong}");
+    }
+    let answer = node.http("GET", "/api/agents", &[HERE], "").await;
+    assert_eq!((answer.status, &answer.body["code"]), unauthorized);
+    node.stop().await;
+}
+
+fn signup(signup: Signup) -> Config {
+    Config { signup, ..keyed() }
+}
+
+async fn mint(node: &Node, headers: &[(&str, &str)], body: &str) -> Answer {
+    node.http("POST", "/api/keys", headers, body).await
+}
+
+#[tokio::test]
+async fn a_key_is_made_and_is_valid_at_once() {
+    let node = Node::start(signup(Signup::Open)).await;
+    let answer = mint(&node, &[], r#"{"label":"ours","more":1}"#).await;
+    assert_eq!((answer.status, &answer.body["tier"]), (StatusCode::CREATED, &json!("free")));
+    assert!(answer.has("cache-control: no-store"), "{answer:?}");
+    let key = answer.body["api_key"].as_str().unwrap();
+    assert_eq!(key.len(), 64);
+    let Ok(Outcome::Keys(keys)) = node.fake.does(Command::ListKeys) else { panic!("no keys") };
+    assert_eq!((keys[0].key, keys[0].label.as_deref()), (KeyPrint::of(key), Some("ours")));
+    let answer = node.http("GET", "/api/agents", &[HERE, ("x-clawchat-key", key)], "").await;
+    assert_eq!((answer.status, answer.body), (StatusCode::OK, json!({"agents": []})));
+    let mut client = node.tcp().await;
+    client.call("register", json!({"key": key, "name": "n"})).await;
+    for body in ["", " ", "{}", r#"{"label":null}"#] {
+        assert_eq!(mint(&node, &[], body).await.status, StatusCode::CREATED);
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn who_may_have_no_key_is_told_why() {
+    let node = Node::start(keyed()).await;
+    assert_eq!(node.http("POST", "/api/keys", &[], "").await.status, StatusCode::FORBIDDEN);
+    node.stop().await;
+    let node = Node::start(signup(Signup::Admin(AdminSecret::new("s3cret")))).await;
+    for headers in [&[][..], &[("x-clawchat-admin", "")], &[("x-clawchat-admin", "s3cre")]] {
+        let answer = mint(&node, headers, "").await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{headers:?}");
+    }
+    let shown = [("x-clawchat-admin", "s3cret")];
+    for _ in 0..=limits::SIGNUPS_PER_HOUR_MAX {
+        assert_eq!(mint(&node, &shown, "").await.status, StatusCode::CREATED);
+    }
+    let full = Refused::Full("no more keys".into());
+    *node.fake.knobs.script.lock().unwrap() = Some(Err(full));
+    assert_eq!(mint(&node, &shown, "").await.status, StatusCode::INTERNAL_SERVER_ERROR);
+    for bad in ["x", "[]", r#"{"label":1}"#, r#"{"label":"\u0007"}"#] {
+        let answer = node.http("POST", "/api/keys", &shown, bad).await;
+        assert_eq!(
+            (answer.status, &answer.body["code"]),
+            (StatusCode::BAD_REQUEST, &json!("invalid_payload"))
+        );
+    }
+    let large = format!(r#"{{"label":"{}"}}"#, "x".repeat(crate::limits::HTTP_BODY_BYTES_MAX));
+    let answer = node.http("POST", "/api/keys", &shown, &large).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_has_its_keys_and_no_more() {
+    let mut config = signup(Signup::Open);
+    config.trusted_proxies.push("127.0.0.1".parse().unwrap());
+    let node = Node::start(config).await;
+    let ask = async |from: &str| mint(&node, &[("x-forwarded-for", from)], "").await;
+    for _ in 0..limits::SIGNUPS_PER_HOUR_MAX {
+        assert_eq!(ask("9.9.9.9, 1.2.3.4").await.status, StatusCode::CREATED);
+    }
+    let answer = ask("8.8.8.8, 1.2.3.4").await;
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(answer.head.contains("retry-after: "), "{answer:?}");
+    assert_eq!(ask("1.2.3.5").await.status, StatusCode::CREATED);
+    node.stop().await;
+    let node = Node::start(signup(Signup::Open)).await;
+    for nth in 0..=limits::SIGNUPS_PER_HOUR_MAX {
+        let from = format!("1.2.3.{nth}");
+        let answer = mint(&node, &[("x-forwarded-for", &from)], "").await;
+        let too_many = nth == limits::SIGNUPS_PER_HOUR_MAX;
+        let expect = if too_many { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::CREATED };
+        assert_eq!(answer.status, expect, "nobody who is not trusted is believed");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_ask_for_nothing_in_time_are_closed() {
+    let mut config = signup(Signup::Open);
+    // Those that ask for something are served within, also on a machine that stands still.
+    config.timeouts.register = Duration::from_secs(2);
+    let node = Node::start(config).await;
+    let unfinished = "POST /api/keys HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{";
+    for (sent, status) in [
+        ("", ""),
+        ("GET /healthz HTTP/1.1\r\nho", ""),
+        ("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n", "HTTP/1.1 200 "),
+        ("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\nGET /", "HTTP/1.1 200 "),
+        (unfinished, "HTTP/1.1 408 "),
+    ] {
+        let mut io = TcpStream::connect(node.http).await.unwrap();
+        io.write_all(sent.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(PATIENCE, io.read_to_string(&mut answer)).await.expect(sent).unwrap();
+        assert!(answer.starts_with(status), "{sent:?}: {answer}");
+        assert_eq!(answer.is_empty(), status.is_empty(), "{sent:?}: {answer}");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn so_many_connections_that_are_no_websockets_and_no_more() {
+    let mut config = keyed();
+    config.http_connections_max = 1;
+    let node = Node::start(config).await;
+    let connect = || tokio_tungstenite::connect_async(format!("ws://{}/ws", node.http));
+    let first = connect().await.expect("it is one until it is a WebSocket");
+    // The task that served it as plain HTTP ends in its own time.
+    let second = async {
+        loop {
+            match connect().await {
+                Ok(second) => break second,
+                Err(tungstenite::Error::Http(answer)) => assert_eq!(answer.status(), 503),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let second = timeout(PATIENCE, second).await.expect("WebSockets do not count");
+    let kept = async {
+        loop {
+            let mut io = TcpStream::connect(node.http).await.unwrap();
+            let mut status = [0; 12];
+            // Who is turned away may find the connection reset.
+            if io.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.is_ok()
+                && io.read_exact(&mut status).await.is_ok()
+                && status == *b"HTTP/1.1 200"
+            {
+                break io;
+            }
+        }
+    };
+    let kept = timeout(PATIENCE, kept).await.expect("there is room for one");
+    let mut late = TcpStream::connect(node.http).await.unwrap();
+    let mut answer = String::new();
+    timeout(PATIENCE, late.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    drop((kept, first, second));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_never_finished_does_not_keep_the_node() {
+    let node = Node::start(keyed()).await;
+    let mut io = TcpStream::connect(node.http).await.unwrap();
+    io.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
+    node.get("/healthz").await;
+    node.stop().await;
+}

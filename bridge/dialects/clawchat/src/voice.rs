@@ -1,0 +1,203 @@
+//! Events as frames.
+
+use std::sync::Arc;
+
+use bridge::seam::{
+    event::{self, Event, Message},
+    refusal::Refusal,
+};
+use bytes::Bytes;
+use mesh::{
+    api::command::{Refused, Speech},
+    name::id::RoomId,
+};
+use protocol::{
+    code::Code,
+    event::{
+        AgentLeft, DecisionMade, Event as Wire, Heartbeat, Mention, RoomDestroyed, TypingIndicator,
+    },
+    frame::{encode_event, encode_reply},
+    object::MeshNote,
+    reply::Reply,
+};
+use serde::Serialize;
+
+use crate::{codes::Refusals, encode, ids::FrameIds};
+
+/// How ClawChat's clients are told of things.
+#[derive(Debug)]
+pub(crate) struct Voice {
+    lobby: RoomId,
+    ids: FrameIds,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+impl Voice {
+    pub(crate) fn new(lobby: RoomId) -> Voice {
+        Voice { lobby, ids: FrameIds::new(), refusals: Arc::default() }
+    }
+
+    pub(crate) fn lobby(&self) -> RoomId {
+        self.lobby
+    }
+
+    /// A room as clients name it.
+    pub(crate) fn name(&self, room: RoomId) -> String {
+        encode::room_text(self.lobby, room)
+    }
+
+    /// The room that a client names.
+    pub(crate) fn room(&self, text: &str) -> Result<RoomId, Refusal> {
+        encode::room_id(self.lobby, text).ok_or(Refusal::Mesh(Refused::NoRoom))
+    }
+
+    pub(crate) fn reply(&self, reply: &Reply, reply_to: Option<&str>) -> Bytes {
+        Bytes::from(encode_reply(reply, reply_to, &self.ids.fresh()))
+    }
+
+    fn event(&self, event: &Wire) -> Bytes {
+        Bytes::from(encode_event(event, &self.ids.fresh()))
+    }
+
+    fn error(&self, code: Code, text: &str) -> Bytes {
+        self.reply(&Reply::error(code, text), None)
+    }
+
+    /// A message as it is pushed.
+    fn said(&self, message: &Message) -> Wire {
+        let wire = encode::message(self.lobby, message);
+        match message.speech {
+            Speech::Chat => Wire::MessageReceived(Box::new(wire)),
+            Speech::Thinking => Wire::Thinking(Box::new(wire)),
+            Speech::Decision => Wire::DecisionMade(Box::new(DecisionMade {
+                room_id: wire.room_id,
+                message_id: wire.message_id,
+                leader_id: wire.agent_id,
+                leader_name: wire.agent_name,
+                content: wire.content,
+                metadata: wire.metadata,
+                timestamp: wire.timestamp,
+                mesh: Some(MeshNote { seq: Some(wire.seq), ..wire.mesh.unwrap_or_default() }),
+            })),
+        }
+    }
+}
+
+impl event::Voice for Voice {
+    fn frame(&self, event: &Event) -> Option<Bytes> {
+        let name = |room: &RoomId| self.name(*room);
+        let wire = match event {
+            Event::Said(message) => self.said(message),
+            Event::Mentioned(message) => {
+                let room_id = self.name(message.room);
+                let message = Box::new(encode::message(self.lobby, message));
+                Wire::Mention(Mention { room_id, message })
+            }
+            Event::Joined { room, agent, name: called, reconnected } => {
+                encode::joined(name(room), agent, called, *reconnected)
+            }
+            Event::Left { room, agent } => {
+                Wire::AgentLeft(AgentLeft { room_id: name(room), agent_id: agent.to_string() })
+            }
+            Event::Turn { room, holder, order, reason } => {
+                encode::turn(name(room), holder.as_ref(), order, *reason)
+            }
+            Event::Typing { room, agent, name: called, typing } => {
+                Wire::TypingIndicator(TypingIndicator {
+                    room_id: name(room),
+                    agent_id: agent.to_string(),
+                    agent_name: called.to_string(),
+                    typing: *typing,
+                })
+            }
+            Event::Presence(agent) => encode::presence(agent),
+            Event::RoomOpened { room, own } => {
+                let key = room.owner.filter(|_| *own);
+                Wire::RoomCreated(Box::new(encode::room(self.lobby, room, key)))
+            }
+            Event::RoomClosed { room } => {
+                Wire::RoomDestroyed(RoomDestroyed { room_id: name(room) })
+            }
+            Event::VoteOpened(vote) => Wire::VoteCreated(Box::new(encode::vote(self.lobby, vote))),
+            Event::VoteEnded(result) => {
+                Wire::VoteResult(Box::new(encode::vote_result(self.lobby, result)))
+            }
+            Event::ElectionStarted { room, candidates, by } => {
+                encode::election_started(name(room), candidates, by)
+            }
+            Event::LeaderElected { room, agent, name: called } => {
+                encode::leader_elected(name(room), agent, called)
+            }
+            Event::LeaderCleared { room, why } => encode::leader_cleared(name(room), *why),
+            Event::TaskMade(task) => Wire::TaskAssigned(Box::new(encode::task(self.lobby, task))),
+            Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
+            Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
+            Event::KeyRevoked => {
+                return Some(self.error(Code::Unauthorized, "the key was revoked"));
+            }
+            Event::TooManyConnections => {
+                let text = "the node has as many connections as it may; try again later or at another node";
+                return Some(self.error(Code::InternalError, text));
+            }
+        };
+        Some(self.event(&wire))
+    }
+
+    fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {
+        #[derive(Serialize)]
+        struct Letter<'a> {
+            r#type: &'static str,
+            subscription_id: &'a str,
+            room_id: &'a str,
+            message: &'a protocol::object::Message,
+        }
+        let message = encode::message(self.lobby, message);
+        let letter = Letter {
+            r#type: "clawchat.message.created",
+            subscription_id: subscription,
+            room_id: &message.room_id,
+            message: &message,
+        };
+        let letter = serde_json::to_vec(&letter).expect("a message has only what JSON has");
+        Some(Bytes::from(letter))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bridge::seam::event::Voice as _;
+    use mesh::{
+        name::{id::MessageId, number::Number},
+        wire::entry::Said,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_letter_is_what_receivers_know() {
+        let lobby = RoomId([1; 16]);
+        let message = Message {
+            room: lobby,
+            number: Number(7),
+            canonical: Number(5),
+            numbers: Vec::new(),
+            message: MessageId([3; 16]),
+            speech: Speech::Chat,
+            wall_ms: 1_700_000_000_123,
+            said: Arc::new(Said {
+                agent: "a".into(),
+                name: "ann".into(),
+                content: "hi".into(),
+                reply_to: None,
+                mentions: Vec::new(),
+                metadata: Some(r#"{"kind":"verdict"}"#.into()),
+                dedup: None,
+                turn: None,
+                id: None,
+            }),
+        };
+        let letter = Voice::new(lobby).letter("s", &message).unwrap();
+        let expect = r#"{"type":"clawchat.message.created","subscription_id":"s","room_id":"lobby","message":{"message_id":"03030303-0303-0303-0303-030303030303","room_id":"lobby","agent_id":"a","agent_name":"ann","content":"hi","metadata":{"kind":"verdict"},"timestamp":"2023-11-14T22:13:20.123Z","seq":7,"mesh":{"canonical_seq":5,"late":true}}}"#;
+        assert_eq!(str::from_utf8(&letter).unwrap(), expect);
+    }
+}

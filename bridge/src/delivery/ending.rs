@@ -1,0 +1,50 @@
+//! Why a connection ends.
+
+/// Why a connection ends, as a WebSocket's close frame says it (RFC 6455 §7.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The client has hung up.
+    Done,
+    /// The node stops.
+    GoingAway,
+    /// The client was refused: the reply says why.
+    Refused,
+    /// Not registered in time, or silent for too long.
+    Silent,
+    /// A frame that is too large, or none.
+    BadFrame,
+    /// The agent registered on a newer connection.
+    Replaced,
+    /// Its key was revoked.
+    Revoked,
+    /// The node cannot go on with it.
+    Failed,
+}
+
+impl Ending {
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Ending::Done => 1000,
+            Ending::GoingAway => 1001,
+            Ending::Refused
+            | Ending::Silent
+            | Ending::BadFrame
+            | Ending::Replaced
+            | Ending::Revoked => 1008,
+            Ending::Failed => 1011,
+        }
+    }
+
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Ending::Done => "",
+            Ending::GoingAway => "the node is stopping",
+            Ending::Refused => "refused",
+            Ending::Silent => "silent for too long",
+            Ending::BadFrame => "a frame is too large or malformed",
+            Ending::Replaced => "the agent registered on a newer connection",
+            Ending::Revoked => "the key was revoked",
+            Ending::Failed => "the node cannot go on with this connection",
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Routing of events: rooms, the agents attached here that are in them, and the way to each.
+//!
+//! The driver calls [`Hub::notify`] and [`Hub::tell`] on the engine's thread, after the commit, in the
+//! order of the effects. Nothing here blocks: queues are bounded, and messages that do not fit are read again
+//! from the delivery log. An event is written once for each voice, however many readers have it.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    ending::Ending,
+    link::{Life, Link, LinkId, Me},
+    notice::Notice,
+    readers::{Name, Readers},
+};
+use crate::{
+    backend::Reads,
+    counters::Counters,
+    delivery::hook::Hook,
+    limits::CROWD_TOLD_EVERY,
+    reply::Ended,
+    seam::{
+        answer::RoomFacts,
+        event::{Event, Told},
+        refusal::Refusal,
+    },
+    webhooks::book::Book,
+};
+use mesh::{
+    api::{
+        command::{AgentView, Attached, Outcome, Registration},
+        event::AgentEvent,
+    },
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
+    order::served::Served,
+    wire::entry::Said,
+};
+use tokio::time::sleep;
+
+mod away;
+mod crowds;
+mod events;
+
+use away::{Away, Leaver};
+use crowds::Crowds;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Hub {
+    reads: Arc<dyn Reads>,
+    /// Webhooks wait for messages, too.
+    book: Arc<Book>,
+    readers: Readers,
+    links: AtomicU64,
+    state: RwLock<State>,
+    /// Locked after `state`, if both are.
+    away: Mutex<Away>,
+    /// The presence told last, and to whom: it comes once for every room of the agent.
+    presence: Mutex<Option<(Arc<AgentView>, HashSet<LinkId>)>>,
+    /// Locked after `state`, if both are.
+    crowds: Crowds,
+    counters: Arc<Counters>,
+}
+
+impl std::fmt::Debug for dyn Reads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reads")
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rooms: HashMap<RoomId, Room>,
+    /// All connections, registered or not.
+    links: HashMap<LinkId, Arc<Link>>,
+    agents: HashMap<AgentId, Place>,
+}
+
+#[derive(Debug)]
+struct Room {
+    facts: RoomFacts,
+    /// The newest message that was told.
+    tip: AtomicU64,
+    seats: BTreeMap<LinkId, Arc<Link>>,
+}
+
+/// Where an agent is attached.
+#[derive(Debug)]
+struct Place {
+    registration: Registration,
+    link: Arc<Link>,
+}
+
+impl Hub {
+    /// Without rooms: the engine tells of them.
+    #[must_use]
+    pub fn new(reads: Arc<dyn Reads>) -> Hub {
+        Hub {
+            reads,
+            book: Arc::default(),
+            readers: Readers::default(),
+            links: AtomicU64::new(0),
+            state: RwLock::default(),
+            away: Mutex::default(),
+            presence: Mutex::default(),
+            crowds: Crowds::default(),
+            counters: Arc::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Tells one agent attached here. Never blocks.
+    pub fn tell(&self, event: AgentEvent) {
+        match event {
+            AgentEvent::Displaced { agent, registration } => {
+                let mut state = self.write();
+                let here = state.agents.get(&agent);
+                if here.is_some_and(|place| place.registration == registration)
+                    && let Some(place) = state.agents.remove(&agent)
+                {
+                    state.unseat_everywhere(&place.link);
+                    place.link.end(Ending::Replaced);
+                }
+            }
+            AgentEvent::Seated { agent, room, seated } => {
+                let link = self.read().agents.get(&agent).map(|place| place.link.clone());
+                match (link, seated) {
+                    (Some(link), true) => drop(self.seat(&link, room)),
+                    (Some(link), false) => self.unseat(&link, room),
+                    (None, _) => {}
+                }
+            }
+            AgentEvent::KeyRevoked { key } => {
+                self.revoked(key);
+                self.book.revoked(key);
+            }
+        }
+    }
+
+    /// How many agents are attached here.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        self.read().agents.len()
+    }
+
+    /// How many rooms there are.
+    #[must_use]
+    pub fn rooms(&self) -> usize {
+        self.read().rooms.len()
+    }
+
+    /// The subscriptions that are told of messages.
+    pub(crate) fn book(&self) -> &Arc<Book> {
+        &self.book
+    }
+
+    /// The facts of a room, if there is one.
+    pub(crate) fn facts(&self, room: RoomId) -> Option<RoomFacts> {
+        self.read().rooms.get(&room).map(|room| room.facts)
+    }
+
+    /// The newest message of a room that was told.
+    pub(crate) fn tip(&self, room: RoomId) -> Number {
+        let state = self.read();
+        state.rooms.get(&room).map_or(Number::ZERO, |room| Number(room.tip.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn reads(&self) -> &Arc<dyn Reads> {
+        &self.reads
+    }
+
+    /// A room, if it is known and the key may read it.
+    pub(crate) fn readable(&self, room: RoomId, key: KeyPrint) -> Result<RoomFacts, Refusal> {
+        let facts = self.facts(room).ok_or_else(Refusal::no_room)?;
+        if facts.readable_by(key) { Ok(facts) } else { Err(Refusal::not_yours()) }
+    }
+
+    /// A connection begins.
+    pub(crate) fn connect(&self) -> Arc<Link> {
+        let link = Arc::new(Link::new(LinkId(self.links.fetch_add(1, Ordering::Relaxed))));
+        self.write().links.insert(link.id, link.clone());
+        link
+    }
+
+    /// A connection has ended.
+    pub(crate) fn disconnect(&self, link: &Link) {
+        link.end(Ending::Done);
+        let mut state = self.write();
+        self.note_live(&state, link);
+        state.links.remove(&link.id);
+        state.unseat_everywhere(link);
+        if let Some(me) = link.me()
+            && state.agents.get(&me.agent).is_some_and(|place| place.link.id == link.id)
+        {
+            state.agents.remove(&me.agent);
+            self.leaves(link, link.rooms());
+        }
+    }
+
+    /// An agent's connection is gone, and it was in these rooms.
+    fn leaves(&self, link: &Link, rooms: Vec<RoomId>) {
+        let (Some(me), Some(voice)) = (link.me(), link.voice()) else { return };
+        let unwritten = link.unwritten();
+        self.away().left(Leaver { me, voice: voice.clone(), rooms, unwritten });
+    }
+
+    /// The numbers that an agent was given in a room here, if it is one that is remembered.
+    pub(crate) fn served(&self, me: &Me, room: RoomId) -> Served {
+        let state = self.read();
+        if let Some(place) = state.agents.get(&me.agent).filter(|_| me.stable) {
+            self.note_live(&state, &place.link);
+        }
+        drop(state);
+        self.served_to(me, room)
+    }
+
+    fn served_to(&self, me: &Me, room: RoomId) -> Served {
+        if me.stable { self.readers.served(&name_of(me, room)) } else { Served::default() }
+    }
+
+    /// An agent was given something in a room, or told of it: see [`Served`].
+    pub(crate) fn gave(
+        &self,
+        me: &Me,
+        (room, upto): (RoomId, Number),
+        note: impl FnOnce(&mut Served),
+    ) {
+        let durable = self.facts(room).is_some_and(|facts| !facts.ephemeral);
+        if me.stable {
+            self.readers.note(&name_of(me, room), upto, durable, note);
+        }
+    }
+
+    /// Notes the numbers that were given to a connection live.
+    fn note_live(&self, state: &State, link: &Link) {
+        let Some(me) = link.me().filter(|me| me.stable) else { return };
+        for (room, after, upto) in link.given() {
+            let durable = state.rooms.get(&room).is_some_and(|room| !room.facts.ephemeral);
+            let note = |served: &mut Served| served.went_on(after, upto);
+            self.readers.note(&name_of(me, room), upto, durable, note);
+        }
+    }
+
+    /// The same for all, at this moment.
+    pub(crate) fn note_all_live(&self) {
+        let state = self.read();
+        for link in state.links.values() {
+            self.note_live(&state, link);
+        }
+    }
+
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// Notices that an agent which is back missed here.
+    pub(crate) fn missed(&self, agent: &AgentId) -> Vec<Notice> {
+        self.away().take(agent)
+    }
+
+    /// Every connection writes its queue, then ends.
+    pub(crate) fn drain(&self) {
+        for link in self.read().links.values() {
+            link.drain(Ending::GoingAway);
+        }
+    }
+
+    /// Seats a connection in a room; `false` if it was seated there, or there is no such room.
+    pub(crate) fn seat(&self, link: &Arc<Link>, room: RoomId) -> bool {
+        self.write().seat(link, room, false)
+    }
+
+    pub(crate) fn unseat(&self, link: &Link, room: RoomId) {
+        if let Some(room) = self.write().rooms.get_mut(&room) {
+            room.seats.remove(&link.id);
+        }
+        link.unseat(room);
+    }
+
+    /// An answer passes, on the engine's thread, before the connection sees it.
+    pub(crate) fn answered(&self, link: &Arc<Link>, hook: Hook, ended: &mut Ended) {
+        match (hook, ended) {
+            (Hook::Attach { me, voice }, Ok(Outcome::Attached(attached))) => {
+                link.register(me, voice);
+                self.attached(link, attached);
+            }
+            (Hook::Join { room, .. }, Ok(_)) => drop(self.seat(link, room)),
+            (Hook::Join { room, fresh: true }, Err(_)) | (Hook::Leave { room }, Ok(_)) => {
+                self.unseat(link, room);
+            }
+            (
+                Hook::None
+                | Hook::Attach { .. }
+                | Hook::Join { fresh: false, .. }
+                | Hook::Leave { .. },
+                _,
+            ) => {}
+        }
+    }
+
+    /// Its agent's events are the connection's from now on. Rooms it gets back are held until it has
+    /// been told so and has got the messages that it missed.
+    fn attached(&self, link: &Arc<Link>, attached: &mut Attached) {
+        let Some(me) = link.me() else { return };
+        let mut state = self.write();
+        let place = Place { registration: attached.registration, link: link.clone() };
+        let before = state.agents.insert(me.agent.clone(), place);
+        let before = before.filter(|place| place.link.id != link.id);
+        if let Some(place) = &before {
+            self.note_live(&state, &place.link);
+        }
+        let seen: HashMap<_, _> = match (&before, attached.displaced) {
+            (Some(place), Some(_)) => place.link.resume_points().into_iter().collect(),
+            (Some(_), None) | (None, _) => HashMap::new(),
+        };
+        for (room, cursor) in attached.restored.iter_mut().flatten() {
+            // The mesh takes everything for seen that was announced to the connection before; not
+            // all of it may have been written.
+            *cursor = seen.get(room).copied().unwrap_or(*cursor);
+            state.seat(link, *room, true);
+            // The connection before may have come from elsewhere, or this one does.
+            let came = match &before {
+                Some(place) => place.link.came_with(*room),
+                None => self.served_to(me, *room).came_with(*cursor).unwrap_or(*cursor),
+            };
+            link.resumes(*room, came);
+        }
+        if let Some(place) = before {
+            state.unseat_everywhere(&place.link);
+            place.link.end(Ending::Replaced);
+            self.leaves(&place.link, Vec::new());
+        }
+        self.away().is_back(me, attached.restored.is_some());
+    }
+
+    /// Connections of the key are told so, and end.
+    fn revoked(&self, key: KeyPrint) {
+        let told = Told::new(Event::KeyRevoked);
+        let state = self.read();
+        for (_, link) in state.registered().filter(|(me, _)| me.key == key) {
+            link.voice()
+                .and_then(|voice| told.frame(voice))
+                .into_iter()
+                .for_each(|frame| link.reply(frame));
+            link.drain(Ending::Revoked);
+        }
+    }
+
+    /// Frames and bytes that wait for all connections together.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn held(&self) -> (usize, usize) {
+        let held = self.read().links.values().map(|link| link.held()).collect::<Vec<_>>();
+        held.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    /// Tells crowds, until it is dropped. To run as long as anybody is served.
+    pub(crate) async fn tell_crowds(&self) {
+        loop {
+            self.crowds.begun.notified().await;
+            while self.tell_some() {
+                sleep(CROWD_TOLD_EVERY).await;
+            }
+        }
+    }
+
+    fn tell_some(&self) -> bool {
+        let state = self.read();
+        self.crowds.tell_some(|room| state.rooms.get(&room).map(|room| &room.seats))
+    }
+
+    fn away(&self) -> MutexGuard<'_, Away> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        // A panic while it was held ends the process in the daemon; tests may go on.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn registered(&self) -> impl Iterator<Item = (&Me, &Arc<Link>)> {
+        self.agents.values().filter_map(|place| Some((place.link.me()?, &place.link)))
+    }
+
+    fn seat(&mut self, link: &Arc<Link>, room: RoomId, held: bool) -> bool {
+        let Some(known) = self.rooms.get_mut(&room) else { return false };
+        if link.life() == Life::Over {
+            return false; // It has been, or will be, taken out of all rooms.
+        }
+        known.seats.insert(link.id, link.clone());
+        link.seat(room, held)
+    }
+
+    fn unseat_everywhere(&mut self, link: &Link) {
+        for room in link.rooms() {
+            if let Some(room) = self.rooms.get_mut(&room) {
+                room.seats.remove(&link.id);
+            }
+        }
+    }
+
+    /// The agents attached here that a message mentions and that may read it.
+    fn mentioned(&self, room: &Room, said: &Said) -> BTreeMap<LinkId, Arc<Link>> {
+        let places = said.mentions.iter().filter_map(|agent| self.agents.get(agent));
+        let links = places.map(|place| &place.link);
+        let may = |link: &&Arc<Link>| link.me().is_some_and(|me| room.facts.readable_by(me.key));
+        links.filter(may).map(|link| (link.id, link.clone())).collect()
+    }
+}
+
+fn name_of(me: &Me, room: RoomId) -> Name {
+    Name { agent: me.agent.clone(), key: me.key, room }
+}

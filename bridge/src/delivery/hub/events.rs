@@ -1,0 +1,262 @@
+//! Events of rooms, told to those whom they concern.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+use mesh::{
+    api::{
+        command::{Access, AgentView, RoomView},
+        event::{Delivered, RoomEvent},
+    },
+    name::{
+        id::{AgentId, LocalRef, RoomId},
+        number::Number,
+    },
+    wire::entry::Said,
+};
+
+use super::{Hub, Room};
+use crate::{
+    delivery::{link::Link, notice::Notice, outbox::Content},
+    seam::{
+        answer::RoomFacts,
+        event::{Event, Message, Told},
+    },
+};
+
+impl Hub {
+    /// Tells local members of an event in a room. Never blocks.
+    pub fn notify(&self, room: RoomId, event: RoomEvent) {
+        match event {
+            RoomEvent::Message(delivered) => {
+                self.message(room, &delivered);
+                self.book.ring(room);
+            }
+            RoomEvent::PassedOver { number, at, .. } => self.passed_over(room, number, at),
+            RoomEvent::Joined { agent, name, reconnected } => {
+                let by = agent.clone();
+                self.members(room, &by, Event::Joined { room, agent, name, reconnected });
+            }
+            RoomEvent::Left { agent } => {
+                let by = agent.clone();
+                self.members(room, &by, Event::Left { room, agent });
+            }
+            RoomEvent::Turn { holder, order, reason } => {
+                self.turn(room, Event::Turn { room, holder, order, reason });
+            }
+            RoomEvent::Typing { agent, name, typing } => {
+                let by = agent.clone();
+                self.members(room, &by, Event::Typing { room, agent, name, typing });
+            }
+            RoomEvent::Presence(view) => self.presence(room, view),
+            RoomEvent::Opened { view, announce } => {
+                self.opened(view, announce);
+                self.book.ring(room);
+            }
+            RoomEvent::Destroyed { access } => {
+                self.destroyed(room, access);
+                self.book.destroyed(room);
+            }
+            RoomEvent::VoteOpened(view) => self.notice(room, Event::VoteOpened(view)),
+            RoomEvent::VoteEnded(result) => self.notice(room, Event::VoteEnded(result)),
+            RoomEvent::ElectionStarted { candidates, by } => {
+                self.notice(room, Event::ElectionStarted { room, candidates, by });
+            }
+            RoomEvent::LeaderElected { agent, name } => {
+                self.notice(room, Event::LeaderElected { room, agent, name });
+            }
+            RoomEvent::LeaderCleared { why } => {
+                self.notice(room, Event::LeaderCleared { room, why });
+            }
+            RoomEvent::TaskAssigned(view) => self.notice(room, Event::TaskMade(view)),
+            RoomEvent::TaskUpdated(view) => self.notice(room, Event::TaskChanged(view)),
+        }
+    }
+
+    fn message(&self, room: RoomId, delivered: &Delivered) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        known.tip.fetch_max(delivered.number.0, Ordering::Relaxed);
+        let said = match &delivered.said {
+            Some(said) => Some(said.clone()),
+            // Nobody's content is read for mentions alone: it left memory for there is too much of it.
+            None if known.seats.is_empty() => return,
+            None => self
+                .reads
+                .row_at(room, delivered.at)
+                .ok()
+                .flatten()
+                .and_then(|row| row.said.map(Arc::new)),
+        };
+        let Some(said) = said else {
+            // The store will know it, or fail with a reason, when the readers catch up.
+            for link in known.seats.values() {
+                link.message(room, delivered.number, Content::ToBeRead, None);
+            }
+            return;
+        };
+        let mentioned = state.mentioned(known, &said);
+        let away = self.mentioned_away(room, known, &said);
+        if known.seats.is_empty() && mentioned.is_empty() && away.is_empty() {
+            return;
+        }
+        let Some(message) = Message::delivered(room, delivered, said.clone()) else { return };
+        let anybody = !mentioned.is_empty() || !away.is_empty();
+        let mention = anybody.then(|| Arc::new(Told::new(Event::Mentioned(message.clone()))));
+        let author = (!message.reaches_its_author()).then_some(&said.agent);
+        let told = Told::new(Event::Said(message));
+        for link in known.seats.values().filter(|link| author.is_none_or(|agent| !link.is(agent))) {
+            // One that came late may be proven seen by the cursor that a client brought: the page that is read for it
+            // says so.
+            let judged = delivered.canonical.is_some() && link.came_with(room) > Number::ZERO;
+            let Some(voice) = link.voice() else { continue };
+            if judged {
+                link.message(room, delivered.number, Content::ToBeRead, None);
+                continue;
+            }
+            let mention = mention.as_ref().filter(|_| mentioned.contains_key(&link.id));
+            let mention = mention.and_then(|mention| mention.frame(voice));
+            let content = told.frame(voice).map_or(Content::NotShown, Content::Frame);
+            link.message(room, delivered.number, content, mention);
+        }
+        let Some(notice) = mention.map(|told| known.notice(room, told)) else { return };
+        let outside = |link: &&Arc<Link>| !known.seats.contains_key(&link.id);
+        for link in mentioned.values().filter(|link| outside(link) || link.is(&said.agent)) {
+            link.notice(&notice);
+        }
+        for agent in away {
+            self.away().push(agent, notice.clone());
+        }
+    }
+
+    /// A client that came after a message was delivered here, with a cursor that says that it was seen, may have to get
+    /// it under its other number: the node that the cursor is from may have had to give it that one. The page that is
+    /// read for it says whether it is proven seen.
+    fn passed_over(&self, room: RoomId, number: Number, at: LocalRef) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        let came = known.seats.values().map(|link| (link, link.came_with(room)));
+        let mut came = came.filter(|(_, came)| *came > Number::ZERO).peekable();
+        if came.peek().is_none() {
+            return;
+        }
+        // A message without a body is not given to anybody.
+        let row = self.reads.row_at(room, at).ok().flatten().filter(|row| row.said.is_some());
+        let Some(row) = row else { return };
+        for (link, _) in came.filter(|(_, came)| row.number <= *came) {
+            link.owed(room, number);
+        }
+    }
+
+    /// Agents that a message mentions, that are away, and that are not going to read it in the room.
+    fn mentioned_away<'a>(&self, room: RoomId, known: &Room, said: &'a Said) -> Vec<&'a AgentId> {
+        if said.mentions.is_empty() {
+            return Vec::new();
+        }
+        let away = self.away();
+        let mentions = said.mentions.iter();
+        mentions.filter(|agent| away.wants_mention(agent, room, known.facts)).collect()
+    }
+
+    /// To all members but the one that did it.
+    fn members(&self, room: RoomId, by: &AgentId, event: Event) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        let told = Told::new(event);
+        known.seats.values().filter(|link| !link.is(by)).for_each(|link| link.tell(&told));
+    }
+
+    /// To all members, and to agents that left a moment ago and may come back.
+    fn notice(&self, room: RoomId, event: Event) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        let mut away = self.away();
+        let wanted = away.has_members(room);
+        if known.seats.is_empty() && !wanted {
+            return;
+        }
+        let notice = known.notice(room, Arc::new(Told::new(event)));
+        known.seats.values().for_each(|link| link.notice(&notice));
+        if wanted {
+            away.tell_members(&notice);
+        }
+    }
+
+    fn turn(&self, room: RoomId, event: Event) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room).filter(|known| !known.seats.is_empty()) else {
+            return;
+        };
+        self.crowds.tell(room, &known.seats, Told::new(event));
+    }
+
+    fn presence(&self, room: RoomId, view: Arc<AgentView>) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        let mut last = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        if !last.as_ref().is_some_and(|(told, _)| Arc::ptr_eq(told, &view)) {
+            *last = Some((view.clone(), HashSet::new()));
+        }
+        let Some((_, told)) = last.as_mut() else { return };
+        let event = Told::new(Event::Presence(view.clone()));
+        for (id, link) in &known.seats {
+            if !link.is(&view.agent) && told.insert(*id) {
+                link.tell(&event);
+            }
+        }
+    }
+
+    fn opened(&self, view: RoomView, announce: bool) {
+        let facts = RoomFacts {
+            access: view.access(),
+            encrypted: view.encrypted,
+            ephemeral: view.ephemeral,
+        };
+        let mut state = self.write();
+        let room = state.rooms.entry(view.room);
+        room.and_modify(|room| room.facts = facts).or_insert_with(|| Room::new(facts, view.tip));
+        if !announce {
+            return;
+        }
+        let view = Arc::new(view);
+        let event = |own| Told::new(Event::RoomOpened { room: view.clone(), own });
+        let (plain, owned) = (event(false), event(true));
+        for (me, link) in state.registered().filter(|(me, _)| facts.readable_by(me.key)) {
+            link.tell(if view.owner == Some(me.key) { &owned } else { &plain });
+        }
+    }
+
+    fn destroyed(&self, room: RoomId, access: Access) {
+        let mut state = self.write();
+        if let Some(known) = state.rooms.remove(&room) {
+            known.seats.values().for_each(|link| link.unseat(room));
+        }
+        let told = Told::new(Event::RoomClosed { room });
+        for (_, link) in state.registered().filter(|(me, _)| access.includes(me.key)) {
+            link.tell(&told);
+        }
+    }
+}
+
+impl Room {
+    fn new(facts: RoomFacts, tip: Number) -> Room {
+        Room { facts, tip: AtomicU64::new(tip.0), seats: BTreeMap::new() }
+    }
+
+    /// An event that is told now.
+    fn notice(&self, room: RoomId, told: Arc<Told>) -> Notice {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Notice {
+            room,
+            after: Number(self.tip.load(Ordering::Relaxed)),
+            wall_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            told,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! One connection: its session, its timers, its writer. One task for all of it.
+
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::{Arc, OnceLock},
+};
+
+use mesh::api::command::Command;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::{
+    http::metrics::Metrics,
+    transport::{Gone, Ration, Sink, Source},
+};
+use crate::{
+    backend::{Mesh, ReadError},
+    config::Config,
+    counters::Transport,
+    delivery::{
+        ending::Ending,
+        hub::Hub,
+        link::{Life, Link},
+        outbox::{Lag, Work},
+        reread,
+    },
+    dialect::{Conversation, Dialects, Heard},
+    limits,
+    read::{Desk, Reader},
+    reply::{Failure, Reply},
+    seam::event::Event,
+    session::{
+        inbox::Inbox,
+        meter::Meter,
+        reading::Reading,
+        seat::{Seat, Step},
+    },
+    webhooks::Webhooks,
+};
+
+/// The parts that all connections share.
+pub(crate) struct Shared {
+    pub(crate) config: Arc<Config>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) mesh: Arc<dyn Mesh>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) dialects: Dialects,
+    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) reader: Reader,
+    pub(crate) desk: Desk,
+    /// For clients that send much.
+    pub(crate) ration: Arc<Ration>,
+    /// The page at `/metrics`, if there is one.
+    pub(crate) metrics: OnceLock<Metrics>,
+}
+
+/// Serves a connection until it ends, and detaches its agent.
+pub(crate) async fn serve<R: Source, W: Sink>(
+    shared: Arc<Shared>,
+    transport: Transport,
+    source: R,
+    sink: W,
+) {
+    let _open = shared.hub.counters().open(transport);
+    let link = shared.hub.connect();
+    let (config, hub, meter) = (shared.config.clone(), shared.hub.clone(), shared.meter.clone());
+    // Until it has said something.
+    let voice = shared.dialects.last().voice();
+    let now = Instant::now();
+    let mut connection = Connection {
+        shared: shared.clone(),
+        link: link.clone(),
+        inbox: Arc::default(),
+        seat: Seat::new(config, hub, meter, voice),
+        source,
+        conversation: None,
+        opened: now,
+        beat: now,
+        unread_until: now,
+    };
+    {
+        let mut writing = pin!(write(&shared, &link, sink));
+        tokio::select! {
+            // Answers of this moment go out with the events of the same turn.
+            biased;
+            ending = connection.read() => {
+                link.drain(ending);
+                // A reader too slow for its last frames does not keep the connection.
+                drop(timeout(limits::FLUSH_WITHIN, &mut writing).await);
+            }
+            () = &mut writing => {}
+        }
+    }
+    connection.end().await;
+}
+
+struct Connection<R> {
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    inbox: Arc<Inbox>,
+    seat: Seat,
+    source: R,
+    /// In the dialect of its first frame.
+    conversation: Option<Box<dyn Conversation>>,
+    opened: Instant,
+    /// When the last heartbeat was sent.
+    beat: Instant,
+    /// Until then nothing was read, for the client's replies were not taken.
+    unread_until: Instant,
+}
+
+impl<R: Source> Connection<R> {
+    /// Until the connection is to end.
+    async fn read(&mut self) -> Ending {
+        let mut timer = pin!(sleep_until(self.due()));
+        loop {
+            self.take_answers().await;
+            if self.link.life() != Life::Open {
+                return self.link.ending();
+            }
+            if !self.seat.is_fresh() {
+                self.source.trust();
+            }
+            let reads = self.seat.takes_requests() && self.link.takes_replies();
+            if !reads {
+                self.unread_until = Instant::now();
+            }
+            tokio::select! {
+                received = self.source.next(), if reads => match received {
+                    Ok(frame) => {
+                        let conversation = self.conversation.get_or_insert_with(|| {
+                            begin(&self.shared.dialects, &mut self.seat, frame)
+                        });
+                        self.seat.begin(Instant::now().into_std(), frame.bytes());
+                        conversation.hear(&mut self.seat, frame);
+                        self.perform().await;
+                    }
+                    Err(gone) => {
+                        tracing::debug!(error = &gone as &dyn std::error::Error, "a client left");
+                        return match gone {
+                            Gone::HungUp => {
+                                drop(timeout(limits::FLUSH_WITHIN, self.finish()).await);
+                                Ending::Done
+                            }
+                            Gone::TooLong | Gone::NotText | Gone::Broken(_) => Ending::BadFrame,
+                        };
+                    }
+                },
+                () = self.link.session_woken() => {}
+                () = &mut timer => {
+                    if !self.tick(reads) {
+                        return Ending::Silent;
+                    }
+                    timer.as_mut().reset(self.due());
+                }
+            }
+        }
+    }
+
+    /// A client that has said its last may still listen: its calls are answered.
+    async fn finish(&mut self) {
+        while self.seat.awaits_answers() && self.link.life() == Life::Open {
+            self.link.session_woken().await;
+            self.take_answers().await;
+        }
+    }
+
+    async fn take_answers(&mut self) {
+        // None while the client does not take its replies: an answer is smaller than the reply that it becomes.
+        while self.link.takes_replies()
+            && let Some(resume) = self.inbox.take()
+        {
+            resume(&mut self.seat);
+            self.perform().await;
+        }
+    }
+
+    /// When the next of the timers may have run out.
+    fn due(&self) -> Instant {
+        let timeouts = &self.shared.config.timeouts;
+        let silent = self.heard() + timeouts.silence;
+        let due = silent.min(self.beat + timeouts.heartbeat);
+        if self.seat.is_fresh() { due.min(self.opened + timeouts.register) } else { due }
+    }
+
+    fn heard(&self) -> Instant {
+        self.source.heard().max(self.unread_until)
+    }
+
+    /// Looks at the timers. `false`: the connection is to end.
+    fn tick(&mut self, reads: bool) -> bool {
+        let timeouts = &self.shared.config.timeouts;
+        let now = Instant::now();
+        if self.seat.is_fresh() && now >= self.opened + timeouts.register {
+            return false;
+        }
+        if reads && now >= self.heard() + timeouts.silence {
+            return false;
+        }
+        if now >= self.beat + timeouts.heartbeat {
+            self.beat = now;
+            if let Some(frame) = self.seat.voice().frame(&Event::Heartbeat) {
+                self.link.event(frame);
+            }
+        }
+        true
+    }
+
+    /// Does the session's steps, and those that follow from them.
+    async fn perform(&mut self) {
+        let mut steps = VecDeque::from(self.seat.take_steps());
+        while let Some(step) = steps.pop_front() {
+            match step {
+                Step::Reply(bytes) => self.link.reply(bytes),
+                Step::Replay { message, bytes } => self.link.replay(message, bytes),
+                Step::Call { command, hook, then } => {
+                    let reply = self.inbox.reply(&self.shared.hub, &self.link, hook, then);
+                    self.shared.mesh.call(command, reply);
+                }
+                Step::Webhooks(ask) => {
+                    let answering = ask(&self.shared.webhooks);
+                    let (inbox, link) = (self.inbox.clone(), self.link.clone());
+                    // Begun is finished, also if the connection ends meanwhile.
+                    tokio::spawn(async move {
+                        inbox.put(answering.await);
+                        link.wake_session();
+                    });
+                }
+                Step::Read(reading) => {
+                    self.read_for_session(reading).await;
+                    for step in self.seat.take_steps().into_iter().rev() {
+                        steps.push_front(step);
+                    }
+                }
+                Step::Came(room, cursor) => self.link.came(room, cursor),
+                Step::Paged(room, upto) => self.link.paged(room, upto),
+                Step::Hold(room) => self.link.hold(room),
+                Step::GoOnFrom(room, cursor) => {
+                    let tip = self.shared.hub.tip(room);
+                    self.link.go_on_from(room, cursor, tip);
+                }
+                Step::Release(room, seen) => self.link.release(room, seen),
+                Step::Open => self.link.open(),
+                Step::Close(ending) => self.link.drain(ending),
+            }
+        }
+    }
+
+    /// Reads, on a blocking thread where it may take long.
+    async fn read_for_session(&mut self, mut reading: Box<dyn Reading>) {
+        if reading.waits() {
+            sleep(limits::LATER_RETRY).await;
+        }
+        if reading.at_once(&**self.shared.hub.reads()) {
+            return reading.go_on(&mut self.seat);
+        }
+        let read = self.shared.reader.blocking(move |reads| {
+            reading.run(reads);
+            Ok(reading)
+        });
+        match read.await {
+            Ok(reading) => reading.go_on(&mut self.seat),
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// A read was cut off, and with it the way to go on.
+    fn give_up(&self, error: &ReadError) {
+        tracing::error!(
+            event = "reader_given_up",
+            error = error as &dyn std::error::Error,
+            "a client is given up"
+        );
+        self.link.drain(Ending::Failed);
+    }
+
+    /// Takes the agent out of the mesh, unless a newer connection has it.
+    async fn end(mut self) {
+        self.link.end(Ending::Done);
+        // An agent that is being attached has to be detached, too.
+        while self.seat.is_attaching() {
+            while let Some(resume) = self.inbox.take() {
+                resume(&mut self.seat);
+                // Nobody is left to be told.
+                drop(self.seat.take_steps());
+            }
+            if self.seat.is_attaching() {
+                self.link.session_woken().await;
+            }
+        }
+        self.shared.hub.disconnect(&self.link);
+        let Some(caller) = self.seat.caller() else { return };
+        let seen = self.link.seen();
+        for _ in 0..limits::DETACH_TRIES_MAX {
+            let (reply, answer) = Reply::once();
+            let detach = Command::Detach { caller: caller.clone(), seen: seen.clone() };
+            self.shared.mesh.call(detach, reply);
+            match answer.await {
+                Ok(Ok(_) | Err(Failure::Refused(_))) => return,
+                Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {
+                    sleep(limits::DETACH_RETRY).await
+                }
+            }
+        }
+        tracing::warn!(
+            event = "agent_not_detached",
+            "an agent could not be detached: the node does not take commands"
+        );
+    }
+}
+
+/// A connection says its first.
+fn begin(dialects: &Dialects, seat: &mut Seat, first: Heard<'_>) -> Box<dyn Conversation> {
+    let dialect = dialects.of(first);
+    seat.speak(dialect.voice());
+    dialect.begin()
+}
+
+/// Writes queued frames until the connection ends.
+async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
+    let mut batch = Vec::new();
+    while let Some(work) = link.next(&mut batch) {
+        match work {
+            Work::Wait => {
+                batch = Vec::new();
+                if link.takes_entered() {
+                    shared.hub.readers().hurry();
+                }
+                link.writer_woken().await;
+            }
+            Work::Write => {
+                if sink.write(&batch).await.is_err() {
+                    link.give_back(&batch);
+                    link.end(Ending::Done);
+                    return;
+                }
+            }
+            Work::CatchUp(lag) => {
+                if !catch_up(shared, link, lag).await {
+                    link.drain(Ending::Failed);
+                }
+            }
+        }
+    }
+    sink.close(link.ending()).await;
+}
+
+/// Reads a page of a room that lags. `false`: the store cannot be read.
+async fn catch_up(shared: &Arc<Shared>, link: &Arc<Link>, lag: Lag) -> bool {
+    let (hub, reader, room) = (shared.hub.clone(), link.clone(), lag.room);
+    match shared.reader.blocking(move |_| reread::page(&hub, &reader, lag)).await {
+        Ok(page) => {
+            if !link.caught_up(room, page) {
+                tracing::warn!(event = "announced_missing", %room, "the delivery log lacks what was announced");
+            }
+            true
+        }
+        Err(error) => {
+            tracing::error!(
+                event = "reader_given_up",
+                error = &error as &dyn std::error::Error,
+                "a reader is given up"
+            );
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+    use crate::{
+        listen::{
+            serve::Bridge,
+            transport::{LineSink, Lines, Share},
+        },
+        testing::{Fake, echo::Echo, keyed},
+    };
+
+    #[tokio::test]
+    async fn an_idle_connection_is_small() {
+        let (fake, hub) = Fake::new();
+        let bridge = Bridge::new(keyed(), hub, fake, vec![Arc::new(Echo::default())]);
+        let (io, _other) = duplex(64);
+        let (read, write) = tokio::io::split(io);
+        let lines = Lines::new(read, Share::of(Arc::default()));
+        let task = serve(bridge.shared(), Transport::Tcp, lines, LineSink(write));
+        let size = size_of_val(&task);
+        assert!(size + limits::READ_BYTES_MIN <= 8 * 1024, "{size}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Which web pages may ask.
+//!
+//! A browser is somebody else's hands. These rules keep a page from using it against the node:
+//!
+//! - A request with an `Origin` that is not allowed is refused in any case. Browsers send one
+//!   with every WebSocket, with every request that writes, and across origins.
+//! - They send none with a plain `GET` of the page's own site, as they see it. A page whose name
+//!   was pointed at this node's address (DNS rebinding) is such a site: so reads of a dialect's pages are
+//!   answered only under names that cannot have been pointed here: addresses, `localhost`, and the
+//!   names that the operator gave (`hosts`, and those of `origins`).
+//!
+//! Health checks and clients of `/ws` may use any name: there is nothing to read without an `Origin`.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use crate::{
+    config::Config,
+    dialect::{Intrusion, Site},
+};
+
+/// Methods that pages of allowed origins may use.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST");
+/// How long a browser may remember that, in seconds.
+const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
+
+/// The rules by which requests are judged.
+pub(super) struct Guard {
+    config: Arc<Config>,
+    sites: Vec<Fence>,
+    /// Headers that pages of allowed origins may send.
+    headers: HeaderValue,
+}
+
+/// The rules of one site.
+struct Fence {
+    paths: &'static [&'static str],
+    checks_names: fn(&Method) -> bool,
+    refuse: fn(Intrusion) -> Response,
+}
+
+impl Guard {
+    pub(super) fn new(config: Arc<Config>, sites: &[Site]) -> Guard {
+        let own = sites.iter().flat_map(|site| site.headers).copied();
+        let headers: Vec<&str> = std::iter::once("content-type").chain(own).collect();
+        let headers = HeaderValue::try_from(headers.join(", "));
+        let fence = |site: &Site| Fence {
+            paths: site.paths,
+            checks_names: site.checks_names,
+            refuse: site.refuse,
+        };
+        Guard {
+            config,
+            sites: sites.iter().map(fence).collect(),
+            headers: headers.expect("names of headers are tokens"),
+        }
+    }
+
+    /// The site whose path this is; others are as those of the last one.
+    fn fence(&self, path: &str) -> Option<&Fence> {
+        let owns = |fence: &&Fence| fence.paths.iter().any(|prefix| path.starts_with(prefix));
+        self.sites.iter().find(owns)
+    }
+
+    fn refuse(&self, path: &str, why: Intrusion) -> Response {
+        match self.fence(path).or(self.sites.last()) {
+            Some(fence) => (fence.refuse)(why),
+            None => StatusCode::FORBIDDEN.into_response(),
+        }
+    }
+}
+
+pub(super) async fn check(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Ok(origin) = origin(&guard.config, request.headers()) else {
+        return guard.refuse(request.uri().path(), Intrusion::Origin);
+    };
+    let mut response = match &origin {
+        Some(_) if is_preflight(&request) => allowed(&guard),
+        Some(_) | None if is_rebound(&guard, &request) => {
+            guard.refuse(request.uri().path(), Intrusion::Name)
+        }
+        Some(_) | None => next.run(request).await,
+    };
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+/// The page that asks, if one does and may. An error: it may not.
+fn origin(config: &Config, headers: &HeaderMap) -> Result<Option<HeaderValue>, ()> {
+    let mut given = headers.get_all(header::ORIGIN).iter();
+    let (Some(origin), more) = (given.next(), given.next()) else { return Ok(None) };
+    let known = config.origins.iter().any(|known| known.as_bytes() == origin.as_bytes());
+    if known && more.is_none() { Ok(Some(origin.clone())) } else { Err(()) }
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn allowed(guard: &Guard) -> Response {
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, guard.headers.clone()),
+        (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Whether a read comes under a name that may have been pointed here.
+fn is_rebound(guard: &Guard, request: &Request) -> bool {
+    let fence = guard.fence(request.uri().path());
+    if !fence.is_some_and(|fence| (fence.checks_names)(request.method())) {
+        return false;
+    }
+    let config = &guard.config;
+    let names = request.headers().get_all(header::HOST).iter();
+    let mut names = names.map(|name| name.to_str().ok().and_then(|name| name.parse().ok()));
+    let target = request.uri().authority();
+    !names.all(|name: Option<Authority>| name.is_some_and(|name| is_ours(config, name.host())))
+        || target.is_some_and(|name| !is_ours(config, name.host()))
+}
+
+fn is_ours(config: &Config, host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if bare.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let is = |name: &str| name.eq_ignore_ascii_case(&host);
+    let of_origin = |origin: &String| {
+        let origin = origin.parse::<Uri>().ok();
+        origin.as_ref().and_then(Uri::host).is_some_and(is)
+    };
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || config.hosts.iter().any(|name| is(name))
+        || config.origins.iter().any(of_origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Auth;
+
+    fn config() -> Config {
+        let mut config = Config::new(Auth::Open);
+        config.origins.push("https://Good.example".into());
+        config.hosts.push("node.lan".into());
+        config
+    }
+
+    #[test]
+    fn names_that_anybody_can_point_here_are_not_ours() {
+        for ours in [
+            "127.0.0.1",
+            "[::1]",
+            "192.168.1.5",
+            "localhost",
+            "a.localhost",
+            "LOCALHOST.",
+            "good.example",
+            "node.LAN",
+        ] {
+            assert!(is_ours(&config(), ours), "{ours}");
+        }
+        for other in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "notlocalhost",
+            "node.lan.evil.example",
+            "",
+        ] {
+            assert!(!is_ours(&config(), other), "{other}");
+        }
+    }
+}

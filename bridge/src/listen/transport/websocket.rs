@@ -1,0 +1,93 @@
+//! One frame per WebSocket text message.
+
+use std::io;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use futures::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use tokio::time::Instant;
+
+use super::{Gone, Share, Sink, Source};
+use crate::{
+    delivery::{ending::Ending, outbox::Frame},
+    dialect::Heard,
+    listen::http::listener::Stranger,
+};
+
+/// Messages of a client.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    io: SplitStream<WebSocket>,
+    /// The one that was given last.
+    text: Utf8Bytes,
+    heard: Instant,
+    stranger: Stranger,
+    share: Share,
+}
+
+/// Messages to a client.
+#[derive(Debug)]
+pub(crate) struct TextSink(SplitSink<WebSocket, Message>);
+
+impl Texts {
+    pub(crate) fn split(socket: WebSocket, stranger: Stranger, share: Share) -> (Texts, TextSink) {
+        let (sink, io) = socket.split();
+        (
+            Texts { io, text: Utf8Bytes::default(), heard: Instant::now(), stranger, share },
+            TextSink(sink),
+        )
+    }
+}
+
+impl Source for Texts {
+    async fn next(&mut self) -> Result<Heard<'_>, Gone> {
+        self.text = Utf8Bytes::default();
+        loop {
+            self.share.turn().await;
+            let message = self.io.next().await.ok_or(Gone::HungUp)?;
+            let message = message.map_err(|error| Gone::Broken(error.into()))?;
+            self.heard = Instant::now();
+            match message {
+                Message::Text(text) => {
+                    self.share.take(text.len());
+                    self.text = text;
+                    return Ok(Heard::Text(self.text.trim_end_matches(['\r', '\n'])));
+                }
+                Message::Binary(_) => return Ok(Heard::Binary),
+                // The library answers pings.
+                Message::Ping(_) | Message::Pong(_) => {}
+                Message::Close(_) => return Err(Gone::HungUp),
+            }
+        }
+    }
+
+    fn heard(&self) -> Instant {
+        self.share.heard(self.heard)
+    }
+
+    /// A message's size is limited by its own layer, which cannot be told later; the total of a stranger's messages, by
+    /// the one below.
+    fn trust(&mut self) {
+        self.stranger.trust();
+    }
+}
+
+impl Sink for TextSink {
+    async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
+        for frame in frames {
+            let text = frame.bytes.slice(..frame.bytes.len().saturating_sub(1));
+            let text = Utf8Bytes::try_from(text).map_err(io::Error::other)?;
+            self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
+        }
+        self.0.flush().await.map_err(io::Error::other)
+    }
+
+    async fn close(&mut self, ending: Ending) {
+        let frame = CloseFrame { code: ending.code(), reason: ending.text().into() };
+        // The client is gone already, or will see the end of the stream either way.
+        drop(self.0.send(Message::Close(Some(frame))).await);
+        drop(self.0.close().await);
+    }
+}

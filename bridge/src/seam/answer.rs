@@ -1,0 +1,188 @@
+//! Answers to calls, and the one table that reads them out of the core's outcomes.
+
+use mesh::{
+    api::{
+        agenda::{Standing, TaskView, VoteView},
+        command::{Access, AgentView, Attached, Outcome, Roamed, RoomInfo, RoomView, SaidOk},
+    },
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    reply::Failure,
+    seam::{
+        event::Message,
+        refusal::{Bound, Refusal},
+    },
+};
+
+/// An agent is attached.
+#[derive(Clone, Debug)]
+pub struct Welcome {
+    /// Its id.
+    pub agent: AgentId,
+    /// Its name.
+    pub name: String,
+    /// Of an agent that comes back: its rooms, and how many frames follow of those that it missed.
+    pub resumed: Option<Resumed>,
+}
+
+/// An agent that comes back.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    /// The rooms that it is in again.
+    pub rooms: Vec<RoomId>,
+    /// Frames that follow the answer: events that it missed.
+    pub missed: usize,
+}
+
+/// A page of history.
+#[derive(Debug)]
+pub struct Page {
+    /// Of which room.
+    pub room: RoomId,
+    /// Rising by number. Those whose content is no longer kept are left out.
+    pub messages: Vec<Message>,
+    /// Nothing can be said of the cursor yet: the page is empty, and does not mean that it is the end.
+    pub behind: bool,
+}
+
+/// A ballot is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cast {
+    /// So many are.
+    pub cast: usize,
+    /// Of so many.
+    pub eligible: usize,
+}
+
+/// Properties of a room that decide who may read it, and how it is spoken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoomFacts {
+    /// The keys that may know of it.
+    pub access: Access,
+    /// Only end-to-end encrypted content.
+    pub encrypted: bool,
+    /// Memory only.
+    pub ephemeral: bool,
+}
+
+impl RoomFacts {
+    /// Whether agents of this key may read it.
+    #[must_use]
+    pub fn readable_by(&self, key: KeyPrint) -> bool {
+        self.access.includes(key)
+    }
+
+    /// Whether every key may.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.access.public
+    }
+}
+
+/// A subscription to a room's messages, as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionView {
+    /// Its id at this node.
+    pub id: String,
+    /// The room.
+    pub room: RoomId,
+    /// Where messages are posted.
+    pub url: String,
+    /// Which messages.
+    pub filter: Filter,
+    /// Only messages above this number.
+    pub since: Number,
+    /// All up to this number were delivered, or were not to be.
+    pub delivered: Number,
+    /// Whether messages are posted.
+    pub status: SubscriptionStatus,
+    /// Failures of the delivery that is being tried.
+    pub failures: u64,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+}
+
+/// Which messages are posted: all of these must agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// Only those whose `metadata.kind` is one of these.
+    pub kinds: Option<Vec<String>>,
+    /// Only those of agents of this name.
+    pub only_from: Option<String>,
+    /// None of agents of this name.
+    pub not_from: Option<String>,
+    /// No thinking pulses.
+    pub exclude_thinking: bool,
+}
+
+/// Whether a subscription's messages are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscriptionStatus {
+    /// They are.
+    Active,
+    /// One could not be delivered: none until it is enabled again.
+    Failed,
+    /// Switched off.
+    Disabled,
+}
+
+/// A good end of a call, as the core tells of it.
+pub(crate) trait Answer: Sized {
+    /// `None`: it is the end of another call.
+    fn of(outcome: Outcome) -> Option<Self>;
+}
+
+/// Each row: an answer, and the outcome that it is read from.
+macro_rules! answers {
+    ($( $type:ty: $outcome:pat => $answer:expr; )*) => {
+        $(
+            impl Answer for $type {
+                fn of(outcome: Outcome) -> Option<Self> {
+                    if let $outcome = outcome { Some($answer) } else { None }
+                }
+            }
+        )*
+    };
+}
+
+answers! {
+    (): Outcome::Done | Outcome::Joined(_) => ();
+    Attached: Outcome::Attached(attached) => attached;
+    RoomView: Outcome::Room(room) => room;
+    SaidOk: Outcome::Said(said) => said;
+    Vec<RoomView>: Outcome::Rooms(rooms) => rooms;
+    Vec<AgentView>: Outcome::Agents(agents) => agents;
+    RoomInfo: Outcome::RoomInfo(room) => room;
+    Box<VoteView>: Outcome::Vote(vote) => vote;
+    Vec<VoteView>: Outcome::Votes(votes) => votes;
+    Cast: Outcome::Cast { cast, eligible } => Cast { cast, eligible };
+    Vec<AgentId>: Outcome::Candidates(agents) => agents;
+    Box<TaskView>: Outcome::Task(task) => task;
+    Vec<TaskView>: Outcome::Tasks(tasks) => tasks;
+    Standing: Outcome::Key(standing) => standing;
+    Roamed: Outcome::Roamed(roamed) => roamed;
+}
+
+/// The end of a call, as its answer. `bound`: the kind of thing that the call wants more of.
+pub(crate) fn read<A: Answer>(ended: Result<Outcome, Failure>, bound: Bound) -> Result<A, Refusal> {
+    match ended {
+        Ok(outcome) => A::of(outcome).ok_or_else(|| {
+            tracing::error!(
+                event = "wrong_answer",
+                "the mesh answered something else than it was asked"
+            );
+            Refusal::WrongAnswer
+        }),
+        Err(Failure::Refused(refused)) => Err(Refusal::of(refused, bound)),
+        Err(Failure::Unanswered) => Err(Refusal::Overloaded),
+        Err(Failure::Unknown) => Err(Refusal::Unknown),
+    }
+}

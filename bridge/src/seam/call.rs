@@ -1,0 +1,606 @@
+//! Calls: one struct for each thing that a client can ask of a node, and how each is put to the mesh.
+
+use mesh::{
+    api::{
+        agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
+        command::{
+            self, AgentView, Caller, Command, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
+            Speech,
+        },
+    },
+    limits::{
+        AGENT_ID_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
+        PLAIN_BODY_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
+        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
+    },
+    name::{
+        id::{AgentId, MessageId, RoomId},
+        number::Number,
+    },
+    wire::{acts::TaskStatus, entry::DedupId, roster::Presence},
+};
+
+use crate::{
+    config::Quota,
+    delivery::hook::Hook,
+    limits::{self, BODY_OVERHEAD_BYTES, REPLY_TO_BYTES_MAX},
+    seam::{
+        answer::{Answer, Cast, Filter, Page, RoomFacts, SubscriptionView, Welcome},
+        event::Message,
+        refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
+    },
+    secret::Secret,
+};
+
+/// A call: a question with the type of its answer.
+pub trait Call: Send + 'static {
+    /// The answer to a client that is not refused.
+    type Answer;
+}
+
+macro_rules! calls {
+    ($( $name:ty => $answer:ty; )*) => {
+        $( impl Call for $name { type Answer = $answer; } )*
+    };
+}
+
+calls! {
+    Attach => Welcome;
+    Look => RoomFacts;
+    CreateRoom => RoomView;
+    Join => ();
+    Leave => ();
+    Say => SaidOk;
+    OneMessage => Option<Message>;
+    History => Page;
+    Tip => Number;
+    ListRooms => Vec<RoomView>;
+    ListAgents => Vec<AgentView>;
+    DescribeRoom => RoomInfo;
+    SetTyping => ();
+    SetPresence => ();
+    CreateVote => Box<VoteView>;
+    CastVote => Cast;
+    GetVote => Box<VoteView>;
+    ListVotes => Vec<VoteView>;
+    ElectLeader => Vec<AgentId>;
+    DeclineElection => ();
+    AssignTask => Box<TaskView>;
+    ChangeTask => Box<TaskView>;
+    ListTasks => Vec<TaskView>;
+    Subscribe => SubscriptionView;
+    Unsubscribe => ();
+    EnableSubscription => ();
+    ListSubscriptions => Vec<SubscriptionView>;
+}
+
+/// Become an agent. Events that it missed, if it comes back, follow the answer.
+#[derive(Clone, Debug)]
+pub struct Attach {
+    /// The API key.
+    pub key: Secret,
+    /// Its name.
+    pub name: String,
+    /// A stable id; `None`: a fresh one is drawn.
+    pub agent: Option<String>,
+    /// Its skills, in its own words.
+    pub capabilities: Vec<String>,
+    /// Take the id over if it is connected, and the rooms back if it was just lost.
+    pub reconnect: bool,
+}
+
+/// Look at a room that the agent may read: for dialects that refuse something else only then.
+#[derive(Clone, Copy, Debug)]
+pub struct Look(pub RoomId);
+
+/// Make a room. Its maker does not join it.
+#[derive(Clone, Debug)]
+pub struct CreateRoom(pub NewRoom);
+
+/// Become a member. Joining twice does nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Join(pub RoomId);
+
+/// Be a member no longer.
+#[derive(Clone, Copy, Debug)]
+pub struct Leave(pub RoomId);
+
+/// Say something to the members of a room.
+#[derive(Clone, Debug)]
+pub struct Say {
+    /// Where.
+    pub room: RoomId,
+    /// Of which kind.
+    pub speech: Speech,
+    /// The text.
+    pub content: String,
+    /// How the client sealed the text: its dialect says so.
+    pub encryption: Encryption,
+    /// The message it answers, as the client named it.
+    pub reply_to: Option<String>,
+    /// Ids of agents to be told.
+    pub mentions: Vec<String>,
+    /// Sound JSON on one line, not `null`.
+    pub metadata: Option<String>,
+    /// The client's own id of this message, if it may repeat it.
+    pub dedup: Option<String>,
+}
+
+/// A message that is known to have been said: the first of a repeated send.
+#[derive(Clone, Copy, Debug)]
+pub struct OneMessage {
+    /// Where.
+    pub room: RoomId,
+    /// Which.
+    pub message: MessageId,
+}
+
+/// A page of messages, the oldest first.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// Of which room.
+    pub room: RoomId,
+    /// Where the page begins.
+    pub from: From,
+    /// At most so many.
+    pub limit: u64,
+    /// Only messages written before this time. Unix milliseconds.
+    pub before_ms: Option<u64>,
+}
+
+/// Where a page of history begins.
+#[derive(Clone, Copy, Debug)]
+pub enum From {
+    /// The newest.
+    Newest,
+    /// The oldest above a number that the client has from this node or another one.
+    Number(u64),
+    /// The oldest after a message.
+    Message(MessageId),
+}
+
+/// The highest number in a room.
+#[derive(Clone, Copy, Debug)]
+pub struct Tip(pub RoomId);
+
+/// The rooms that the agent's key may see, or the parts of a room.
+#[derive(Clone, Copy, Debug)]
+pub struct ListRooms {
+    /// Only the parts of this room.
+    pub parent: Option<RoomId>,
+}
+
+/// The agents of the agent's key, or the members of a room.
+#[derive(Clone, Copy, Debug)]
+pub struct ListAgents {
+    /// Only the members of this room.
+    pub room: Option<RoomId>,
+}
+
+/// All about a room.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribeRoom(pub RoomId);
+
+/// Tell others that one is typing, or not any more.
+#[derive(Clone, Copy, Debug)]
+pub struct SetTyping {
+    /// Where.
+    pub room: RoomId,
+    /// Whether one is.
+    pub typing: bool,
+}
+
+/// Tell others of one's doings.
+#[derive(Clone, Debug)]
+pub struct SetPresence(pub Presence);
+
+/// Open a sealed vote.
+#[derive(Clone, Debug)]
+pub struct CreateVote(pub NewVote);
+
+/// Cast one's ballot.
+#[derive(Clone, Copy, Debug)]
+pub struct CastVote {
+    /// Of which vote.
+    pub vote: MessageId,
+    /// Which option, from 0.
+    pub option: u64,
+}
+
+/// A vote as it is now.
+#[derive(Clone, Copy, Debug)]
+pub struct GetVote(pub MessageId);
+
+/// The votes of a room, the newest first.
+#[derive(Clone, Copy, Debug)]
+pub struct ListVotes {
+    /// Of which room.
+    pub room: RoomId,
+    /// At most so many.
+    pub limit: u64,
+}
+
+/// Have a leader drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct ElectLeader(pub RoomId);
+
+/// Do not stand in the election that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct DeclineElection(pub RoomId);
+
+/// Make a task.
+#[derive(Clone, Debug)]
+pub struct AssignTask(pub NewTask);
+
+/// Change a task.
+#[derive(Clone, Debug)]
+pub struct ChangeTask(pub TaskUpdate);
+
+/// The tasks of a room, the oldest first.
+#[derive(Clone, Copy, Debug)]
+pub struct ListTasks {
+    /// Of which room.
+    pub room: RoomId,
+    /// Only those that are so far.
+    pub status: Option<TaskStatus>,
+}
+
+/// Have the messages of a room posted to a URL.
+#[derive(Clone, Debug)]
+pub struct Subscribe {
+    /// Of which room.
+    pub room: RoomId,
+    /// Where to.
+    pub url: String,
+    /// The secret that signs them.
+    pub secret: Secret,
+    /// Which messages.
+    pub filter: Filter,
+    /// Only messages above this number; `None`: those to come.
+    pub since: Option<u64>,
+}
+
+/// Have nothing more posted.
+#[derive(Clone, Debug)]
+pub struct Unsubscribe {
+    /// The subscription's id.
+    pub id: String,
+}
+
+/// Go on with a subscription that failed.
+#[derive(Clone, Debug)]
+pub struct EnableSubscription {
+    /// The subscription's id.
+    pub id: String,
+}
+
+/// The subscriptions of the agent's key at this node, the oldest first.
+#[derive(Clone, Copy, Debug)]
+pub struct ListSubscriptions {
+    /// Only those of this room.
+    pub room: Option<RoomId>,
+}
+
+/// A call that the mesh answers: one row of the table of how calls are put to it.
+pub(crate) trait ToMesh: Call<Answer: Answer> {
+    /// The kind of thing that it wants more of.
+    const BOUND: Bound = Bound::Node;
+    /// Whether it counts as a message does: it is written for all nodes.
+    const COUNTS: bool = false;
+    /// Whether the client's next request waits for it.
+    const FIRST: bool = false;
+    /// Whether its fields are looked at before its room.
+    const FIELDS_FIRST: bool = false;
+
+    /// The room that it names: known here, and to be read by the caller.
+    fn room(&self) -> Option<RoomId> {
+        None
+    }
+
+    /// Whether its fields keep to their bounds.
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Its part in routing.
+    fn hook(&self) -> Hook {
+        Hook::None
+    }
+
+    /// The command for the mesh.
+    fn command(self, caller: &Caller) -> Command;
+}
+
+impl ToMesh for CreateRoom {
+    const BOUND: Bound = Bound::Rooms;
+    const FIELDS_FIRST: bool = true;
+
+    fn room(&self) -> Option<RoomId> {
+        self.0.parent
+    }
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        let NewRoom { name, description, .. } = &self.0;
+        not_blank(Field::Name, name)?;
+        at_most(Field::Name, name, NAME_BYTES_MAX)?;
+        at_most(
+            Field::Description,
+            description.as_deref().unwrap_or_default(),
+            DESCRIPTION_BYTES_MAX,
+        )
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::CreateRoom { caller: caller.clone(), room: self.0 }
+    }
+}
+
+impl ToMesh for Join {
+    const BOUND: Bound = Bound::Room;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0)
+    }
+
+    fn hook(&self) -> Hook {
+        Hook::Join { room: self.0, fresh: false }
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::Join { caller: caller.clone(), room: self.0 }
+    }
+}
+
+impl ToMesh for Leave {
+    const BOUND: Bound = Bound::Room;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0)
+    }
+
+    fn hook(&self) -> Hook {
+        Hook::Leave { room: self.0 }
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::Leave { caller: caller.clone(), room: self.0 }
+    }
+}
+
+impl ToMesh for Say {
+    const BOUND: Bound = Bound::Messages;
+    const COUNTS: bool = true;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn check(&self, facts: Option<RoomFacts>, quota: Quota) -> Result<(), Refusal> {
+        if facts.is_some_and(|facts| facts.encrypted) && self.encryption == Encryption::None {
+            return Err(Refusal::Mesh(command::Refused::Plaintext));
+        }
+        let max = quota.content_bytes_max.min(CONTENT_BYTES_MAX);
+        if self.content.len() > max {
+            return Err(Refusal::ContentTooLarge { max });
+        }
+        let too_long = |id: &String| id.len() > AGENT_ID_BYTES_MAX;
+        if self.mentions.len() > MENTIONS_MAX || self.mentions.iter().any(too_long) {
+            let rule = Rule::Entries { count: MENTIONS_MAX, bytes: AGENT_ID_BYTES_MAX };
+            return Err(Refusal::Field(Field::Mentions, rule));
+        }
+        at_most(Field::ReplyTo, self.reply_to.as_deref().unwrap_or_default(), REPLY_TO_BYTES_MAX)?;
+        let metadata = self.metadata.as_ref().map_or(0, String::len);
+        let mentions: usize = self.mentions.iter().map(|id| id.len() + 4).sum();
+        let body = self.content.len() + metadata + mentions + BODY_OVERHEAD_BYTES;
+        if body > PLAIN_BODY_BYTES_MAX { Err(Refusal::MetadataTooLarge) } else { Ok(()) }
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        let Say { room, speech, content, encryption, reply_to, mut mentions, metadata, dedup } =
+            self;
+        mentions.sort_unstable();
+        mentions.dedup();
+        let dedup = dedup.map(|id| DedupId::new(caller.key, &caller.agent, &id));
+        let mentions = mentions.into_iter().map(AgentId::from).collect();
+        let say =
+            command::Say { room, speech, content, encryption, reply_to, mentions, metadata, dedup };
+        Command::Say { caller: caller.clone(), say }
+    }
+}
+
+impl ToMesh for ListRooms {
+    fn room(&self) -> Option<RoomId> {
+        self.parent
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::ListRooms { key: caller.key, parent: self.parent }
+    }
+}
+
+impl ToMesh for ListAgents {
+    fn room(&self) -> Option<RoomId> {
+        self.room
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::ListAgents { key: caller.key, room: self.room }
+    }
+}
+
+impl ToMesh for DescribeRoom {
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::RoomInfo { key: caller.key, room: self.0 }
+    }
+}
+
+impl ToMesh for SetTyping {
+    const BOUND: Bound = Bound::Room;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::SetTyping { caller: caller.clone(), room: self.room, typing: self.typing }
+    }
+}
+
+impl ToMesh for SetPresence {
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        let detail = self.0.detail.as_deref().unwrap_or_default();
+        at_most(Field::StatusDetail, detail, DESCRIPTION_BYTES_MAX)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::SetPresence { caller: caller.clone(), presence: self.0 }
+    }
+}
+
+impl ToMesh for CreateVote {
+    const BOUND: Bound = Bound::Room;
+    const COUNTS: bool = true;
+    const FIRST: bool = true;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0.room)
+    }
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        let NewVote { title, description, options, duration_secs, .. } = &self.0;
+        titled(title, description.as_deref(), VOTE_TITLE_BYTES_MAX)?;
+        let refuse = |field, rule| Err(Refusal::Field(field, rule));
+        let max = VOTE_OPTIONS_MAX;
+        if !(2..=max).contains(&options.len()) {
+            return refuse(Field::Options, Rule::Count { min: 2, max });
+        }
+        let max = VOTE_OPTION_BYTES_MAX;
+        if options.iter().any(|option| option.trim().is_empty() || option.len() > max) {
+            return refuse(Field::Options, Rule::EachWithin(max));
+        }
+        let max = VOTE_FOR_MAX.as_secs();
+        if duration_secs.is_some_and(|secs| !(1..=max).contains(&secs)) {
+            return refuse(Field::Duration, Rule::UpTo(max));
+        }
+        Ok(())
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::CreateVote { caller: caller.clone(), vote: self.0 }
+    }
+}
+
+impl ToMesh for CastVote {
+    const BOUND: Bound = Bound::Room;
+    const COUNTS: bool = true;
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::CastVote { caller: caller.clone(), vote: self.vote, option: self.option }
+    }
+}
+
+impl ToMesh for GetVote {
+    const BOUND: Bound = Bound::Room;
+
+    fn command(self, caller: &Caller) -> Command {
+        let agent = Some(caller.agent.clone());
+        Command::GetVote { key: caller.key, agent, vote: self.0 }
+    }
+}
+
+impl ToMesh for ListVotes {
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX).min(limits::VOTES_MAX);
+        Command::ListVotes { key: caller.key, room: self.room, limit }
+    }
+}
+
+impl ToMesh for ElectLeader {
+    const BOUND: Bound = Bound::Room;
+    const COUNTS: bool = true;
+    const FIRST: bool = true;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::ElectLeader { caller: caller.clone(), room: self.0 }
+    }
+}
+
+impl ToMesh for DeclineElection {
+    const BOUND: Bound = Bound::Room;
+    const COUNTS: bool = true;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::Decline { caller: caller.clone(), room: self.0 }
+    }
+}
+
+impl ToMesh for AssignTask {
+    const BOUND: Bound = Bound::Room;
+    const COUNTS: bool = true;
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0.room)
+    }
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        let NewTask { title, description, assignee, .. } = &self.0;
+        titled(title, description.as_deref(), TASK_TITLE_BYTES_MAX)?;
+        agent_id(Field::Assignee, assignee.as_ref())
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::AssignTask { caller: caller.clone(), task: self.0 }
+    }
+}
+
+impl ToMesh for ChangeTask {
+    const BOUND: Bound = Bound::Room;
+    const COUNTS: bool = true;
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        let TaskUpdate { note, if_assignee, assignee, .. } = &self.0;
+        at_most(Field::Note, note.as_deref().unwrap_or_default(), TASK_NOTE_BYTES_MAX)?;
+        agent_id(Field::IfAssignee, if_assignee.as_ref().and_then(Option::as_ref))?;
+        agent_id(Field::Assignee, assignee.as_ref())
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::UpdateTask { caller: caller.clone(), update: self.0 }
+    }
+}
+
+impl ToMesh for ListTasks {
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, caller: &Caller) -> Command {
+        Command::ListTasks { key: caller.key, room: self.room, status: self.status }
+    }
+}
+
+fn titled(title: &str, description: Option<&str>, max: usize) -> Result<(), Refusal> {
+    not_blank(Field::Title, title)?;
+    at_most(Field::Title, title, max)?;
+    at_most(Field::Description, description.unwrap_or_default(), DESCRIPTION_BYTES_MAX)
+}
+
+fn agent_id(field: Field, id: Option<&AgentId>) -> Result<(), Refusal> {
+    id.map_or(Ok(()), |id| within(field, id, AGENT_ID_BYTES_MAX))
+}

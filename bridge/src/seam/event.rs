@@ -1,0 +1,188 @@
+//! News for clients, and how a dialect writes it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use bytes::Bytes;
+use mesh::{
+    api::{
+        agenda::{LeaderGone, TaskView, VoteResult, VoteView},
+        command::{AgentView, RoomView, Speech},
+        event::{Delivered, TurnReason},
+    },
+    name::{
+        id::{AgentId, MessageId, RoomId},
+        number::Number,
+    },
+    wire::{
+        entry::{Facts, Said},
+        kinds::{CHAT, DECISION, THINKING},
+    },
+};
+
+use crate::backend::Row;
+
+/// News for clients.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Event {
+    /// Somebody said something in a room of the reader.
+    Said(Message),
+    /// A message mentions the reader, perhaps in a room that it is not in.
+    Mentioned(Message),
+    /// Somebody joined a room of the reader.
+    Joined { room: RoomId, agent: AgentId, name: Arc<str>, reconnected: bool },
+    /// Somebody left a room of the reader.
+    Left { room: RoomId, agent: AgentId },
+    /// Somebody else should speak.
+    Turn { room: RoomId, holder: Option<AgentId>, order: Arc<[AgentId]>, reason: TurnReason },
+    /// Somebody types, or does not any more.
+    Typing { room: RoomId, agent: AgentId, name: Arc<str>, typing: bool },
+    /// An agent's status has changed.
+    Presence(Arc<AgentView>),
+    /// A room that the reader may see is there. `own`: the reader's key made it.
+    RoomOpened { room: Arc<RoomView>, own: bool },
+    /// An ephemeral room has ended.
+    RoomClosed { room: RoomId },
+    /// A vote was opened.
+    VoteOpened(Arc<VoteView>),
+    /// A vote is over. Once for each.
+    VoteEnded(Arc<VoteResult>),
+    /// An election has begun.
+    ElectionStarted { room: RoomId, candidates: Arc<[AgentId]>, by: AgentId },
+    /// A room has a leader.
+    LeaderElected { room: RoomId, agent: AgentId, name: Arc<str> },
+    /// A room has no leader any more, or got none.
+    LeaderCleared { room: RoomId, why: LeaderGone },
+    /// A task was made.
+    TaskMade(Arc<TaskView>),
+    /// A task was changed.
+    TaskChanged(Arc<TaskView>),
+    /// The node looks whether the client is there.
+    Heartbeat,
+    /// The client's key was revoked: the connection ends.
+    KeyRevoked,
+    /// The node has as many connections as it takes: the connection ends before it began.
+    TooManyConnections,
+}
+
+/// A message that was delivered here. Cheap to clone, but for its numbers, of which nearly all have one.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Where it was said.
+    pub room: RoomId,
+    /// Its number here.
+    pub number: Number,
+    /// Its lowest number anywhere.
+    pub canonical: Number,
+    /// All its numbers that are known here, if it has several and was read from the store.
+    pub numbers: Vec<Number>,
+    /// Its id.
+    pub message: MessageId,
+    /// Of which kind it is.
+    pub speech: Speech,
+    /// When it was written. Unix milliseconds.
+    pub wall_ms: u64,
+    /// The author and the content.
+    pub said: Arc<Said>,
+}
+
+impl Message {
+    /// `None` if it is of a kind that this version does not know.
+    pub(crate) fn delivered(room: RoomId, event: &Delivered, said: Arc<Said>) -> Option<Message> {
+        Some(Message {
+            room,
+            number: event.number,
+            canonical: event.canonical.unwrap_or(event.number),
+            numbers: Vec::new(),
+            message: event.message,
+            speech: speech(&event.facts)?,
+            wall_ms: event.facts.wall_ms,
+            said,
+        })
+    }
+
+    /// `None` if its content is not there, or it is of a kind that this version does not know.
+    pub(crate) fn read(room: RoomId, row: Row) -> Option<Message> {
+        Some(Message {
+            room,
+            number: row.number,
+            canonical: row.canonical,
+            numbers: row.numbers,
+            message: row.message,
+            speech: speech(&row.facts)?,
+            wall_ms: row.facts.wall_ms,
+            said: Arc::new(row.said?),
+        })
+    }
+
+    /// Whether its author is told of it, too: of decisions.
+    pub(crate) fn reaches_its_author(&self) -> bool {
+        match self.speech {
+            Speech::Decision => true,
+            Speech::Chat | Speech::Thinking => false,
+        }
+    }
+}
+
+fn speech(facts: &Facts) -> Option<Speech> {
+    match facts.kind {
+        CHAT => Some(Speech::Chat),
+        THINKING => Some(Speech::Thinking),
+        DECISION => Some(Speech::Decision),
+        _ => None,
+    }
+}
+
+/// How the readers of a dialect are told of events. Two voices are the same if they are one object: a frame that is written
+/// for one connection is shared by all that have its voice. So a dialect whose clients choose a form has a voice for each form.
+pub trait Voice: fmt::Debug + Send + Sync + 'static {
+    /// The frame of an event, its newline included. `None`: clients of this dialect are not told.
+    fn frame(&self, event: &Event) -> Option<Bytes>;
+
+    /// The body of a post to the webhook of a subscription of this id. `None`: nothing is posted.
+    fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes>;
+}
+
+/// An event and the frames that were made of it: one for each voice.
+#[derive(Debug)]
+pub(crate) struct Told {
+    event: Event,
+    /// In the voice that asked first: nearly always the only one.
+    first: OnceLock<Written>,
+    others: Mutex<Vec<Written>>,
+}
+
+#[derive(Debug)]
+struct Written {
+    voice: Arc<dyn Voice>,
+    frame: Option<Bytes>,
+}
+
+impl Told {
+    pub(crate) fn new(event: Event) -> Told {
+        Told { event, first: OnceLock::new(), others: Mutex::default() }
+    }
+
+    /// The frame in a voice, made when it is asked for first.
+    pub(crate) fn frame(&self, voice: &Arc<dyn Voice>) -> Option<Bytes> {
+        let first = self.first.get_or_init(|| self.write(voice));
+        if Arc::ptr_eq(&first.voice, voice) {
+            return first.frame.clone();
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(written) = others.iter().find(|written| Arc::ptr_eq(&written.voice, voice)) {
+            return written.frame.clone();
+        }
+        let written = self.write(voice);
+        let frame = written.frame.clone();
+        others.push(written);
+        frame
+    }
+
+    fn write(&self, voice: &Arc<dyn Voice>) -> Written {
+        Written { voice: voice.clone(), frame: voice.frame(&self.event) }
+    }
+}

@@ -1,0 +1,250 @@
+//! Attaching an agent: checks, the mesh's word, and events that an agent which comes back missed.
+
+use mesh::{
+    api::{
+        agenda::Standing,
+        command::{self, Attached, Caller, Command, Roamed},
+    },
+    name::{id::RoomId, number::Number},
+};
+
+use super::{
+    job::{Claim, Cursor, Missed, MissedIn, Origin},
+    seat::{Me, Place, Resuming, Seat, State, Step, Then},
+};
+use crate::{
+    backend::ReadError,
+    config::Shown,
+    delivery::hook::Hook,
+    delivery::{ending::Ending, link, notice, reread},
+    ids, limits,
+    seam::{
+        answer::{self, Resumed, Welcome},
+        call::Attach,
+        refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
+    },
+};
+
+/// A room whose cursor the mesh was asked to number for.
+#[derive(Debug)]
+struct Claimed {
+    room: RoomId,
+    cursor: Cursor,
+    tries: u8,
+}
+
+impl Seat {
+    pub(super) fn attach(&mut self, call: Attach, then: Then<Welcome>) {
+        match &self.state {
+            State::Fresh => {}
+            State::Attached(_) => return then(self, Err(Refusal::AttachedAlready)),
+            State::Attaching | State::Resuming(_) => return then(self, Err(Refusal::NotAttached)),
+        }
+        let Some(shown) = self.config.auth.identify(call.key.expose()) else {
+            return then(self, Err(Refusal::Mesh(command::Refused::NoKey)));
+        };
+        let Shown { key, own, opener } = shown;
+        if let Err(refusal) = check(&call) {
+            if own {
+                return then(self, Err(refusal));
+            }
+            // A client with a wrong key is told that first.
+            self.state = State::Attaching;
+            let check = Command::CheckKey { key, own };
+            return self.call(check, Bound::Node, move |seat, checked: Result<Standing, _>| {
+                seat.state = State::Fresh;
+                then(seat, Err(checked.err().unwrap_or(refusal)));
+            });
+        }
+        let stable = call.agent.is_some();
+        let agent = call.agent.unwrap_or_else(ids::agent).into();
+        let me = link::Me { agent, key, stable };
+        let name = call.name.clone();
+        let attach = command::Attach {
+            agent: me.agent.clone(),
+            stable,
+            reconnect: call.reconnect,
+            key,
+            own,
+            opener,
+            name: call.name,
+            capabilities: call.capabilities,
+        };
+        let hook = Hook::Attach { me: me.clone(), voice: self.voice.clone() };
+        self.state = State::Attaching;
+        self.send(Command::Attach(attach), hook, Place::Any, move |seat, ended| {
+            // Refused: it may try again on the same connection.
+            seat.state = State::Fresh;
+            match answer::read(ended, Bound::Agents) {
+                Ok(attached) => seat.attached(me, name, attached, then),
+                Err(refusal) => then(seat, Err(refusal)),
+            }
+        });
+    }
+
+    fn attached(
+        &mut self,
+        reader: link::Me,
+        name: String,
+        attached: Attached,
+        then: Then<Welcome>,
+    ) {
+        let Attached { registration, restored, standing, .. } = attached;
+        let link::Me { agent, key, stable } = reader.clone();
+        let me = Me { caller: Caller { agent, key, registration }, name, standing, stable };
+        let Some(restored) = restored else {
+            let welcome = me.welcome(None);
+            self.state = State::Attached(me);
+            then(self, Ok(welcome));
+            return self.steps.push(Step::Open);
+        };
+        let rooms = restored.iter().map(|(room, _)| *room).collect();
+        let cursors = restored
+            .into_iter()
+            .map(|(room, number)| (room, Cursor::of(number, &self.hub.served(&reader, room))))
+            .collect();
+        self.state = State::Resuming(Box::new(Resuming {
+            me,
+            then,
+            rooms,
+            missed: Missed::default(),
+            claims: 0,
+            again: Vec::new(),
+        }));
+        self.read_missed(cursors);
+    }
+
+    fn read_missed(&mut self, cursors: Vec<(RoomId, Cursor)>) {
+        self.read(MissedIn(cursors), |seat, found| match found {
+            Ok(found) => seat.missed(found),
+            Err(error) => seat.give_up(error),
+        });
+    }
+
+    /// A part of the missed messages has been read.
+    fn missed(&mut self, mut found: Missed) {
+        let State::Resuming(resuming) = &mut self.state else { return };
+        let claims = std::mem::take(&mut found.claims);
+        resuming.again.append(&mut found.later);
+        resuming.missed.merge(found);
+        resuming.claims = claims.len();
+        if claims.is_empty() {
+            return self.missed_again();
+        }
+        for Claim { room, cursor, entries } in claims {
+            let command = Command::Roam { room, cursor: cursor.number, entries };
+            self.claim(command, Claimed { room, cursor, tries: 0 });
+        }
+    }
+
+    fn claim(&mut self, command: Command, claimed: Claimed) {
+        self.call(command, Bound::Node, move |seat, answer| {
+            seat.missed_claim(claimed, answer.unwrap_or(Roamed::Never));
+        });
+    }
+
+    /// The mesh has numbered missing entries of a room, or has not.
+    fn missed_claim(&mut self, claimed: Claimed, roamed: Roamed) {
+        let State::Resuming(resuming) = &mut self.state else { return };
+        let Claimed { room, cursor, tries } = claimed;
+        match roamed {
+            Roamed::Behind if tries < limits::BEHIND_TRIES_MAX => {
+                let command = Command::Roam { room, cursor: cursor.number, entries: Vec::new() };
+                return self.claim(command, Claimed { room, cursor, tries: tries + 1 });
+            }
+            Roamed::Ready | Roamed::Behind => {
+                resuming.again.push((room, Cursor { origin: Origin::Claimed, ..cursor }));
+            }
+            Roamed::Heard => resuming.again.push((room, cursor)),
+            // The cursor counts as the tip: nothing was missed that could be told.
+            Roamed::Never => {}
+        }
+        resuming.claims -= 1;
+        if resuming.claims == 0 {
+            self.missed_again();
+        }
+    }
+
+    /// Reads rooms that could not be read before, if there are any.
+    fn missed_again(&mut self) {
+        let State::Resuming(resuming) = &mut self.state else { return };
+        let again = std::mem::take(&mut resuming.again);
+        if again.is_empty() { self.resume() } else { self.read_missed(again) }
+    }
+
+    /// Answer first, then missed events, then live ones.
+    fn resume(&mut self) {
+        let State::Resuming(resuming) = std::mem::replace(&mut self.state, State::Fresh) else {
+            return;
+        };
+        let Resuming { me, then, rooms, missed: Missed { rows, seen, .. }, .. } = *resuming;
+        let notices = self.hub.missed(&me.caller.agent);
+        let mut replays = self.replays(&me.reader(), notice::merge(rows, notices));
+        replays.drain(..replays.len().saturating_sub(limits::MISSED_MAX));
+        let resumed = Resumed { rooms: rooms.clone(), missed: replays.len() };
+        let welcome = me.welcome(Some(resumed));
+        self.state = State::Attached(me);
+        then(self, Ok(welcome));
+        self.steps.append(&mut replays);
+        for room in rooms {
+            let seen = seen.iter().filter(|(seen, _)| *seen == room);
+            let seen = seen.map(|(_, number)| *number).max().unwrap_or(Number::ZERO);
+            self.steps.push(Step::Release(room, seen));
+        }
+        self.steps.push(Step::Open);
+    }
+
+    /// Nothing for the agent's own messages, and for those that can no longer be shown.
+    fn replays(&self, reader: &link::Me, missed: Vec<notice::Missed>) -> Vec<Step> {
+        let mut replays = Vec::new();
+        for missed in missed {
+            match missed {
+                notice::Missed::Message(room, row) => {
+                    let number = row.number;
+                    let (frame, mention) = reread::frames(reader, &self.voice, room, *row);
+                    let message = Some((room, number));
+                    replays.extend(frame.map(|bytes| Step::Replay { message, bytes }));
+                    replays.extend(mention.map(|bytes| Step::Replay { message: None, bytes }));
+                }
+                notice::Missed::Notice(notice) => {
+                    let frame = notice.told.frame(&self.voice);
+                    replays.extend(frame.map(|bytes| Step::Replay { message: None, bytes }));
+                }
+            }
+        }
+        replays
+    }
+
+    /// Missed messages cannot be read. The agent is not told that there are none: it may come back.
+    fn give_up(&mut self, error: ReadError) {
+        match std::mem::replace(&mut self.state, State::Attaching) {
+            State::Resuming(resuming) => {
+                let Resuming { me, then, .. } = *resuming;
+                // It has to be detached.
+                self.state = State::Attached(me);
+                then(self, Err(error.into()));
+                self.steps.push(Step::Close(Ending::Failed));
+            }
+            other @ (State::Fresh | State::Attaching | State::Attached(_)) => self.state = other,
+        }
+    }
+}
+
+impl Me {
+    fn welcome(&self, resumed: Option<Resumed>) -> Welcome {
+        Welcome { agent: self.caller.agent.clone(), name: self.name.clone(), resumed }
+    }
+}
+
+fn check(call: &Attach) -> Result<(), Refusal> {
+    not_blank(Field::Name, &call.name)?;
+    at_most(Field::Name, &call.name, mesh::limits::NAME_BYTES_MAX)?;
+    if let Some(id) = &call.agent {
+        within(Field::AgentId, id, mesh::limits::AGENT_ID_BYTES_MAX)?;
+    }
+    let (count, bytes) = (mesh::limits::CAPABILITIES_MAX, limits::CAPABILITY_BYTES_MAX);
+    if call.capabilities.len() > count || call.capabilities.iter().any(|text| text.len() > bytes) {
+        return Err(Refusal::Field(Field::Capabilities, Rule::Entries { count, bytes }));
+    }
+    Ok(())
+}

@@ -1,0 +1,425 @@
+//! The seat of a connection: its state, its calls without an answer, and the steps that are to be done.
+//!
+//! A step is done in its order by the connection, which resumes the seat with the answer or the rows.
+
+use std::{fmt, pin::Pin, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use mesh::{
+    api::{
+        agenda::Standing,
+        command::{Caller, Command},
+    },
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
+};
+
+use super::{
+    ask::Ask,
+    job::{Cursor, Job, Missed},
+    meter::Meter,
+    reading::{Read, Reading},
+};
+use crate::{
+    backend::ReadError,
+    config::{Config, Quota},
+    delivery::hook::Hook,
+    delivery::{ending::Ending, hub::Hub, link},
+    limits,
+    reply::Ended,
+    seam::{
+        answer::{self, Answer, RoomFacts, Welcome},
+        event::Voice,
+        refusal::{Bound, Refusal},
+    },
+    webhooks::Webhooks,
+};
+
+/// The continuation of a call.
+pub(crate) type Then<A> = Box<dyn FnOnce(&mut Seat, Result<A, Refusal>) + Send>;
+
+/// The continuation of a command.
+pub(crate) type OnEnd = Box<dyn FnOnce(&mut Seat, Ended) + Send>;
+
+/// The session goes on.
+pub(crate) type Resume = Box<dyn FnOnce(&mut Seat) + Send>;
+
+/// Asks the webhooks. Known refusals are found before it returns.
+pub(crate) type AskWebhooks =
+    Box<dyn FnOnce(&Arc<Webhooks>) -> Pin<Box<dyn Future<Output = Resume> + Send>> + Send>;
+
+/// A step for the connection.
+pub(crate) enum Step {
+    /// Write a reply.
+    Reply(Bytes),
+    /// Write a missed frame: a message with its number, or an event.
+    Replay { message: Option<(RoomId, Number)>, bytes: Bytes },
+    /// Ask the mesh.
+    Call { command: Command, hook: Hook, then: OnEnd },
+    /// Ask the webhooks.
+    Webhooks(AskWebhooks),
+    /// Read.
+    Read(Box<dyn Reading>),
+    /// The client has come to a room with a cursor that may be of another node; zero: it was here before.
+    Came(RoomId, Number),
+    /// It was given a page that ends there.
+    Paged(RoomId, Number),
+    /// Keep live messages of a room back.
+    Hold(RoomId),
+    /// No longer; everything up to the number was given to the client.
+    Release(RoomId, Number),
+    /// No longer; live messages begin with the first above this cursor of the client.
+    GoOnFrom(RoomId, Number),
+    /// Events may go out.
+    Open,
+    /// Write the queue, then end.
+    Close(Ending),
+}
+
+/// See the module's text.
+pub struct Seat {
+    pub(super) config: Arc<Config>,
+    pub(super) hub: Arc<Hub>,
+    meter: Arc<Meter>,
+    pub(super) voice: Arc<dyn Voice>,
+    /// When the frame that is worked on came.
+    now: Instant,
+    /// Bytes of that frame.
+    frame: usize,
+    pub(super) state: State,
+    waiting: Waiting,
+    /// Where the last page of the delivery log ended: its cursor needs no second look.
+    pub(super) paged: Option<Paged>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// Calls and reads without an answer.
+#[derive(Debug, Default)]
+struct Waiting {
+    count: usize,
+    /// Bytes that they hold.
+    bytes: usize,
+    /// Those that the client's next request waits for.
+    first: usize,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Unanswered {
+    frame: usize,
+    place: Place,
+}
+
+/// Whether the client's next request waits for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It does not.
+    Any,
+    /// Nothing that the client asks for later is done before it.
+    First,
+}
+
+impl Place {
+    pub(super) fn of(first: bool) -> Place {
+        if first { Place::First } else { Place::Any }
+    }
+}
+
+/// The end of a page of the delivery log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paged {
+    pub(super) room: RoomId,
+    pub(super) number: Number,
+    /// The cursor that the client came to the log with.
+    pub(super) came: Number,
+}
+
+pub(super) enum State {
+    Fresh,
+    /// The mesh has been asked; later requests wait.
+    Attaching,
+    /// Missed messages are read; later requests wait.
+    Resuming(Box<Resuming>),
+    Attached(Me),
+}
+
+/// An attached agent.
+#[derive(Clone, Debug)]
+pub(super) struct Me {
+    pub(super) caller: Caller,
+    pub(super) name: String,
+    pub(super) standing: Standing,
+    pub(super) stable: bool,
+}
+
+impl Me {
+    /// As routing knows it.
+    pub(super) fn reader(&self) -> link::Me {
+        let Caller { agent, key, .. } = &self.caller;
+        link::Me { agent: agent.clone(), key: *key, stable: self.stable }
+    }
+}
+
+/// An agent that comes back, until it has been told of missed events.
+pub(super) struct Resuming {
+    pub(super) me: Me,
+    pub(super) then: Then<Welcome>,
+    pub(super) rooms: Vec<RoomId>,
+    pub(super) missed: Missed,
+    /// Claims without an answer.
+    pub(super) claims: usize,
+    /// Rooms to be read again, when all claims are answered.
+    pub(super) again: Vec<(RoomId, Cursor)>,
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat")
+            .field("agent", &self.agent())
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+/// For dialects.
+impl Seat {
+    /// Asks. `then` is called once, when the answer is there; it may ask again.
+    pub fn ask<C: Ask>(
+        &mut self,
+        call: C,
+        then: impl FnOnce(&mut Seat, Result<C::Answer, Refusal>) + Send + 'static,
+    ) {
+        call.begin(self, Box::new(then));
+    }
+
+    /// Writes a frame that is no event.
+    pub fn reply(&mut self, frame: Bytes) {
+        self.steps.push(Step::Reply(frame));
+    }
+
+    /// Ends the connection when everything before is written.
+    pub fn close(&mut self, ending: Ending) {
+        self.steps.push(Step::Close(ending));
+    }
+
+    /// Events come in this voice from now on. To be called before an agent is attached.
+    pub fn speak(&mut self, voice: Arc<dyn Voice>) {
+        self.voice = voice;
+    }
+
+    /// The agent that is attached.
+    #[must_use]
+    pub fn agent(&self) -> Option<&AgentId> {
+        self.me().map(|me| &me.caller.agent)
+    }
+
+    /// The key of the agent that is attached.
+    #[must_use]
+    pub fn key(&self) -> Option<KeyPrint> {
+        self.me().map(|me| me.caller.key)
+    }
+
+    /// Whether nobody is attached, or about to be.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        match &self.state {
+            State::Fresh => true,
+            State::Attaching | State::Resuming(_) | State::Attached(_) => false,
+        }
+    }
+}
+
+/// For the connection.
+impl Seat {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        hub: Arc<Hub>,
+        meter: Arc<Meter>,
+        voice: Arc<dyn Voice>,
+    ) -> Seat {
+        Seat {
+            config,
+            hub,
+            meter,
+            voice,
+            now: Instant::now(),
+            frame: 0,
+            state: State::Fresh,
+            waiting: Waiting::default(),
+            paged: None,
+            steps: Vec::new(),
+        }
+    }
+
+    /// A frame of so many bytes is worked on.
+    pub(crate) fn begin(&mut self, now: Instant, bytes: usize) {
+        self.now = now;
+        self.frame = bytes;
+    }
+
+    /// Steps that are to be done now.
+    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.steps)
+    }
+
+    pub(crate) fn voice(&self) -> &Arc<dyn Voice> {
+        &self.voice
+    }
+
+    /// Whether there are calls without an answer.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.waiting.count > 0
+    }
+
+    /// Whether it can take another request now.
+    pub(crate) fn takes_requests(&self) -> bool {
+        match &self.state {
+            State::Attaching | State::Resuming(_) => false,
+            State::Fresh | State::Attached(_) => {
+                self.waiting.first == 0
+                    && self.waiting.count < limits::CALLS_IN_FLIGHT_MAX
+                    && self.waiting.bytes < limits::CALL_BYTES_MAX
+            }
+        }
+    }
+
+    /// Whether the mesh has been asked to attach an agent and has not answered.
+    pub(crate) fn is_attaching(&self) -> bool {
+        match &self.state {
+            State::Attaching => true,
+            State::Fresh | State::Resuming(_) | State::Attached(_) => false,
+        }
+    }
+
+    /// The agent that has to be detached when the connection ends.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        match &self.state {
+            State::Fresh | State::Attaching => None,
+            State::Resuming(resuming) => Some(&resuming.me.caller),
+            State::Attached(me) => Some(&me.caller),
+        }
+    }
+}
+
+/// For calls.
+impl Seat {
+    pub(super) fn me(&self) -> Option<&Me> {
+        match &self.state {
+            State::Attached(me) => Some(me),
+            State::Fresh | State::Attaching | State::Resuming(_) => None,
+        }
+    }
+
+    /// A room, if it is known and the agent may read it.
+    pub(super) fn readable(&self, room: RoomId) -> Result<RoomFacts, Refusal> {
+        self.hub.readable(room, self.key().ok_or(Refusal::NotAttached)?)
+    }
+
+    pub(super) fn quota(&self, me: &Me) -> Quota {
+        self.config.quota(me.standing)
+    }
+
+    /// Takes one of the messages and acts that the key may send in a minute.
+    pub(super) fn count(&self, me: &Me) -> Result<(), Refusal> {
+        match self.quota(me).messages_per_minute {
+            Some(max) if !self.meter.take(me.caller.key, max, self.now) => {
+                Err(Refusal::TooFast { per_minute: max })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Asks the mesh for an answer of a type.
+    pub(super) fn call<A: Answer>(
+        &mut self,
+        command: Command,
+        bound: Bound,
+        then: impl FnOnce(&mut Seat, Result<A, Refusal>) + Send + 'static,
+    ) {
+        self.send(command, Hook::None, Place::Any, move |seat, ended| {
+            then(seat, answer::read(ended, bound));
+        });
+    }
+
+    pub(super) fn send(
+        &mut self,
+        command: Command,
+        hook: Hook,
+        place: Place,
+        then: impl FnOnce(&mut Seat, Ended) + Send + 'static,
+    ) {
+        let unanswered = self.wait(place);
+        let then = Box::new(move |seat: &mut Seat, ended| {
+            seat.goes_on(&unanswered);
+            then(seat, ended);
+        });
+        self.steps.push(Step::Call { command, hook, then });
+    }
+
+    pub(super) fn read<J: Job>(
+        &mut self,
+        job: J,
+        then: impl FnOnce(&mut Seat, Result<J::Found, ReadError>) + Send + 'static,
+    ) {
+        let unanswered = self.wait(Place::Any);
+        let then = move |seat: &mut Seat, found| {
+            seat.goes_on(&unanswered);
+            then(seat, found);
+        };
+        self.steps.push(Step::Read(Box::new(Read::new(job, then))));
+    }
+
+    /// Asks the webhooks.
+    pub(super) fn ask_webhooks<A, F>(
+        &mut self,
+        ask: impl FnOnce(&Arc<Webhooks>) -> F + Send + 'static,
+        then: Then<A>,
+    ) where
+        A: Send + 'static,
+        F: Future<Output = Result<A, Refusal>> + Send + 'static,
+    {
+        let unanswered = self.wait(Place::Any);
+        self.steps.push(Step::Webhooks(Box::new(move |webhooks| {
+            let answering = ask(webhooks);
+            Box::pin(async move {
+                let answer = answering.await;
+                let resume: Resume = Box::new(move |seat| {
+                    seat.goes_on(&unanswered);
+                    then(seat, answer);
+                });
+                resume
+            })
+        })));
+    }
+
+    fn wait(&mut self, place: Place) -> Unanswered {
+        let unanswered = Unanswered { frame: self.frame, place };
+        self.waiting.count += 1;
+        self.waiting.bytes += unanswered.bytes();
+        self.waiting.first += unanswered.first();
+        unanswered
+    }
+
+    fn goes_on(&mut self, unanswered: &Unanswered) {
+        self.frame = unanswered.frame;
+        self.waiting.count -= 1;
+        self.waiting.bytes -= unanswered.bytes();
+        self.waiting.first -= unanswered.first();
+    }
+}
+
+impl Unanswered {
+    /// The command holds the frame's texts, and the dialect holds them a second time for its reply.
+    fn bytes(&self) -> usize {
+        2 * self.frame
+    }
+
+    fn first(&self) -> usize {
+        match self.place {
+            Place::First => 1,
+            Place::Any => 0,
+        }
+    }
+}

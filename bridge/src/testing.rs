@@ -1,0 +1,517 @@
+//! A mesh of one node for tests: a real engine, and the delivery log in memory. Answers and events
+//! come on the thread that asks, in the order of the engine's effects.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, RwLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use mesh::{
+    Effect, Engine, Identity, Input, MeshSecret,
+    api::{
+        batch::Summary,
+        command::{
+            Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Roamed, Say, Speech,
+        },
+        event::{AgentEvent, Delivered, RoomEvent},
+    },
+    name::{
+        id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+        number::Number,
+        time::Now,
+    },
+};
+
+use crate::{
+    Hub, Reply,
+    backend::{Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
+    session::meter::Meter,
+};
+
+mod again;
+mod connection;
+pub mod echo;
+pub mod plain;
+
+pub use connection::{Connection, keyed};
+
+/// The one room that is always there.
+pub fn lobby() -> RoomId {
+    static LOBBY: LazyLock<RoomId> = LazyLock::new(|| RoomId::lobby(secret().mesh_id()));
+    *LOBBY
+}
+
+fn identity() -> Identity {
+    Identity::from_seed(&[1; 32])
+}
+
+fn secret() -> MeshSecret {
+    MeshSecret::new([7; 32], identity().node_id())
+}
+
+pub struct Fake {
+    /// When the clocks of clients begin.
+    pub started: Instant,
+    meter: Arc<Meter>,
+    hub: Mutex<Option<Arc<Hub>>>,
+    core: Mutex<Core>,
+    pub rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
+    /// What is kept of the node's own.
+    pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    pub knobs: Knobs,
+}
+
+/// What goes otherwise than with a node that is well.
+#[derive(Default)]
+pub struct Knobs {
+    /// Commands are taken, and nothing comes of them: the engine has ended.
+    pub ends: AtomicBool,
+    /// Commands are not taken.
+    pub full: AtomicBool,
+    /// The delivery log goes on from no cursor, as after a split.
+    pub split: AtomicBool,
+    /// Nothing can be read.
+    pub broken: AtomicBool,
+    /// How often nothing could be read.
+    pub failed_reads: AtomicUsize,
+    /// Answers are kept back while this is set.
+    pub stalls: AtomicBool,
+    stalled: Mutex<Vec<(Reply, Ended)>>,
+    /// What a cursor above every number finds, before and after it was claimed for.
+    pub roam: Mutex<Option<Roam>>,
+    pub roamed: Mutex<Vec<(RoomId, Number)>>,
+    /// Numbers that were passed over, and of what.
+    pub passed_over: Mutex<Vec<(Number, LocalRef)>>,
+    /// Whether [`Command::Roam`] makes a cursor one that can be served.
+    pub claims: AtomicBool,
+    /// So often it says before that it cannot tell yet.
+    pub behind: AtomicUsize,
+    /// Somebody speaks while the mesh is asked to claim.
+    pub speaks_while_claiming: AtomicBool,
+    /// Messages are announced without their content.
+    pub cold: AtomicBool,
+    /// What the next command is answered, whatever it is; and what it was.
+    pub script: Mutex<Option<Ended>>,
+    pub scripted: Mutex<Option<Command>>,
+}
+
+struct Core {
+    engine: Engine,
+    now: Now,
+    calls: u64,
+    waiting: BTreeMap<CallId, Asker>,
+    /// Answers to [`Asker::Test`].
+    answers: BTreeMap<CallId, Ended>,
+    callers: BTreeMap<AgentId, Caller>,
+}
+
+enum Asker {
+    Client(Reply),
+    Attaching(Reply, AgentId, KeyPrint),
+    Test,
+}
+
+pub type Ended = Result<Outcome, Refused>;
+
+/// A message with nothing but a text.
+pub fn chat(room: RoomId, content: &str) -> Say {
+    Say {
+        room,
+        speech: Speech::Chat,
+        content: content.into(),
+        encryption: Encryption::None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    }
+}
+
+impl Fake {
+    pub fn new() -> (Arc<Fake>, Arc<Hub>) {
+        let secret = secret();
+        let config = mesh::Config::new(secret.mesh_id(), secret.founder());
+        let wall_ms = 1_800_000_000_000;
+        let now = Now { mono: Duration::from_secs(1), wall_ms, wall_us: wall_ms * 1_000 };
+        let engine = Engine::open(identity(), config, Summary::default(), now);
+        let started = Instant::now();
+        let fake = Arc::new(Fake {
+            started,
+            meter: Arc::new(Meter::new(started)),
+            hub: Mutex::default(),
+            core: Mutex::new(Core {
+                engine,
+                now,
+                calls: 0,
+                waiting: BTreeMap::new(),
+                answers: BTreeMap::new(),
+                callers: BTreeMap::new(),
+            }),
+            rows: RwLock::default(),
+            kept: Mutex::default(),
+            knobs: Knobs::default(),
+        });
+        let hub = Arc::new(Hub::new(fake.clone()));
+        *fake.hub.lock().unwrap() = Some(hub.clone());
+        fake.turn(&mut fake.core());
+        (fake, hub)
+    }
+
+    /// Somebody says something. If it is not attached by now, it is, and joins.
+    pub fn tell(&self, room: RoomId, agent: &str, say: Say) -> Number {
+        let mut core = self.core();
+        let caller = match core.callers.get(agent) {
+            Some(caller) => caller.clone(),
+            None => self.attach(&mut core, agent),
+        };
+        let join = Command::Join { caller: caller.clone(), room };
+        self.ask(&mut core, join).unwrap();
+        match self.ask(&mut core, Command::Say { caller, say }) {
+            Ok(Outcome::Said(said)) => said.number,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn say(&self, room: RoomId, agent: &str, content: &str) -> Number {
+        self.tell(room, agent, chat(room, content))
+    }
+
+    /// A message is in the delivery log that no engine put there.
+    pub fn keep(&self, room: RoomId, delivered: &Delivered) {
+        self.rows.write().unwrap().entry(room).or_default().push(row(delivered));
+    }
+
+    /// A test asks.
+    pub fn does(&self, command: Command) -> Ended {
+        self.ask(&mut self.core(), command)
+    }
+
+    /// Time passes.
+    pub fn pass(&self, time: Duration) {
+        const STEP: Duration = Duration::from_millis(100);
+        let mut core = self.core();
+        for _ in 0..time.as_millis() / STEP.as_millis() {
+            core.step(STEP);
+            let now = core.now;
+            core.engine.handle(now, Input::Timeout);
+            self.turn(&mut core);
+        }
+    }
+
+    /// Answers that were kept back go out.
+    pub fn flow(&self) {
+        self.knobs.stalls.store(false, Ordering::Relaxed);
+        for (reply, ended) in std::mem::take(&mut *self.knobs.stalled.lock().unwrap()) {
+            reply.send(ended);
+        }
+    }
+
+    pub fn stalled(&self) -> usize {
+        self.knobs.stalled.lock().unwrap().len()
+    }
+
+    pub fn members(&self, room: RoomId) -> Vec<String> {
+        self.agents(KeyPrint::of("key"), Some(room))
+    }
+
+    /// How many agents of the key `key` are attached.
+    pub fn attached(&self) -> usize {
+        self.agents(KeyPrint::of("key"), None).len()
+    }
+
+    /// The agent's connection is gone; this is how far it is said to have seen.
+    pub fn detach(&self, agent: &str, seen: Vec<(RoomId, Number)>) {
+        let caller = self.caller(agent);
+        self.does(Command::Detach { caller, seen }).unwrap();
+    }
+
+    pub fn displace(&self, agent: &str) {
+        let caller = self.caller(agent);
+        let (agent, registration) = (caller.agent, caller.registration);
+        self.hub().tell(AgentEvent::Displaced { agent, registration });
+    }
+
+    pub fn caller(&self, agent: &str) -> Caller {
+        self.core().callers[agent].clone()
+    }
+
+    pub fn hub(&self) -> Arc<Hub> {
+        self.hub.lock().unwrap().clone().unwrap()
+    }
+
+    /// The hub reads from this and this tells the hub: until they are parted neither ever ends.
+    pub fn part(&self) {
+        self.hub.lock().unwrap().take();
+    }
+
+    fn agents(&self, key: KeyPrint, room: Option<RoomId>) -> Vec<String> {
+        match self.does(Command::ListAgents { key, room }) {
+            Ok(Outcome::Agents(agents)) => agents.iter().map(|it| it.agent.to_string()).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap()
+    }
+
+    fn attach(&self, core: &mut Core, agent: &str) -> Caller {
+        let key = KeyPrint::of("key");
+        let attach = Attach {
+            agent: agent.into(),
+            stable: false,
+            reconnect: false,
+            key,
+            own: true,
+            opener: None,
+            name: agent.into(),
+            capabilities: Vec::new(),
+        };
+        match self.ask(core, Command::Attach(attach)) {
+            Ok(Outcome::Attached(it)) => {
+                let caller = Caller { agent: agent.into(), key, registration: it.registration };
+                core.callers.insert(agent.into(), caller.clone());
+                caller
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&self, core: &mut Core, command: Command) -> Ended {
+        let call = self.hand_over(core, command, Asker::Test);
+        core.answers.remove(&call).expect("this node sequences, so it answers at once")
+    }
+
+    fn hand_over(&self, core: &mut Core, command: Command, asker: Asker) -> CallId {
+        core.calls += 1;
+        let call = CallId(core.calls);
+        core.waiting.insert(call, asker);
+        core.step(Duration::from_millis(1));
+        let now = core.now;
+        core.engine.handle(now, Input::Command { call, command });
+        self.turn(core);
+        call
+    }
+
+    /// What is delivered can be read before anything is said of it.
+    fn turn(&self, core: &mut Core) {
+        let turn = core.engine.take_turn();
+        self.commit(&turn.batch);
+        for effect in &turn.effects {
+            if let Effect::Notify { room, event: RoomEvent::Message(delivered) } = effect {
+                self.rows.write().unwrap().entry(*room).or_default().push(row(delivered));
+            }
+        }
+        for effect in turn.effects {
+            match effect {
+                Effect::Reply { call, result } => self.answer(core, call, result),
+                Effect::Notify { room, event: RoomEvent::Message(mut delivered) } => {
+                    if self.knobs.cold.load(Ordering::Relaxed) {
+                        delivered.said = None;
+                    }
+                    self.hub().notify(room, RoomEvent::Message(delivered));
+                }
+                Effect::Notify { room, event } => self.hub().notify(room, event),
+                Effect::Tell(event) => self.hub().tell(event),
+                Effect::Broadcast { .. }
+                | Effect::Send { .. }
+                | Effect::SendSpans { .. }
+                | Effect::SendBodies { .. }
+                | Effect::Pulse(_)
+                | Effect::ShutOut(_)
+                | Effect::Known(_)
+                | Effect::Noisy(_)
+                | Effect::Secret(_)
+                | Effect::DrawSecret
+                | Effect::Alarm(_)
+                | Effect::Stopped => {}
+            }
+        }
+    }
+
+    fn answer(&self, core: &mut Core, call: CallId, ended: Ended) {
+        let reply = match core.waiting.remove(&call).unwrap() {
+            Asker::Client(reply) => reply,
+            Asker::Attaching(reply, agent, key) => {
+                if let Ok(Outcome::Attached(it)) = &ended {
+                    let registration = it.registration;
+                    core.callers.insert(agent.clone(), Caller { agent, key, registration });
+                }
+                reply
+            }
+            Asker::Test => {
+                core.answers.insert(call, ended);
+                return;
+            }
+        };
+        let stalls = self.knobs.stalls.load(Ordering::Relaxed);
+        if stalls {
+            self.knobs.stalled.lock().unwrap().push((reply, ended));
+        } else {
+            reply.send(ended);
+        }
+    }
+
+    fn roam_for(&self, room: RoomId, cursor: Number) -> Ended {
+        self.knobs.roamed.lock().unwrap().push((room, cursor));
+        if self.knobs.speaks_while_claiming.load(Ordering::Relaxed) {
+            self.tell(room, "z", chat(room, "meanwhile"));
+        }
+        if self.knobs.behind.load(Ordering::Relaxed) > 0 {
+            self.knobs.behind.fetch_sub(1, Ordering::Relaxed);
+            return Ok(Outcome::Roamed(Roamed::Behind));
+        }
+        self.knobs.roam.lock().unwrap().iter_mut().for_each(|script| script.needs_claim = false);
+        let claims = self.knobs.claims.load(Ordering::Relaxed);
+        Ok(Outcome::Roamed(if claims { Roamed::Ready } else { Roamed::Never }))
+    }
+}
+
+impl Core {
+    fn step(&mut self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap();
+        self.now.mono += time;
+        self.now.wall_ms += ms;
+        self.now.wall_us += 1_000 * ms;
+    }
+}
+
+fn row(delivered: &Delivered) -> Row {
+    Row {
+        number: delivered.number,
+        canonical: delivered.canonical.unwrap_or(delivered.number),
+        numbers: Vec::new(),
+        at: delivered.at,
+        log: delivered.log,
+        message: delivered.message,
+        facts: delivered.facts,
+        said: delivered.said.as_deref().cloned(),
+    }
+}
+
+impl Mesh for Fake {
+    fn call(&self, command: Command, mut reply: Reply) {
+        if self.knobs.full.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.knobs.ends.load(Ordering::Relaxed) {
+            return reply.take();
+        }
+        if let Some(ended) = self.knobs.script.lock().unwrap().take() {
+            *self.knobs.scripted.lock().unwrap() = Some(command);
+            return reply.send(ended);
+        }
+        if let Command::Roam { room, cursor, .. } = command {
+            return reply.send(self.roam_for(room, cursor));
+        }
+        let asker = if let Command::Attach(it) = &command {
+            Asker::Attaching(reply, it.agent.clone(), it.key)
+        } else {
+            Asker::Client(reply)
+        };
+        self.hand_over(&mut self.core(), command, asker);
+    }
+}
+
+impl Fake {
+    fn all(&self, room: RoomId) -> Result<Vec<Row>, ReadError> {
+        if self.knobs.broken.load(Ordering::Relaxed) {
+            self.knobs.failed_reads.fetch_add(1, Ordering::Relaxed);
+            return Err(ReadError::new("broken on purpose"));
+        }
+        Ok(self.rows.read().unwrap().get(&room).cloned().unwrap_or_default())
+    }
+}
+
+impl Reads for Fake {
+    fn page_of_arrival(
+        &self,
+        room: RoomId,
+        after: Number,
+        came: Number,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError> {
+        let mut rows = self.all(room)?;
+        for (number, at) in self.knobs.passed_over.lock().unwrap().iter() {
+            let row = rows.iter().find(|it| it.at == *at && it.number <= came).cloned();
+            rows.extend(row.map(|row| Row { number: *number, ..row }));
+        }
+        rows.retain(|row| row.number > after);
+        rows.sort_by_key(|row| row.number);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    fn page_at_once(
+        &self,
+        room: RoomId,
+        after: Number,
+        limit: usize,
+    ) -> Result<Option<Vec<Row>>, ReadError> {
+        let plain = self.knobs.passed_over.lock().unwrap().is_empty();
+        match self.serves(room, after)? {
+            Serves::Here if plain && limit.is_multiple_of(2) => {
+                self.page_since(room, after, limit).map(Some)
+            }
+            // As if it took long.
+            Serves::Here | Serves::Foreign => Ok(None),
+        }
+    }
+
+    fn page_newest(
+        &self,
+        room: RoomId,
+        limit: usize,
+        before_ms: Option<u64>,
+    ) -> Result<Vec<Row>, ReadError> {
+        let mut rows = self.all(room)?;
+        rows.retain(|row| before_ms.is_none_or(|before| row.facts.wall_ms < before));
+        Ok(rows.split_off(rows.len().saturating_sub(limit)))
+    }
+
+    fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
+        Ok(self.all(room)?.into_iter().find(|row| row.message == message))
+    }
+
+    fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
+        Ok(self.all(room)?.into_iter().find(|row| row.number == number))
+    }
+
+    fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {
+        let passed = self.knobs.passed_over.lock().unwrap();
+        let others = passed.iter().filter(|(_, it)| *it == at).map(|(number, _)| *number);
+        let row = self.all(room)?.into_iter().find(|row| row.at == at);
+        Ok(row.map(|row| Row { numbers: [row.number].into_iter().chain(others).collect(), ..row }))
+    }
+
+    fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
+        let rows = self.rows.read().unwrap();
+        Ok(rows.get(&room).and_then(|rows| rows.last()).map_or(Number::ZERO, |row| row.number))
+    }
+
+    fn roam(&self, _: RoomId, _: Number, limit: usize) -> Result<Roam, ReadError> {
+        let mut script = self.knobs.roam.lock().unwrap();
+        let mut roam = script.clone().unwrap_or_default();
+        // Passed, when it is read once more.
+        for script in script.iter_mut().filter(|script| !script.needs_claim) {
+            script.later = false;
+        }
+        roam.rows.truncate(limit);
+        Ok(roam)
+    }
+
+    fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
+        let kept = self.kept.lock().unwrap();
+        let kept = kept.iter().filter(|(name, _)| name.starts_with(prefix));
+        Ok(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError> {
+        let here = cursor <= self.tip(room)? && !self.knobs.split.load(Ordering::Relaxed);
+        Ok(if here { Serves::Here } else { Serves::Foreign })
+    }
+}

@@ -1,0 +1,78 @@
+//! A node that is started again on what it has stored, and rooms without agents.
+
+use std::sync::Arc;
+
+use mesh::{
+    api::{
+        batch::Change,
+        command::{Command, NewRoom, Outcome, RoomView},
+        event::RoomEvent,
+    },
+    name::id::{KeyPrint, RoomId},
+};
+
+use super::Fake;
+use crate::{Hub, Mesh as _, Reads as _, Reply, delivery::readers::PREFIX};
+
+impl Fake {
+    /// Makes a room of the key `key`.
+    pub fn found(&self, room: NewRoom) -> RoomId {
+        let caller = self.attach(&mut self.core(), "founder");
+        match self.does(Command::CreateRoom { caller, room }) {
+            Ok(Outcome::Room(view)) => view.room,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A batch is written. Of messages only those that are delivered, when they are.
+    pub(super) fn commit(&self, batch: &[Change]) {
+        let mut kept = self.kept.lock().unwrap();
+        for change in batch {
+            if let Change::Keep { name, value } = change {
+                match value {
+                    Some(value) => drop(kept.insert(name.clone(), value.0.clone())),
+                    None => drop(kept.remove(name)),
+                }
+            }
+        }
+    }
+
+    /// Another process, on the same delivery logs and the node's own: it can be read, but nothing more
+    /// can be said. Of `later` it is not told yet.
+    pub fn restarted(&self, later: Option<RoomId>) -> (Arc<Fake>, Arc<Hub>) {
+        let (fake, hub) = Fake::new();
+        fake.rows.write().unwrap().clone_from(&self.rows.read().unwrap());
+        fake.kept.lock().unwrap().clone_from(&self.kept.lock().unwrap());
+        for view in self.views().into_iter().filter(|it| Some(it.room) != later) {
+            hub.notify(view.room, RoomEvent::Opened { view, announce: false });
+        }
+        (fake, hub)
+    }
+
+    /// All rooms of the key `key`, and public ones.
+    pub fn views(&self) -> Vec<RoomView> {
+        match self.does(Command::ListRooms { key: KeyPrint::of("key"), parent: None }) {
+            Ok(Outcome::Rooms(views)) => views,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The progress of readers is written, as the server does it again and again.
+    pub fn keep_readers(&self) {
+        let hub = self.hub();
+        hub.note_all_live();
+        for (_, command) in hub.readers().take_unkept(10) {
+            let (reply, _kept) = Reply::once();
+            self.call(command, reply);
+        }
+    }
+
+    /// Readers are known from the store alone, as after a start. How many rows there are of them.
+    pub fn reload_readers(&self) -> usize {
+        let kept = self.kept(PREFIX).unwrap();
+        let count = kept.len();
+        self.hub().readers().forget_all();
+        self.hub().readers().load(kept);
+        count
+    }
+}

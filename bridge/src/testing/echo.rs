@@ -1,0 +1,139 @@
+//! A tiny dialect: events are echoed as one JSON object each. It proves that the seam is one.
+//!
+//! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
+//! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
+//! or `{"refused": WHY}`, and events.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mesh::{
+    api::command::{Encryption, Speech},
+    name::id::RoomId,
+};
+use serde_json::{Value, json};
+
+use super::lobby;
+use crate::{
+    dialect::{Conversation, Dialect, First, Heard, Site},
+    read::Desk,
+    seam::{
+        call::{Attach, Join, Say},
+        event::{Event, Message, Voice},
+        refusal::Refusal,
+    },
+    secret::Secret,
+    session::{ask::Ask, seat::Seat},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Echo(Arc<EchoVoice>);
+
+/// How it echoes events.
+#[derive(Debug)]
+pub struct EchoVoice;
+
+struct Chat;
+
+impl Default for Echo {
+    fn default() -> Echo {
+        Echo(Arc::new(EchoVoice))
+    }
+}
+
+impl Dialect for Echo {
+    fn speaks(&self, first: &First) -> bool {
+        first.kind.as_deref() == Some("echo")
+    }
+
+    fn begin(&self) -> Box<dyn Conversation> {
+        Box::new(Chat)
+    }
+
+    fn voice(&self) -> Arc<dyn Voice> {
+        self.0.clone()
+    }
+
+    fn site(&self, _: &Desk) -> Option<Site> {
+        None
+    }
+}
+
+impl Conversation for Chat {
+    fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>) {
+        let Heard::Text(text) = frame else { return refuse(seat, &"binary") };
+        let Ok(said) = serde_json::from_str::<Value>(text) else { return refuse(seat, &"no JSON") };
+        let text = |name: &str| said[name].as_str().map(String::from);
+        let room = text("room").and_then(|room| RoomId::from_uuid(&room)).unwrap_or(lobby());
+        if let Some(agent) = text("attach") {
+            let attach = Attach {
+                key: Secret::new("key"),
+                name: agent.clone(),
+                agent: Some(agent),
+                capabilities: Vec::new(),
+                reconnect: true,
+            };
+            ask(seat, attach, |welcome| {
+                let missed = welcome.resumed.map(|resumed| resumed.missed);
+                json!({"attached": *welcome.agent, "missed": missed})
+            });
+        } else if said.get("join").is_some() {
+            ask(seat, Join(room), move |()| json!({"joined": room.to_uuid()}));
+        } else if let Some(content) = text("say") {
+            let say = Say {
+                room,
+                speech: Speech::Chat,
+                content,
+                encryption: Encryption::None,
+                reply_to: None,
+                mentions: Vec::new(),
+                metadata: None,
+                dedup: None,
+            };
+            ask(seat, say, |said| json!({"said": said.number.0}));
+        } else {
+            refuse(seat, &"not understood");
+        }
+    }
+}
+
+fn ask<C: Ask>(seat: &mut Seat, call: C, reply: impl FnOnce(C::Answer) -> Value + Send + 'static) {
+    seat.ask(call, move |seat, answer: Result<C::Answer, Refusal>| match answer {
+        Ok(answer) => seat.reply(line(&reply(answer))),
+        Err(refusal) => refuse(seat, &refusal),
+    });
+}
+
+fn refuse(seat: &mut Seat, why: &dyn std::fmt::Debug) {
+    seat.reply(line(&json!({"refused": format!("{why:?}")})));
+}
+
+fn line(value: &Value) -> Bytes {
+    Bytes::from(format!("{value}\n"))
+}
+
+impl Voice for EchoVoice {
+    fn frame(&self, event: &Event) -> Option<Bytes> {
+        let value = if let Event::Said(message) = event {
+            json!({"event": "said", "message": told(message)})
+        } else if let Event::Mentioned(message) = event {
+            json!({"event": "mentioned", "message": told(message)})
+        } else if let Event::VoteOpened(vote) = event {
+            json!({"event": "vote", "title": *vote.title})
+        } else if let Event::Joined { agent, .. } = event {
+            json!({"event": "joined", "agent": **agent})
+        } else {
+            return None;
+        };
+        Some(line(&value))
+    }
+
+    fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {
+        Some(line(&json!({"subscription": subscription, "message": told(message)})))
+    }
+}
+
+fn told(message: &Message) -> Value {
+    json!({"agent": *message.said.agent, "content": message.said.content, "seq": message.number.0})
+}

@@ -1,0 +1,356 @@
+//! The tables of commands, of their outcomes and of refusals. A new variant is a row here, and nothing
+//! compiles before it has one.
+
+use super::{Attach, Caller, Command, Outcome, Refused, Speech};
+use crate::{
+    api::agenda::{NewTask, NewVote},
+    name::id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+};
+
+/// Whether a node that stops still answers a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhileStopping {
+    /// As ever.
+    Answered,
+    /// With [`Refused::Stopping`].
+    Refused,
+}
+
+/// Whether a command has its answer in the next turn and asks for nothing to be made durable before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// It only asks, or only agents that are here change.
+    Answered,
+    /// It writes, or waits.
+    Refused,
+    /// As the engine finds: an id that nobody has claimed is claimed first, and other nodes are asked for the
+    /// private rooms of a minted key.
+    Depends,
+}
+
+/// The thing that a command names and that other nodes may know of though this one does not: then peers are
+/// asked before this node says no (`docs/decisions/barrier.md`).
+#[derive(Clone, Copy, Debug)]
+pub enum Names<'c> {
+    /// Nothing that others know of.
+    Nothing,
+    /// The key of an agent that registers.
+    Key(&'c Attach),
+    /// A room.
+    Room {
+        /// The key that asks.
+        key: KeyPrint,
+        /// The room.
+        room: RoomId,
+    },
+    /// All members of a room: they may vote.
+    Voters {
+        /// The agent that opens the vote.
+        caller: &'c Caller,
+        /// The room.
+        room: RoomId,
+    },
+    /// All members of a room: they can be elected.
+    Candidates {
+        /// The agent that wants the election.
+        caller: &'c Caller,
+        /// The room.
+        room: RoomId,
+    },
+    /// An election that is under way.
+    Election {
+        /// The key that asks.
+        key: KeyPrint,
+        /// The room.
+        room: RoomId,
+    },
+    /// The leader of a room.
+    Leader {
+        /// The agent that says to be the leader.
+        caller: &'c Caller,
+        /// The room.
+        room: RoomId,
+    },
+    /// A vote.
+    Vote {
+        /// The key that asks.
+        key: KeyPrint,
+        /// The agent that asks, in whose rooms the vote is looked for. Without one it is not looked for.
+        agent: Option<&'c AgentId>,
+        /// The vote.
+        vote: MessageId,
+    },
+    /// A task.
+    Task {
+        /// The agent that updates it.
+        caller: &'c Caller,
+        /// The task.
+        task: MessageId,
+    },
+    /// A message.
+    Message {
+        /// The key that asks.
+        key: KeyPrint,
+        /// The room.
+        room: RoomId,
+        /// The message.
+        message: MessageId,
+    },
+}
+
+/// A row of the table of commands.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits<'c> {
+    /// For logs and metrics.
+    pub name: &'static str,
+    /// Whether a node that stops still answers it.
+    pub while_stopping: WhileStopping,
+    /// Whether it can be answered while the disk is full.
+    pub unwritten: Unwritten,
+    /// The thing that others may know of.
+    pub names: Names<'c>,
+    /// Bytes that the client chose: how much memory the command takes while it waits, beyond its own size.
+    pub bytes: usize,
+}
+
+impl<'c> Traits<'c> {
+    const fn of(name: &'static str) -> Traits<'c> {
+        Traits {
+            name,
+            while_stopping: WhileStopping::Refused,
+            unwritten: Unwritten::Refused,
+            names: Names::Nothing,
+            bytes: 0,
+        }
+    }
+
+    const fn stopping(self) -> Traits<'c> {
+        Traits { while_stopping: WhileStopping::Answered, ..self }
+    }
+
+    const fn unwritten(self, unwritten: Unwritten) -> Traits<'c> {
+        Traits { unwritten, ..self }
+    }
+
+    /// It only asks.
+    const fn asks(self) -> Traits<'c> {
+        self.unwritten(Unwritten::Answered)
+    }
+
+    const fn names(self, names: Names<'c>) -> Traits<'c> {
+        Traits { names, ..self }
+    }
+
+    const fn room(self, key: KeyPrint, room: RoomId) -> Traits<'c> {
+        self.names(Names::Room { key, room })
+    }
+
+    /// A room that need not be named.
+    fn room_if(self, key: KeyPrint, room: Option<RoomId>) -> Traits<'c> {
+        room.map_or(self, |room| self.room(key, room))
+    }
+
+    const fn bytes(self, bytes: usize) -> Traits<'c> {
+        Traits { bytes, ..self }
+    }
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
+}
+
+impl Command {
+    /// Its row of the table.
+    #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each command")]
+    pub fn traits(&self) -> Traits<'_> {
+        match self {
+            Command::Attach(attach) => Traits::of("attach")
+                .unwritten(Unwritten::Depends)
+                .names(Names::Key(attach))
+                .bytes(attach.capabilities.iter().map(String::len).sum()),
+            Command::Detach { seen, .. } => {
+                Traits::of("detach").asks().bytes(seen.len() * size_of::<(u128, u64)>())
+            }
+            Command::CreateRoom { caller, room } => Traits::of("create_room")
+                .room_if(caller.key, room.parent)
+                .bytes(room.name.len() + length(room.description.as_ref())),
+            Command::Join { caller, room } => Traits::of("join").room(caller.key, *room),
+            Command::Leave { caller, room } => Traits::of("leave").room(caller.key, *room),
+            Command::Say { caller, say } => {
+                let room = say.room;
+                let names = if say.speech == Speech::Decision {
+                    Names::Leader { caller, room }
+                } else {
+                    Names::Room { key: caller.key, room }
+                };
+                let bytes = say.content.len() + length(say.metadata.as_ref());
+                Traits::of("say").names(names).bytes(bytes)
+            }
+            Command::SetTyping { caller, room, .. } => {
+                Traits::of("set_typing").room(caller.key, *room)
+            }
+            Command::SetPresence { presence, .. } => {
+                Traits::of("set_presence").bytes(length(presence.detail.as_ref()))
+            }
+            Command::ListRooms { key, parent } => {
+                Traits::of("list_rooms").asks().room_if(*key, *parent)
+            }
+            Command::ListAgents { key, room } => {
+                Traits::of("list_agents").asks().room_if(*key, *room)
+            }
+            Command::RoomInfo { key, room } => Traits::of("room_info").asks().room(*key, *room),
+            Command::CreateVote { caller, vote } => of_new_vote(caller, vote),
+            Command::CastVote { caller, vote, .. } => {
+                let (key, agent, vote) = (caller.key, Some(&caller.agent), *vote);
+                Traits::of("cast_vote").names(Names::Vote { key, agent, vote })
+            }
+            Command::GetVote { key, agent, vote } => {
+                let (key, agent, vote) = (*key, agent.as_ref(), *vote);
+                Traits::of("get_vote").asks().names(Names::Vote { key, agent, vote })
+            }
+            Command::ListVotes { key, room, .. } => {
+                Traits::of("list_votes").asks().room(*key, *room)
+            }
+            Command::ElectLeader { caller, room } => {
+                Traits::of("elect_leader").names(Names::Candidates { caller, room: *room })
+            }
+            Command::Decline { caller, room } => {
+                Traits::of("decline").names(Names::Election { key: caller.key, room: *room })
+            }
+            Command::AssignTask { caller, task } => of_new_task(caller, task),
+            Command::UpdateTask { caller, update } => Traits::of("update_task")
+                .names(Names::Task { caller, task: update.task })
+                .bytes(length(update.note.as_ref())),
+            Command::ListTasks { key, room, .. } => {
+                Traits::of("list_tasks").asks().room(*key, *room)
+            }
+            Command::Seek { caller, room, message } => {
+                let (key, room) = (caller.key, *room);
+                let names = message.map_or(Names::Room { key, room }, |message| Names::Message {
+                    key,
+                    room,
+                    message,
+                });
+                Traits::of("seek").names(names)
+            }
+            Command::MintKey(_) => Traits::of("mint_key"),
+            Command::SignUp(_) => Traits::of("sign_up"),
+            Command::RevokeKey { .. } => Traits::of("revoke_key"),
+            Command::ListKeys => Traits::of("list_keys").asks(),
+            Command::CheckKey { .. } => Traits::of("check_key").asks(),
+            Command::Keep { name, value } => {
+                let value = value.as_ref().map_or(0, |value| value.0.len());
+                Traits::of("keep").bytes(name.len() + value)
+            }
+            Command::Roam { entries, .. } => {
+                Traits::of("roam").bytes(entries.len() * size_of::<LocalRef>())
+            }
+            Command::Status => Traits::of("status").asks().stopping(),
+            Command::Behind => Traits::of("behind").asks().stopping(),
+            Command::Members => Traits::of("members").asks(),
+            Command::Part { .. } => Traits::of("part"),
+            Command::RotateSecret { .. } => Traits::of("rotate_secret"),
+            Command::LeaveMesh { .. } => Traits::of("leave_mesh"),
+            Command::Stop => Traits::of("stop").stopping(),
+        }
+    }
+}
+
+fn of_new_vote<'c>(caller: &'c Caller, vote: &NewVote) -> Traits<'c> {
+    let options: usize = vote.options.iter().map(String::len).sum();
+    let bytes = vote.title.len() + length(vote.description.as_ref()) + options;
+    Traits::of("create_vote").names(Names::Voters { caller, room: vote.room }).bytes(bytes)
+}
+
+fn of_new_task<'c>(caller: &'c Caller, task: &NewTask) -> Traits<'c> {
+    let bytes = task.title.len() + length(task.description.as_ref());
+    Traits::of("assign_task").room(caller.key, task.room).bytes(bytes)
+}
+
+/// Whether an outcome says that something is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// It shows something, and promises nothing that is not written yet.
+    None,
+    /// The change that the command asked for is durable.
+    Durable,
+}
+
+impl Outcome {
+    /// Whether it says that something is durable.
+    #[must_use]
+    pub fn promise(&self) -> Promise {
+        match self {
+            Outcome::Done => Promise::Durable,
+            Outcome::Attached(_) => Promise::Durable,
+            Outcome::Room(_) => Promise::Durable,
+            Outcome::Joined(_) => Promise::Durable,
+            Outcome::Said(_) => Promise::Durable,
+            Outcome::Rooms(_) => Promise::None,
+            Outcome::Agents(_) => Promise::None,
+            Outcome::RoomInfo(_) => Promise::None,
+            Outcome::Vote(_) => Promise::Durable,
+            Outcome::Votes(_) => Promise::None,
+            Outcome::Cast { .. } => Promise::Durable,
+            Outcome::Candidates(_) => Promise::Durable,
+            Outcome::Task(_) => Promise::Durable,
+            Outcome::Tasks(_) => Promise::None,
+            Outcome::Keys(_) => Promise::None,
+            Outcome::Key(_) => Promise::None,
+            Outcome::Roamed(_) => Promise::Durable,
+            Outcome::Status(_) => Promise::None,
+            Outcome::Behind(_) => Promise::None,
+            Outcome::Members(_) => Promise::None,
+            Outcome::LeftMesh { .. } => Promise::Durable,
+        }
+    }
+}
+
+/// The reason behind a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The caller, its room or its node was right when it asked, as far as it could know, and is not any more.
+    Overtaken,
+    /// It names something that is not there.
+    Unknown,
+    /// Rules that hold for everybody.
+    Rules,
+    /// A bound of the node, or of the key.
+    Limit,
+}
+
+impl Refused {
+    /// The reason behind it.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Refused::NoRoom => Reason::Overtaken,
+            Refused::NotYours => Reason::Rules,
+            Refused::NotMember => Reason::Overtaken,
+            Refused::NameTaken(_) => Reason::Rules,
+            Refused::AgentTaken(_) => Reason::Rules,
+            Refused::Plaintext => Reason::Rules,
+            Refused::TooLarge { .. } => Reason::Limit,
+            Refused::Invalid(_) => Reason::Rules,
+            Refused::Closed => Reason::Overtaken,
+            Refused::Full(_) => Reason::Limit,
+            Refused::Superseded => Reason::Overtaken,
+            Refused::NoVote => Reason::Unknown,
+            Refused::VoteClosed => Reason::Rules,
+            Refused::AlreadyVoted => Reason::Rules,
+            Refused::NotEligible => Reason::Rules,
+            Refused::NoOption { .. } => Reason::Unknown,
+            Refused::NotLeader => Reason::Rules,
+            Refused::ElectionRuns => Reason::Rules,
+            Refused::NoElection => Reason::Unknown,
+            Refused::NoTask => Reason::Unknown,
+            Refused::Held { .. } => Reason::Rules,
+            Refused::NoKey => Reason::Rules,
+            Refused::TooManyAgents { .. } => Reason::Limit,
+            Refused::TooManyRooms { .. } => Reason::Limit,
+            Refused::DiskFull => Reason::Limit,
+            Refused::Stopping => Reason::Overtaken,
+        }
+    }
+}

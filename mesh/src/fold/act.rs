@@ -1,0 +1,101 @@
+//! Acts, as folds take them in, and the trait of all folds.
+
+use std::time::Duration;
+
+use crate::{
+    api::{boundary::Alarm, command::Refused},
+    name::{
+        id::{EntryRef, LocalRef, LogId, NodeId, Position, RoomId},
+        time::Now,
+    },
+    wire::{
+        acts::{ElectionAct, TaskAct, VoteAct},
+        entry::{Body, Facts},
+    },
+};
+
+/// An act's place and time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) room: RoomId,
+    pub(crate) place: EntryRef,
+    pub(crate) at: LocalRef,
+    pub(crate) facts: Facts,
+    /// When it came here.
+    pub(crate) now: Now,
+}
+
+impl Written {
+    pub(crate) fn position(&self) -> Position {
+        Position { clock: self.facts.clock, place: self.place }
+    }
+}
+
+/// The effect of an act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// It has its effect; or its subject is not known any more.
+    Taken,
+    /// It can mean nothing: no honest node wrote it.
+    Void,
+    /// There is no memory for it.
+    Overflow,
+}
+
+/// Entries that do not count any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Void {
+    /// This entry of a log, and all after it.
+    From(EntryRef),
+    /// All of a node: others may hold more of its entries, or less.
+    Author(NodeId),
+    /// A node was removed from the mesh, and its agents with it. Its logs count up to a cut that all
+    /// nodes know.
+    Member(NodeId),
+}
+
+/// A state that follows from a room's acts, the same wherever the same logs are, in whatever order they
+/// are read.
+pub(crate) trait Fold {
+    type Act;
+
+    /// Whether the author of this log may write this act now.
+    ///
+    /// # Errors
+    ///
+    /// There is too much of something.
+    fn admits(&self, by: LogId, act: &Self::Act, now: Duration) -> Result<(), Refused>;
+
+    /// Takes in an act that was accepted. `alarms`: for operators, about acts that contradict what is
+    /// here.
+    fn apply(&mut self, written: Written, act: Self::Act, alarms: &mut Vec<Alarm>) -> Folded;
+
+    /// Takes back the effect of entries that do not count any more.
+    fn retract(&mut self, void: Void);
+
+    /// Memory that the state takes, near enough.
+    fn bytes(&self) -> usize;
+}
+
+/// One act of any of the folds.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Vote(VoteAct),
+    Election(ElectionAct),
+    Task(TaskAct),
+}
+
+impl Act {
+    /// The act that an entry is. `None`: it is no act of these folds.
+    pub(crate) fn of(body: Body) -> Option<Act> {
+        if let Body::Vote(act) = body {
+            Some(Act::Vote(act))
+        } else if let Body::Election(act) = body {
+            Some(Act::Election(act))
+        } else if let Body::Task(act) = body {
+            Some(Act::Task(act))
+        } else {
+            None
+        }
+    }
+}

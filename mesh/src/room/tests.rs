@@ -1,0 +1,61 @@
+//! Acts that count by more than the acts themselves.
+
+use super::*;
+use crate::{
+    name::id::MeshId,
+    wire::acts::{Grant, TaskAssigned, TaskUpdated},
+};
+
+fn log(author: NodeId) -> LogId {
+    LogId { author, incarnation: 0 }
+}
+
+fn room(cx: &mut Context, home: LogId) -> Room {
+    let record = RoomRecord {
+        mesh: MeshId([1; 16]),
+        home,
+        tip: Number::ZERO,
+        delivered: 0,
+        last_activity_ms: None,
+        spoke: None,
+        floor: None,
+        ephemeral: false,
+        local: false,
+        seal: None,
+        imported: false,
+    };
+    Room::new(cx, RoomId([3; 16]), record, home)
+}
+
+#[test]
+fn an_answer_to_a_claim_of_somebody_who_is_not_the_sequencer_has_no_effect() {
+    let me = NodeId([1; 32]);
+    let mut cx = Context::alone(me);
+    let mut room = room(&mut cx, log(me));
+    let assigned = TaskAct::Assigned(TaskAssigned {
+        title: "do it".to_owned(),
+        description: None,
+        assignee: None,
+        created_by: "ann".into(),
+        id: None,
+    });
+    let made = room.append(&mut cx, &Body::Task(assigned)).expect("there is room");
+    let task = room.replica.name_of(made);
+    let (status, note) = (None, None);
+    let assignee = Some("eve".into());
+    let update = TaskUpdated { task, over: Vec::new(), status, assignee, note, by: "eve".into() };
+    let claimed = TaskAct::Claimed { update, if_assignee: None, era: Era::HOME };
+    let claim = room.append(&mut cx, &Body::Task(claimed)).expect("there is room");
+    let claim = room.replica.name_of(claim);
+    let grant = room.folds.tasks.answer(claim, Era::HOME, None).expect("it is open");
+    let stranger = room.replica.logs.ensure(log(NodeId([2; 32]))).expect("there is room");
+    let mut answer = |log, grant: Grant| {
+        let facts = Facts { clock: 9, wall_ms: 0, kind: 50, visible: false };
+        let act = Act::Task(TaskAct::Granted(grant));
+        room.fold_act(&mut cx, LocalRef { log, seq: 9 }, facts, act);
+        (cx.faults.void, room.folds.tasks.is_waiting())
+    };
+    assert_eq!(answer(stranger, grant.clone()), (1, true), "the claim waits on");
+    let mine = made.log;
+    assert_eq!(answer(mine, grant), (1, false));
+}

@@ -1,0 +1,81 @@
+//! CBOR as it is written here, and texts that are shared in memory.
+
+use minicbor::Encode;
+
+/// Deterministic CBOR. Encoding into memory cannot fail.
+pub(crate) fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
+    minicbor::to_vec(value).expect("encoding into a Vec cannot fail")
+}
+
+/// `Arc<str>` as CBOR text.
+pub(crate) mod text {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        text: &Arc<str>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.str(text)?.ok()
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        _: &mut C,
+    ) -> Result<Arc<str>, minicbor::decode::Error> {
+        d.str().map(Arc::from)
+    }
+}
+
+/// A list of `Arc<str>` as CBOR texts.
+pub(crate) mod texts {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        texts: &[Arc<str>],
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.array(texts.len() as u64)?;
+        texts.iter().try_for_each(|text| e.str(text).map(|_| ()))
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        _: &mut C,
+    ) -> Result<Vec<Arc<str>>, minicbor::decode::Error> {
+        d.array_iter::<&str>()?.map(|text| text.map(Arc::from)).collect()
+    }
+}
+
+/// `Option<Arc<str>>` as CBOR text or null.
+pub(crate) mod maybe_text {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, data::Type, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        text: &Option<Arc<str>>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        match text {
+            Some(text) => e.str(text)?.ok(),
+            None => e.null()?.ok(),
+        }
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        _: &mut C,
+    ) -> Result<Option<Arc<str>>, minicbor::decode::Error> {
+        if d.datatype()? == Type::Null {
+            return d.null().map(|()| None);
+        }
+        d.str().map(|text| Some(Arc::from(text)))
+    }
+}

@@ -1,0 +1,186 @@
+//! The table of messages. A new message is a row here, and nothing compiles before it has one.
+
+use super::{BadMessage, Message};
+use crate::limits::{
+    ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
+    DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX,
+    SPANS_MAX, VERSION_BYTES_MAX,
+};
+
+/// The subject of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Entries themselves.
+    Entries,
+    /// The entries that a node has.
+    Holdings,
+    /// Something that the sender lacks.
+    Wants,
+    /// Agents, and where they are.
+    Rosters,
+    /// Nodes that live.
+    Life,
+    /// Rooms that another node is to sequence.
+    Handover,
+    /// Nodes that belong to the mesh, and the secret of its connections.
+    Membership,
+}
+
+/// How a message may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By gossip, too. The peer that passes gossip on has not said it: a statement carries the signature of
+    /// its author, and a question is answered to all.
+    Gossip,
+    /// Over the link of the peer that says it, whose word it is.
+    Link,
+}
+
+/// Whether a message asks for an answer, which costs the receiver more than the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It asks for none that has to be looked for.
+    None,
+    /// The engine knows it.
+    FromEngine,
+    /// It is read from the store.
+    FromStore,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// For logs and metrics.
+    pub name: &'static str,
+    /// Its subject.
+    pub class: Class,
+    /// How it may come.
+    pub way: Way,
+    /// Whether it asks for an answer.
+    pub answer: Answer,
+    /// Length and bound of the longest list in it.
+    list: (usize, usize),
+}
+
+impl Traits {
+    const fn of(name: &'static str, class: Class) -> Traits {
+        Traits { name, class, way: Way::Link, answer: Answer::None, list: (0, 0) }
+    }
+
+    const fn gossiped(self) -> Traits {
+        Traits { way: Way::Gossip, ..self }
+    }
+
+    const fn asks(self, answer: Answer) -> Traits {
+        Traits { answer, ..self }
+    }
+
+    const fn with(self, length: usize, max: usize) -> Traits {
+        Traits { list: (length, max), ..self }
+    }
+}
+
+impl<R> Message<R> {
+    /// Its row of the table.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        use Answer::{FromEngine, FromStore};
+        use Class::{Entries, Handover, Holdings, Life, Membership, Rosters, Wants};
+        match self {
+            Message::Runs(runs) => {
+                Traits::of("runs", Entries).gossiped().with(runs.len(), SPANS_MAX)
+            }
+            Message::Spans { runs, bodies, .. } => {
+                Traits::of("spans", Entries).with(runs.len().max(bodies.len()), FRAME_BYTES_MAX)
+            }
+            Message::WantBodies { at, .. } => {
+                Traits::of("want_bodies", Wants).asks(FromStore).with(at.len(), SPANS_MAX)
+            }
+            Message::Want { spans, .. } => {
+                Traits::of("want", Wants).asks(FromStore).with(spans.len(), SPANS_MAX)
+            }
+            Message::Have { heads, answer, .. } => {
+                let answer = if *answer { FromEngine } else { Answer::None };
+                Traits::of("have", Holdings).asks(answer).with(heads.len(), LOGS_PER_ROOM_MAX)
+            }
+            Message::Buckets(buckets) => {
+                let wrong = buckets.len().abs_diff(BUCKETS);
+                Traits::of("buckets", Holdings).asks(FromEngine).with(wrong, 0)
+            }
+            Message::Digests(rooms) => {
+                Traits::of("digests", Holdings).asks(FromEngine).with(rooms.len(), DIGEST_ROOMS_MAX)
+            }
+            Message::Beacon(_) => Traits::of("beacon", Life).gossiped(),
+            Message::Roster(_) => Traits::of("roster", Rosters).gossiped(),
+            Message::WantRoster { .. } => {
+                Traits::of("want_roster", Wants).gossiped().asks(FromEngine)
+            }
+            Message::Ask { spans, .. } => Traits::of("ask", Wants)
+                .gossiped()
+                .asks(FromEngine)
+                .with(spans.len(), ASK_ENTRIES_MAX),
+            Message::Probe { .. } => Traits::of("probe", Wants).asks(FromEngine),
+            Message::Sighting { .. } => Traits::of("sighting", Life),
+            Message::Offer(posts) => {
+                Traits::of("offer", Handover).asks(FromEngine).with(posts.len(), DIGEST_ROOMS_MAX)
+            }
+            Message::Accept(posts) => {
+                Traits::of("accept", Handover).with(posts.len(), DIGEST_ROOMS_MAX)
+            }
+            Message::Taken(posts) => {
+                Traits::of("taken", Handover).with(posts.len(), DIGEST_ROOMS_MAX)
+            }
+            Message::Fork(..) => Traits::of("fork", Entries).gossiped(),
+            Message::Parted(_) => Traits::of("parted", Membership),
+            Message::Secret(handed) => {
+                let without = handed.value.secret.without().len();
+                Traits::of("secret", Membership).with(without, EXPELLED_NAMED_MAX)
+            }
+            // A peer with an older secret is given the newest, signed.
+            Message::About(about) => Traits::of("about", Membership)
+                .asks(FromEngine)
+                .with(about.value.version.len(), VERSION_BYTES_MAX),
+            Message::Follows(keys) => {
+                Traits::of("follows", Holdings).with(keys.len(), KEYS_FOLLOWED_MAX)
+            }
+            Message::AskFrontier { rooms, .. } => Traits::of("ask_frontier", Wants)
+                .asks(FromEngine)
+                .with(rooms.len(), BARRIER_ROOMS_MAX),
+            Message::Frontier { rooms, .. } => {
+                Traits::of("frontier", Holdings).with(rooms.len(), BARRIER_ROOMS_MAX)
+            }
+        }
+    }
+
+    /// Whether it travels by gossip, too.
+    #[must_use]
+    pub fn may_be_gossiped(&self) -> bool {
+        self.traits().way == Way::Gossip
+    }
+
+    /// Runs that it brings, in their order.
+    #[must_use]
+    pub fn runs(&self) -> &[R] {
+        if let Message::Runs(runs) | Message::Spans { runs, .. } = self {
+            return runs;
+        }
+        if let Message::Fork(_, run) = self { std::slice::from_ref(run) } else { &[] }
+    }
+
+    /// Refuses lists that are longer than allowed.
+    pub(super) fn check_lengths(&self) -> Result<(), BadMessage> {
+        if let Message::Frontier { rooms, .. } = self {
+            let heads: usize = rooms.iter().map(|room| room.heads.len()).sum();
+            if heads > BARRIER_HEADS_MAX {
+                return Err(BadMessage::Length(heads));
+            }
+        }
+        if let Message::Spans { bodies, .. } = self
+            && bodies.iter().any(|apart| apart.body.len() > BODY_BYTES_MAX)
+        {
+            return Err(BadMessage::Length(bodies.len()));
+        }
+        let (length, max) = self.traits().list;
+        if length > max { Err(BadMessage::Length(length)) } else { Ok(()) }
+    }
+}

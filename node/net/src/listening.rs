@@ -1,0 +1,71 @@
+//! A swarm in the making: its node id, and the addresses that it is bound to.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use libp2p::Swarm;
+use libp2p::core::transport::{ListenerId, TransportError};
+use libp2p::swarm::SwarmEvent;
+
+use crate::address::{address_in, multiaddr_of};
+use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
+use crate::identity::{NodeId, node_of};
+use crate::keys::Keys;
+use crate::limits::HANDSHAKE_TIMEOUT;
+use crate::settings::{Settings, StartError};
+
+/// The swarm and our node id.
+pub(crate) fn swarm(
+    settings: &Settings,
+    keys: Arc<Keys>,
+) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
+    let swarm = behaviour::swarm(settings, keys, VERSION)?;
+    let me = node_of(swarm.local_peer_id())
+        .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
+    Ok((swarm, me))
+}
+
+/// Binds all addresses and returns what they became.
+pub(crate) async fn listen(
+    swarm: &mut Swarm<Behaviour>,
+    addresses: &[SocketAddr],
+) -> Result<Vec<SocketAddr>, StartError> {
+    let mut waiting: HashMap<ListenerId, SocketAddr> = HashMap::new();
+    for &address in addresses {
+        let listener = swarm.listen_on(multiaddr_of(address)).map_err(|error| {
+            let source = match error {
+                TransportError::Other(source) => source,
+                TransportError::MultiaddrNotSupported(_) => std::io::ErrorKind::Unsupported.into(),
+            };
+            StartError::Listen { address, source }
+        })?;
+        waiting.insert(listener, address);
+    }
+    let mut bound = Vec::new();
+    while !waiting.is_empty() {
+        let Some(event) = next_within(swarm, HANDSHAKE_TIMEOUT).await else {
+            let address = *waiting.values().next().unwrap_or(&addresses[0]);
+            let source = std::io::ErrorKind::TimedOut.into();
+            return Err(StartError::Listen { address, source });
+        };
+        if let SwarmEvent::NewListenAddr { listener_id, address } = event {
+            waiting.remove(&listener_id);
+            bound.extend(address_in(&address).and_then(|address| address.socket()));
+        } else if let SwarmEvent::ListenerError { listener_id, error } = event
+            && let Some(address) = waiting.remove(&listener_id)
+        {
+            return Err(StartError::Listen { address, source: error });
+        }
+    }
+    Ok(bound)
+}
+
+async fn next_within(
+    swarm: &mut Swarm<Behaviour>,
+    limit: Duration,
+) -> Option<SwarmEvent<BehaviourEvent>> {
+    tokio::time::timeout(limit, swarm.select_next_some()).await.ok()
+}

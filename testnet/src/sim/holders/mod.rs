@@ -1,0 +1,534 @@
+//! Agents with minted keys in a simulated world: operators mint and revoke the keys, agents register
+//! under ids that others want too, at nodes that change, and make public and private rooms. Promises of
+//! every moment are here, those of the end in `end`.
+//!
+//! *keys*: a key is valid where it was minted and from then on, and never again where it was revoked.
+//! *ids*: an id that nobody else wants is never refused to its agent, and without splits and crashes
+//! one that two keys want is only ever given to one of them. *sealed*: private rooms are only where
+//! their key was presented, and neither their names nor anything that is written there leaves a node
+//! in the clear.
+
+mod answers;
+pub(super) mod end;
+mod owners;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use mesh::{
+    api::{
+        agenda::NewKey,
+        batch::Change,
+        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Speech},
+        event::AgentEvent,
+    },
+    name::id::{AgentId, KeyPrint, RoomId, RoomKey},
+    wire::{acts::Tier, entry::Body},
+};
+
+use super::{
+    agents::say,
+    cluster::Cluster,
+    coverage::Happening,
+    dice::Dice,
+    parts::{Answers, Calls, Part, Reply, Seated, may_be_in_the_way},
+    promises::{Broken, Entry, broken},
+};
+
+/// Part of all that is private: found nowhere but in the memory of a node that has the key.
+const MARK: &str = "for few eyes";
+/// Ids, and the keys that want them. The last key is revoked some time.
+const IDS: [(&str, &[usize]); 6] = [
+    ("twin0", &[0, 1]),
+    ("twin1", &[0, 1]),
+    ("red", &[0]),
+    ("blue", &[1]),
+    ("lost0", &[2]),
+    ("lost1", &[2]),
+];
+/// The key that is revoked.
+const LOST: usize = 2;
+/// Permanent and ephemeral rooms of one key.
+const ROOMS_MAX: usize = 5;
+
+/// A minted key.
+#[derive(Debug)]
+struct Key {
+    print: KeyPrint,
+    opener: RoomKey,
+    tier: Tier,
+    /// The nodes at which its agents register.
+    nodes: Vec<usize>,
+    /// Nodes that said they minted it, and that they revoked it.
+    minted: BTreeSet<usize>,
+    revoked: BTreeSet<usize>,
+    /// Somebody has tried to.
+    revoking: bool,
+}
+
+/// An agent of a minted key.
+#[derive(Debug)]
+struct Holder {
+    id: AgentId,
+    key: usize,
+    /// Another key wants the id.
+    contested: bool,
+    place: Option<Seated>,
+    rooms: BTreeSet<RoomId>,
+    /// The node at which it is registering.
+    registering: Option<usize>,
+}
+
+/// A room that an agent of a minted key was told it had made.
+#[derive(Clone, Debug)]
+struct Made {
+    room: RoomId,
+    name: String,
+    key: usize,
+    public: bool,
+    ephemeral: bool,
+}
+
+/// A registration, and the answers that it must and must not get.
+#[derive(Clone, Debug)]
+struct Registering {
+    holder: usize,
+    reconnect: bool,
+    must_be_valid: bool,
+    must_be_refused: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Mint(usize),
+    Revoke { key: usize, must_be_known: bool },
+    Attach(Registering),
+    Detach,
+    Create(usize, Box<NewRoom>),
+    Join(usize, RoomId),
+    Leave(usize, RoomId),
+    Say(RoomId),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Holders {
+    keys: Vec<Key>,
+    holders: Vec<Holder>,
+    made: Vec<Made>,
+    calls: Calls<Asked>,
+    /// Nodes to which a key was presented.
+    presented: BTreeSet<(usize, KeyPrint)>,
+    /// Keys that are valid in the end.
+    valid: BTreeSet<KeyPrint>,
+    /// Claims of ids, wherever they are written.
+    claims: BTreeMap<Entry, (AgentId, KeyPrint)>,
+    /// Which key has had an id.
+    had: BTreeMap<AgentId, usize>,
+    /// Something that left a node in the clear.
+    leaked: Option<Broken>,
+}
+
+impl Holders {
+    pub(super) fn new(nodes: usize, dice: &mut Dice) -> Holders {
+        let key = |name: &str, tier, dice: &mut Dice| {
+            let mut at: Vec<usize> = (0..nodes).filter(|_| dice.chance(60)).collect();
+            if at.is_empty() {
+                at.push(dice.index(nodes));
+            }
+            Key {
+                print: KeyPrint::of(name),
+                opener: RoomKey::of(name),
+                tier,
+                nodes: at,
+                minted: BTreeSet::new(),
+                revoked: BTreeSet::new(),
+                revoking: false,
+            }
+        };
+        let holder = |id: &str, key: usize, contested: bool| Holder {
+            id: id.into(),
+            key,
+            contested,
+            place: None,
+            rooms: BTreeSet::new(),
+            registering: None,
+        };
+        let holders = IDS
+            .iter()
+            .flat_map(|(id, keys)| keys.iter().map(move |key| holder(id, *key, keys.len() > 1)));
+        Holders {
+            keys: vec![
+                key("red key", Tier::High, dice),
+                key("blue key", Tier::Low, dice),
+                key("lost key", Tier::Low, dice),
+            ],
+            holders: holders.collect(),
+            made: Vec::new(),
+            calls: Calls::default(),
+            presented: BTreeSet::new(),
+            valid: BTreeSet::new(),
+            claims: BTreeMap::new(),
+            had: BTreeMap::new(),
+            leaked: None,
+        }
+    }
+
+    fn key_of(&self, holder: usize) -> &Key {
+        &self.keys[self.holders[holder].key]
+    }
+
+    /// A promise that was broken by a message on its way, once.
+    pub(super) fn take_leaked(&mut self) -> Option<Broken> {
+        self.leaked.take()
+    }
+}
+
+impl Holder {
+    fn leave(&mut self) {
+        self.place = None;
+        self.rooms.clear();
+    }
+}
+
+/// Their acts.
+impl Holders {
+    /// Some operator or agent does something.
+    pub(super) fn act(&mut self, cluster: &mut Cluster) {
+        let minted = self.keys.iter().all(|key| !key.minted.is_empty());
+        if cluster.dice.chance(if minted { 4 } else { 50 }) {
+            return self.operate(cluster);
+        }
+        let i = cluster.dice.index(self.holders.len());
+        let Some(by) = self.holders[i].place.clone() else { return self.register(cluster, i) };
+        match cluster.dice.within(0, 99) {
+            0..=5 => {
+                self.holders[i].leave();
+                let command = Command::Detach { caller: by.caller, seen: Vec::new() };
+                self.calls.ask(cluster, by.node, Asked::Detach, command);
+            }
+            6..=13 => self.register(cluster, i),
+            14..=29 => self.create(cluster, i, by),
+            30..=55 => self.join(cluster, i, by),
+            56..=60 => {
+                let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
+                if !rooms.is_empty() {
+                    let room = *cluster.dice.pick(&rooms);
+                    let command = Command::Leave { caller: by.caller, room };
+                    self.calls.ask(cluster, by.node, Asked::Leave(i, room), command);
+                }
+            }
+            _ => self.speak(cluster, i, by),
+        }
+    }
+
+    fn operate(&mut self, cluster: &mut Cluster) {
+        let node = cluster.dice.index(cluster.nodes.len());
+        if cluster.nodes[node].running.is_none() {
+            return;
+        }
+        let i = cluster.dice.index(self.keys.len());
+        let key = &mut self.keys[i];
+        // Now and then it is minted in two places: on two sides of a split nobody knows.
+        if key.minted.is_empty() || cluster.dice.chance(30) {
+            let label = Some(format!("label {i}"));
+            let mint = NewKey { key: key.print, tier: key.tier, label, local: false };
+            self.calls.ask(cluster, node, Asked::Mint(i), Command::MintKey(mint));
+        } else if i == LOST && cluster.dice.chance(40) {
+            key.revoking = true;
+            let must_be_known = key.minted.contains(&node);
+            let asked = Asked::Revoke { key: i, must_be_known };
+            let command = Command::RevokeKey { key: key.print };
+            self.calls.ask(cluster, node, asked, command);
+        }
+    }
+
+    /// An agent that is nowhere, or somewhere else, registers.
+    fn register(&mut self, cluster: &mut Cluster, i: usize) {
+        let node = *cluster.dice.pick(&self.key_of(i).nodes);
+        if cluster.nodes[node].running.is_none() || self.holders[i].registering.is_some() {
+            return;
+        }
+        let reconnect = cluster.dice.chance(85);
+        let key = self.key_of(i);
+        let asked = Registering {
+            holder: i,
+            reconnect,
+            must_be_valid: key.minted.contains(&node) && !key.revoking,
+            must_be_refused: key.revoked.contains(&node),
+        };
+        let opener = Some(key.opener.clone());
+        let attach = self.attach_of(i, reconnect, opener);
+        self.presented.insert((node, attach.key));
+        self.holders[i].registering = Some(node);
+        self.calls.ask(cluster, node, Asked::Attach(asked), Command::Attach(attach));
+    }
+
+    fn attach_of(&self, i: usize, reconnect: bool, opener: Option<RoomKey>) -> Attach {
+        let holder = &self.holders[i];
+        Attach {
+            agent: holder.id.clone(),
+            stable: true,
+            reconnect,
+            key: self.key_of(i).print,
+            own: false,
+            opener,
+            name: format!("agent {}", holder.id),
+            capabilities: Vec::new(),
+        }
+    }
+
+    fn create(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+        let key = self.holders[i].key;
+        if self.made.iter().filter(|made| made.key == key).count() >= ROOMS_MAX {
+            return;
+        }
+        let public = cluster.dice.chance(45);
+        let n = cluster.dice.within(0, 2);
+        let room = NewRoom {
+            name: if public { format!("hall{n}") } else { format!("den{n} {MARK}") },
+            description: (!public).then(|| format!("what is {MARK}")),
+            parent: None,
+            ephemeral: cluster.dice.chance(35),
+            public,
+            encrypted: false,
+        };
+        let asked = Asked::Create(key, Box::new(room.clone()));
+        let command = Command::CreateRoom { caller: by.caller, room };
+        self.calls.ask(cluster, by.node, asked, command);
+    }
+
+    fn join(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+        let key = self.holders[i].key;
+        let rooms = self.made.iter().filter(|made| made.public || made.key == key);
+        let rooms: Vec<RoomId> = rooms.map(|made| made.room).collect();
+        if !rooms.is_empty() {
+            let room = *cluster.dice.pick(&rooms);
+            let command = Command::Join { caller: by.caller, room };
+            self.calls.ask(cluster, by.node, Asked::Join(i, room), command);
+        }
+    }
+
+    fn speak(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+        let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
+        if rooms.is_empty() {
+            return;
+        }
+        let room = *cluster.dice.pick(&rooms);
+        let n = cluster.text();
+        let private = self.made.iter().any(|made| made.room == room && !made.public);
+        let text = if private { MARK } else { "for all" };
+        let content = if cluster.dice.chance(3) {
+            format!("{n:>20000} {text}")
+        } else {
+            format!("message {n} {text}")
+        };
+        let speech = if cluster.dice.chance(20) { Speech::Thinking } else { Speech::Chat };
+        let command = Command::Say { caller: by.caller, say: say(room, speech, content) };
+        self.calls.ask(cluster, by.node, Asked::Say(room), command);
+    }
+}
+
+impl Part for Holders {
+    fn replied(&mut self, cluster: &mut Cluster, reply: &Reply) -> Result<bool, Broken> {
+        let Some(asked) = self.calls.take(reply) else { return Ok(false) };
+        let Reply { node, result, .. } = reply;
+        if let Err(refused) = result {
+            cluster.say(|| format!("node{node}: {asked:?} refused: {refused}"));
+        }
+        match (asked, result) {
+            (Asked::Attach(asked), result) => self.registered(cluster, *node, &asked, result)?,
+            (Asked::Mint(key), Ok(_)) => {
+                self.keys[key].minted.insert(*node);
+            }
+            (Asked::Revoke { key, .. }, Ok(_)) => {
+                cluster.say(|| format!("node{node}: the key is revoked"));
+                cluster.coverage.count(Happening::KeyRevoked);
+                self.keys[key].revoked.insert(*node);
+            }
+            (Asked::Create(key, asked), Ok(Outcome::Room(view))) => {
+                self.has_made(cluster, key, *asked, view);
+            }
+            (Asked::Join(i, room), Ok(_)) => {
+                self.holders[i].rooms.insert(room);
+            }
+            (Asked::Leave(i, room), Ok(_)) => {
+                self.holders[i].rooms.remove(&room);
+            }
+            (Asked::Detach | Asked::Say(_), Ok(_)) => {}
+            // A node that parted minted the key, beyond what counts of it.
+            (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
+            (asked, Err(refused))
+                if may_be_refused(&asked, refused) || cluster.is_exempt(*node) => {}
+            (asked, result) => {
+                return broken("replies", format!("node{node}: {asked:?} got {result:?}"));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Its agents lose their connections.
+    fn node_down(&mut self, _cluster: &Cluster, node: usize) {
+        self.calls.node_down(node);
+        self.displace(node, |_| true);
+        for holder in &mut self.holders {
+            holder.registering = holder.registering.filter(|at| *at != node);
+        }
+    }
+
+    fn said_in(&self, call: CallId) -> Option<RoomId> {
+        if let Asked::Say(room) = self.calls.asked(call)? { Some(*room) } else { None }
+    }
+
+    fn open(&self, now: Duration) -> usize {
+        self.calls.open(now)
+    }
+
+    fn answers(&self) -> Answers {
+        self.calls.answers()
+    }
+}
+
+/// Answers and events.
+impl Holders {
+    fn has_made(&mut self, cluster: &mut Cluster, key: usize, asked: NewRoom, view: &RoomView) {
+        if asked.ephemeral {
+            cluster.rooms.ephemeral.insert(view.room);
+        }
+        self.made.push(Made {
+            room: view.room,
+            name: asked.name,
+            key,
+            public: asked.public,
+            ephemeral: asked.ephemeral,
+        });
+    }
+
+    fn registered(
+        &mut self,
+        cluster: &Cluster,
+        node: usize,
+        asked: &Registering,
+        result: &Result<Outcome, Refused>,
+    ) -> Result<(), Broken> {
+        let holder = &mut self.holders[asked.holder];
+        holder.registering = None;
+        let (id, key) = (holder.id.clone(), holder.key);
+        match result {
+            Ok(Outcome::Attached(_)) if asked.must_be_refused => {
+                broken("keys", format!("node{node} revoked the key, and takes {id} with it"))
+            }
+            Ok(Outcome::Attached(attached)) => {
+                let registration = attached.registration;
+                let print = self.keys[key].print;
+                let caller = Caller { agent: Arc::clone(&id), key: print, registration };
+                holder.place = Some(Seated { node, caller });
+                let restored = attached.restored.iter().flatten().map(|(room, _)| *room);
+                holder.rooms = restored.collect();
+                let had = *self.had.entry(id.clone()).or_insert(key);
+                if cluster.plan.calm && had != key {
+                    return broken("ids", format!("two keys have had {id} in calm weather"));
+                }
+                Ok(())
+            }
+            Err(_) if cluster.is_exempt(node) => Ok(()),
+            // It may have been revoked while the id was claimed.
+            Err(Refused::NoKey) if asked.must_be_valid && !self.keys[key].revoking => {
+                broken("keys", format!("node{node} minted the key, and does not know it"))
+            }
+            Err(Refused::AgentTaken(_)) if asked.reconnect && !holder.contested => {
+                broken("ids", format!("node{node} refuses {id}, which nobody else wants"))
+            }
+            Err(Refused::NoKey | Refused::AgentTaken(_) | Refused::Stopping) => Ok(()),
+            _ => broken("replies", format!("node{node}: {asked:?} got {result:?}")),
+        }
+    }
+
+    /// A node tells its agents something.
+    pub(super) fn told(&mut self, node: usize, event: &AgentEvent) {
+        match event {
+            AgentEvent::Displaced { agent, registration } => {
+                self.displace(node, |caller| {
+                    (&caller.agent, caller.registration) == (agent, *registration)
+                });
+            }
+            AgentEvent::KeyRevoked { key } => self.displace(node, |caller| caller.key == *key),
+            AgentEvent::Seated { .. } => {}
+        }
+    }
+
+    fn displace(&mut self, node: usize, which: impl Fn(&Caller) -> bool) {
+        for holder in &mut self.holders {
+            if holder.place.as_ref().is_some_and(|by| by.node == node && which(&by.caller)) {
+                holder.leave();
+            }
+        }
+    }
+}
+
+/// Writings and messages of nodes.
+impl Holders {
+    /// *sealed*: followers are where the key was presented.
+    pub(super) fn stored(
+        &mut self,
+        cluster: &mut Cluster,
+        node: usize,
+        change: &Change,
+    ) -> Result<(), Broken> {
+        if let Change::Room { room, record } = change
+            && let Some(seal) = &record.seal
+        {
+            if !self.presented.contains(&(node, seal.owner)) {
+                let what = format!("node{node} has {room}, whose key it was never given");
+                return broken("sealed", what);
+            }
+            let (follower, since) = (cluster.nodes[node].id, cluster.wall_ms(Duration::ZERO));
+            cluster.rooms.seal(*room, seal.owner, follower, since);
+            if seal.opener.is_some() {
+                cluster.rooms.list(*room);
+            }
+        }
+        if let Change::Entry { room, at, entry } = change
+            && *room == cluster.directory()
+            && let Body::AgentClaimed(claim) = Body::decode(entry.facts.kind, &entry.body)
+        {
+            let place = cluster.entry(node, *room, *at)?;
+            self.claims.insert(place, (claim.agent, claim.key));
+        }
+        Ok(())
+    }
+
+    /// *sealed*: no message to anybody has anything private in the clear.
+    pub(super) fn look_into(&mut self, from: usize, bytes: &[u8]) {
+        if self.leaked.is_none() && has_mark(bytes) {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let what = format!("node{from} sends in the clear: {text}");
+            self.leaked = Some(Broken { promise: "sealed", what });
+        }
+    }
+}
+
+fn has_mark(bytes: &[u8]) -> bool {
+    let mark = MARK.as_bytes();
+    bytes.windows(mark.len()).any(|window| window[0] == mark[0] && window == mark)
+}
+
+fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
+    match asked {
+        Asked::Mint(_) => matches!(refused, Refused::Invalid(_) | Refused::Stopping),
+        Asked::Revoke { must_be_known, .. } => {
+            *refused == Refused::Stopping || (*refused == Refused::NoKey && !must_be_known)
+        }
+        Asked::Create(key, _) => {
+            let taken = matches!(refused, Refused::NameTaken(_));
+            let revoked = *key == LOST && *refused == Refused::NoRoom;
+            taken || revoked || matches!(refused, Refused::Superseded | Refused::Stopping)
+        }
+        Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),
+        Asked::Detach => *refused == Refused::Stopping,
+        Asked::Attach(_) => false,
+    }
+}

@@ -1,0 +1,13 @@
+//! The kinds of simulated worlds.
+
+/// The nodes of a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Nodes that fail in every way, and never lie.
+    #[default]
+    Honest,
+    /// One of them lies: promises are to the others.
+    WithLiar,
+    /// One of them is expelled, or given up: promises are to the others.
+    WithParting,
+}

@@ -1,0 +1,312 @@
+//! Tasks in a simulated world: agents make them, update them, and claim them, several at once.
+//!
+//! *same tasks*: in the end every node shows of every room the tasks that all acts of all logs make,
+//! by a fold of the simulation's own, and a node that stayed up told its members that. A task is there once.
+//! *acknowledged updates survive*: an update that was answered ok is among these acts, as it was asked for. *one
+//! claim*: a sequencer answers a claim once, and grants no more claims that name one holder than that one
+//! was given the task; in calm weather they are all of the home era. *claims end*: once everybody is there
+//! again one of many claims wins, and a contested field is so no longer when it is written again.
+
+pub(super) mod end;
+mod fold;
+
+use std::collections::BTreeMap;
+
+use mesh::{
+    api::{
+        agenda::{NewTask, TaskUpdate, TaskView},
+        command::{Command, Outcome, Refused},
+        event::RoomEvent,
+    },
+    name::{
+        id::{AgentId, EntryRef, MessageId, RoomId},
+        number::Era,
+    },
+    wire::acts::{Grant, TaskAct, TaskStatus},
+};
+
+use self::fold::Act;
+use super::{
+    agents::Agents,
+    cluster::Cluster,
+    parts::{Desk, Matter, Seated, Written},
+    promises::{Broken, broken},
+};
+
+/// Tasks of a room that agents look at: the newest. Else few updates would meet in one task.
+const RECENT: usize = 3;
+
+const STATUSES: [TaskStatus; 4] =
+    [TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed, TaskStatus::Blocked];
+
+/// The purpose of a call.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    Assign { room: RoomId, title: String, assignee: Option<AgentId> },
+    Update { by: AgentId, room: RoomId, update: TaskUpdate },
+    List,
+}
+
+/// A task that was made.
+#[derive(Clone, Debug)]
+struct Made {
+    task: MessageId,
+    room: RoomId,
+    title: String,
+    /// Its holder, as far as the agents have heard.
+    assignee: Option<AgentId>,
+}
+
+/// An update or a claim that was answered ok.
+#[derive(Clone, Debug)]
+struct Acknowledged {
+    node: usize,
+    by: AgentId,
+    room: RoomId,
+    update: TaskUpdate,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    desk: Desk<Asked, Vec<TaskView>>,
+    made: Vec<Made>,
+    acknowledged: Vec<Acknowledged>,
+    /// Every act that was durable anywhere.
+    acts: BTreeMap<RoomId, BTreeMap<EntryRef, Act>>,
+    /// The state of each task that members were told last, by node.
+    told: BTreeMap<(usize, MessageId), TaskView>,
+    /// Claims that were made.
+    pub(super) claimed: u64,
+    /// Claims that were granted.
+    pub(super) granted: u64,
+    /// Fields that were contested in the end.
+    pub(super) contested: u64,
+}
+
+impl Tasks {
+    pub(super) fn made(&self) -> usize {
+        self.made.len()
+    }
+
+    /// The newest tasks of these rooms.
+    fn recent(&self, rooms: &[RoomId]) -> Vec<Made> {
+        let there = self.made.iter().rev().filter(|task| rooms.contains(&task.room));
+        there.take(RECENT).cloned().collect()
+    }
+}
+
+/// Acts of agents.
+impl Tasks {
+    /// An agent makes a task, or updates one, or some claim one at once.
+    pub(super) fn act(&mut self, cluster: &mut Cluster, agents: &Agents, i: usize) {
+        let Some(by) = agents.seated(i) else { return };
+        let rooms = agents.rooms_of(i);
+        let recent = self.recent(&rooms);
+        if rooms.is_empty() {
+            return;
+        }
+        if recent.is_empty() || cluster.dice.chance(25) {
+            let room = *cluster.dice.pick(&rooms);
+            let assignee = cluster.dice.chance(30).then(|| agents.somebody(&mut cluster.dice));
+            return self.assign(cluster, by, room, assignee);
+        }
+        let task = cluster.dice.pick(&recent).clone();
+        if cluster.dice.chance(50) {
+            let update = some_update(cluster, agents, task.task);
+            return self.update(cluster, by, task.room, update);
+        }
+        let if_assignee = match cluster.dice.within(0, 9) {
+            0..=5 => task.assignee.clone(),
+            6..=8 => None,
+            _ => Some(agents.somebody(&mut cluster.dice)),
+        };
+        let mut claimants = vec![by];
+        for _ in 0..cluster.dice.within(0, 3) {
+            let another = cluster.dice.index(agents.count());
+            claimants.extend(agents.seated(another));
+        }
+        for by in claimants {
+            self.claim(cluster, by, &task, if_assignee.clone());
+        }
+    }
+
+    fn assign(
+        &mut self,
+        cluster: &mut Cluster,
+        by: Seated,
+        room: RoomId,
+        assignee: Option<AgentId>,
+    ) {
+        let Seated { node, caller } = by;
+        let title = format!("task {}", cluster.text());
+        let asked = Asked::Assign { room, title: title.clone(), assignee: assignee.clone() };
+        let task = NewTask { room, title, description: None, assignee };
+        self.desk.calls.ask(cluster, node, asked, Command::AssignTask { caller, task });
+    }
+
+    fn claim(
+        &mut self,
+        cluster: &mut Cluster,
+        by: Seated,
+        task: &Made,
+        if_assignee: Option<AgentId>,
+    ) {
+        // Nobody else writes this, so the claim can be told from others of its agent.
+        let note = format!("claim {}", cluster.text());
+        let update = TaskUpdate {
+            task: task.task,
+            status: cluster.dice.chance(50).then_some(TaskStatus::InProgress),
+            assignee: Some(by.caller.agent.clone()),
+            note: Some(note),
+            if_assignee: Some(if_assignee),
+        };
+        self.claimed += 1;
+        self.update(cluster, by, task.room, update);
+    }
+
+    fn update(&mut self, cluster: &mut Cluster, by: Seated, room: RoomId, update: TaskUpdate) {
+        let Seated { node, caller } = by;
+        let asked = Asked::Update { by: caller.agent.clone(), room, update: update.clone() };
+        self.desk.calls.ask(cluster, node, asked, Command::UpdateTask { caller, update });
+    }
+}
+
+fn some_update(cluster: &mut Cluster, agents: &Agents, task: MessageId) -> TaskUpdate {
+    let note = format!("note {}", cluster.text());
+    let dice = &mut cluster.dice;
+    TaskUpdate {
+        task,
+        status: dice.chance(50).then(|| *dice.pick(&STATUSES)),
+        assignee: dice.chance(20).then(|| agents.somebody(dice)),
+        note: dice.chance(50).then_some(note),
+        if_assignee: None,
+    }
+}
+
+impl Matter for Tasks {
+    type Asked = Asked;
+    type View = Vec<TaskView>;
+
+    fn desk(&self) -> &Desk<Asked, Vec<TaskView>> {
+        &self.desk
+    }
+
+    fn desk_mut(&mut self) -> &mut Desk<Asked, Vec<TaskView>> {
+        &mut self.desk
+    }
+
+    fn answered(
+        &mut self,
+        _cluster: &Cluster,
+        node: usize,
+        asked: &Asked,
+        result: &Result<Outcome, Refused>,
+    ) -> Result<bool, Broken> {
+        match (asked, result) {
+            (Asked::Assign { room, title, assignee }, Ok(Outcome::Task(view))) => {
+                let (title, assignee) = (title.clone(), assignee.clone());
+                self.made.push(Made { task: view.task, room: *room, title, assignee });
+            }
+            (Asked::Update { by, room, update }, Ok(Outcome::Task(view))) => {
+                let sets = update.assignee.is_some() || view.assignee.is_some();
+                let made = self.made.iter_mut().find(|made| made.task == update.task);
+                if let Some(made) = made.filter(|_| sets) {
+                    made.assignee = view.assignee.clone();
+                }
+                self.granted += u64::from(update.if_assignee.is_some());
+                let (by, update) = (by.clone(), update.clone());
+                self.acknowledged.push(Acknowledged { node, by, room: *room, update });
+            }
+            (Asked::Update { update, .. }, Err(Refused::Held { holder }))
+                if update.if_assignee.as_ref().is_some_and(|expected| expected != holder) => {}
+            (Asked::List, Ok(Outcome::Tasks(tasks))) => {
+                self.desk.views.insert(node, tasks.clone());
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The task has not come to this node yet.
+    fn may_be_refused(&self, asked: &Asked, refused: &Refused) -> bool {
+        matches!(asked, Asked::Update { .. }) && *refused == Refused::NoTask
+    }
+}
+
+/// The promises of every moment.
+impl Tasks {
+    /// *one claim*. An act is durable at a node.
+    pub(super) fn stored(
+        &mut self,
+        cluster: &Cluster,
+        written: Written,
+        act: TaskAct,
+    ) -> Result<(), Broken> {
+        let Written { room, place, clock, wall_ms, .. } = written;
+        let acts = self.acts.entry(room).or_default();
+        if acts.contains_key(&place) {
+            return Ok(());
+        }
+        let granted = if let TaskAct::Granted(grant) = &act { Some(grant.clone()) } else { None };
+        acts.insert(place, Act { clock, wall_ms, act });
+        match granted {
+            Some(grant) if cluster.is_honest() => self.claim_answered(cluster, room, place, &grant),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn claim_answered(
+        &self,
+        cluster: &Cluster,
+        room: RoomId,
+        place: EntryRef,
+        grant: &Grant,
+    ) -> Result<(), Broken> {
+        let Some(acts) = self.acts.get(&room) else { return Ok(()) };
+        let of_era: Vec<(&EntryRef, &Grant)> = acts
+            .iter()
+            .filter_map(|(at, act)| Some((at, act.grants()?)))
+            .filter(|(_, other)| other.era == grant.era)
+            .collect();
+        let same = |(at, other): &&(&EntryRef, &Grant)| other.claim == grant.claim && **at != place;
+        if let Some(again) = of_era.iter().find(same) {
+            return broken("one claim", format!("{again:?} and {place:?} answer one claim"));
+        }
+        // An ephemeral room may have ended where its home era was, and gone on elsewhere.
+        if cluster.plan.calm && grant.era != Era::HOME && !cluster.rooms.is_ephemeral(room) {
+            return broken(
+                "one claim",
+                format!("in calm weather {:?} of room {room} answers", grant.era),
+            );
+        }
+        let asked = acts.get(&grant.claim).map(|act| &act.act);
+        if let Some(TaskAct::Claimed { if_assignee, .. }) = asked
+            && (*if_assignee == grant.holder) != grant.update.is_some()
+        {
+            return broken("one claim", format!("of {if_assignee:?} one was answered {grant:?}"));
+        }
+        let Some(task) = grant.update.as_ref().map(|update| update.task) else { return Ok(()) };
+        let given = acts.iter().filter(|(at, act)| act.gives(**at, task) == Some(&grant.holder));
+        let won = of_era.iter().filter(|(_, other)| {
+            let of_task = other.update.as_ref().is_some_and(|update| update.task == task);
+            of_task && other.holder == grant.holder
+        });
+        let (given, won) = (given.count(), won.count());
+        if won > given {
+            let text = format!(
+                "in {:?} {won} claims of {task:?} from {:?} won, who was given it {given} times",
+                grant.era, grant.holder
+            );
+            return broken("one claim", text);
+        }
+        Ok(())
+    }
+
+    /// A member is told of a task.
+    pub(super) fn told(&mut self, node: usize, event: &RoomEvent) {
+        if let RoomEvent::TaskAssigned(view) | RoomEvent::TaskUpdated(view) = event {
+            self.told.insert((node, view.task), TaskView::clone(view));
+        }
+    }
+}
