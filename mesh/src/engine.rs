@@ -1,8 +1,14 @@
-//! The engine: everything a node knows, and what it makes of its inputs.
+//! The engine: the state of a node, and its decisions about inputs.
 //!
-//! [`Engine::handle`] takes an input in; [`Engine::take_turn`] brings to an end whatever that set going
-//! and returns what has to be stored and done. Many inputs may be handled before one turn is taken: the
-//! store's commit is the batching window.
+//! [`Engine::handle`] takes an input in; [`Engine::take_turn`] brings its effects to rest and returns
+//! the rows to store and the effects to perform. Many inputs may be handled before one turn is taken:
+//! the store's commit is the batching window.
+//!
+//! `Engine` is a dispatcher. `known` has the state that every part reads; each part owns its own fields,
+//! and is given `known`. The way of a command: [`Engine::handle`], `dispatch`, the part's function, the
+//! room. The way of a peer's message: `on_message`, the part or the room. Events within a turn and
+//! entries of directories come back to the dispatcher (`turn`), for they concern several parts. No part
+//! imports the dispatcher.
 
 mod agents;
 pub(crate) mod archived;
@@ -114,7 +120,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Takes an input in. Never fails, never blocks; what follows from it is in the next turn.
+    /// Takes an input in. Never fails, never blocks; its effects are in the next turn.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.note_time(now);
         match input {
@@ -192,8 +198,9 @@ impl Engine {
         if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }
-        // Events go out in the order of what they tell: an agent that is listed in a reply was announced before it,
-        // or an agent that joins next would hear of a member that it has seen already.
+        // Events go out in the order of the things that they tell: an agent that is listed in a reply
+        // was announced before it, or an agent that joins next would hear of a member that it has seen
+        // already.
         self.settle_rosters();
         if let Some(command) = self.barriers.hold_back(&mut self.known, call, command) {
             self.carry_out(call, command);
@@ -415,9 +422,9 @@ impl Engine {
         self.known.stir_busy();
     }
 
-    /// Whether a command has its answer in the next turn and asks for nothing to be made durable before it,
-    /// other than who is there: all that a node whose disk is full takes. The time that goes with it is to be
-    /// that of the turn that could not be written, so that nothing else becomes due.
+    /// Whether a command has its answer in the next turn and asks for nothing to be made durable before
+    /// it, other than the roster: all that a node whose disk is full takes. The time that goes with it
+    /// is to be that of the turn that could not be written, so that nothing else becomes due.
     #[must_use]
     pub fn answers_unwritten(&self, command: &Command) -> bool {
         match command.traits().unwritten {

@@ -105,9 +105,9 @@ impl Agents {
 
     // Over a restart.
 
-    /// Writes the roster down when it has changed: who is there and where, with the turn that says so, as
-    /// long as that is little to write; else now and then. What is newer than that is lost with the
-    /// node, and with it an agent or a seat, but no message.
+    /// Writes the roster down when it has changed: at once, with the turn that says so, as long as it is
+    /// small; else now and then. Newer changes are lost with the node, and with them an agent or a seat,
+    /// but no message.
     pub(super) fn keep_roster(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
         let kept = self.kept;
@@ -280,7 +280,7 @@ pub(super) struct Typing {
     pub(super) typing: bool,
 }
 
-/// Whether an agent may register, and as what.
+/// Whether an agent may register, and the standing of its key.
 pub(super) fn admit(known: &mut Known, attach: &Attach) -> Result<Standing, Refused> {
     if attach.own {
         known.own_keys.insert(attach.key);

@@ -1,5 +1,5 @@
-//! What a node remembers of its barriers: which peers were asked and how far they have answered, how long
-//! that takes, and how much each has asked itself (`docs/decisions/barrier.md`).
+//! The memory of barriers: the peers that were asked and how far they have answered, how long that
+//! takes, and how much each has asked itself (`docs/decisions/barrier.md`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -62,7 +62,7 @@ impl Peers {
         let Some(peer) = self.0.get_mut(&peer) else { return false };
         let Some((_, at)) = peer.asked.take_if(|(asked, _)| *asked == nonce) else { return false };
         let took = now.saturating_sub(at);
-        // Up at once, and slowly down: who is asked too short a time has missed something.
+        // Up at once, and slowly down: with too short a time something is missed.
         peer.round_trip =
             Some(peer.round_trip.map_or(took, |before| took.max((before * 3 + took) / 4)));
         peer.left_out_until = Duration::ZERO;
@@ -101,12 +101,13 @@ impl Peers {
     }
 }
 
-/// What one peer was asked in a barrier that runs, and has not been heard or fetched yet.
+/// The question to one peer in a barrier that runs.
 #[derive(Debug)]
 pub(crate) struct Asked {
     /// The rooms that the question named.
     pub(crate) named: BTreeSet<RoomId>,
-    /// What it has answered: the version of its roster, and rooms of which something lacks.
+    /// Its answer, as far as it is not heard and fetched yet: the version of its roster, and rooms of
+    /// which something lacks.
     pub(crate) said: Option<((u64, u64), Vec<Heads>)>,
 }
 

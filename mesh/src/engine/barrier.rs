@@ -1,7 +1,7 @@
-//! Barriers: before it says that it does not know something, or who is there, a node asks all connected peers
-//! what they have, and fetches it (`docs/decisions/barrier.md`).
+//! Barriers: before a node says that it does not know something, or lists those that are there, it asks
+//! all connected peers for their frontiers, and fetches the rest (`docs/decisions/barrier.md`).
 //!
-//! One runs at a time. Whatever comes meanwhile waits for the next one, together.
+//! One runs at a time. Commands that come meanwhile wait for the next one, together.
 
 use super::{
     elections,
@@ -31,18 +31,18 @@ use crate::{
 enum Why {
     /// It begins something among those who are there.
     Begins,
-    /// What it names is not known here.
+    /// It names something that is not known here.
     Seeks,
     /// The same, of a client that is no agent yet.
     Stranger,
 }
 
-/// What a command waits for.
+/// The thing that a command waits for.
 #[derive(Clone, Debug)]
 struct Need {
     why: Why,
     /// Peers are asked what they have of these, those that have them: never of a room that is not known here,
-    /// which may be another key's. LocalRef most [`BARRIER_ROOMS_MAX`].
+    /// which may be another key's. At most [`BARRIER_ROOMS_MAX`].
     rooms: BTreeSet<RoomId>,
     /// This peer alone is asked, if it can be.
     of: Option<NodeId>,
@@ -159,9 +159,9 @@ impl Barriers {
     }
 }
 
-/// What waits.
+/// Commands that wait.
 impl Barriers {
-    /// The node stops: of what waits nothing has been done.
+    /// The node stops: nothing has been done of the commands that wait.
     pub(super) fn refuse_parked(&mut self, known: &mut Known) {
         let running = self.running.take().into_iter().flat_map(|running| running.waiting);
         let parked: Vec<Parked> = running.chain(std::mem::take(&mut self.next)).collect();
@@ -246,7 +246,7 @@ impl Barriers {
             waiting.push(parked);
         }
         if asked.is_empty() {
-            // Whoever could be asked is gone.
+            // All peers that could be asked are gone.
             self.next.append(&mut waiting);
             return std::mem::take(&mut self.next);
         }
@@ -275,7 +275,7 @@ impl Barriers {
         known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
     }
 
-    /// LocalRef every tick.
+    /// At every tick.
     pub(super) fn measure_peers(&mut self, known: &mut Known) {
         if self.running.is_some() {
             return;
@@ -427,7 +427,7 @@ impl Barriers {
             known.cx.faults.stray += u64::from(nonce > self.nonce);
             return;
         }
-        // Too late: whoever waited has gone on.
+        // Too late: the commands that waited have gone on.
         let running = self.running.as_mut().filter(|running| running.nonce == nonce);
         let Some(asked) = running.and_then(|asked| asked.asked.get_mut(&from)) else { return };
         rooms.retain(|room| asked.named.contains(&room.room));
@@ -446,7 +446,7 @@ impl Barriers {
     }
 }
 
-/// What a client names of an agent's rooms is looked for in the directories.
+/// Things that a client names of an agent's rooms are looked for in the directories.
 fn seeking(known: &Known, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>) -> Need {
     let sealed = known.cx.followers.directory(key);
     let directories = [RoomId::directory(known.cx.mesh)].into_iter().chain(sealed);
@@ -454,7 +454,7 @@ fn seeking(known: &Known, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>
     Need { why: Why::Seeks, rooms, of: None, came: false, unknown: None }
 }
 
-/// What came to a room has not been looked into before the end of this turn.
+/// Entries that came to a room have not been looked into before the end of this turn.
 fn came_just_now(known: &Known, room: RoomId) -> Option<Need> {
     let (why, rooms, of, unknown) = (Why::Seeks, BTreeSet::new(), None, None);
     let active = known.cx.active.contains(&room);
@@ -517,7 +517,7 @@ fn elsewhere(
 fn whereabouts(known: &Known, id: MessageId, rooms: &[RoomId]) -> Whereabouts {
     let logs = rooms.iter().filter_map(|id| known.rooms.get(id)).flat_map(|room| {
         let written = room.replica.logs.iter().map(|(_, log)| log.id);
-        // What a peer writes first in a room begins a log that is not known yet.
+        // A peer's first entry in a room begins a log that is not known yet.
         let nodes =
             known.cx.up.iter().chain([&known.cx.me]).filter(|_| !room.replica.record.ephemeral);
         let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
@@ -578,7 +578,7 @@ fn who_may_come(known: &Known, attach: &Attach) -> Option<Need> {
     (unknown || taken).then(stranger)
 }
 
-/// What a command has to wait for; `None` if it is answered from what is known.
+/// The thing that a command has to wait for; `None` if it is answered from the present state.
 fn need(known: &Known, command: &Command) -> Option<Need> {
     match command.traits().names {
         Names::Nothing => None,
@@ -624,7 +624,7 @@ fn shared_with(known: &Known, peer: NodeId, rooms: &BTreeSet<RoomId>) -> BTreeSe
     rooms.iter().copied().filter(|room| may_hear_of(known, peer, *room).is_some()).collect()
 }
 
-/// What a peer has named and is here, or does not count, or was never to be had.
+/// Strikes out heads that a peer has named and that are here, or do not count, or were never to be had.
 fn strike_out(known: &Known, peer: NodeId, asked: &mut Asked) {
     let Some((roster, rooms)) = &mut asked.said else { return };
     if known.rosters.version(peer) >= *roster {

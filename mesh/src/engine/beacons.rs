@@ -1,4 +1,4 @@
-//! Beacons: what the driver says of this node, time and again.
+//! Beacons: this node says how far it is, time and again; the driver sends them.
 
 use super::known::Known;
 use crate::{

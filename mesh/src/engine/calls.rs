@@ -163,9 +163,9 @@ fn is_without_lead(known: &Known, source: Source) -> bool {
     room.is_some_and(|created| known.directory.has_lost_its_lead(created))
 }
 
-/// Whether it is sure what becomes of a room's name. It is not where a number was left as a hole: what that turns
-/// out to be may be a room of this name, and was numbered first. Nor is it where a node that is out gave the number,
-/// and others know nothing of that.
+/// Whether the fate of a room's name is certain. It is not where a number was left as a hole: that may
+/// turn out to be a room of this name, numbered first. Nor is it where a node that is out gave the
+/// number, and others know nothing of that.
 fn is_settled(known: &Known, source: Source, number: Number) -> bool {
     let id = known.directory.created_at(source);
     let named = id.is_some_and(|id| matches!(known.directory.name(id), Named::Name(_)));

@@ -80,7 +80,7 @@ pub(crate) struct Context {
 
     pub(crate) batch: Vec<Change>,
     pub(crate) effects: Vec<Effect>,
-    events: Events,
+    pub(crate) events: Events,
     /// Of directories: numbers from which on none of their eras counts, that did until now.
     pub(crate) lost: Vec<(RoomId, Number)>,
     /// Rooms in which something may have become possible or due.
@@ -88,6 +88,18 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Of a node that has no engine, alone in a mesh.
+    #[cfg(test)]
+    pub(crate) fn alone(me: NodeId) -> Context {
+        let config = Config::new(crate::name::id::MeshId([1; 16]), me);
+        let now = Now { mono: std::time::Duration::ZERO, wall_ms: 1_000, wall_us: 1_000_000 };
+        let node = NodeRecord { boot: 1, ..crate::engine::open::new_node(&config) };
+        let mut cx = Context::new(&config, me, &node, now);
+        cx.lanes.insert(me, [1].into());
+        cx.my_lane = Some(1);
+        cx
+    }
+
     pub(super) fn new(config: &Config, me: NodeId, node: &NodeRecord, now: Now) -> Context {
         let private_of = node.private_of.unwrap_or(me);
         Context {
@@ -152,11 +164,11 @@ impl Context {
         self.effects.push(Effect::Alarm(alarm));
     }
 
-    /// Counts something against its author: what is signed, nobody else can have made up.
+    /// Counts something against its author: it is signed, so nobody else can have made it up.
     pub(crate) fn blame(&mut self, author: NodeId, count: fn(&mut Faults) -> &mut u64) {
         *count(&mut self.faults) += 1;
         if self.blamed.len() >= BLAMED_MAX && !self.blamed.contains_key(&author) {
-            // Authors can be made up: who did most is who is shown.
+            // Authors can be made up: those that did most are shown.
             let least =
                 self.blamed.iter().min_by_key(|(_, faults)| faults.total()).map(|(node, _)| *node);
             least.and_then(|node| self.blamed.remove(&node));
@@ -173,15 +185,15 @@ impl Context {
         self.my_lane
     }
 
-    /// Authors from whom nothing more is accepted in a room with this seal. What a room's folds have
-    /// of it, they have from here: when it is made, and whenever one more is shut out of it.
+    /// Authors from whom nothing more is accepted in a room with this seal. A room's folds have them
+    /// from here: when it is made, and whenever one more is shut out of it.
     pub(crate) fn forked_in(&self, seal: Option<&Seal>) -> impl Iterator<Item = NodeId> + '_ {
         let here = seal.and_then(|seal| self.forked_for.get(&seal.owner));
         self.forked.iter().chain(here.into_iter().flatten()).copied()
     }
 
-    /// Authors of whom nothing counts in the elections of such a room: others may know more of what they
-    /// wrote, or less.
+    /// Authors of whom nothing counts in the elections of such a room: others may know more of their
+    /// entries, or less.
     pub(crate) fn unheard_in(&self, seal: Option<&Seal>) -> BTreeSet<NodeId> {
         self.forked_in(seal).chain(self.parted.nodes()).collect()
     }
@@ -197,7 +209,7 @@ pub(crate) fn stored(facts: Facts, body: &[u8]) -> Stored {
     Stored { facts, body: body.to_vec().into(), backlink: None, seal: None, gone: None }
 }
 
-/// What is sent of a verified run.
+/// The form in which a verified run is sent.
 pub(crate) fn sent(run: &Verified) -> Run {
     run.run().clone()
 }

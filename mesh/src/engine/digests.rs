@@ -100,7 +100,7 @@ impl Digests {
         }
         if beacon.digest == self.all && beacon.digest != self.in_step {
             self.in_step = beacon.digest;
-            // The digest is of what everybody has.
+            // The digest is of the rooms that everybody has.
             self.note_in_step_with(known, None);
         }
     }
@@ -203,7 +203,7 @@ impl Digests {
         }
     }
 
-    /// Every so often: nothing else would tell followers of what gossip lost.
+    /// Every so often: nothing else would tell followers of runs that gossip lost.
     pub(super) fn compare_private_rooms(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
         if now < self.private_compared + FOLLOWERS_COMPARE_EVERY {
@@ -245,8 +245,8 @@ impl Digests {
     }
 }
 
-/// Who made a room may have lost its part since, and what says that there is the room with it: whoever
-/// had not heard of it by then never will, and would differ for ever from those who had.
+/// The maker of a room may have lost its part since, and with it the entry that lists the room: nodes
+/// that had not heard of the room by then never will, and would differ for ever from those that had.
 fn is_listed(known: &Known, room: &Room) -> bool {
     room.replica.record.ephemeral
         || room.replica.is_directory

@@ -1,7 +1,7 @@
 //! Elections: starting them, declining, committing to nonces and opening them, clearing leaders.
 //!
-//! When to do what is decided here, from what this node sees of others and of the time; what it then
-//! comes to is a function of the logs (`crate::fold::elections`).
+//! When to do something is decided here, from the state of other nodes and the time; its effect is a
+//! function of the logs (`crate::fold::elections`).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -93,7 +93,7 @@ impl Leaders {
         }
     }
 
-    /// After a start: who leads which room. Nobody is told.
+    /// After a start: notes the leaders of all rooms. Nobody is told.
     pub(super) fn note_leaders(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
         for room in known.rooms.values_mut() {
@@ -112,7 +112,7 @@ impl Leaders {
 
     // Leaders that are gone.
 
-    /// What has become due in elections that no entry brings about.
+    /// Steps of elections that have become due with time, without an entry.
     pub(super) fn go_on_electing(&mut self, known: &mut Known) {
         for id in self.led.clone() {
             clear_leader_if_gone(known, id);
@@ -158,7 +158,7 @@ pub(super) fn decline(known: &mut Known, caller: &Caller, id: RoomId) -> Result<
     let running = known.rooms.get(&id).and_then(|room| room.folds.elections.running(now));
     let running = running.filter(|election| election.is_open(now)).ok_or(Refused::NoElection)?;
     let election = running.place();
-    // Whoever joined since does not stand; nor does who has declined.
+    // An agent that joined since does not stand; nor does one that has declined.
     if running.standing_at(me).any(|candidate| candidate.agent == caller.agent) {
         let agent = caller.agent.clone();
         known.write_act(id, &Body::Election(ElectionAct::Declined { election, agent }))?;

@@ -67,7 +67,7 @@ pub(super) fn lives(known: &mut Known, id: RoomId) {
     known.tell_of_room(id, true);
 }
 
-/// What is announced of an ephemeral room that this node makes.
+/// The announcement of an ephemeral room that this node makes.
 pub(super) fn announce_facts(
     known: &Known,
     home: LogId,

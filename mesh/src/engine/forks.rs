@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Proofs of forks in answer to one message: what is asked with little is not answered with much.
+/// Proofs of forks in answer to one message: a small question has no large answer.
 const PROOFS_AT_ONCE_MAX: usize = 4;
 
 /// See the module.
@@ -108,9 +108,9 @@ impl Forks {
         Some(Fork { room, log, seq, key, memory })
     }
 
-    /// A peer still follows authors whose logs forked: it has not seen why not to. Or it lacks something: that may wait for
-    /// what others' entries name there, which nobody gives any more. The proofs may have been lost, and those of a room
-    /// that is memory only went with the memory of whoever restarted.
+    /// A peer still follows authors whose logs forked: it has not seen why not to. Or it lacks
+    /// something: its runs may wait for entries that nobody gives any more. The proofs may have been
+    /// lost, and those of a room that is memory only went with the memory of a node that restarted.
     pub(super) fn prove(&self, known: &mut Known, peer: NodeId, room: RoomId, heads: &[Head]) {
         let Some(state) = known.rooms.get(&room) else { return };
         let forked = |node: NodeId| state.replica.is_forked(&known.cx, node);
@@ -143,8 +143,8 @@ impl Forks {
         }
     }
 
-    /// Proofs of forks in the rooms that everybody has, or in those of a key. What is memory only is left
-    /// out: a fork there counts in that room alone.
+    /// Proofs of forks in the rooms that everybody has, or in those of a key. Rooms that are memory only
+    /// are left out: a fork there counts in that room alone.
     pub(super) fn of(&self, known: &Known, key: Option<KeyPrint>) -> Vec<Message> {
         self.within(|room| !known.is_memory(room) && known.sealed_for(room) == key)
     }

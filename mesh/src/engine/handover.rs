@@ -1,7 +1,7 @@
-//! Stopping in good order: what this node sequences is handed to others first (rule 5).
+//! Stopping in good order: eras that this node sequences are handed to others first (rule 5).
 //!
-//! offer → accept → `HandedOver` durable here and sent → taken → stopped. A step that is not answered
-//! in time is given up: then the others take over as if this node had died.
+//! offer → accept → `HandedOver` durable here and sent → taken → stopped. A step that is not answered in
+//! time is given up: then the others take over as if this node had died.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -52,7 +52,7 @@ struct Stopping {
 /// The node stops because it leaves the mesh.
 #[derive(Debug)]
 pub(super) struct Leaving {
-    /// Who wants it.
+    /// The call that wants it.
     pub(super) call: CallId,
     /// When its last entry was written.
     pub(super) written: Option<Duration>,
@@ -154,7 +154,7 @@ impl Handovers {
                 *step = Step::Refused(from);
             }
         }
-        // Who was not asked, or answers again, gains no time.
+        // A peer that was not asked, or answers again, gains no time.
         if asked {
             stopping.since = known.cx.now.mono;
         }

@@ -69,7 +69,7 @@ impl Events {
     }
 
     /// Takes the events of a step, in the order in which they were reported.
-    pub(super) fn take(&mut self, step: Step) -> Vec<Happened> {
+    pub(crate) fn take(&mut self, step: Step) -> Vec<Happened> {
         self.0.extract_if(.., |happened| happened.step() == step).collect()
     }
 }

@@ -1,8 +1,8 @@
-//! Keys: minting them, revoking them, and what each may do at this node.
+//! Keys: minting them, revoking them, and their limits at this node.
 //!
-//! Any node of the mesh may mint and revoke: whoever holds a ticket is trusted with that
-//! (`docs/decisions/keys.md`). Limits are this node's alone. They are counted in the step that takes
-//! what they limit, so nothing can come in between.
+//! Any node of the mesh may mint and revoke: the holder of a ticket is trusted with that
+//! (`docs/decisions/keys.md`). Limits are this node's alone. They are counted in the step that takes a
+//! place, so nothing can come in between.
 
 use super::known::{Known, NOT_WRITABLE};
 use crate::{
@@ -86,7 +86,7 @@ pub(super) fn list(known: &Known) -> Outcome {
     Outcome::Keys(known.directory.keys.views())
 }
 
-// What each may do here.
+// Limits of each key here.
 
 fn limits_of(known: &Known, key: KeyPrint) -> KeyLimits {
     if key == KeyPrint::OPEN {
@@ -105,7 +105,7 @@ fn agents_of(known: &Known, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &A
     known.rosters.own_agents().filter(move |(_, record)| record.key == key)
 }
 
-/// Whether one more agent of the key may be connected here. Whoever takes over a connection of
+/// Whether one more agent of the key may be connected here. An agent that takes over a connection of
 /// this node is not one more.
 pub(super) fn may_have_agent(known: &Known, attach: &Attach) -> Result<(), Refused> {
     let Some(max) = limits_of(known, attach.key).agents else { return Ok(()) };
@@ -142,7 +142,7 @@ pub(super) fn may_have_room(known: &Known, key: KeyPrint) -> Result<(), Refused>
     if permanent + ephemeral >= max { Err(Refused::TooManyRooms { max }) } else { Ok(()) }
 }
 
-// What the daemon keeps.
+// Values that the daemon keeps.
 
 pub(super) fn keep(known: &mut Known, name: Vec<u8>, value: Option<Opaque>) -> Outcome {
     known.cx.change(Change::Keep { name, value });

@@ -61,7 +61,7 @@ pub(super) fn room_info(known: &Known, key: KeyPrint, room: RoomId) -> Result<Ou
     Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader }))
 }
 
-/// What an operator asks.
+/// The state of this node, for its operator.
 pub(super) fn status(known: &Known) -> Status {
     let now = known.cx.now.mono;
     let heard = known.live.heard().map(|(node, _)| node).chain(known.live.others.iter().copied());
@@ -101,7 +101,7 @@ pub(super) fn behind(known: &Known) -> u64 {
     listed.map(|room| room.replica.entries_behind(&known.cx)).fold(0, u64::saturating_add)
 }
 
-/// Whoever forked a log, in whichever room.
+/// Authors that forked a log, in any room.
 fn forked(known: &Known) -> Vec<NodeId> {
     let all = known.cx.forked.iter().chain(known.cx.forked_for.values().flatten());
     let mut all: BTreeSet<NodeId> = all.copied().collect();

@@ -1,4 +1,4 @@
-//! Who is in the mesh, and how nodes stop being in it (`docs/decisions/membership.md`).
+//! Members of the mesh, and how nodes stop being members (`docs/decisions/membership.md`).
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ use crate::{
     },
 };
 
-// What the directory says.
+// Partings, as the directory says them.
 
-/// Before anything else is restored: what counts of everything else depends on it. All partings count that this
-/// node has taken, as when they came, whatever turned out of their author later.
+/// Before anything else is restored: everything else depends on it. All partings count that this node
+/// has taken, as when they came, also if their author turned out to be out later.
 pub(super) fn restore_parted(known: &mut Known, stored: &crate::api::batch::Summary) {
     let directory = RoomId::directory(known.cx.mesh);
     let list = stored.rooms.iter().find(|room| room.room == directory);
@@ -35,7 +35,7 @@ pub(super) fn restore_parted(known: &mut Known, stored: &crate::api::batch::Summ
         let log = list.and_then(|room| room.logs.get(usize::try_from(at.log).ok()?));
         let Some(log) = log.filter(|_| *room == directory) else { continue };
         if let Body::Parted(act) = Body::decode(entry.facts.kind, &entry.body) {
-            // What is wrong with it was counted when it came.
+            // Mistakes in it were counted when it came.
             let _ = parted.learn(log.id, entry.facts, &act);
         }
     }
@@ -64,12 +64,12 @@ pub(super) fn give_notice(known: &mut Known, node: NodeId) {
     known.cx.effects.push(Effect::ShutOut(node));
 }
 
-/// What became of this node, if it has no part any more.
+/// The parting of this node, if it has no part any more.
 pub(super) fn farewell(known: &Known) -> Option<Parted> {
     known.cx.parted.view(known.cx.me).or(known.node.parted)
 }
 
-// What operators want.
+// Commands of operators.
 
 /// Shuts another node out (`force` aside), or says that it is gone for good.
 pub(super) fn part(
@@ -117,7 +117,7 @@ pub(super) fn part(
 /// The directory has to fold it at once: nothing that is decided in this turn counts on the node.
 pub(super) fn write_parted(known: &mut Known, node: NodeId, why: Parting) -> Result<(), Refused> {
     let directory = RoomId::directory(known.cx.mesh);
-    // What is not named of the directory makes rooms and keys void.
+    // Entries of the directory that are not named make rooms and keys void.
     let mut cut = named(cut_of(known, node), directory);
     // The entry itself counts, too.
     let own = cut.iter_mut().find(|kept| node == known.cx.me && kept.room == directory);
@@ -143,7 +143,7 @@ fn cut_of(known: &Known, node: NodeId) -> impl Iterator<Item = Kept> + '_ {
     cut.filter(|kept| kept.seq > 0)
 }
 
-/// What a parting of this node would leave out.
+/// The rooms that a parting of this node would leave out.
 fn not_named(known: &Known, node: NodeId) -> Option<String> {
     let rooms = cut_of(known, node).count();
     let more = rooms.checked_sub(PARTED_LOGS_MAX).filter(|more| *more > 0)?;
@@ -166,7 +166,7 @@ pub(super) fn may_leave(known: &Known, force: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What nobody else would have if this node left now.
+/// Things that nobody else would have if this node left now.
 fn would_be_lost(known: &Known) -> Vec<String> {
     if known.cx.up.is_empty() {
         return vec!["no other member is connected, to have what this node has".to_owned()];

@@ -1,9 +1,10 @@
-//! Who writes much that has no effect, and how much of what it pushes is heard.
+//! Noise: authors of many entries without effect, and how much of their pushed runs is heard.
 //!
-//! An entry without effect is kept like any other: which it is depends on what came before it, and nodes must hold the
-//! same. So it costs everybody a signature to check, gossip to pass on and a commit. Whoever writes such entries by the
-//! hundred is not refused, for it may be honest and unlucky; but most of what it pushes is passed over. It comes all
-//! the same, by anti-entropy: many entries at once, when there is time.
+//! An entry without effect is kept like any other: whether it has one depends on the entries before it,
+//! and nodes must hold the same. So it costs everybody a signature to check, gossip to pass on and a
+//! commit. An author of hundreds of such entries is not refused, for it may be honest and unlucky; but
+//! most of its pushes are passed over. They come all the same, by anti-entropy: many entries at once,
+//! when there is time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -35,7 +36,7 @@ impl Noise {
     }
 }
 
-/// What is heard of those who write much without effect: asked before signatures are checked.
+/// The part that is heard of noisy authors: asked before signatures are checked.
 #[derive(Debug, Default)]
 pub struct Hearing {
     known: BTreeSet<NodeId>,
@@ -46,7 +47,8 @@ pub struct Hearing {
 #[derive(Debug)]
 struct Noisy {
     until: Duration,
-    /// When something of it is heard again from this peer: whoever passes it on has no part in what others do.
+    /// When something of it is heard again from this peer: a peer that passes it on has no part in the
+    /// deeds of others.
     next: BTreeMap<NodeId, Duration>,
 }
 
@@ -66,8 +68,8 @@ impl Hearing {
         self.noisy.entry(author).or_insert_with(new).until = until;
     }
 
-    /// Whether runs that a peer has pushed together are to be heard. Who wrote them is what they say: it was not
-    /// checked, but honest nodes push what they wrote alone.
+    /// Whether runs that a peer has pushed together are to be heard. Their authors are as the runs say:
+    /// that was not checked, but honest nodes push their own runs alone.
     pub fn hears<'a>(
         &mut self,
         from: NodeId,

@@ -1,4 +1,4 @@
-//! Starting: from what the store has, or from nothing.
+//! Starting: from the rows of the store, or from nothing.
 
 use super::{
     Engine,
@@ -114,7 +114,7 @@ impl Engine {
     pub(super) fn redraw_lane(&mut self) {
         let drawn = self.known.directory.nodes.lanes.get(&self.known.cx.me).map_or(0, Vec::len);
         let clashes = self.known.directory.nodes.lane_clashes(self.known.cx.me);
-        // Who has no part claims no eras.
+        // A node that has no part claims no eras.
         if self.known.cx.out
             || self.known.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX)
         {
@@ -124,7 +124,7 @@ impl Engine {
             self.known.directory.nodes.lanes.values().flatten().map(|(_, lane)| *lane).collect();
         let mut draw = self.known.config.seed;
         let mut lane = 0;
-        // One of many lanes is free at the first draw; whoever entered them all cannot keep others
+        // One of many lanes is free at the first draw; a node that entered them all cannot keep others
         // drawing for ever.
         for _ in 0..DRAWS_MAX {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -190,7 +190,7 @@ fn ensure_permanent_rooms(known: &mut Known) {
 /// Lanes tried before any is taken.
 const DRAWS_MAX: usize = 64;
 
-fn new_node(config: &Config) -> NodeRecord {
+pub(super) fn new_node(config: &Config) -> NodeRecord {
     NodeRecord {
         mesh: config.mesh,
         boot: 0,

@@ -1,5 +1,5 @@
-//! Private rooms that span the mesh: following those of a key from its first presentation on, telling
-//! them from what everybody shares, and comparing them with others who follow (`docs/decisions/private-rooms.md`).
+//! Private rooms that span the mesh: following those of a key from its first presentation on
+//! (`docs/decisions/private-rooms.md`).
 
 use super::{
     calls::Registering,
@@ -134,7 +134,7 @@ fn show(known: &mut Known, key: KeyPrint, token: Token) {
     known.rosters.set_followers(key, known.cx.followers.of(key));
 }
 
-/// Goes on following, after a start, what was followed before it.
+/// Follows again, after a start, the keys that were followed before it.
 pub(super) fn restore_following(known: &mut Known) {
     let openers = known.rooms.values().filter_map(|room| {
         let seal = room.replica.record.seal.as_ref()?;
@@ -162,7 +162,7 @@ pub(super) fn restore_following(known: &mut Known) {
 
 pub(super) fn on_followers_changed(known: &mut Known, digests: &Digests, key: KeyPrint) {
     known.rosters.set_followers(key, known.cx.followers.of(key));
-    // Who gives numbers, and who can be asked, may be another.
+    // The sequencer may be another now, and so may the peers that can be asked.
     let rooms = digests.rooms_of(key);
     known.cx.active.extend(rooms.filter(|room| known.busy.contains(room)));
 }
@@ -225,7 +225,7 @@ fn show_read(known: &mut Known) {
     }
 }
 
-/// LocalRef every tick: asks again for what has not come.
+/// At every tick: asks again for entries that have not come.
 pub(super) fn go_on_reading(known: &mut Known) {
     let now = known.cx.now.mono;
     known.unread.new.retain(|_, since| now < *since + KEY_NEW_FOR);

@@ -21,7 +21,8 @@ impl Reach {
     pub(super) fn may_list(self, body: &Body) -> bool {
         match self {
             Reach::Mesh | Reach::Node => true,
-            // Lanes, agents and keys are everybody's business: what only some know of would part them.
+            // Lanes, agents and keys are everybody's business: entries that only some know of would part
+            // them.
             Reach::Followers(owner) => {
                 matches!(body, Body::RoomCreated(created) if belongs_to(created, owner))
             }

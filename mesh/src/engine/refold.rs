@@ -15,7 +15,7 @@ struct Act {
     body: Body,
 }
 
-/// What is left to be folded of one log.
+/// Acts of one log that are left to be folded.
 type Rest = VecDeque<Act>;
 
 /// A store gives each log's acts in order, but knows nothing of how logs depend on each other. An
@@ -41,7 +41,7 @@ pub(super) fn refold_acts(known: &mut Known, acts: Vec<(RoomId, LocalRef, Stored
     }
 }
 
-/// What is left to be folded of a room.
+/// Acts of a room that are left to be folded.
 struct Left {
     logs: BTreeMap<LogId, Rest>,
     /// Each log's next act.

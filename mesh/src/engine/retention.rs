@@ -17,7 +17,7 @@ use crate::{
 /// Rooms that are passed over at once, looking for one that has something to drop.
 const PRUNE_ROOMS_LOOKED_AT: usize = 64;
 
-/// What is dropped next, and whether the clock can be trusted with it.
+/// The place of pruning in its round, and whether the clock can be trusted with it.
 #[derive(Debug)]
 pub(super) struct Pruning {
     started: Now,

@@ -36,7 +36,7 @@ struct Roaming {
 /// Clients that wait, and rooms in which what is said next needs a number above a client's cursor.
 #[derive(Debug, Default)]
 pub(super) struct Roams {
-    /// LocalRef most [`ROAMING_MAX`].
+    /// At most [`ROAMING_MAX`].
     waiting: Vec<Roaming>,
     raised: BTreeSet<RoomId>,
 }
@@ -75,7 +75,7 @@ impl Roams {
         }
     }
 
-    /// What is to be done for a client. `None`: it waits.
+    /// The answer to a client. `None`: it waits.
     fn roamed(
         &mut self,
         known: &mut Known,
@@ -133,8 +133,8 @@ fn is_meeting_others(known: &Known) -> bool {
     known.cx.now.mono < known.started + ROAM_START_FOR && apart.next().is_some()
 }
 
-/// What was said below the cursor of a client from an era that is not known here gets a number above it. `false`:
-/// nobody waits for that any more.
+/// Messages below the cursor of a client from an era that is not known here get numbers above it.
+/// `false`: nobody waits for that any more.
 fn raise_what_is_below(known: &mut Known, id: RoomId) -> bool {
     let Some(room) = known.rooms.get_mut(&id) else { return false };
     let current = room.order.numbering.current();

@@ -173,7 +173,7 @@ impl RosterSync {
         }
     }
 
-    /// Signs and sends; what is too large for gossip goes to each peer directly.
+    /// Signs and sends; a message too large for gossip goes to each peer directly.
     pub(super) fn tell(&mut self, known: &mut Known, what: What) {
         let version = match &what {
             What::Changes { version, .. } => Some(*version),

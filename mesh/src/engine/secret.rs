@@ -1,8 +1,8 @@
 //! The secret of the mesh's connections, as it changes (`docs/decisions/membership.md`).
 //!
-//! A member draws the next one and gives it to those that it is connected to; they pass it on, and to
-//! whoever comes later. It is said over links that are encrypted for one node each, to nodes that the
-//! directory names and nobody has parted with, and never by gossip.
+//! A member draws the next one and gives it to those that it is connected to; they pass it on, also to
+//! members that come later. It is said over links that are encrypted for one node each, to nodes that
+//! the directory names and nobody has parted with, and never by gossip.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,11 +36,11 @@ pub(super) struct Renewal {
     taken: Vec<Duration>,
     /// The highest number of those not taken, because there were too many before it; 0: there was none.
     refused: u64,
-    /// Who gave the present one, and until when those whom it leaves out are not given it.
+    /// The node that gave the present one, and until when those that it leaves out are not given it.
     held_back: Option<(NodeId, Duration)>,
     /// The last word of each member of itself.
     pub(super) about: BTreeMap<NodeId, About>,
-    /// Members whom it leaves out, and who are given it all the same: nobody has expelled them.
+    /// Members that it leaves out, and that are given it all the same: nobody has expelled them.
     entrusted: BTreeSet<NodeId>,
 }
 
@@ -90,12 +90,12 @@ impl Renewal {
         nodes
     }
 
-    /// Whoever expelled a node sees to it that a secret is drawn which that node does not have: now, and
-    /// again when one is met that was drawn by those who had not heard of it yet.
+    /// A node that expelled another one sees to it that a secret is drawn which that node does not have:
+    /// now, and again when one is met that was drawn by nodes that had not heard of it yet.
     pub(super) fn ask_for_secret_without_the_expelled(&mut self, known: &mut Known) {
         let without: BTreeSet<NodeId> = known.config.secret.without().iter().copied().collect();
-        // Where a secret cannot name all, one that does not is no reason for the next. What the present one
-        // says is not asked: anybody may have written it.
+        // Where a secret cannot name all, one that does not is no reason for the next. The names in the
+        // present one are not asked: anybody may have written them.
         let all = known.cx.parted.expelled(None).count() <= EXPELLED_NAMED_MAX;
         let mut mine = known.cx.parted.expelled(Some(known.cx.me));
         let due = !self.owed.is_empty() || all && mine.any(|node| !without.contains(&node));
@@ -109,11 +109,11 @@ impl Renewal {
     pub(super) fn on_expelled(&mut self, known: &mut Known, node: NodeId, mine: bool) {
         if self.entrusted.remove(&node) || mine {
             self.owed.insert(node);
-            // It may have given others higher ones: what is drawn has to count above those.
+            // It may have given others higher ones: the drawn one has to count above those.
             self.taken.clear();
         }
         if self.refused > 0 {
-            // What was not taken may be the secret without it.
+            // The secret that was not taken may be the one without it.
             known.cx.up.clone().into_iter().for_each(|peer| tell_about(known, peer));
         }
     }
@@ -146,7 +146,7 @@ impl Renewal {
         }
     }
 
-    /// What a peer is. Whoever has an older secret is given this node's.
+    /// A peer says of itself how far it is. One with an older secret is given this node's.
     pub(super) fn on_about(&mut self, known: &mut Known, from: NodeId, about: About) {
         if about.node != from || !known.cx.up.contains(&from) {
             known.cx.faults.stray += 1;
@@ -174,14 +174,15 @@ impl Renewal {
         let (theirs, mine) = (handed.secret.epoch(), known.config.secret.epoch());
         let needed = shuts_out_more(known, &handed.secret);
         // The first one is in the mesh's name: nobody can have drawn another. And no mesh rotates each
-        // millisecond: a bound that is the same at all, so that what one node takes the others can.
+        // millisecond: a bound that is the same at all, so that a secret that one node takes the others
+        // can take.
         if theirs.number == 0 || theirs.number > known.cx.now.wall_ms {
             known.cx.faults.stray += 1;
             return;
         }
         if theirs > mine {
             if !needed && !self.may_take(known) {
-                // Its peers say again what they have; what is drawn here is to count beside it.
+                // Its peers say again which one they have; one that is drawn here is to count beside it.
                 self.refused = self.refused.max(theirs.number);
                 return;
             }
@@ -204,7 +205,7 @@ impl Renewal {
         may
     }
 
-    /// `from`: who gave it to this node.
+    /// `from`: the peer that gave it to this node.
     fn take_secret(&mut self, known: &mut Known, secret: LinkSecret, from: Option<NodeId>) {
         if secret.epoch().number >= self.refused {
             self.refused = 0;
@@ -221,8 +222,8 @@ impl Renewal {
         }
     }
 
-    /// Only to members: who came with an old ticket is to stay out. And to nobody who was expelled, though
-    /// the entry that says so may not be here yet.
+    /// Only to members: a node that came with an old ticket is to stay out. And to none that was
+    /// expelled, though the entry that says so may not be here yet.
     fn give_secret(&mut self, known: &mut Known, peer: NodeId) {
         let member = known.live.others.contains(&peer) && !known.cx.out;
         let left_out =
@@ -235,13 +236,13 @@ impl Renewal {
     }
 }
 
-/// What this node says of itself.
+/// The word of this node on itself.
 pub(super) fn own_about(known: &Known) -> About {
     let epoch = known.config.secret.epoch();
     About { node: known.cx.me, epoch, version: known.config.version.clone() }
 }
 
-/// A peer is told what this node is. Whoever has a later secret gives it in return.
+/// A peer is told the state of this node. A peer with a later secret gives it in return.
 pub(super) fn tell_about(known: &mut Known, peer: NodeId) {
     let signed = Signed::new(known.cx.mesh, &known.identity, own_about(known));
     known.cx.send(peer, Message::About(signed));
@@ -252,7 +253,7 @@ pub(super) fn on_known(known: &mut Known, node: NodeId) {
     let news = !known.cx.parted.has(node) && known.live.others.insert(node);
     known.cx.effects.push(Effect::Known(node));
     if news && known.cx.up.contains(&node) {
-        // What it was told before did not bring it anything yet.
+        // The word that it got before did not bring it anything yet.
         tell_about(known, node);
     }
 }

@@ -69,7 +69,7 @@ impl Speaking {
         }
         let lobby = RoomId::lobby(known.cx.mesh);
         let Some(room) = known.rooms.get_mut(&lobby) else { return };
-        // First hear how long it is: only a node that is up to date with some peer can tell. Whoever
+        // First hear how long it is: only a node that is up to date with some peer can tell. A node that
         // hears nobody goes on without: nobody is kept waiting for longer than for a number.
         let patient = known.cx.now.mono < known.started + NUMBER_WITHIN;
         if patient && (!room.replica.sync.has_heard() || room.replica.sync.is_behind()) {
@@ -77,7 +77,7 @@ impl Speaking {
         }
         let era = room.order.numbering.current();
         let highest = era.number(room.order.numbering.known(era));
-        // Who may not write here raises nothing: those who wait are told so.
+        // A node that may not write here raises nothing: callers that wait are told so.
         let closed = !room.is_writable(&known.cx);
         if closed || highest >= floor || room.number_above(&mut known.cx, floor, &[]) {
             known.change_node().lobby_floor = Number::ZERO;

@@ -45,7 +45,7 @@ impl Claims {
         }
     }
 
-    // What acts came to.
+    // Effects of acts.
 
     pub(super) fn settle_tasks(&mut self, known: &mut Known, id: RoomId) {
         let Some(room) = known.rooms.get_mut(&id) else { return };

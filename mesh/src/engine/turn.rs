@@ -1,4 +1,4 @@
-//! Ending a turn: what inputs set going is brought to rest, sealed, and handed to the driver.
+//! Ending a turn: the effects of inputs are brought to rest, sealed, and handed to the driver.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -23,7 +23,7 @@ use crate::{
     engine::happened::{Fact, Happened, Proof, Step},
     limits::{EPHEMERAL_ROOMS_MAX, GOSSIP_BYTES_MAX},
     name::{
-        id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, RoomId},
         number::{Era, Number},
     },
     presence::rosters,
@@ -40,8 +40,8 @@ use crate::{
 const RUNS_BYTES_MAX: usize = GOSSIP_BYTES_MAX - 2 * 1024;
 
 impl Engine {
-    /// What everything handled since the last turn comes to: commit the batch, then perform the
-    /// effects in order.
+    /// The effects of all inputs since the last turn: commit the batch, then perform the effects in
+    /// order.
     pub fn take_turn(&mut self) -> Turn {
         let mut touched = BTreeSet::new();
         // Each round can only deliver, number or learn what was not before, so it comes to rest.
@@ -58,7 +58,7 @@ impl Engine {
             self.handovers.confirm_handovers(&mut self.known);
             self.go_on_presenting();
             let active = std::mem::take(&mut self.known.cx.active);
-            // What waits for a barrier goes on when all that came with it has come to rest.
+            // Commands that wait for a barrier go on when all that came with it has come to rest.
             if active.is_empty() && !self.go_on_with_barrier() {
                 break;
             }
@@ -198,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// This node has no part any more, and nobody waits for what it would write.
+    /// This node has no part any more, and nobody waits for its entries.
     pub(super) fn note_farewell(&mut self, parted: Parted) {
         if membership::note_farewell(&mut self.known, parted) {
             self.refuse_waiters(|_, _| true);
@@ -434,7 +434,7 @@ impl Engine {
         if let Some(what) = self.known.rosters.take_news() {
             self.roster_sync.tell(&mut self.known, what);
         }
-        // What was announced just now is another version.
+        // The announcement of just now is another version.
         self.agents.keep_roster(&mut self.known);
     }
 }
@@ -489,7 +489,7 @@ mod tests {
     use super::*;
     use crate::{
         limits::SPANS_MAX,
-        name::id::NodeId,
+        name::id::{LogId, NodeId},
         wire::{
             entry::Facts,
             run::{Carried, RunEntry},

@@ -96,7 +96,7 @@ pub(super) fn holder(known: &Known, room: RoomId) -> Option<AgentId> {
     next.map(|member| member.agent.clone())
 }
 
-/// The join stamp of the member after `agent`, round robin: who is next once it has spoken.
+/// The join stamp of the member after `agent`, round robin: the next holder of the turn.
 pub(super) fn next(known: &Known, room: RoomId, agent: &AgentId) -> Option<u64> {
     let members = known.rosters.members(room);
     let place = members.iter().position(|member| member.agent == *agent)?;

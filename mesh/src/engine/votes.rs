@@ -1,7 +1,7 @@
 //! Votes: opening them, casting ballots, closing them, opening ballots, telling the result.
 //!
-//! When to do what is decided here, from what this node sees of others and of the time; what it then
-//! comes to is a function of the logs (`crate::fold::votes`).
+//! When to do something is decided here, from the state of other nodes and the time; its effect is a
+//! function of the logs (`crate::fold::votes`).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ pub(super) struct Voting {
 
 /// Acts that become due, or possible.
 impl Voting {
-    /// LocalRef every tick: what becomes due with time, and with who is there.
+    /// At every tick: steps that become due with time, and with members that come or go.
     pub(super) fn go_on_with_all_votes(&mut self, known: &mut Known) {
         for id in self.waiting.clone() {
             let waiting = known.rooms.get(&id).map(|room| room.folds.votes.waiting());
@@ -67,7 +67,7 @@ impl Voting {
 
     // Over a restart, and with rooms that end.
 
-    /// What only this node knows of votes, as the store had it.
+    /// Notes of votes that only this node knows, as the store had them.
     pub(super) fn restore_votes(
         &mut self,
         known: &mut Known,
@@ -280,8 +280,8 @@ fn close_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> {
     Some(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * rank)
 }
 
-/// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
-/// others while there is time to cast.
+/// Whether a close that is here is to be believed: liars close early, to see the ballots of others while
+/// there is time to cast.
 fn judge_closes(known: &mut Known, id: RoomId, place: EntryRef) {
     let Some(vote) = known.rooms.get(&id).and_then(|room| room.folds.votes.get(place)) else {
         return;
@@ -366,14 +366,14 @@ fn keep_vote(known: &mut Known, id: RoomId, place: EntryRef) {
     }
 }
 
-/// Nothing leads to what is there any more. Another one may have been brought under its id.
+/// Nothing leads to this place any more. Another vote or task may have been brought under its id.
 pub(super) fn forget(known: &mut Places, id: MessageId, there: (RoomId, EntryRef)) {
     if known.get(&id) == Some(&there) {
         known.remove(&id);
     }
 }
 
-/// What of a vote is to be kept over a restart: nothing of rooms that are memory only.
+/// Keeps a note of a vote over a restart: none of rooms that are memory only.
 fn note(batch: &mut Vec<Change>, room: &Room, vote: LocalRef, note: Option<VoteNote>) {
     if !room.replica.record.ephemeral {
         batch.push(Change::Note { room: room.replica.id, vote, note });

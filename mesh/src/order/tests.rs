@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     api::{batch::RoomRecord, boundary::Effect},
+    engine::happened::{Happened, Step},
     limits::{CLAIM_EVERY, HOLE_AFTER_SILENCE, TAKEOVER_AFTER},
     name::id::{MeshId, NodeId, RoomId},
     order::{delivery::Read, issuing::Question, liveness::Liveness, takeover::SequencerStatus},
@@ -91,9 +92,13 @@ impl Site {
 
     /// Numbers that were delivered since the last time.
     fn delivered(&mut self) -> Vec<(Number, LocalRef)> {
-        let arrived = std::mem::take(&mut self.cx.arrived).into_iter();
+        let arrived = self.cx.events.take(Step::Delivered).into_iter();
         let delivered = arrived.filter_map(|arrived| {
-            if let Arrived::Entry { it, .. } = arrived { Some((it.number, it.at)) } else { None }
+            if let Happened::Delivered { entry, .. } = arrived {
+                Some((entry.number, entry.at))
+            } else {
+                None
+            }
         });
         delivered.collect()
     }

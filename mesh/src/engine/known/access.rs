@@ -8,7 +8,6 @@ use crate::{
     },
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{KeyPrint, LocalRef, RoomId},
-    room::Room,
     wire::{
         acts::{ElectionAct, TaskAct, VoteAct},
         entry::Body,
@@ -92,7 +91,7 @@ fn has_memory_for(body: &Body, taken: usize, len: usize) -> bool {
     !begins_something(body) || taken + len <= ACTS_BYTES_MAX
 }
 
-/// Whether it takes memory for good. What belongs to something that has begun is always taken.
+/// Whether it takes memory for good. Acts that belong to something that has begun are always taken.
 fn begins_something(body: &Body) -> bool {
     matches!(
         body,

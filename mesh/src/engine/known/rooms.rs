@@ -92,8 +92,8 @@ impl Known {
         LogId { author: self.cx.me, incarnation }
     }
 
-    /// This node was not stopped cleanly and hears nobody: what it sequenced, somebody else may
-    /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
+    /// This node was not stopped cleanly and hears nobody: its eras may have another sequencer by now.
+    /// It opens eras of its own where numbers are needed (rule 5).
     pub(crate) fn close_own_eras(&mut self) {
         for room in self.rooms.values_mut() {
             if !room.replica.record.local && room.order.numbering.sequencer() == room.replica.mine {
@@ -104,7 +104,7 @@ impl Known {
         }
     }
 
-    /// A member of this node keeps the room alive, whoever else leaves it.
+    /// A member of this node keeps the room alive, whether others leave it or not.
     pub(crate) fn list_if_ephemeral(&mut self, room: RoomId) {
         if !self.rosters.lists_itself(room)
             && let Some(announcement) = self.rosters.announced(room).cloned()
@@ -175,7 +175,7 @@ impl Known {
         }
     }
 
-    /// Who has the rooms that a directory lists.
+    /// The nodes that have the rooms of a directory.
     pub(crate) fn reach_of(&self, directory: RoomId) -> Reach {
         if directory == self.cx.private_directory {
             return Reach::Node;
@@ -184,7 +184,7 @@ impl Known {
         seal.map_or(Reach::Mesh, |seal| Reach::Followers(seal.owner))
     }
 
-    /// What seals a room that is to be made.
+    /// The seal of a room that is to be made.
     pub(crate) fn seal_for(&self, id: RoomId, reach: Reach) -> Option<Seal> {
         let Reach::Followers(owner) = reach else { return None };
         let opener = self.cx.followers.opener(owner)?;
@@ -200,8 +200,7 @@ impl Known {
         Some(self.rooms.get(&room)?.replica.record.seal.as_ref()?.owner)
     }
 
-    /// Whether clients may see the rooms of this key: not once it is revoked. What was written there
-    /// stays.
+    /// Whether clients may see the rooms of this key: not once it is revoked. Their entries stay.
     fn is_served(&self, key: KeyPrint) -> bool {
         self.own_keys.contains(&key) || self.directory.keys.tier(key).is_some()
     }

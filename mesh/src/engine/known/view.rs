@@ -101,7 +101,7 @@ impl Known {
         }
     }
 
-    /// LocalRef the start: everything that is here, without announcing it as new.
+    /// At the start: everything that is here, without announcing it as new.
     pub(crate) fn tell_of_all_rooms(&mut self) {
         let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
         for id in ids {

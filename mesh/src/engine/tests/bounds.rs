@@ -170,8 +170,8 @@ fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
     let mut node = Node::new(1);
     let about = |of: u8| {
         let epoch = crate::name::identity::LinkSecret::new(0, [0; 32]).epoch();
-        let it = About { node: identity(of).node_id(), epoch, version: "1".to_owned() };
-        Message::About(Signed { value: it, signature: [0; 64] })
+        let value = About { node: identity(of).node_id(), epoch, version: "1".to_owned() };
+        Message::About(Signed { value, signature: [0; 64] })
     };
     let stray = node.engine.known.cx.faults.stray;
     node.hears_from(PEER, about(PEER));
@@ -194,8 +194,8 @@ fn that_somebody_types_is_believed_of_its_own_node_where_it_is_a_member() {
     let mut types = |of: u8, room| {
         node.effects.clear();
         let what = What::Typing { agent: "ghost".into(), room, typing: true, nonce: 1 };
-        let it = RosterNews { node: identity(of).node_id(), boot: 1, what };
-        node.hears_from(of, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
+        let value = RosterNews { node: identity(of).node_id(), boot: 1, what };
+        node.hears_from(of, Message::Roster(Box::new(Signed { value, signature: [0; 64] })));
         let told =
             |it: &Effect| matches!(it, Effect::Notify { event: RoomEvent::Typing { .. }, .. });
         node.effects.iter().any(told)
@@ -281,8 +281,8 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
         CallId(call)
     });
     let what = What::Changes { version: 2, changes: vec![RosterChange::NoRoom(room)] };
-    let it = RosterNews { node: peer(), boot: 1, what };
-    node.hears_from(PEER, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    let value = RosterNews { node: peer(), boot: 1, what };
+    node.hears_from(PEER, Message::Roster(Box::new(Signed { value, signature: [0; 64] })));
     assert!(!node.engine.known.rooms.contains_key(&room));
     assert_eq!(node.reply(call).and_then(|it| it.err()), Some(Refused::NoRoom));
     assert_eq!(node.reply(there).and_then(|it| it.err()), Some(Refused::NoTask));

@@ -245,7 +245,7 @@ fn the_lobby_is_described_as_it_was_and_by_the_founder_alone() {
     for (log, seq, stays) in
         [(Liar::new(9).log(), 1, true), (founder.log(), 3, true), (founder.log(), 2, false)]
     {
-        node.engine.known.directory.forget(mesh, directory, (log, seq));
+        node.engine.known.directory.forget(mesh, directory, EntryRef { log, seq });
         assert_eq!(node.engine.known.directory.lobby().is_some(), stays, "{seq}");
     }
 }

@@ -193,7 +193,11 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
     let strangers = u64::try_from(KEYS_MAX - KEYS_FOR_OPERATORS).expect("it is small");
     for nth in 1..strangers {
         let act = KeyAct::Revoked(print(nth));
-        node.engine.known.directory.keys.learn((false, log, nth), facts, act);
+        node.engine
+            .known
+            .directory
+            .keys
+            .learn(KeyEntry { of: Directories::Mesh, log, seq: nth, facts }, act);
     }
     let new = |nth| NewKey { key: print(nth), tier: Tier::Low, label: None, local: false };
     node.ask(Command::SignUp(new(strangers))).expect("the last one");

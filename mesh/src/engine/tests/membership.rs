@@ -89,7 +89,7 @@ fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within
         for n in [0, 2] {
             let engine = &world.nodes[n].engine;
             let cut = engine.known.cx.parted.cut(id(&world, 1), world.lobby(), true);
-            assert_eq!(cut, Some(Cut::LocalRef(head)), "node{n}");
+            assert_eq!(cut, Some(Cut::At(head)), "node{n}");
             assert_eq!(lobby_log(&world, n, 1).1, 0, "node{n}: nothing of it waits");
             assert!(engine.known.rosters.agents().all(|agent| **agent != *"agent1"), "node{n}");
             assert!(!engine.known.live.others.contains(&id(&world, 1)), "node{n}");
@@ -401,7 +401,7 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
         let engine = &world.nodes[1].engine;
         let log = LogId { author: id(&world, 0), incarnation: 0 };
         let head = engine.known.rooms[&room].replica.logs.head_of(log);
-        assert_eq!(engine.known.cx.parted.cut(log.author, room, true), Some(Cut::LocalRef(head)));
+        assert_eq!(engine.known.cx.parted.cut(log.author, room, true), Some(Cut::At(head)));
     }
     // Its rooms were handed over: no era is spent.
     let call = speak(&mut world, 1);
@@ -594,7 +594,7 @@ fn who_wrote_in_more_rooms_than_a_parting_names_is_told_before_it_leaves() {
     node.wait(Duration::from_secs(5));
     let me = node.engine.known.cx.me;
     assert!(
-        matches!(node.engine.known.cx.parted.cut(me, directory, true), Some(Cut::LocalRef(seq)) if seq > 1)
+        matches!(node.engine.known.cx.parted.cut(me, directory, true), Some(Cut::At(seq)) if seq > 1)
     );
 }
 

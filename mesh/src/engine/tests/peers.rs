@@ -180,12 +180,12 @@ fn nobody_is_believed_what_this_node_is_said_to_have_or_what_is_counted_against_
     node.attach("me", false, KEY).expect("free");
     let me = node.engine.known.cx.me;
     let before = node.engine.known.rosters.version(me);
-    let it = RosterNews {
+    let value = RosterNews {
         node: me,
         boot: before.0,
         what: What::Whole { version: before.1 + 5, changes: Vec::new() },
     };
-    node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    node.hears_from(8, Message::Roster(Box::new(Signed { value, signature: [0; 64] })));
     assert_eq!(node.engine.known.rosters.version(me), before);
     assert!(node.engine.known.rosters.agents().any(|agent| **agent == *"me"));
     let silent = node.engine.known.live.last(me).is_none();
@@ -229,8 +229,8 @@ fn a_roster_of_who_is_out_is_not_kept_and_one_beyond_its_limits_is_counted() {
     let (out, stray) = (identity(6).node_id(), node.engine.known.cx.faults.stray);
     for (of, agent) in [(out, "a"), (peer, "")] {
         let changes = vec![RosterChange::NoAgent(agent.into())];
-        let it = RosterNews { node: of, boot: 1, what: What::Whole { version: 1, changes } };
-        node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+        let value = RosterNews { node: of, boot: 1, what: What::Whole { version: 1, changes } };
+        node.hears_from(8, Message::Roster(Box::new(Signed { value, signature: [0; 64] })));
         assert_eq!(node.engine.known.rosters.version(of), (0, 0));
     }
     assert_eq!(node.engine.known.cx.faults.stray, stray + 1);

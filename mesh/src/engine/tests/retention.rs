@@ -601,7 +601,7 @@ fn rooms_of_the_nodes_own_key_are_pruned_as_its_own_though_it_was_minted() {
 
 #[test]
 fn rooms_of_an_earlier_mesh_are_pruned_in_turn() {
-    let (node, [one, other, ..]) = with_rooms(Retention { own: None, free: None, pro: None });
+    let (node, [one, other, ..]) = with_rooms(Retention { own: None, low: None, high: None });
     let views = [one, other].map(|room| node.engine.known.view(room).expect("it is there"));
     let mut node = Node::with(2, |config| {
         config.archive = views.to_vec();
@@ -620,9 +620,9 @@ fn rooms_of_an_earlier_mesh_are_pruned_in_turn() {
 
 #[test]
 fn each_room_of_an_earlier_mesh_is_pruned_by_the_tier_of_its_own_owner() {
-    let (node, rooms) = with_rooms(Retention { own: None, free: None, pro: None });
-    let [own, pro] = [rooms[1], rooms[3]];
-    let views = [own, pro].map(|room| node.engine.known.view(room).expect("it is there"));
+    let (node, rooms) = with_rooms(Retention { own: None, low: None, high: None });
+    let [own, high] = [rooms[1], rooms[3]];
+    let views = [own, high].map(|room| node.engine.known.view(room).expect("it is there"));
     let mut node = Node::with(2, |config| {
         config.archive = views.to_vec();
         config.retention = Retention { own: Some(DAY), low: None, high: Some(3 * DAY) };

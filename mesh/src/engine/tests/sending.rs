@@ -405,6 +405,6 @@ fn a_thought_is_one_at_other_nodes_too() {
         RoomEvent::Message(it) => Some((it.facts.kind, it.said.as_ref()?.content.clone())),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), [(crate::wire::entry::THINKING, "hm".to_owned())]);
+    assert_eq!(told.collect::<Vec<_>>(), [(crate::wire::kinds::THINKING, "hm".to_owned())]);
     assert!(world.nodes.iter().all(|node| node.engine.known.cx.faults.void == 0));
 }

@@ -48,7 +48,8 @@ fn nodes_draw_lanes_that_differ_and_another_one_when_theirs_is_taken() {
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane: before, name: String::new() });
     let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), seed, &[admitted]);
     node.hear(&run);
-    let lanes = node.engine.known.directory.lanes.get_mut(&run.log.author).expect("it has one");
+    let lanes =
+        node.engine.known.directory.nodes.lanes.get_mut(&run.log.author).expect("it has one");
     let standing = lanes[0].0;
     lanes.extend((0..LANES).filter(|it| it % 2 == before % 2).map(|it| (standing, it)));
     node.wait(TICK * 2);

@@ -144,7 +144,11 @@ fn an_entry_is_nobodys_when_all_have_said_so_since() {
     let since = node.now.mono;
     let all = peers.map(|seed| identity(seed).node_id()).into();
     let nobody = |node: &Node, since| {
-        node.engine.known.rooms[&lobby].replica.sync.nobody_has(&all, since, (LOG, 5))
+        node.engine.known.rooms[&lobby].replica.sync.nobody_has(
+            &all,
+            since,
+            Head { log: LOG, seq: 5 },
+        )
     };
     assert!(!nobody(&node, since), "nobody has said anything");
     node.peer_says(peers[0], Vec::new());

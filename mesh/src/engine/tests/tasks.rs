@@ -301,7 +301,7 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
         let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None, by };
         let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
         let at = LocalRef { log, seq };
-        state.refold_act(&engine.cx, at, facts, Act::Task(TaskAct::Granted(grant)));
+        state.refold_act(&engine.known.cx, at, facts, Act::Task(TaskAct::Granted(grant)));
         state.folds.tasks.view(task).expect("it is there").assignee == Some(holder)
     };
     let by = Some(former);

@@ -108,7 +108,11 @@ fn keys_beyond_those_that_may_be_are_not_taken_from_others() {
     let facts = Facts { clock: 1, wall_ms: 1, kind: 35, visible: false };
     for nth in 1..=KEYS_MAX as u128 {
         let act = KeyAct::Revoked(KeyPrint(nth.to_be_bytes()));
-        node.engine.known.directory.keys.learn((false, log, 1), facts, act);
+        node.engine
+            .known
+            .directory
+            .keys
+            .learn(KeyEntry { of: Directories::Mesh, log, seq: 1, facts }, act);
     }
     let overflow = node.engine.known.cx.faults.overflow;
     let minted = KeyMinted { key: KeyPrint([8; 16]), tier: Tier::High, label: None };

@@ -213,8 +213,8 @@ impl World {
         let engine = &self.nodes[n].engine;
         let (boot, roster) = engine.known.rosters.version(engine.known.cx.me);
         let digest = engine.digests.all;
-        let it = Beacon { node: engine.known.cx.me, boot, tick: self.tick, roster, digest };
-        let message = Message::Beacon(Signed { it, signature: [0; 64] });
+        let value = Beacon { node: engine.known.cx.me, boot, tick: self.tick, roster, digest };
+        let message = Message::Beacon(Signed { value, signature: [0; 64] });
         let from = engine.known.cx.me;
         for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])
         {

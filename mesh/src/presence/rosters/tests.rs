@@ -1,6 +1,5 @@
 use super::{stamps::COUNT_BITS, *};
 use crate::{
-    engine::ephemeral_id,
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         EPHEMERAL_ROOMS_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX,
@@ -8,6 +7,7 @@ use crate::{
         STAMP_AHEAD_MAX,
     },
     name::number::Number,
+    presence::ephemeral::ephemeral_id,
     wire::{
         roster::{Presence, Seat},
         seal::Token,
