@@ -152,7 +152,7 @@ def paths_of_use(code):
     """Every path that a file names, as tuples of segments."""
     for m in re.finditer(r"^\s*(?:pub(?:\([\w ]+\))? )?use ([^;]+);", code, re.M):
         yield from expand(m.group(1).replace("\n", " "), ())
-    for m in re.finditer(r"(?<![:\w])([a-z_]\w*(?:::\w+)+)", code):
+    for m in re.finditer(r"(?<![:\w])([a-z_]\w*(?:::\w+)+)\b(?!::)", code):
         yield tuple(m.group(1).split("::"))
 
 

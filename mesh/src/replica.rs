@@ -14,6 +14,7 @@ pub(crate) mod writing;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use self::log::Logs;
 use crate::{
     api::{
         batch::{Change, LogRecord, RoomRecord},
@@ -32,7 +33,6 @@ use crate::{
         seal::SealContext,
     },
 };
-use log::Logs;
 use pending::Pending;
 use sync::Sync;
 use writing::{Draft, Drafts};

@@ -230,12 +230,7 @@ impl Hub {
     }
 
     /// An agent was given something in a room, or told of it: see [`Served`].
-    pub(crate) fn gave(
-        &self,
-        me: &Me,
-        (room, upto): (RoomId, Number),
-        note: impl FnOnce(&mut Served),
-    ) {
+    pub(crate) fn gave(&self, me: &Me, room: RoomId, upto: Number, note: impl FnOnce(&mut Served)) {
         let durable = self.facts(room).is_some_and(|facts| !facts.ephemeral);
         if me.stable {
             self.readers.note(&name_of(me, room), upto, durable, note);

@@ -242,7 +242,7 @@ impl Seat {
     /// The agent was given something in a room up to a number, or told of it.
     pub(super) fn gave(&self, room: RoomId, upto: Number, note: impl FnOnce(&mut Served)) {
         if let Some(me) = self.me().filter(|_| upto.era() > Era::HOME) {
-            self.hub.gave(&me.reader(), (room, upto), note);
+            self.hub.gave(&me.reader(), room, upto, note);
         }
     }
 }

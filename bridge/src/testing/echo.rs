@@ -2,7 +2,7 @@
 //!
 //! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
 //! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
-//! or `{"refused": WHY}`, and events.
+//! or `{"refused": WHY}`, and events. Of thoughts it is not told.
 
 use std::sync::Arc;
 
@@ -116,6 +116,9 @@ fn line(value: &Value) -> Bytes {
 impl Voice for EchoVoice {
     fn frame(&self, event: &Event) -> Option<Bytes> {
         let value = if let Event::Said(message) = event {
+            if message.speech == Speech::Thinking {
+                return None;
+            }
             json!({"event": "said", "message": told(message)})
         } else if let Event::Mentioned(message) = event {
             json!({"event": "mentioned", "message": told(message)})
