@@ -7,7 +7,7 @@ use super::{
     turns,
 };
 use crate::{
-    api::command::{CallId, Caller, Outcome, Refused, SaidOk, Say, Speech},
+    api::command::{CallId, Caller, Encryption, Outcome, Refused, SaidOk, Say, Speech},
     limits::{
         CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, MENTIONS_MAX, NUMBER_WITHIN,
         PLAIN_BODY_BYTES_MAX,
@@ -161,7 +161,7 @@ fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
         return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
     }
     let encrypted = known.told.get(&say.room).is_some_and(|view| view.encrypted);
-    if encrypted && !say.content.starts_with("clw1:") {
+    if encrypted && say.encryption == Encryption::None {
         return Err(Refused::Plaintext);
     }
     Ok(())
