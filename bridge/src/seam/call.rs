@@ -311,6 +311,23 @@ pub(crate) trait ToMesh: Call<Answer: Answer> {
     fn command(self, caller: &Caller) -> Command;
 }
 
+impl CreateRoom {
+    /// Whether name and description are sound: this is said before anything of the parent.
+    ///
+    /// # Errors
+    /// The refusal names the field.
+    pub fn fields(&self) -> Result<(), Refusal> {
+        let NewRoom { name, description, .. } = &self.0;
+        not_blank(Field::Name, name)?;
+        at_most(Field::Name, name, NAME_BYTES_MAX)?;
+        at_most(
+            Field::Description,
+            description.as_deref().unwrap_or_default(),
+            DESCRIPTION_BYTES_MAX,
+        )
+    }
+}
+
 impl ToMesh for CreateRoom {
     const BOUND: Bound = Bound::Rooms;
     const FIELDS_FIRST: bool = true;
@@ -320,14 +337,7 @@ impl ToMesh for CreateRoom {
     }
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
-        let NewRoom { name, description, .. } = &self.0;
-        not_blank(Field::Name, name)?;
-        at_most(Field::Name, name, NAME_BYTES_MAX)?;
-        at_most(
-            Field::Description,
-            description.as_deref().unwrap_or_default(),
-            DESCRIPTION_BYTES_MAX,
-        )
+        self.fields()
     }
 
     fn command(self, caller: &Caller) -> Command {

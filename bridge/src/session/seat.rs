@@ -321,6 +321,14 @@ impl Seat {
         self.config.quota(me.standing)
     }
 
+    /// Takes one of the messages and acts that the key may send in a minute, for a request that comes to no call.
+    ///
+    /// # Errors
+    /// There is none left, or the connection is no agent yet.
+    pub fn count_act(&self) -> Result<(), Refusal> {
+        self.count(self.me().ok_or(Refusal::NotAttached)?)
+    }
+
     /// Takes one of the messages and acts that the key may send in a minute.
     pub(super) fn count(&self, me: &Me) -> Result<(), Refusal> {
         match self.quota(me).messages_per_minute {

@@ -148,6 +148,12 @@ impl Turn {
 
     pub(crate) fn subscribe(self, seat: &mut Seat, wish: request::Subscribe) {
         let room = wish.room_id.clone();
+        // It counts, whatever it names.
+        if self.voice.room(&room).is_err()
+            && let Err(refusal) = seat.count_act()
+        {
+            return self.refuse(seat, refusal);
+        }
         self.at(seat, &room, |turn, seat, room| {
             let subscribe = Subscribe {
                 room,

@@ -214,18 +214,22 @@ impl Turn {
     }
 
     fn create_room(self, seat: &mut Seat, room: request::CreateRoom) {
-        let parent = room.parent_id.clone();
-        self.at_any(seat, parent.as_deref(), |turn, seat, parent| {
-            let room = NewRoom {
-                name: room.name,
-                description: room.description,
-                parent,
-                ephemeral: room.ephemeral,
-                public: room.public,
-                encrypted: room.encrypted,
-            };
+        let parent_id = room.parent_id;
+        let mut create = CreateRoom(NewRoom {
+            name: room.name,
+            description: room.description,
+            parent: None,
+            ephemeral: room.ephemeral,
+            public: room.public,
+            encrypted: room.encrypted,
+        });
+        if let Err(refusal) = create.fields() {
+            return self.refuse(seat, refusal);
+        }
+        self.at_any(seat, parent_id.as_deref(), |turn, seat, parent| {
+            create.0.parent = parent;
             let key = seat.key();
-            turn.ask(seat, CreateRoom(room), move |voice, room| {
+            turn.ask(seat, create, move |voice, room| {
                 Frame::Room(Box::new(encode::room(voice.lobby(), &room, key)))
             });
         });
@@ -323,9 +327,11 @@ impl Turn {
 
     /// `send_message`, `thinking` and `decision`: one path, the data differs.
     fn say(self, seat: &mut Seat, utterance: Utterance) {
-        let Ok(room) = self.voice.room(&utterance.room_id) else {
-            return self.at(seat, &utterance.room_id, |_, _, _| {});
-        };
+        let room = utterance.room_id.clone();
+        self.at(seat, &room, |turn, seat, room| turn.say_in(seat, room, utterance));
+    }
+
+    fn say_in(self, seat: &mut Seat, room: RoomId, utterance: Utterance) {
         let Utterance { speech, content, reply_to, mentions, metadata, options, .. } = utterance;
         let agent = seat.agent().map(|agent| agent.to_string()).unwrap_or_default();
         let echo = Echo {

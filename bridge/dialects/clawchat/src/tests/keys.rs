@@ -54,6 +54,7 @@ fn all_connections_of_a_key_share_its_minute() {
         ("assign_task", json!({"room_id": "lobby", "title": "t"})),
         ("update_task", json!({"task_id": id, "status": "completed"})),
         ("subscribe", json!({"room_id": "lobby", "webhook_url": "http://a", "secret": "s"})),
+        ("subscribe", json!({"room_id": "no id", "webhook_url": "http://a", "secret": "s"})),
     ] {
         assert_eq!(a.code(kind, act), "rate_limit_messages", "{kind}");
     }

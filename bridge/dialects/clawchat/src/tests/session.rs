@@ -231,6 +231,7 @@ fn rooms_are_created_listed_and_described() {
         (json!({"name": "x".repeat(257)}), "name"),
         (json!({"name": "m", "description": "x".repeat(4097)}), "description"),
         (json!({"name": 7}), "name"),
+        (json!({"name": " ", "parent_id": "nowhere"}), "name"),
     ] {
         let reply = a.ask("create_room", bad);
         assert_eq!(reply["payload"]["code"], "invalid_payload");
