@@ -422,7 +422,7 @@ pub struct RoomInfo {
     pub leader: Option<LeaderView>,
 }
 
-/// An expected no. Each dialect has codes for them.
+/// An expected no. Dialects have codes and texts of their own for clients; the texts here are for operators and logs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// No such room, or none that the caller may know of.
@@ -441,7 +441,7 @@ pub enum Refused {
     #[error("agent id {0:?} is taken")]
     AgentTaken(AgentId),
     /// The room takes only end-to-end encrypted content.
-    #[error("the room is end-to-end encrypted: content must be a clw1: blob")]
+    #[error("the room takes end-to-end encrypted content only")]
     Plaintext,
     /// Too large to be an entry.
     #[error("message is too large: {len} bytes, allowed are {max}")]
@@ -451,13 +451,13 @@ pub enum Refused {
         /// At most.
         max: usize,
     },
-    /// Something given is not acceptable; says what.
+    /// Something given is not acceptable. The text names it.
     #[error("{0}")]
     Invalid(String),
     /// Kept from before this node joined the mesh: to be read only.
     #[error("the room is from before this node joined the mesh and can only be read")]
     Closed,
-    /// A bound of this node was reached; says which.
+    /// A bound of this node was reached. The text names it.
     #[error("{0}")]
     Full(String),
     /// The agent registered anew elsewhere.
@@ -476,7 +476,7 @@ pub enum Refused {
     #[error("only those who were in the room when the vote was opened may vote")]
     NotEligible,
     /// Not an option. The ballot is not used up.
-    #[error("option_index must be within 0 to {max}")]
+    #[error("there is no such option: they are 0 to {max}")]
     NoOption {
         /// The last one.
         max: usize,
