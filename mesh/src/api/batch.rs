@@ -341,6 +341,24 @@ pub struct NodeRecord {
 }
 
 impl NodeRecord {
+    /// Of a node that has never started.
+    #[must_use]
+    pub fn new(mesh: MeshId) -> NodeRecord {
+        NodeRecord {
+            mesh,
+            boot: 0,
+            clean: true,
+            had_peer: false,
+            lobby_floor: Number::ZERO,
+            ephemeral_claims: Vec::new(),
+            roster: None,
+            private_of: None,
+            parted: None,
+        }
+    }
+}
+
+impl NodeRecord {
     /// The node's state after a restore from a backup, in which it goes on under a new identity: `before`
     /// is the one that it had. Its entries are another's from now on, and its private rooms stay its own.
     #[must_use]

@@ -93,7 +93,7 @@ impl Context {
     pub(crate) fn alone(me: NodeId) -> Context {
         let config = Config::new(crate::name::id::MeshId([1; 16]), me);
         let now = Now { mono: std::time::Duration::ZERO, wall_ms: 1_000, wall_us: 1_000_000 };
-        let node = NodeRecord { boot: 1, ..crate::engine::open::new_node(&config) };
+        let node = NodeRecord { boot: 1, ..NodeRecord::new(config.mesh) };
         let mut cx = Context::new(&config, me, &node, now);
         cx.lanes.insert(me, [1].into());
         cx.my_lane = Some(1);

@@ -44,7 +44,7 @@ impl Engine {
     /// rooms and marks the node as running.
     #[must_use]
     pub fn open(identity: Identity, config: Config, stored: Summary, now: Now) -> Engine {
-        let mut node = stored.node.clone().unwrap_or_else(|| new_node(&config));
+        let mut node = stored.node.clone().unwrap_or_else(|| NodeRecord::new(config.mesh));
         // Counts upwards whatever the wall clock does, and is above that of a lost past if it can.
         node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
         let boot = node.boot;
@@ -189,17 +189,3 @@ fn ensure_permanent_rooms(known: &mut Known) {
 
 /// Lanes tried before any is taken.
 const DRAWS_MAX: usize = 64;
-
-pub(super) fn new_node(config: &Config) -> NodeRecord {
-    NodeRecord {
-        mesh: config.mesh,
-        boot: 0,
-        clean: true,
-        had_peer: false,
-        lobby_floor: Number::ZERO,
-        ephemeral_claims: Vec::new(),
-        roster: None,
-        private_of: None,
-        parted: None,
-    }
-}
