@@ -9,7 +9,7 @@ use testnet::{
 };
 use tokio::runtime::Runtime;
 
-use crate::end_to_end::machine;
+use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
 const ROWS: [Row; 10] = [
@@ -48,7 +48,7 @@ fn names(report: &Value) -> Vec<&str> {
 
 #[test]
 fn each_row_comes_to_figures() {
-    let _alone = machine();
+    let _part = part_of_the_machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let runtime = Runtime::new().expect("a runtime");
     let report = measure(&runtime, &ROWS, Target::Daemons { binary, nodes: 1 });
@@ -78,7 +78,7 @@ fn each_row_comes_to_figures() {
 /// Twice: a server may have been measured before.
 #[test]
 fn a_server_that_runs_can_be_measured_with_its_key() {
-    let _alone = machine();
+    let _part = part_of_the_machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan {
         binary,
@@ -100,7 +100,7 @@ fn a_server_that_runs_can_be_measured_with_its_key() {
 
 #[test]
 fn growth_has_a_column_for_each_size() {
-    let _alone = machine();
+    let _part = part_of_the_machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let runtime = Runtime::new().expect("a runtime");
     let target = Target::Daemons { binary, nodes: 1 };
@@ -116,7 +116,7 @@ fn growth_has_a_column_for_each_size() {
 
 #[test]
 fn what_is_measured_beside_is_compared() {
-    let _alone = machine();
+    let _part = part_of_the_machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let runtime = Runtime::new().expect("a runtime");
     let target = Target::Daemons { binary: binary.clone(), nodes: 1 };

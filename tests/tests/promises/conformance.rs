@@ -32,7 +32,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-use crate::end_to_end::machine;
+use crate::end_to_end::part_of_the_machine;
 use pattern::Bindings;
 use play::{Ground, Play};
 use script::Script;
@@ -74,7 +74,7 @@ fn play_all(nodes: usize) {
     scripts.retain(|script| nodes == 1 || script.connections() > 1);
     scripts.sort_by_key(|script| !script.is_slow());
     let count = scripts.len();
-    let _alone = machine();
+    let _part = part_of_the_machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let (auth, terminal) = (Auth::Key, Terminal::Shared);
     let flags = ["--signup", "open"].map(str::to_owned).to_vec();

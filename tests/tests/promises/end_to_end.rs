@@ -13,7 +13,7 @@ mod returned;
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Duration, Instant},
 };
 
@@ -33,12 +33,18 @@ const TEST_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The machine for oneself: no more than three daemons run at a time, and what is promised in seconds is
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine for one test alone: no more than three daemons run at a time, and a promise in seconds is
 /// not measured beside a simulation.
-pub(crate) fn machine() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
+pub(crate) fn machine() -> RwLockWriteGuard<'static, ()> {
     // A test that failed leaves nothing behind.
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A part of the machine, for a test that promises nothing in seconds and mostly waits: others like it run beside it.
+pub(crate) fn part_of_the_machine() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a test on a mesh of its own; its failure shows the newest logs of the nodes.
