@@ -151,7 +151,7 @@ impl Engine {
         self.known.cx.now = now;
     }
 
-    /// Writes something that a ClawChat server had. Its effects are in the next turn, as with all
+    /// Writes something that the founder imports. Its effects are in the next turn, as with all
     /// inputs; a room is there to be written in once the turn with it was taken.
     ///
     /// # Errors

@@ -164,7 +164,7 @@ impl Order {
     ) {
         let (author, era) = (replica.logs.id(at.log), ordered.era);
         let count = ordered.count();
-        // Numbers that a ClawChat server had no message of, however many.
+        // Numbers of the imported server that have no message, however many.
         let gaps = era == Era::HOME && replica.takes_imports_of(author);
         let given = if gaps { named(ordered) } else { count };
         let valid = self.numbering.eras.get(&era).is_some_and(|known| {

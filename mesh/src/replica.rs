@@ -146,7 +146,7 @@ impl Replica {
         body
     }
 
-    /// Whether this log may say what a ClawChat server had.
+    /// Whether imported entries may stand in this log.
     pub(crate) fn takes_imports_of(&self, log: LogId) -> bool {
         may_bring(&self.record, self.id, log)
     }

@@ -1,4 +1,4 @@
-//! Writing what was brought from a ClawChat server ([`crate::api::import`]).
+//! Writing the rooms, messages, votes and tasks that the founder imports ([`crate::api::import`]).
 
 use super::known::Known;
 use crate::{

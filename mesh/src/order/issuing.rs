@@ -1,5 +1,5 @@
-//! Giving numbers of an era that is this node's: to entries that wait, to entries that others ask for, for clients from other nodes, and to entries
-//! that were brought from a ClawChat server; and giving the era away.
+//! Giving numbers of an era that is this node's: to entries that wait, to entries that others ask for, for clients from
+//! other nodes, and to imported entries. And giving the era away.
 
 use super::{Order, liveness::Liveness, numbering::EraState, takeover::SequencerStatus};
 use crate::{
@@ -248,7 +248,7 @@ impl Order {
         Some(at.seq)
     }
 
-    // Numbers from a ClawChat server.
+    // Imported numbers.
 
     /// Whether this node may bring numbers here: it gives those of the home era, and no others were given.
     pub(crate) fn can_import(&self, replica: &Replica) -> bool {

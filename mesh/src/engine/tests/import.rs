@@ -1,4 +1,4 @@
-//! What a ClawChat server had: that it is the same everywhere, and that nobody but the founder can use
+//! Imported rooms: they are the same everywhere, and nobody but the founder can use
 //! the forms that it is written in.
 
 use super::{

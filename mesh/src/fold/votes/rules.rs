@@ -73,7 +73,7 @@ fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Re
     Ok(())
 }
 
-/// Whether a vote can have ended so at a ClawChat server. `Err` says what is wrong.
+/// Whether an imported vote can have ended so. `Err` names the contradiction.
 pub(crate) fn check_imported(vote: &VoteImported) -> Result<(), String> {
     check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
     if vote.tally.len() != vote.options.len() {

@@ -100,7 +100,7 @@ pub(crate) struct Vote {
     bytes: usize,
 }
 
-/// How a vote of a ClawChat server ended.
+/// How an imported vote ended.
 #[derive(Debug)]
 struct Ended {
     eligible: usize,

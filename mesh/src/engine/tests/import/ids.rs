@@ -1,4 +1,4 @@
-//! Ids of messages, votes and tasks that clients hold from the ClawChat server.
+//! Ids of messages, votes and tasks that clients hold from the imported server.
 
 use super::*;
 use crate::api::import::message_id;
