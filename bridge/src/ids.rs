@@ -20,13 +20,20 @@ pub(crate) fn subscription() -> String {
     uuid(random(), 4)
 }
 
-fn random<const N: usize>() -> [u8; N] {
+/// Bytes from the system that nobody can guess.
+///
+/// # Panics
+/// Without the system's randomness, which a node cannot run without.
+#[must_use]
+pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("a system without randomness cannot run a node");
     bytes
 }
 
-fn uuid(mut bytes: [u8; 16], version: u8) -> String {
+/// The text of these bytes as a UUID of this version (RFC 9562): six of their bits give way to version and variant.
+#[must_use]
+pub fn uuid(mut bytes: [u8; 16], version: u8) -> String {
     bytes[6] = bytes[6] & 0x0f | version << 4;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let mut text = String::with_capacity(36);

@@ -13,7 +13,7 @@
 //! In reading order: [`seam`] (calls, answers, events, refusals: all that a dialect sees of a node), [`dialect`] (how
 //! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], `reply`,
 //! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (requests without a connection), [`listen`]
-//! (listeners and connections), [`webhooks`] (messages that are posted), [`secret`], `counters`, `ids`, [`limits`].
+//! (listeners and connections), [`webhooks`] (messages that are posted), [`secret`], `counters`, [`ids`], [`limits`].
 
 #![warn(missing_docs)]
 
@@ -22,7 +22,7 @@ pub mod config;
 mod counters;
 pub mod delivery;
 pub mod dialect;
-mod ids;
+pub mod ids;
 pub mod limits;
 pub mod listen;
 pub mod read;

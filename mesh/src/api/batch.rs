@@ -77,6 +77,24 @@ pub struct RoomRecord {
 }
 
 impl RoomRecord {
+    /// An open room of the mesh in which nothing was said yet.
+    #[must_use]
+    pub fn new(mesh: MeshId, home: LogId) -> RoomRecord {
+        RoomRecord {
+            mesh,
+            home,
+            tip: Number::ZERO,
+            delivered: 0,
+            last_activity_ms: None,
+            spoke: None,
+            floor: None,
+            ephemeral: false,
+            local: false,
+            seal: None,
+            imported: false,
+        }
+    }
+
     /// The bytes of a body that a store keeps, as they were before they were sealed, if they were. `None`: they
     /// do not open, so they say nothing ([`Body::Unknown`]).
     #[must_use]
@@ -356,9 +374,7 @@ impl NodeRecord {
             parted: None,
         }
     }
-}
 
-impl NodeRecord {
     /// The node's state after a restore from a backup, in which it goes on under a new identity: `before`
     /// is the one that it had. Its entries are another's from now on, and its private rooms stay its own.
     #[must_use]

@@ -32,19 +32,7 @@ impl Site {
     /// Its home sequencer is this node.
     fn new(home: NodeId) -> Site {
         let cx = Context::alone(ME);
-        let record = RoomRecord {
-            mesh: MeshId([1; 16]),
-            home: log(home),
-            tip: Number::ZERO,
-            delivered: 0,
-            last_activity_ms: None,
-            spoke: None,
-            floor: None,
-            ephemeral: false,
-            local: false,
-            seal: None,
-            imported: false,
-        };
+        let record = RoomRecord::new(MeshId([1; 16]), log(home));
         let order = Order::new(Numbering::new(record.home));
         let replica = Replica::new(&cx, RoomId([3; 16]), record, log(ME));
         let live = Liveness::new(ME, TAKEOVER_AFTER, cx.now.mono, false);

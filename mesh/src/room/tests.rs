@@ -11,19 +11,7 @@ fn log(author: NodeId) -> LogId {
 }
 
 fn room(cx: &mut Context, home: LogId) -> Room {
-    let record = RoomRecord {
-        mesh: MeshId([1; 16]),
-        home,
-        tip: Number::ZERO,
-        delivered: 0,
-        last_activity_ms: None,
-        spoke: None,
-        floor: None,
-        ephemeral: false,
-        local: false,
-        seal: None,
-        imported: false,
-    };
+    let record = RoomRecord::new(MeshId([1; 16]), home);
     Room::new(cx, RoomId([3; 16]), record, home)
 }
 

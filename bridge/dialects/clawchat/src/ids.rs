@@ -1,9 +1,8 @@
 //! Ids of frames.
 
-use std::{
-    fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bridge::ids::{random, uuid};
 
 /// Ids of frames: unique, cheap, and not to be guessed from outside. UUIDs of version 8.
 #[derive(Debug)]
@@ -22,27 +21,8 @@ impl FrameIds {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.start);
         id[8..].copy_from_slice(&next.to_be_bytes());
-        uuid(id)
+        uuid(id, 8)
     }
-}
-
-fn random() -> [u8; 8] {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).expect("a system without randomness cannot run a node");
-    bytes
-}
-
-fn uuid(mut bytes: [u8; 16]) -> String {
-    bytes[6] = bytes[6] & 0x0f | 8 << 4;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut text = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -5,10 +5,7 @@ use crate::{
     api::{batch::RoomRecord, command::Refused},
     directory::keys::Directories,
     engine::reach::Reach,
-    name::{
-        id::{KeyPrint, LogId, MeshId, NodeId, RoomId},
-        number::Number,
-    },
+    name::id::{KeyPrint, LogId, NodeId, RoomId},
     order::liveness::incarnation,
     room::Room,
     wire::{
@@ -45,7 +42,7 @@ impl Known {
         let seal = self.seal_for(id, reach);
         let imported =
             self.directory.room(id).is_some_and(|created| created.created.imported.is_some());
-        let record = RoomRecord { local, seal, imported, ..new_record(self.cx.mesh, home) };
+        let record = RoomRecord { local, seal, imported, ..RoomRecord::new(self.cx.mesh, home) };
         let mine = LogId { author: self.cx.me, incarnation: 0 };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
@@ -68,7 +65,7 @@ impl Known {
         let claims = self.node.ephemeral_claims.iter();
         let floor = claims.filter(|(room, _)| *room == id).map(|(_, era)| *era).max();
         let (local, seal) = (reach == Reach::Node, self.seal_for(id, reach));
-        let new = new_record(self.cx.mesh, home.log());
+        let new = RoomRecord::new(self.cx.mesh, home.log());
         let record = RoomRecord { ephemeral: true, floor, local, seal, ..new };
         let mine = match home {
             Home::Made(log) => log,
@@ -212,21 +209,5 @@ impl Known {
 
     pub(crate) fn is_memory(&self, room: RoomId) -> bool {
         self.rooms.get(&room).is_some_and(|room| room.replica.record.ephemeral)
-    }
-}
-
-fn new_record(mesh: MeshId, home: LogId) -> RoomRecord {
-    RoomRecord {
-        mesh,
-        home,
-        tip: Number::ZERO,
-        delivered: 0,
-        last_activity_ms: None,
-        spoke: None,
-        floor: None,
-        ephemeral: false,
-        local: false,
-        seal: None,
-        imported: false,
     }
 }

@@ -286,7 +286,7 @@ fn rows_are_written_of_logs_in_which_something_changed_and_of_no_others() {
         (node.engine.known.cx.me, own.head),
         "all is delivered"
     );
-    // LocalRef a node that cannot number it, it is not settled.
+    // At a node that cannot number it, it is not settled.
     let mut other = Node::new(2);
     let caller = other.joins("me");
     other.begin_say(&caller);

@@ -24,19 +24,7 @@ pub(crate) fn at(log: u32, seq: u64) -> LocalRef {
 }
 
 pub(crate) fn room_record() -> RoomRecord {
-    RoomRecord {
-        mesh: MESH,
-        home: log_id(3),
-        tip: Number::ZERO,
-        delivered: 0,
-        last_activity_ms: None,
-        spoke: None,
-        floor: None,
-        ephemeral: false,
-        local: false,
-        seal: None,
-        imported: false,
-    }
+    RoomRecord::new(MESH, log_id(3))
 }
 
 pub(crate) fn room(room: RoomId) -> Change {
@@ -52,17 +40,7 @@ pub(crate) fn ephemeral(room: RoomId) -> Change {
 }
 
 pub(crate) fn node(boot: u64) -> NodeRecord {
-    NodeRecord {
-        mesh: MESH,
-        boot,
-        clean: false,
-        had_peer: false,
-        lobby_floor: Number::ZERO,
-        ephemeral_claims: Vec::new(),
-        roster: None,
-        private_of: None,
-        parted: None,
-    }
+    NodeRecord { boot, clean: false, ..NodeRecord::new(MESH) }
 }
 
 /// Log `log` of author `log + 3`.
