@@ -7,4 +7,5 @@ pub mod command;
 pub(crate) mod deferred;
 pub mod event;
 pub mod import;
+pub mod rules;
 pub mod status;

@@ -157,8 +157,10 @@ pub const AGENT_ID_BYTES_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 256;
 /// A room's description, an agent's status detail.
 pub const DESCRIPTION_BYTES_MAX: usize = 4_096;
-/// Capabilities of one agent. Each is at most as long as a name.
+/// Capabilities of one agent.
 pub const CAPABILITIES_MAX: usize = 64;
+/// Bytes of a capability.
+pub const CAPABILITY_BYTES_MAX: usize = 256;
 /// Mentions in one message.
 pub const MENTIONS_MAX: usize = 256;
 /// A client's dedup id.

@@ -494,7 +494,7 @@ impl ToMesh for CreateVote {
         }
         let max = VOTE_FOR_MAX.as_secs();
         if duration_secs.is_some_and(|secs| !(1..=max).contains(&secs)) {
-            return refuse(Field::Duration, Rule::UpTo(max));
+            return refuse(Field::Duration, Rule::Between { min: 1, max });
         }
         Ok(())
     }

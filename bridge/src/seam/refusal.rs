@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::api::command::Refused;
+use mesh::api::{command::Refused, rules};
 
 use crate::backend::ReadError;
 
@@ -90,6 +90,7 @@ pub enum Field {
     Capabilities,
     Description,
     StatusDetail,
+    Progress,
     Mentions,
     ReplyTo,
     Title,
@@ -130,12 +131,51 @@ pub enum Rule {
     },
     /// Each entry has more than white space, and is at most so long.
     EachWithin(usize),
-    /// A number from 1 to this.
-    UpTo(u64),
+    /// A whole number.
+    Between {
+        /// At least.
+        min: u64,
+        /// At most.
+        max: u64,
+    },
     /// A URL that can be posted to. The text follows "must".
     Url(String),
     /// A URL whose host can be reached. The text says why it cannot.
     Reachable(String),
+}
+
+impl From<rules::Field> for Field {
+    fn from(field: rules::Field) -> Field {
+        match field {
+            rules::Field::Name => Field::Name,
+            rules::Field::AgentId => Field::AgentId,
+            rules::Field::Capabilities => Field::Capabilities,
+            rules::Field::Description => Field::Description,
+            rules::Field::PresenceDetail => Field::StatusDetail,
+            rules::Field::Progress => Field::Progress,
+            rules::Field::Mentions => Field::Mentions,
+            rules::Field::Title => Field::Title,
+            rules::Field::Options => Field::Options,
+            rules::Field::Duration => Field::Duration,
+            rules::Field::Assignee => Field::Assignee,
+            rules::Field::Holder => Field::IfAssignee,
+            rules::Field::Note => Field::Note,
+        }
+    }
+}
+
+impl From<rules::Rule> for Rule {
+    fn from(rule: rules::Rule) -> Rule {
+        match rule {
+            rules::Rule::NotBlank => Rule::NotBlank,
+            rules::Rule::AtMost(max) => Rule::AtMost(max),
+            rules::Rule::Within(max) => Rule::Within(max),
+            rules::Rule::Count { min, max } => Rule::Count { min, max },
+            rules::Rule::Entries { count, bytes } => Rule::Entries { count, bytes },
+            rules::Rule::EachWithin(max) => Rule::EachWithin(max),
+            rules::Rule::Between { min, max } => Rule::Between { min, max },
+        }
+    }
 }
 
 impl Refusal {

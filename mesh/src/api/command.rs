@@ -7,8 +7,11 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 use crate::{
-    api::agenda::{
-        KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
+    api::{
+        agenda::{
+            KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
+        },
+        rules::Broken,
     },
     name::{
         id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
@@ -451,9 +454,18 @@ pub enum Refused {
         /// At most.
         max: usize,
     },
-    /// Something given is not acceptable. The text names it.
+    /// A field of the command breaks a rule that holds for everybody.
+    #[error(transparent)]
+    Field(#[from] Broken),
+    /// The key owns as many stable ids of agents, claimed at this node, as it may.
+    #[error("the key owns {max} stable agent ids of this node, which is its limit")]
+    TooManyIds {
+        /// Its limit.
+        max: usize,
+    },
+    /// A command of an operator cannot be done. The text says why, and what to do.
     #[error("{0}")]
-    Invalid(String),
+    Impossible(String),
     /// Kept from before this node joined the mesh: to be read only.
     #[error("the room is from before this node joined the mesh and can only be read")]
     Closed,

@@ -15,9 +15,8 @@ use crate::{
     },
     directory::Source,
     limits::{
-        AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
-        MEMBERS_PER_ROOM_MAX, NAME_BYTES_MAX, ROOMS_PER_AGENT_MAX, ROSTER_KEPT_AT_ONCE_BYTES_MAX,
-        ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
+        AGENTS_PER_NODE_MAX, MEMBERS_PER_ROOM_MAX, ROOMS_PER_AGENT_MAX,
+        ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
     name::{
         id::{AgentId, RoomId},
@@ -197,19 +196,7 @@ impl Agents {
 
 fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
     let agent = &attach.agent;
-    let invalid = |text: &str| Err(Refused::Invalid(text.to_owned()));
-    if !(1..=AGENT_ID_BYTES_MAX).contains(&agent.len()) {
-        return invalid("agent_id must have 1 to 128 bytes");
-    }
-    if attach.name.is_empty() || attach.name.len() > NAME_BYTES_MAX {
-        return invalid("name must have 1 to 256 bytes");
-    }
-    let capabilities = &attach.capabilities;
-    if capabilities.len() > CAPABILITIES_MAX
-        || capabilities.iter().any(|text| text.len() > NAME_BYTES_MAX)
-    {
-        return invalid("capabilities: at most 64, of at most 256 bytes each");
-    }
+    attach.check()?;
     if known.rosters.count_at(known.cx.me) >= AGENTS_PER_NODE_MAX {
         return Err(Refused::Full("too many agents are attached to this node".to_owned()));
     }
@@ -262,12 +249,7 @@ pub(super) fn set_presence(
     presence: Presence,
 ) -> Result<Outcome, Refused> {
     let mut record = known.caller(caller)?;
-    if presence.detail.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
-        return Err(Refused::Invalid("status_detail may have 4096 bytes".to_owned()));
-    }
-    if presence.progress.is_some_and(|count| count > 100) {
-        return Err(Refused::Invalid("progress must be within 0 to 100".to_owned()));
-    }
+    presence.check()?;
     record.presence = presence;
     put(known, caller, record);
     Ok(Outcome::Done)

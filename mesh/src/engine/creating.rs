@@ -8,10 +8,7 @@ use super::{
 use crate::{
     api::command::{Caller, NewRoom, Refused},
     directory::{Source, room_id},
-    limits::{
-        DESCRIPTION_BYTES_MAX, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, NAME_BYTES_MAX,
-        ROOMS_MAX,
-    },
+    limits::{EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, ROOMS_MAX},
     name::id::RoomId,
     presence::ephemeral::ephemeral_id,
     wire::{
@@ -52,12 +49,7 @@ pub(super) fn create(
 
 fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refused> {
     known.caller(caller)?;
-    if room.name.trim().is_empty() || room.name.len() > NAME_BYTES_MAX {
-        return Err(Refused::Invalid("name must have 1 to 256 bytes and not be blank".to_owned()));
-    }
-    if room.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
-        return Err(Refused::Invalid("description may have 4096 bytes".to_owned()));
-    }
+    room.check()?;
     if let Some(parent) = room.parent {
         known.may_read(caller.key, parent)?;
         known.may_write(parent)?;

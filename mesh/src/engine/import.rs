@@ -149,7 +149,7 @@ pub(super) fn vote(
     wall_ms: u64,
     vote: VoteImported,
 ) -> Result<(), Refused> {
-    crate::fold::votes::check_imported(&vote).map_err(Refused::Invalid)?;
+    crate::fold::votes::check_imported(&vote).map_err(Refused::Impossible)?;
     let room = known.rooms.get(&id).ok_or(Refused::NoRoom)?;
     if !room.order.can_import(&room.replica) {
         return invalid("the room is not of those that votes can be brought to");
@@ -197,7 +197,7 @@ fn room_and_context(known: &mut Known, id: RoomId) -> Result<(&mut Room, &mut Co
 }
 
 fn invalid<T>(why: &str) -> Result<T, Refused> {
-    Err(Refused::Invalid(why.to_owned()))
+    Err(Refused::Impossible(why.to_owned()))
 }
 
 /// Whether a room that was brought is here.

@@ -29,11 +29,11 @@ use crate::{
 pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Refused> {
     if key.label.as_ref().is_some_and(|text| text.len() > KEY_LABEL_BYTES_MAX) {
         let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
-        return Err(Refused::Invalid(text));
+        return Err(Refused::Impossible(text));
     }
     if key.key == KeyPrint::OPEN || known.directory.keys.knows(key.key) {
         let text = "a key with this fingerprint was minted before: make up another one";
-        return Err(Refused::Invalid(text.to_owned()));
+        return Err(Refused::Impossible(text.to_owned()));
     }
     if known.directory.keys.places() <= kept {
         let max = KEYS_MAX - kept;
@@ -121,10 +121,7 @@ pub(super) fn may_claim(known: &Known, key: KeyPrint) -> Result<(), Refused> {
     if known.directory.claimed_by(known.cx.me, key) < max {
         return Ok(());
     }
-    Err(Refused::Invalid(format!(
-        "this key owns {max} stable agent ids of this node, which is the most: use one of them, or \
-             register without `agent_id`"
-    )))
+    Err(Refused::TooManyIds { max })
 }
 
 /// Whether the key may have one more room that was made here: those whose name is not certain yet

@@ -78,7 +78,7 @@ pub(super) fn part(
     why: Parting,
     force: bool,
 ) -> Result<(), Refused> {
-    let no = |text: &str| Err(Refused::Invalid(text.to_owned()));
+    let no = |text: &str| Err(Refused::Impossible(text.to_owned()));
     if node == known.cx.me {
         return no("that is this node itself: it can leave, with `clawmeshd leave`");
     }
@@ -157,11 +157,14 @@ fn not_named(known: &Known, node: NodeId) -> Option<String> {
 pub(super) fn may_leave(known: &Known, force: bool) -> Result<(), Refused> {
     if known.cx.out {
         let text = "this node has no part in the mesh any more".to_owned();
-        return Err(Refused::Invalid(text));
+        return Err(Refused::Impossible(text));
     }
     let lost = would_be_lost(known);
     if !force && !lost.is_empty() {
-        return Err(Refused::Invalid(format!("{}; --force leaves all the same", lost.join("; "))));
+        return Err(Refused::Impossible(format!(
+            "{}; --force leaves all the same",
+            lost.join("; ")
+        )));
     }
     Ok(())
 }

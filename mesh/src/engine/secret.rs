@@ -58,7 +58,7 @@ impl Renewal {
         drawn: &Drawn,
         force: bool,
     ) -> Result<Outcome, Refused> {
-        let no = |text: String| Err(Refused::Invalid(text));
+        let no = |text: String| Err(Refused::Impossible(text));
         self.drawing = false;
         if known.cx.out {
             return no("this node has no part in the mesh any more: ask another one".to_owned());

@@ -7,10 +7,12 @@ use super::{
     turns,
 };
 use crate::{
-    api::command::{CallId, Caller, Encryption, Outcome, Refused, SaidOk, Say, Speech},
+    api::{
+        command::{CallId, Caller, Encryption, Outcome, Refused, SaidOk, Say, Speech},
+        rules::check_mentions,
+    },
     limits::{
-        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, MENTIONS_MAX, NUMBER_WITHIN,
-        PLAIN_BODY_BYTES_MAX,
+        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX,
     },
     name::{
         id::{AgentId, LocalRef, RoomId},
@@ -157,9 +159,7 @@ fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
     if say.content.len() > CONTENT_BYTES_MAX {
         return Err(Refused::TooLarge { len: say.content.len(), max: CONTENT_BYTES_MAX });
     }
-    if say.mentions.len() > MENTIONS_MAX {
-        return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
-    }
+    check_mentions(&say.mentions)?;
     let encrypted = known.told.get(&say.room).is_some_and(|view| view.encrypted);
     if encrypted && say.encryption == Encryption::None {
         return Err(Refused::Plaintext);

@@ -12,7 +12,7 @@ use crate::{
         command::{CallId, Caller, Outcome, Refused},
         event::RoomEvent,
     },
-    fold::tasks::{Answer, News, check_new, check_update, is_agent_id},
+    fold::tasks::{Answer, News},
     name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
     room::Room,
     wire::{
@@ -103,8 +103,7 @@ pub(super) fn assign_task(
     new: NewTask,
 ) -> Result<Outcome, Refused> {
     known.may_act(caller, new.room)?;
-    check_new(&new.title, new.description.as_deref(), new.assignee.as_deref())
-        .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
+    new.check()?;
     let act = TaskAct::Assigned(TaskAssigned {
         title: new.title,
         description: new.description,
@@ -122,11 +121,7 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
     known.caller(caller)?;
     let (room, task) = known.index.tasks.get(&change.task).copied().ok_or(Refused::NoTask)?;
     known.may_act(caller, room).map_err(no_task_without_room)?;
-    check_update(change.assignee.as_deref(), change.note.as_deref())
-        .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
-    if !is_agent_id(change.if_assignee.as_ref().and_then(|agent| agent.as_deref())) {
-        return Err(Refused::Invalid("if_assignee must have 1 to 128 bytes".to_owned()));
-    }
+    change.check()?;
     let sets = change.status.is_some() || change.assignee.is_some() || change.note.is_some();
     let update = TaskUpdated {
         task,

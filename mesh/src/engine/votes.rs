@@ -13,7 +13,7 @@ use crate::{
         command::{Caller, Outcome, Refused},
         event::RoomEvent,
     },
-    fold::votes::{Vote, check, commitment, nonce},
+    fold::votes::{Vote, commitment, nonce},
     limits::{
         RECONNECT_WITHIN, ROSTER_LEASE, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_COLLECT,
         VOTE_COLLECT_APART, VOTE_LISTEN, VOTE_NEWS_FOR,
@@ -202,8 +202,8 @@ pub(super) fn create_vote(
 ) -> Result<Outcome, Refused> {
     let id = vote.room;
     known.may_act(caller, id)?;
+    vote.check()?;
     let opened = to_open(known, caller, vote);
-    check(&opened, known.cx.now.wall_ms).map_err(Refused::Invalid)?;
     let at = known.write_act(id, &Body::Vote(VoteAct::Opened(opened)))?;
     vote_at(known, id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
 }

@@ -11,8 +11,7 @@ mod task;
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
-use task::Task;
-pub(crate) use task::{check_new, check_update, is_agent_id};
+use task::{Task, is_agent_id, is_sound, is_sound_update};
 
 use super::act::{Fold, Folded, Void, Written};
 use crate::{
@@ -127,7 +126,7 @@ impl Fold for Tasks {
 
 impl Tasks {
     fn fold_assigned(&mut self, written: &Written, new: TaskAssigned) -> Folded {
-        if check_new(&new.title, new.description.as_deref(), new.assignee.as_deref()).is_err() {
+        if !is_sound(&new) {
             return Folded::Void;
         }
         // The oldest of the same log goes, so that it is the same one everywhere.
@@ -148,8 +147,7 @@ impl Tasks {
     }
 
     fn fold_update(&mut self, written: &Written, update: TaskUpdated) -> Folded {
-        let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
-        if !good || update.over.len() > TASK_OVER_MAX {
+        if !is_sound_update(&update) || update.over.len() > TASK_OVER_MAX {
             return Folded::Void;
         }
         let Some(task) = self.all.get_mut(&update.task) else { return Folded::Taken };
@@ -170,8 +168,7 @@ impl Tasks {
         if_assignee: Option<AgentId>,
         era: Era,
     ) -> Folded {
-        let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
-        if !good || !is_agent_id(if_assignee.as_deref()) {
+        if !is_sound_update(&update) || !is_agent_id(if_assignee.as_deref()) {
             return Folded::Void;
         }
         if self.claims.len() >= CLAIMS_OPEN_MAX {

@@ -17,7 +17,8 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use rules::{bytes, check, check_imported, commitment, nonce};
+use rules::is_sound;
+pub(crate) use rules::{bytes, check_imported, commitment, nonce};
 pub(crate) use vote::Vote;
 
 use super::act::{Fold, Folded, Void, Written};
@@ -127,7 +128,7 @@ impl Votes {
     }
 
     fn fold_opened(&mut self, written: &Written, opened: VoteOpened) -> Folded {
-        if check(&opened, written.facts.wall_ms).is_err() {
+        if !is_sound(&opened, written.facts.wall_ms) {
             return Folded::Void;
         }
         let place = written.place;

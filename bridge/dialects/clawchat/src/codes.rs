@@ -135,7 +135,9 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let text = format!("message is too large: {len} bytes, allowed are {max}");
             Problem::new(Code::MessageTooLarge, text)
         }
-        Refused::Invalid(text) => Problem::invalid(text),
+        Refused::Field(at) => Problem::invalid(broken(at.field.into(), &at.rule.into())),
+        Refused::TooManyIds { max } => Problem::invalid(too_many_ids(max)),
+        Refused::Impossible(text) => Problem::invalid(text),
         Refused::Held { holder } => {
             let holder = holder.as_deref().unwrap_or("nobody");
             Problem::invalid(format!("the task is held by {holder}"))
@@ -173,14 +175,21 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         }
         Refused::Full(text) => Problem::new(Code::InternalError, text),
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
-        Refused::Stopping => {
-            Problem::new(Code::InternalError, "the node is stopping; use another one")
-        }
+        Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
 }
 
+const STOPPING: &str = "the node is stopping; use another one";
+
 const DISK_FULL: &str = "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
                          when its operator has made room, or use another node";
+
+fn too_many_ids(max: usize) -> String {
+    format!(
+        "this key owns {max} stable agent ids of this node, which is the most: use one of them, or register without \
+         `agent_id`"
+    )
+}
 
 /// The rule that a field breaks, for people.
 fn broken(field: Field, rule: &Rule) -> String {
@@ -200,7 +209,7 @@ fn broken(field: Field, rule: &Rule) -> String {
         Rule::EachWithin(max) => {
             format!("each of `{name}` must have 1 to {max} bytes and not be blank")
         }
-        Rule::UpTo(max) => format!("`{name}` must be within 1 to {max}"),
+        Rule::Between { min, max } => format!("`{name}` must be within {min} to {max}"),
         Rule::Url(bad) => format!("`{name}` must {bad}"),
         Rule::Reachable(why) => format!("`{name}` cannot be used: {why}"),
     }
@@ -214,6 +223,7 @@ fn name(field: Field) -> &'static str {
         Field::Capabilities => "capabilities",
         Field::Description => "description",
         Field::StatusDetail => "status_detail",
+        Field::Progress => "progress",
         Field::Mentions => "mentions",
         Field::ReplyTo => "reply_to",
         Field::Title => "title",

@@ -99,7 +99,7 @@ fn agents_are_told_as_who_they_are_if_they_say_it_shortly() {
         change(&mut attach);
         match node.register(attach) {
             Ok(_) => true,
-            Err(Refused::Invalid(_)) => false,
+            Err(Refused::Field(_)) => false,
             Err(other) => panic!("{other}"),
         }
     };
@@ -171,7 +171,7 @@ fn members_are_told_what_an_agent_does_if_it_says_it_shortly() {
         let set = Command::SetPresence { caller: caller.clone(), presence };
         match node.ask(set) {
             Ok(_) => true,
-            Err(Refused::Invalid(_)) => false,
+            Err(Refused::Field(_)) => false,
             Err(other) => panic!("{other}"),
         }
     };

@@ -213,7 +213,7 @@ fn a_room_is_described_shortly_and_there_are_so_many_of_memory() {
         |name: &str, len| NewRoom { description: Some("x".repeat(len)), ..new(name, false) };
     make(&mut node, &caller, described("one", DESCRIPTION_BYTES_MAX)).expect("as long as may be");
     let refused = make(&mut node, &caller, described("two", DESCRIPTION_BYTES_MAX + 1));
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Refused::Field(_))), "{refused:?}");
     let view = node.engine.known.view(node.lobby()).expect("it is there");
     for nth in 0..EPHEMERAL_ROOMS_MAX {
         let room = nth_room(nth);

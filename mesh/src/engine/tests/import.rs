@@ -181,7 +181,7 @@ fn a_lobby_that_was_brought_goes_on_where_it_was() {
     assert_eq!(world.nodes[1].delivered(lobby), [3, 4, 9]);
     assert_eq!(world.number(1, lobby), 12);
     let again = world.nodes[0].bring(messages(lobby, [11, 13], 14));
-    assert!(matches!(again, Err(Refused::Invalid(_))), "{again:?}");
+    assert!(matches!(again, Err(Refused::Impossible(_))), "{again:?}");
     assert_eq!(world.number(0, lobby), 13, "nothing was written of what was refused");
 }
 
@@ -191,7 +191,7 @@ fn a_stable_id_that_was_brought_is_its_keys_at_every_node() {
     let other = KeyPrint([8; 16]);
     world.nodes[0].bring(Import::Agent("ada".into(), other)).expect("nobody's");
     let again = world.nodes[0].bring(Import::Agent("ada".into(), KEY));
-    assert!(matches!(again, Err(Refused::Invalid(_))), "{again:?}");
+    assert!(matches!(again, Err(Refused::Impossible(_))), "{again:?}");
     world.carry();
     for _ in 0..2 {
         for n in 0..2 {
@@ -203,7 +203,7 @@ fn a_stable_id_that_was_brought_is_its_keys_at_every_node() {
     world.nodes[1].attach("ada", true, other).expect("its own");
     let mut elsewhere = Node::new(2);
     let refused = elsewhere.bring(Import::Agent("ada".into(), other));
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Refused::Impossible(_))), "{refused:?}");
 }
 
 #[test]
@@ -447,7 +447,7 @@ fn nobody_but_the_founder_brings_a_room() {
     assert_eq!(&*node.engine.known.view(BROUGHT).expect("named").name, "plan");
     let mut other = Node::new(2);
     let refused = other.bring(Import::Room(brought()));
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Refused::Impossible(_))), "{refused:?}");
 }
 
 #[test]
@@ -654,7 +654,7 @@ fn what_cannot_be_brought_is_refused_and_leaves_nothing() {
     ];
     for it in invalid {
         let refused = node.bring(it);
-        assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+        assert!(matches!(refused, Err(Refused::Impossible(_))), "{refused:?}");
     }
     let content = "x".repeat(crate::limits::PLAIN_BODY_BYTES_MAX);
     let long = ImportedMessage { content, ..message(3) };
@@ -676,7 +676,7 @@ fn numbers_are_brought_while_the_founder_gives_them_and_not_after_another_did() 
     world.groups = vec![0; 2];
     world.carry();
     let late = world.nodes[0].bring(messages(room, [50], 60));
-    assert!(matches!(late, Err(Refused::Invalid(_))), "{late:?}");
+    assert!(matches!(late, Err(Refused::Impossible(_))), "{late:?}");
 }
 
 #[test]

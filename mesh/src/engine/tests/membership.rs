@@ -285,7 +285,7 @@ fn whoever_is_out_writes_nothing_more_and_says_why() {
     let Ok(Outcome::Status(status)) = world.ask(0, Command::Status) else { panic!("it says") };
     assert_eq!(status.parted.map(|it| it.by), Some(id(&world, 1)));
     let back = part(&mut world, 0, 1, Parting::Expelled);
-    assert!(matches!(back, Err(Refused::Invalid(_))), "{back:?}");
+    assert!(matches!(back, Err(Refused::Impossible(_))), "{back:?}");
     let head = lobby_log(&world, 0, 0).0;
     world.restart_reading(0);
     assert!(world.nodes[0].engine.known.cx.out, "after a start as well");
@@ -347,7 +347,7 @@ fn a_node_that_was_away_is_told_when_it_comes_back() {
 fn a_node_that_is_heard_or_ahead_is_not_retired() {
     let mut world = World::new(3);
     let refused = part(&mut world, 0, 1, Parting::Retired);
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "it is heard: {refused:?}");
+    assert!(matches!(refused, Err(Refused::Impossible(_))), "it is heard: {refused:?}");
     world.down.insert(1);
     world.pass(STEP_FOR_TAKEOVER);
     let (room, log) = (world.lobby(), LogId { author: id(&world, 1), incarnation: 0 });
@@ -358,17 +358,17 @@ fn a_node_that_is_heard_or_ahead_is_not_retired() {
     let message = Message::Have { room, heads, answer: false };
     world.nodes[0].give(Input::Message { from, message });
     let refused = part(&mut world, 0, 1, Parting::Retired);
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "another has more: {refused:?}");
+    assert!(matches!(refused, Err(Refused::Impossible(_))), "another has more: {refused:?}");
     let node = id(&world, 1);
     world.ask(0, Command::Part { node, why: Parting::Retired, force: true }).expect("forced");
     assert_eq!(member(&mut world, 2, 1).parted.map(|it| it.why), Some(Parting::Retired));
     let Ok(Outcome::Status(status)) = world.ask(0, Command::Status) else { panic!("it says") };
     assert!(status.nodes.iter().all(|it| it.node != node), "nobody counts on it");
     let again = part(&mut world, 2, 1, Parting::Retired);
-    assert!(matches!(again, Err(Refused::Invalid(_))), "{again:?}");
+    assert!(matches!(again, Err(Refused::Impossible(_))), "{again:?}");
     let unknown =
         world.ask(0, Command::Part { node: NodeId([9; 32]), why: Parting::Expelled, force: true });
-    assert!(matches!(unknown, Err(Refused::Invalid(_))), "{unknown:?}");
+    assert!(matches!(unknown, Err(Refused::Impossible(_))), "{unknown:?}");
 }
 
 #[test]
@@ -376,12 +376,14 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     let mut world = World::new(2);
     let call = world.begin(0, Command::LeaveMesh { force: false });
     let refused = world.reply(0, call);
-    assert!(matches!(refused, Some(Err(Refused::Invalid(_)))), "nobody is there: {refused:?}");
+    assert!(matches!(refused, Some(Err(Refused::Impossible(_)))), "nobody is there: {refused:?}");
     world.link();
     world.groups = vec![0, 1];
     speak(&mut world, 0);
     let call = world.begin(0, Command::LeaveMesh { force: false });
-    let Some(Err(Refused::Invalid(text))) = world.reply(0, call) else { panic!("nobody has it") };
+    let Some(Err(Refused::Impossible(text))) = world.reply(0, call) else {
+        panic!("nobody has it")
+    };
     assert!(text.contains("is known to have the last"), "{text}");
     world.groups = vec![0, 0];
     world.carry();
@@ -586,7 +588,7 @@ fn who_wrote_in_more_rooms_than_a_parting_names_is_told_before_it_leaves() {
     }
     node.give(Input::PeerUp(identity(9).node_id()));
     let refused = node.ask(Command::LeaveMesh { force: false });
-    let Err(Refused::Invalid(text)) = refused else { panic!("{refused:?}") };
+    let Err(Refused::Impossible(text)) = refused else { panic!("{refused:?}") };
     assert!(text.contains("more than can be named"), "{text}");
     // Whoever wants it all the same keeps its rooms: the directory is named.
     node.begin(Command::LeaveMesh { force: true });

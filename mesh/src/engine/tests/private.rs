@@ -736,7 +736,7 @@ fn who_leaves_is_told_of_a_private_room_that_nobody_else_has_if_there_is_somethi
         let call = node.begin(Command::LeaveMesh { force: false });
         let refused = node.reply(call).and_then(|it| it.err());
         let expected = "no other member has the private room plan; --force leaves all the same";
-        assert_eq!(refused, said.then(|| Refused::Invalid(expected.to_owned())));
+        assert_eq!(refused, said.then(|| Refused::Impossible(expected.to_owned())));
     }
 }
 

@@ -54,7 +54,7 @@ fn a_room_is_made_under_a_name_that_may_be_and_is_free() {
     let (mut node, caller, _) = with_rooms();
     for name in ["", "  ", &"x".repeat(NAME_BYTES_MAX + 1)] {
         let refused = make(&mut node, &caller, new(name, false));
-        assert!(matches!(refused, Err(Refused::Invalid(_))), "{name}: {refused:?}");
+        assert!(matches!(refused, Err(Refused::Field(_))), "{name}: {refused:?}");
     }
     make(&mut node, &caller, new(&"x".repeat(NAME_BYTES_MAX), false)).expect("as long as may be");
     for (name, ephemeral) in [
@@ -101,7 +101,7 @@ fn as_much_is_said_as_may_be_and_no_more() {
     let named = |count| Say { mentions: vec!["x".into(); count], ..words(lasting, "y".into()) };
     say(named(MENTIONS_MAX), 0).expect("as many as may be");
     let refused = say(named(MENTIONS_MAX + 1), 0);
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Refused::Field(_))), "{refused:?}");
     // What is memory only is bounded for all such rooms together.
     say(words(fleeting, "hello".to_owned()), EPHEMERAL_BYTES_MAX / 2).expect("there is room");
     let refused = say(words(fleeting, "hello".to_owned()), EPHEMERAL_BYTES_MAX - 10);

@@ -41,7 +41,7 @@ fn expel(world: &mut World, by: usize, node: usize) {
 fn all_members_get_the_new_secret_and_say_so() {
     let mut world = World::new(3);
     let away = rotate(&mut world, 1, 5, false);
-    let Err(Refused::Invalid(text)) = away else { panic!("nobody is connected: {away:?}") };
+    let Err(Refused::Impossible(text)) = away else { panic!("nobody is connected: {away:?}") };
     assert!(text.starts_with("2 of the members") && text.contains("--force"), "{text}");
     world.link();
     rotate(&mut world, 1, 5, false).expect("all members are there");

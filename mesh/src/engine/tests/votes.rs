@@ -10,6 +10,7 @@ use crate::{
         agenda::{NewVote, VoteResult, VoteView},
         batch::VoteNote,
         event::RoomEvent,
+        rules::Field,
     },
     fold::votes::commitment,
     limits::{
@@ -134,21 +135,22 @@ impl World {
 fn create_vote_is_refused_with_the_field_that_is_wrong() {
     type Change = fn(&mut NewVote);
     let mut world = World::new(1);
-    let wrong: [(&str, Change); 9] = [
-        ("title", |it| it.title = "  ".to_owned()),
-        ("title", |it| it.title = "x".repeat(1_025)),
-        ("description", |it| it.description = Some("x".repeat(4_097))),
-        ("options", |it| it.options.truncate(1)),
-        ("options", |it| it.options = vec!["x".to_owned(); 65]),
-        ("options", |it| it.options[0].clear()),
-        ("options", |it| it.options[1] = "x".repeat(257)),
-        ("duration_secs", |it| it.duration_secs = Some(0)),
-        ("duration_secs", |it| it.duration_secs = Some(u64::MAX)),
+    let wrong: [(Field, Change); 10] = [
+        (Field::Title, |it| it.title = "  ".to_owned()),
+        (Field::Title, |it| it.title = "x".repeat(1_025)),
+        (Field::Description, |it| it.description = Some("x".repeat(4_097))),
+        (Field::Options, |it| it.options.truncate(1)),
+        (Field::Options, |it| it.options = vec!["x".to_owned(); 65]),
+        (Field::Options, |it| it.options[0].clear()),
+        (Field::Options, |it| it.options[0] = " ".to_owned()),
+        (Field::Options, |it| it.options[1] = "x".repeat(257)),
+        (Field::Duration, |it| it.duration_secs = Some(0)),
+        (Field::Duration, |it| it.duration_secs = Some(u64::MAX)),
     ];
     for (field, change) in wrong {
         match world.try_create(0, change) {
-            Err(Refused::Invalid(text)) => assert!(text.starts_with(field), "{text}"),
-            other => panic!("{field}: {other:?}"),
+            Err(Refused::Field(broken)) => assert_eq!(broken.field, field, "{broken}"),
+            other => panic!("{field:?}: {other:?}"),
         }
     }
     assert!(world.acts().is_empty(), "nothing half done stays behind");

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use crate::{
-    api::agenda::TaskView,
+    api::{
+        agenda::TaskView,
+        rules::{self, agent_id, titled},
+    },
     fold::act::Written,
     limits::{
-        AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
-        TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
+        TASK_NOTE_BYTES_MAX, TASK_OVER_MAX, TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX,
+        TASK_WRITES_KEPT,
     },
     name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
     wire::acts::{TaskAssigned, TaskStatus, TaskUpdated},
@@ -289,42 +292,19 @@ pub(super) fn update_bytes(update: &TaskUpdated) -> usize {
     note + size_of::<Write>() + update.over.len() * size_of::<EntryRef>()
 }
 
-/// Whether a task may be like this.
-///
-/// # Errors
-///
-/// The fault, in words.
-pub(crate) fn check_new(
-    title: &str,
-    description: Option<&str>,
-    assignee: Option<&str>,
-) -> Result<(), &'static str> {
-    if title.trim().is_empty() || title.len() > TASK_TITLE_BYTES_MAX {
-        return Err("title must have 1 to 1024 bytes and not be blank");
-    }
-    if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
-        return Err("description may have 4096 bytes");
-    }
-    check_assignee(assignee)
-}
-
-fn check_assignee(assignee: Option<&str>) -> Result<(), &'static str> {
-    if is_agent_id(assignee) { Ok(()) } else { Err("assignee must have 1 to 128 bytes") }
+/// Whether an entry makes a task.
+pub(super) fn is_sound(new: &TaskAssigned) -> bool {
+    let texts = titled(&new.title, new.description.as_deref(), TASK_TITLE_BYTES_MAX);
+    texts.is_ok() && is_agent_id(new.assignee.as_deref())
 }
 
 /// Whether this may be an agent's id, or nobody's.
-pub(crate) fn is_agent_id(agent: Option<&str>) -> bool {
-    agent.is_none_or(|id| (1..=AGENT_ID_BYTES_MAX).contains(&id.len()))
+pub(super) fn is_agent_id(agent: Option<&str>) -> bool {
+    agent_id(rules::Field::Assignee, agent).is_ok()
 }
 
-/// Whether a task may be set to this.
-///
-/// # Errors
-///
-/// The fault, in words.
-pub(crate) fn check_update(assignee: Option<&str>, note: Option<&str>) -> Result<(), &'static str> {
-    if note.is_some_and(|text| text.len() > TASK_NOTE_BYTES_MAX) {
-        return Err("note may have 4096 bytes");
-    }
-    check_assignee(assignee)
+/// Whether an entry may set a task to this.
+pub(super) fn is_sound_update(update: &TaskUpdated) -> bool {
+    let fits = update.note.as_ref().is_none_or(|text| text.len() <= TASK_NOTE_BYTES_MAX);
+    fits && is_agent_id(update.assignee.as_deref())
 }

@@ -1,10 +1,8 @@
 //! Commitments of ballots, and limits of votes: functions of acts alone.
 
 use crate::{
-    limits::{
-        DESCRIPTION_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX,
-        VOTE_TITLE_BYTES_MAX,
-    },
+    api::rules::{Broken, Field, Rule, holds, titled, within},
+    limits::{VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX},
     name::{
         id::{AgentId, EntryRef, Hash, RoomId, sha256},
         identity::Identity,
@@ -46,36 +44,24 @@ pub(crate) fn nonce(
     identity.secret(b"clawmesh ballot nonce", &parts)
 }
 
-/// Whether it may be opened, and means anything to anybody: a function of the entry alone. `Err` says
-/// what is wrong with which field.
-pub(crate) fn check(vote: &VoteOpened, wall_ms: u64) -> Result<(), String> {
-    check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
+/// Whether an entry opens a vote that means anything to anybody: a function of the entry alone.
+pub(super) fn is_sound(vote: &VoteOpened, wall_ms: u64) -> bool {
     let closes = vote.closes_ms.map(|at| at.saturating_sub(wall_ms));
-    if closes.is_some_and(|after| after == 0 || after > longest_ms()) {
-        return Err(format!("duration_secs must be within 1 to {}", VOTE_FOR_MAX.as_secs()));
-    }
-    Ok(())
+    let texts = check_texts(&vote.title, vote.description.as_deref(), &vote.options);
+    texts.is_ok() && closes.is_none_or(|after| (1..=longest_ms()).contains(&after))
 }
 
-fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Result<(), String> {
-    if title.trim().is_empty() || title.len() > VOTE_TITLE_BYTES_MAX {
-        return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
-    }
-    if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
-        return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
-    }
-    if !(2..=VOTE_OPTIONS_MAX).contains(&options.len()) {
-        return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
-    }
-    if options.iter().any(|option| option.is_empty() || option.len() > VOTE_OPTION_BYTES_MAX) {
-        return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
-    }
-    Ok(())
+fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Result<(), Broken> {
+    titled(title, description, VOTE_TITLE_BYTES_MAX)?;
+    let (min, max) = (2, VOTE_OPTIONS_MAX);
+    holds((min..=max).contains(&options.len()), Field::Options, Rule::Count { min, max })?;
+    options.iter().try_for_each(|text| within(Field::Options, text, VOTE_OPTION_BYTES_MAX))
 }
 
 /// Whether an imported vote can have ended so. `Err` names the contradiction.
 pub(crate) fn check_imported(vote: &VoteImported) -> Result<(), String> {
-    check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
+    check_texts(&vote.title, vote.description.as_deref(), &vote.options)
+        .map_err(|broken| broken.to_string())?;
     if vote.tally.len() != vote.options.len() {
         return Err(format!("a tally of {} options has {}", vote.options.len(), vote.tally.len()));
     }

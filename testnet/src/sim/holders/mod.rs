@@ -518,7 +518,7 @@ fn has_mark(bytes: &[u8]) -> bool {
 
 fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
     match asked {
-        Asked::Mint(_) => matches!(refused, Refused::Invalid(_) | Refused::Stopping),
+        Asked::Mint(_) => matches!(refused, Refused::Impossible(_) | Refused::Stopping),
         Asked::Revoke { must_be_known, .. } => {
             *refused == Refused::Stopping || (*refused == Refused::NoKey && !must_be_known)
         }

@@ -1,0 +1,220 @@
+//! Rules for what the fields of a command hold, in no dialect's words: a dialect has names of its own for the fields.
+
+use crate::{
+    api::{
+        agenda::{NewTask, NewVote, TaskUpdate},
+        command::{Attach, NewRoom},
+    },
+    limits::{
+        AGENT_ID_BYTES_MAX, CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, DESCRIPTION_BYTES_MAX,
+        MENTIONS_MAX, NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
+        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
+    },
+    wire::roster::Presence,
+};
+
+/// A field of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Of an agent or a room.
+    Name,
+    /// An agent's id.
+    AgentId,
+    /// What an agent says that it can do.
+    Capabilities,
+    /// Of a room, a vote or a task.
+    Description,
+    /// What an agent is doing, in its own words.
+    PresenceDetail,
+    /// How far an agent is, in per cent.
+    Progress,
+    /// The agents that a message names.
+    Mentions,
+    /// Of a vote or a task.
+    Title,
+    /// Of a vote.
+    Options,
+    /// How long a vote is open, in seconds.
+    Duration,
+    /// The agent that is to do a task.
+    Assignee,
+    /// The agent that a change of a task expects to hold it.
+    Holder,
+    /// Of a task.
+    Note,
+}
+
+/// A rule that a field breaks. Lengths are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rule {
+    /// It has more than white space.
+    #[error("must not be blank")]
+    NotBlank,
+    /// At most so long.
+    #[error("must have at most {0} bytes")]
+    AtMost(usize),
+    /// Not empty, and at most so long.
+    #[error("must have 1 to {0} bytes")]
+    Within(usize),
+    /// So many entries.
+    #[error("must have {min} to {max} entries")]
+    Count {
+        /// At least.
+        min: usize,
+        /// At most.
+        max: usize,
+    },
+    /// At most so many entries, none longer than this.
+    #[error("must have at most {count} entries of at most {bytes} bytes")]
+    Entries {
+        /// How many.
+        count: usize,
+        /// How long each.
+        bytes: usize,
+    },
+    /// Each entry has more than white space, and is at most so long.
+    #[error("must have entries of 1 to {0} bytes that are not blank")]
+    EachWithin(usize),
+    /// A whole number.
+    #[error("must be within {min} to {max}")]
+    Between {
+        /// At least.
+        min: u64,
+        /// At most.
+        max: u64,
+    },
+}
+
+/// The field that is not as it has to be, and the rule that it breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field:?} {rule}")]
+pub struct Broken {
+    /// The field.
+    pub field: Field,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// The field has more than white space.
+pub(crate) fn not_blank(field: Field, text: &str) -> Result<(), Broken> {
+    holds(!text.trim().is_empty(), field, Rule::NotBlank)
+}
+
+/// The field has at most so many bytes.
+pub(crate) fn at_most(field: Field, text: Option<&str>, max: usize) -> Result<(), Broken> {
+    holds(text.is_none_or(|text| text.len() <= max), field, Rule::AtMost(max))
+}
+
+/// The field has 1 to so many bytes.
+pub(crate) fn within(field: Field, text: &str, max: usize) -> Result<(), Broken> {
+    holds((1..=max).contains(&text.len()), field, Rule::Within(max))
+}
+
+/// The rule, unless it holds.
+pub(crate) fn holds(good: bool, field: Field, rule: Rule) -> Result<(), Broken> {
+    if good { Ok(()) } else { Err(Broken { field, rule }) }
+}
+
+// The fields of each command, in the order in which clients are told of them.
+
+impl Attach {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        check_attach(&self.name, self.stable.then_some(&self.agent), &self.capabilities)
+    }
+}
+
+/// The same before an agent without an id has one: `id` is its own, if it has any.
+///
+/// # Errors
+/// The first field that breaks a rule.
+pub fn check_attach(name: &str, id: Option<&str>, capabilities: &[String]) -> Result<(), Broken> {
+    named(name)?;
+    agent_id(Field::AgentId, id)?;
+    let (count, bytes) = (CAPABILITIES_MAX, CAPABILITY_BYTES_MAX);
+    let good = capabilities.len() <= count && capabilities.iter().all(|text| text.len() <= bytes);
+    holds(good, Field::Capabilities, Rule::Entries { count, bytes })
+}
+
+impl Presence {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        at_most(Field::PresenceDetail, self.detail.as_deref(), DESCRIPTION_BYTES_MAX)?;
+        let good = self.progress.is_none_or(|percent| percent <= 100);
+        holds(good, Field::Progress, Rule::Between { min: 0, max: 100 })
+    }
+}
+
+impl NewRoom {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        named(&self.name)?;
+        at_most(Field::Description, self.description.as_deref(), DESCRIPTION_BYTES_MAX)
+    }
+}
+
+/// Whether a message may name these agents.
+///
+/// # Errors
+/// They are too many, or the id of one is too long.
+pub fn check_mentions<Id: AsRef<str>>(mentions: &[Id]) -> Result<(), Broken> {
+    let (count, bytes) = (MENTIONS_MAX, AGENT_ID_BYTES_MAX);
+    let good = mentions.len() <= count && mentions.iter().all(|id| id.as_ref().len() <= bytes);
+    holds(good, Field::Mentions, Rule::Entries { count, bytes })
+}
+
+impl NewVote {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        titled(&self.title, self.description.as_deref(), VOTE_TITLE_BYTES_MAX)?;
+        let (min, max) = (2, VOTE_OPTIONS_MAX);
+        let count = self.options.len();
+        holds((min..=max).contains(&count), Field::Options, Rule::Count { min, max })?;
+        let bytes = VOTE_OPTION_BYTES_MAX;
+        let sound = |text: &String| !text.trim().is_empty() && text.len() <= bytes;
+        holds(self.options.iter().all(sound), Field::Options, Rule::EachWithin(bytes))?;
+        let (min, max) = (1, VOTE_FOR_MAX.as_secs());
+        let good = self.duration_secs.is_none_or(|secs| (min..=max).contains(&secs));
+        holds(good, Field::Duration, Rule::Between { min, max })
+    }
+}
+
+impl NewTask {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        titled(&self.title, self.description.as_deref(), TASK_TITLE_BYTES_MAX)?;
+        agent_id(Field::Assignee, self.assignee.as_deref())
+    }
+}
+
+impl TaskUpdate {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        at_most(Field::Note, self.note.as_deref(), TASK_NOTE_BYTES_MAX)?;
+        agent_id(Field::Holder, self.if_assignee.as_ref().and_then(Option::as_deref))?;
+        agent_id(Field::Assignee, self.assignee.as_deref())
+    }
+}
+
+fn named(name: &str) -> Result<(), Broken> {
+    not_blank(Field::Name, name)?;
+    at_most(Field::Name, Some(name), NAME_BYTES_MAX)
+}
+
+/// Title and description of a vote or a task.
+pub(crate) fn titled(title: &str, description: Option<&str>, max: usize) -> Result<(), Broken> {
+    not_blank(Field::Title, title)?;
+    at_most(Field::Title, Some(title), max)?;
+    at_most(Field::Description, description, DESCRIPTION_BYTES_MAX)
+}
+
+/// An agent's id, or nobody's.
+pub(crate) fn agent_id(field: Field, id: Option<&str>) -> Result<(), Broken> {
+    id.map_or(Ok(()), |id| within(field, id, AGENT_ID_BYTES_MAX))
+}
