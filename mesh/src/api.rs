@@ -4,6 +4,7 @@ pub mod agenda;
 pub mod batch;
 pub mod boundary;
 pub mod command;
+pub mod config;
 pub(crate) mod deferred;
 pub mod event;
 pub mod import;

@@ -24,12 +24,12 @@ use self::{
 
 use crate::{
     api::import::is_foreign_id,
-    engine::happened::Fact,
     limits::{DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MeshId, NodeId, RoomId, sha256},
         number::Number,
     },
+    turn::happened::Fact,
     wire::entry::{AgentClaimed, Body, RoomCreated},
 };
 

@@ -7,7 +7,7 @@
 //! `Engine` is a dispatcher. `known` has the state that every part reads; each part owns its own fields,
 //! and is given `known`. The way of a command: [`Engine::handle`], `dispatch`, the part's function, the
 //! room. The way of a peer's message: `on_message`, the part or the room. Events within a turn and
-//! entries of directories come back to the dispatcher (`turn`), for they concern several parts. No part
+//! entries of directories come back to the dispatcher (`ending`), for they concern several parts. No part
 //! imports the dispatcher.
 
 mod agents;
@@ -15,25 +15,21 @@ pub(crate) mod archived;
 mod asked;
 mod barrier;
 mod beacons;
-mod calls;
-pub(crate) mod config;
-pub(crate) mod context;
 mod creating;
 pub(crate) mod digests;
 mod directories;
 mod elections;
+mod ending;
 mod ephemeral;
 mod exchange;
 mod forks;
 mod handover;
-pub(crate) mod happened;
 mod import;
 mod keys;
 mod known;
 mod listing;
 mod membership;
 mod messages;
-pub(crate) mod noise;
 mod open;
 mod private;
 mod reach;
@@ -44,9 +40,9 @@ mod roster_sync;
 mod secret;
 mod speaking;
 mod tasks;
-mod turn;
-mod turns;
+mod turn_token;
 mod votes;
+mod waiters;
 
 use std::time::Duration;
 
@@ -65,7 +61,6 @@ use crate::{
         agents::{Agents, Typing},
         barrier::Barriers,
         beacons::Beacons,
-        calls::{Calls, Registering, Waiter},
         creating::Created,
         digests::Digests,
         elections::Leaders,
@@ -79,8 +74,9 @@ use crate::{
         secret::Renewal,
         speaking::{Saying, Speaking},
         tasks::Claims,
-        turns::Turns,
+        turn_token::Turns,
         votes::Voting,
+        waiters::{Registering, Waiter, Waiters},
     },
     limits::{KEYS_FOR_OPERATORS, PAUSED_AFTER, TICK},
     name::{
@@ -98,7 +94,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Engine {
     known: Known,
-    calls: Calls,
+    waiters: Waiters,
     speaking: Speaking,
     agents: Agents,
     turns: Turns,
@@ -226,7 +222,7 @@ impl Engine {
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {
                 let saying = Saying { call, caller, say };
-                return self.speaking.say(known, &mut self.calls, &mut self.leaders, saying);
+                return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
             Command::SetTyping { caller, room, typing } => {
                 let typing = Typing { room, typing };
@@ -296,7 +292,7 @@ impl Engine {
         match agents::claim_id(&mut self.known, &attach) {
             Ok(place) => {
                 let attach = Box::new(attach);
-                self.calls.wait(place, Waiter::Claimed { call, attach });
+                self.waiters.wait(place, Waiter::Claimed { call, attach });
                 // Known at once, as rooms are.
                 self.fold_facts();
             }
@@ -315,7 +311,7 @@ impl Engine {
         let key = caller.key;
         match creating::create(&mut self.known, caller, room) {
             Ok(Created::Listed(place)) => {
-                self.calls.wait(place, Waiter::Created { call, key });
+                self.waiters.wait(place, Waiter::Created { call, key });
                 // Known at once: the next one that is asked for in this turn is counted with it.
                 self.fold_facts();
             }
@@ -378,7 +374,7 @@ impl Engine {
         if !self.known.stopping {
             return;
         }
-        let owes = if self.calls.owe_numbers() { Owes::Numbers } else { Owes::Nothing };
+        let owes = if self.waiters.owe_numbers() { Owes::Numbers } else { Owes::Nothing };
         if self.handovers.go_on(&mut self.known, owes) == Next::WriteParting {
             // A log that forked takes nothing more: the others do not count on this node already.
             let me = self.known.cx.me;
@@ -404,7 +400,7 @@ impl Engine {
             self.unlist_if_empty(room);
         }
         self.roams.go_on_roaming(&mut self.known);
-        self.speaking.raise_lobby(&mut self.known, &mut self.calls, &mut self.leaders);
+        self.speaking.raise_lobby(&mut self.known, &mut self.waiters, &mut self.leaders);
         self.redraw_lane();
         self.answer_unsettled();
         self.roster_sync.ask(&mut self.known);

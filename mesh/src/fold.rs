@@ -53,7 +53,7 @@ impl Folds {
     pub(crate) fn can_judge(&self, by: LogId, body: &Body) -> bool {
         if let Body::Election(ElectionAct::Started(started)) = body {
             // Of a term before this one, a node that forked may have written it.
-            self.elections.follows(started.term) || self.elections.has_expelled()
+            self.elections.follows(started.term) || self.elections.has_unheard()
         } else if let Body::Decision(decision) = body {
             decision.is_imported() || self.elections.can_judge(by.author, decision)
         } else {

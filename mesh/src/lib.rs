@@ -15,7 +15,8 @@
 //! 7. [`wire`]: how entries, runs and messages are written, sealed and signed.
 //! 8. `directory`: rooms, lanes, agent ids, keys and nodes, as every node knows them; `presence`: agents and their
 //!    rooms now.
-//! 9. [`name`]: ids, numbers, time and keys. [`limits`]: every bound, with its reason.
+//! 9. `turn`: the clock, the memory, the effects and the events of the turn under construction, for all of these.
+//! 10. [`name`]: ids, numbers, time and keys. [`limits`]: every bound, with its reason.
 
 #![warn(missing_docs)]
 
@@ -29,9 +30,12 @@ pub mod order;
 mod presence;
 mod replica;
 mod room;
+mod turn;
 pub mod wire;
 
 pub use api::boundary::{Alarm, Effect, Input, Turn};
+pub use api::config::Config;
 pub use api::deferred::DeferredCommit;
-pub use engine::{Engine, archived::archive, config::Config, digests::bucket, noise::Hearing};
+pub use engine::{Engine, archived::archive, digests::bucket};
 pub use name::identity::{Identity, LinkSecret, MeshSecret};
+pub use turn::noise::Hearing;

@@ -20,13 +20,13 @@ use crate::{
         batch::{Change, Fate},
         boundary::Alarm,
     },
-    engine::{context::Context, happened::Happened},
     limits::{CLAIM_SEEN_MAX, CUT_ERAS_MAX, ORDERED_ITEMS_MAX},
     name::{
         id::{EntryRef, LocalRef, LogId},
         number::{C_MAX, Era, Number},
     },
     replica::{Replica, pending::Waiting},
+    turn::{context::Context, happened::Happened},
     wire::entry::{Body, EraClaimed, HandedOver, Ordered, Reached},
 };
 use numbering::Numbering;

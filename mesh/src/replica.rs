@@ -20,13 +20,13 @@ use crate::{
         batch::{Change, LogRecord, RoomRecord},
         import::may_bring,
     },
-    engine::context::{Context, sent, stored},
     limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, PLAIN_BODY_BYTES_MAX},
     name::{
         id::{EntryRef, LocalRef, LogId, LogIx, NodeId, RoomId},
         identity::Identity,
     },
     order::liveness::EligibleNodes,
+    turn::context::{Context, sent, stored},
     wire::{
         entry::{Body, Facts, Stored},
         run::{Run, RunEntry},

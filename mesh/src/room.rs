@@ -13,13 +13,9 @@ use crate::{
         command::Refused,
     },
     directory::removals::Cut,
-    engine::{
-        context::Context,
-        happened::{Fact, Happened},
-    },
     fold::{
         Folds,
-        act::{Act, Folded, Void, Written},
+        act::{Act, Fold as _, Folded, Void, Written},
     },
     name::{
         id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
@@ -34,6 +30,10 @@ use crate::{
         Replica,
         acceptance::{Accepted, Content},
         pending::Waiting,
+    },
+    turn::{
+        context::Context,
+        happened::{Fact, Happened},
     },
     wire::{
         acts::{TaskAct, VoteAct},

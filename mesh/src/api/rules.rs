@@ -121,7 +121,7 @@ impl Attach {
     /// # Errors
     /// The first field that breaks a rule.
     pub fn check(&self) -> Result<(), Broken> {
-        check_attach(&self.name, self.stable.then_some(&self.agent), &self.capabilities)
+        check_attach(&self.name, Some(&self.agent), &self.capabilities)
     }
 }
 

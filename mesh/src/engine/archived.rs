@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     api::{batch::Summary, command::RoomView},
     directory::{Directory, naming::Named},
-    engine::happened::Fact,
     name::id::{LogId, MeshId, NodeId, RoomId},
+    turn::happened::Fact,
     wire::seal::SealContext,
 };
 

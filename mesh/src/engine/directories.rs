@@ -3,12 +3,12 @@
 use super::{known::Known, secret};
 use crate::{
     directory::Learned,
-    engine::happened::Fact,
     limits::ROOMS_MAX,
     name::{
         id::{LogId, NodeId, RoomId},
         number::Number,
     },
+    turn::happened::Fact,
     wire::entry::Body,
 };
 

@@ -12,7 +12,10 @@ use crate::{
         command::{Caller, Outcome, Refused},
         event::RoomEvent,
     },
-    fold::elections::{Closing, Election, commitment, nonce},
+    fold::{
+        act::Fold as _,
+        elections::{Closing, Election, News, commitment, nonce},
+    },
     limits::{
         ELECTION_CANDIDATES_MAX, ELECTION_GRACE, ELECTION_PATIENCE, ELECTION_RANK_STEP,
         ELECTION_WINDOW, ROSTER_LEASE,
@@ -59,11 +62,9 @@ impl Leaders {
     fn tell_leader(&mut self, known: &mut Known, id: RoomId) {
         let now = known.cx.now.mono;
         let Some(room) = known.rooms.get_mut(&id) else { return };
-        let to_tell = room.folds.elections.to_tell(now);
-        let before = std::mem::replace(&mut room.folds.elections.told, to_tell.clone());
-        if before == to_tell {
+        let Some(News { before, now: to_tell }) = room.folds.elections.take_news(now).pop() else {
             return;
-        }
+        };
         let concluded = room.folds.elections.concluded(now);
         let (announced, nobody) = concluded.map_or((false, false), |(announcement, leader)| {
             (announcement.announced, leader.is_none())
@@ -98,8 +99,8 @@ impl Leaders {
         let now = known.cx.now.mono;
         for room in known.rooms.values_mut() {
             room.folds.elections.note_restored();
-            room.folds.elections.told = room.folds.elections.to_tell(now);
-            if room.folds.elections.told.leader.is_some() {
+            drop(room.folds.elections.take_news(now));
+            if room.folds.elections.told_leader().is_some() {
                 self.led.insert(room.replica.id);
             }
         }

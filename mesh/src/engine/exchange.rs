@@ -3,10 +3,10 @@
 use super::{forks::Forks, known::Known, retention};
 use crate::{
     api::boundary::Effect,
-    engine::context::Context,
     limits::EPHEMERAL_BYTES_MAX,
     name::id::{NodeId, RoomId},
     room::Room,
+    turn::context::Context,
     wire::{
         message::{ApartBody, Head, Message, Span},
         run::Verified,

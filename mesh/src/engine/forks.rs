@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::known::Known;
 use crate::{
     api::{batch::Change, boundary::Alarm},
-    engine::happened::Proof,
     limits::PROOFS_MAX,
     name::id::{KeyPrint, LogId, NodeId, RoomId},
+    turn::happened::Proof,
     wire::{
         message::{Head, Message},
         run::{Certificate, Run},

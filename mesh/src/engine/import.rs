@@ -6,10 +6,10 @@ use crate::{
         command::{Refused, Speech},
         import::{ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
     },
-    engine::context::Context,
     limits::{AGENT_ID_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
     room::Room,
+    turn::context::Context,
     wire::{
         acts::{TaskAct, TaskUpdated, VoteAct, VoteImported},
         entry::{AgentClaimed, Body, Decision, Imported, RoomCreated, Said},

@@ -13,12 +13,12 @@ use std::{
 pub(super) use access::{NO_MEMORY, NOT_WRITABLE};
 
 use crate::{
+    api::config::Config,
     api::{
         batch::NodeRecord,
         command::{Registration, RoomView},
     },
     directory::Directory,
-    engine::{config::Config, context::Context},
     name::{
         id::{AgentId, EntryRef, KeyPrint, MessageId, NodeId, RoomId},
         identity::Identity,
@@ -27,6 +27,7 @@ use crate::{
     order::liveness::Liveness,
     presence::rosters::Rosters,
     room::Room,
+    turn::context::Context,
 };
 
 /// See the module.

@@ -1,6 +1,6 @@
 //! Lists and reports, for clients and operators.
 
-use super::{elections, known::Known, membership, turns};
+use super::{elections, known::Known, membership, turn_token};
 use std::collections::BTreeSet;
 
 use crate::{
@@ -55,7 +55,7 @@ pub(super) fn room_info(known: &Known, key: KeyPrint, room: RoomId) -> Result<Ou
         .filter(|view| view.parent == Some(room))
         .map(|view| known.for_key(view, key))
         .collect();
-    let turn = turns::holder(known, room);
+    let turn = turn_token::holder(known, room);
     let agents = known.members_of(room);
     let leader = elections::leader(known, room);
     Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader }))

@@ -13,10 +13,10 @@ use crate::{
         status::MemberStatus,
     },
     directory::removals::{Removals, named},
-    engine::happened::Fact,
     fold::act::Folded,
     limits::{NODES_MAX, PARTED_LOGS_MAX},
     name::id::{EntryRef, LogId, NodeId, RoomId},
+    turn::happened::Fact,
     wire::{
         entry::{Body, Kept, NodeParted, Parted, Parting},
         message::{About, Message, Notice, Signed},

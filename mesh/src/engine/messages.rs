@@ -10,9 +10,9 @@ use super::{
     handover, membership, private, roster_sync, secret,
 };
 use crate::{
-    engine::happened::Proof,
     name::id::NodeId,
     order::issuing,
+    turn::happened::Proof,
     wire::{
         message::{Beacon, Message, Notice, Post},
         run::Verified,

@@ -5,7 +5,6 @@ use super::{
     agents::{self, Agents},
     barrier::Barriers,
     beacons::Beacons,
-    calls::Calls,
     digests::Digests,
     directories,
     elections::Leaders,
@@ -22,12 +21,13 @@ use super::{
     secret::Renewal,
     speaking::Speaking,
     tasks::{self, Claims},
-    turns::Turns,
+    turn_token::Turns,
     votes::Voting,
+    waiters::Waiters,
 };
 use crate::{
     api::batch::{NodeRecord, Summary},
-    engine::{config::Config, happened::Fact},
+    api::config::Config,
     limits::{LANES_PER_NODE_MAX, TICK},
     name::{
         id::{LogId, RoomId},
@@ -36,6 +36,7 @@ use crate::{
         time::Now,
     },
     room::Room,
+    turn::happened::Fact,
     wire::entry::{Body, NodeAdmitted},
 };
 
@@ -51,7 +52,7 @@ impl Engine {
         let mut engine = Engine {
             pruning: Pruning::new(now, config.retention_min),
             known: Known::new(identity, config, node, now),
-            calls: Calls::default(),
+            waiters: Waiters::default(),
             speaking: Speaking::default(),
             agents: Agents::new(now.mono),
             turns: Turns::default(),

@@ -2,12 +2,12 @@
 //! (`docs/decisions/private-rooms.md`).
 
 use super::{
-    calls::Registering,
     digests::Digests,
     ephemeral,
     forks::{self, Forks},
     known::Known,
     reach::Reach,
+    waiters::Registering,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},

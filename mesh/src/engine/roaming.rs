@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, time::Duration};
 use super::known::Known;
 use crate::{
     api::command::{CallId, Outcome, Refused, Roamed},
-    engine::context::Context,
     limits::{ROAM_ASK_EVERY, ROAM_ASK_FOR, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR, ROAMING_MAX},
     name::{
         id::{LocalRef, RoomId},
         number::{Era, Number},
     },
     room::Room,
+    turn::context::Context,
 };
 
 /// A client that comes from another node, and its cursor in a room.

@@ -1,10 +1,10 @@
 //! Messages of agents: into a room, and into the lobby of a node that joined another mesh.
 
 use super::{
-    calls::{Calls, Waiter},
     elections::{self, Leaders},
     known::{Known, NO_MEMORY, NOT_WRITABLE},
-    turns,
+    turn_token,
+    waiters::{Waiter, Waiters},
 };
 use crate::{
     api::{
@@ -40,7 +40,7 @@ impl Speaking {
     pub(super) fn say(
         &mut self,
         known: &mut Known,
-        calls: &mut Calls,
+        waiters: &mut Waiters,
         leaders: &mut Leaders,
         saying: Saying,
     ) {
@@ -52,7 +52,7 @@ impl Speaking {
             return;
         }
         let call = saying.call;
-        if let Err(refused) = say(known, calls, leaders, saying) {
+        if let Err(refused) = say(known, waiters, leaders, saying) {
             known.cx.reply(call, Err(refused));
         }
     }
@@ -62,7 +62,7 @@ impl Speaking {
     pub(super) fn raise_lobby(
         &mut self,
         known: &mut Known,
-        calls: &mut Calls,
+        waiters: &mut Waiters,
         leaders: &mut Leaders,
     ) {
         let floor = known.node.lobby_floor;
@@ -84,7 +84,7 @@ impl Speaking {
         if closed || highest >= floor || room.number_above(&mut known.cx, floor, &[]) {
             known.change_node().lobby_floor = Number::ZERO;
             for saying in std::mem::take(&mut self.held) {
-                self.say(known, calls, leaders, saying);
+                self.say(known, waiters, leaders, saying);
             }
         }
     }
@@ -92,7 +92,7 @@ impl Speaking {
 
 fn say(
     known: &mut Known,
-    calls: &mut Calls,
+    waiters: &mut Waiters,
     leaders: &mut Leaders,
     saying: Saying,
 ) -> Result<(), Refused> {
@@ -100,12 +100,12 @@ fn say(
     let (room, speech) = (say.room, say.speech);
     let record = known.may_act(&caller, room)?;
     may_contain(known, &say)?;
-    if repeats(known, calls, call, &say) {
+    if repeats(known, waiters, call, &say) {
         return Ok(());
     }
     let name = record.name.to_string();
     let turn = match speech {
-        Speech::Chat => turns::next(known, room, &caller.agent),
+        Speech::Chat => turn_token::next(known, room, &caller.agent),
         Speech::Thinking | Speech::Decision => None,
     };
     let said = said(caller.agent.clone(), name.clone(), say, turn);
@@ -122,7 +122,7 @@ fn say(
     };
     let at = write(known, room, &body)?;
     let wall_ms = known.cx.now.wall_ms;
-    calls.wait((room, at), Waiter::Said { call, name, wall_ms, repeated: false });
+    waiters.wait((room, at), Waiter::Said { call, name, wall_ms, repeated: false });
     Ok(())
 }
 
@@ -168,7 +168,7 @@ fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
 }
 
 /// A repeated send is answered with the first one's message. `false`: it is the first.
-fn repeats(known: &mut Known, calls: &mut Calls, call: CallId, say: &Say) -> bool {
+fn repeats(known: &mut Known, waiters: &mut Waiters, call: CallId, say: &Say) -> bool {
     let Some(id) = say.dedup else { return false };
     let wall_ms = known.cx.now.wall_ms;
     let Some(room) = known.rooms.get_mut(&say.room) else { return false };
@@ -184,7 +184,7 @@ fn repeats(known: &mut Known, calls: &mut Calls, call: CallId, say: &Say) -> boo
         None if !room.is_writable(&known.cx) => return false,
         None => {
             let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
-            calls.wait((say.room, at), waiter);
+            waiters.wait((say.room, at), waiter);
         }
     }
     true

@@ -12,7 +12,10 @@ use crate::{
         command::{CallId, Caller, Outcome, Refused},
         event::RoomEvent,
     },
-    fold::tasks::{Answer, News},
+    fold::{
+        act::Fold as _,
+        tasks::{Answer, News},
+    },
     name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
     room::Room,
     wire::{
@@ -49,7 +52,7 @@ impl Claims {
 
     pub(super) fn settle_tasks(&mut self, known: &mut Known, id: RoomId) {
         let Some(room) = known.rooms.get_mut(&id) else { return };
-        for news in room.folds.tasks.take_news() {
+        for news in room.folds.tasks.take_news(known.cx.now.mono) {
             match news {
                 News::Assigned { place, view } => {
                     known.index.tasks.entry(view.task).or_insert((id, place));
@@ -160,7 +163,7 @@ pub(super) fn list_tasks(
 /// After a start: where the tasks are that were there before. Nobody is told of them.
 pub(super) fn note_tasks(known: &mut Known) {
     for room in known.rooms.values_mut() {
-        drop(room.folds.tasks.take_news());
+        drop(room.folds.tasks.take_news(known.cx.now.mono));
         let id = room.replica.id;
         for (task, place) in room.folds.tasks.ids() {
             known.index.tasks.entry(task).or_insert((id, place));

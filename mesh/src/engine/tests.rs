@@ -42,7 +42,7 @@ mod world;
 
 use std::time::Duration;
 
-use super::{Engine, config::Config};
+use super::Engine;
 use crate::{
     api::{
         batch::{Change, Summary},
@@ -50,6 +50,7 @@ use crate::{
         command::{
             Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, Say, Speech,
         },
+        config::Config,
         event::RoomEvent,
     },
     limits::{

@@ -13,7 +13,10 @@ use crate::{
         command::{Caller, Outcome, Refused},
         event::RoomEvent,
     },
-    fold::votes::{Vote, commitment, nonce},
+    fold::{
+        act::Fold as _,
+        votes::{News, Vote, commitment, nonce},
+    },
     limits::{
         RECONNECT_WITHIN, ROSTER_LEASE, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_COLLECT,
         VOTE_COLLECT_APART, VOTE_LISTEN, VOTE_NEWS_FOR,
@@ -211,19 +214,22 @@ pub(super) fn create_vote(
 /// Votes of a room that are new, or not known any more.
 fn note_votes(known: &mut Known, id: RoomId, tell: bool) {
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let opened = std::mem::take(&mut room.folds.votes.opened);
-    let forgotten = std::mem::take(&mut room.folds.votes.forgotten);
-    for vote in opened.into_iter().filter_map(|place| room.folds.votes.get(place)) {
-        known.index.votes.entry(vote.id(id)).or_insert((id, vote.place()));
-        let over = vote.has_close() || vote.is_overdue(known.cx.now.wall_ms);
-        if tell && !over {
-            let view = Arc::new(vote.view(id, known.cx.now));
-            known.cx.notify(id, RoomEvent::VoteOpened(view));
+    for news in room.folds.votes.take_news(known.cx.now.mono) {
+        match news {
+            News::Opened(place) => {
+                let Some(vote) = room.folds.votes.get(place) else { continue };
+                known.index.votes.entry(vote.id(id)).or_insert((id, vote.place()));
+                let over = vote.has_close() || vote.is_overdue(known.cx.now.wall_ms);
+                if tell && !over {
+                    let view = Arc::new(vote.view(id, known.cx.now));
+                    known.cx.notify(id, RoomEvent::VoteOpened(view));
+                }
+            }
+            News::Forgotten(vote) => {
+                forget(&mut known.index.votes, vote.id(id), (id, vote.place()));
+                note(&mut known.cx.batch, room, vote.at(), None);
+            }
         }
-    }
-    for vote in forgotten {
-        forget(&mut known.index.votes, vote.id(id), (id, vote.place()));
-        note(&mut known.cx.batch, room, vote.at(), None);
     }
 }
 

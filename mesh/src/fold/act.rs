@@ -58,6 +58,8 @@ pub(crate) enum Void {
 /// are read.
 pub(crate) trait Fold {
     type Act;
+    /// A change that the engine acts on: it tells members, and keeps an index.
+    type News;
 
     /// Whether the author of this log may write this act now.
     ///
@@ -72,6 +74,12 @@ pub(crate) trait Fold {
 
     /// Takes back the effect of entries that do not count any more.
     fn retract(&mut self, void: Void);
+
+    /// The changes since this was last asked, the oldest first.
+    fn take_news(&mut self, now: Duration) -> Vec<Self::News>;
+
+    /// Whether something may become due in it by time alone, or as nodes come and go.
+    fn is_waiting(&self) -> bool;
 
     /// Memory that the state takes, near enough.
     fn bytes(&self) -> usize;

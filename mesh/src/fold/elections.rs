@@ -54,6 +54,13 @@ pub(crate) struct Told {
     pub(crate) leader: Option<AgentId>,
 }
 
+/// Members have to be told something else than they were.
+#[derive(Clone, Debug)]
+pub(crate) struct News {
+    pub(crate) before: Told,
+    pub(crate) now: Told,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Elections {
@@ -64,18 +71,19 @@ pub(crate) struct Elections {
     /// Bytes of elections, by the log that started them.
     bytes: BTreeMap<LogId, usize>,
     /// Nodes that are out: they forked a log, or parted.
-    expelled: Arc<BTreeSet<NodeId>>,
+    unheard: Arc<BTreeSet<NodeId>>,
     /// Elections that this node may have to do something in.
     running: BTreeSet<EntryRef>,
     /// Elections whose outcome may change by time alone: there are closes that do not count yet.
     disputed: BTreeSet<EntryRef>,
     /// Something was folded since this was last asked.
     changed: bool,
-    pub(crate) told: Told,
+    told: Told,
 }
 
 impl Fold for Elections {
     type Act = ElectionAct;
+    type News = News;
 
     /// One more election may be started if it would count, and if its agent does not use up the memory
     /// that is there for all.
@@ -109,20 +117,34 @@ impl Fold for Elections {
         }
     }
 
+    /// At most one: the last state counts.
+    fn take_news(&mut self, now: Duration) -> Vec<News> {
+        let now = self.to_tell(now);
+        if now == self.told {
+            return Vec::new();
+        }
+        let before = std::mem::replace(&mut self.told, now.clone());
+        vec![News { before, now }]
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.running.is_empty() || !self.disputed.is_empty()
+    }
+
     fn bytes(&self) -> usize {
         self.bytes.values().sum()
     }
 }
 
 impl Elections {
-    /// `expelled`: nodes that forked a log.
-    pub(crate) fn new(expelled: BTreeSet<NodeId>) -> Elections {
+    /// `unheard`: nodes that forked a log, or have no part in the mesh any more.
+    pub(crate) fn new(unheard: BTreeSet<NodeId>) -> Elections {
         Elections {
             all: BTreeMap::new(),
             ranked: BTreeMap::new(),
             closed: BTreeMap::new(),
             bytes: BTreeMap::new(),
-            expelled: expelled.into(),
+            unheard: unheard.into(),
             running: BTreeSet::new(),
             disputed: BTreeSet::new(),
             changed: false,
@@ -177,7 +199,7 @@ impl Elections {
 
     fn fold_started(&mut self, written: &Written, started: ElectionStarted) -> Folded {
         let Some(mut election) = Election::new(written, started) else { return Folded::Void };
-        election.expelled = Arc::clone(&self.expelled);
+        election.unheard = Arc::clone(&self.unheard);
         // By log, so that it is the same ones everywhere.
         let (place, log) = (written.place, written.place.log);
         let cost = self.cost(log, election.candidates());
@@ -215,14 +237,14 @@ impl Elections {
 
     /// This node forked a log somewhere, or has parted: it and its agents are out.
     fn expel(&mut self, node: NodeId) {
-        Arc::make_mut(&mut self.expelled).insert(node);
-        self.all.values_mut().for_each(|election| election.expelled = Arc::clone(&self.expelled));
+        Arc::make_mut(&mut self.unheard).insert(node);
+        self.all.values_mut().for_each(|election| election.unheard = Arc::clone(&self.unheard));
         self.changed = true;
     }
 
     /// Whether others may know elections, or closes of them, that this node will never hear of.
-    pub(crate) fn has_expelled(&self) -> bool {
-        !self.expelled.is_empty()
+    pub(crate) fn has_unheard(&self) -> bool {
+        !self.unheard.is_empty()
     }
 
     // The outcome.
@@ -267,15 +289,15 @@ impl Elections {
         Some(Leader { election, term: known.rank().0, candidate })
     }
 
-    /// The news that members should have got.
-    pub(crate) fn to_tell(&self, now: Duration) -> Told {
-        let concluded = self.concluded(now).map(|(election, _)| election.place());
-        Told { concluded, leader: self.leader(now).map(|leader| leader.candidate.agent.clone()) }
-    }
-
     /// Whether something was folded since this was last asked.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
+    }
+
+    /// The state that members should have been told.
+    fn to_tell(&self, now: Duration) -> Told {
+        let concluded = self.concluded(now).map(|(election, _)| election.place());
+        Told { concluded, leader: self.leader(now).map(|leader| leader.candidate.agent.clone()) }
     }
 
     /// The term of a new election.
@@ -314,9 +336,8 @@ impl Elections {
     /// Whether all is here that a decision of this log is judged by. Its author had it, so others get
     /// it, unless it was of a node that is out.
     pub(crate) fn can_judge(&self, by: NodeId, decision: &Decision) -> bool {
-        let elected = |election: &Election, agent| {
-            election.may_have_elected(agent, by) || self.has_expelled()
-        };
+        let elected =
+            |election: &Election, agent| election.may_have_elected(agent, by) || self.has_unheard();
         self.all
             .get(&decision.election)
             .is_none_or(|election| elected(election, &decision.said.agent))
@@ -328,10 +349,10 @@ impl Elections {
     pub(crate) fn allows(&self, at: EntryRef, decision: &Decision) -> bool {
         let by = at.log.author;
         let Some(election) = self.all.get(&decision.election) else {
-            return self.expelled.contains(&decision.election.log.author);
+            return self.unheard.contains(&decision.election.log.author);
         };
         let elected = election.may_have_elected(&decision.said.agent, by)
-            || (self.has_expelled() && election.is_candidate(&decision.said.agent, by));
+            || (self.has_unheard() && election.is_candidate(&decision.said.agent, by));
         elected && !election.is_cleared_in(at.log, at.seq)
     }
 
@@ -351,11 +372,6 @@ impl Elections {
     pub(crate) fn all_running(&self) -> impl Iterator<Item = &Election> {
         let running = self.running.iter().filter_map(|place| self.all.get(place));
         running.filter(|election| !election.is_void())
-    }
-
-    /// Something may become due.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.running.is_empty() || !self.disputed.is_empty()
     }
 
     /// Forgets about carrying on what is over.

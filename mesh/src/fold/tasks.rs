@@ -71,6 +71,7 @@ pub(crate) struct Tasks {
 
 impl Fold for Tasks {
     type Act = TaskAct;
+    type News = News;
 
     /// One more task may be made unless one that is not completed would be forgotten for it.
     fn admits(&self, by: LogId, act: &TaskAct, _: Duration) -> Result<(), Refused> {
@@ -117,6 +118,15 @@ impl Fold for Tasks {
             // Each write names what it replaces, so a node's writes up to a cut count everywhere.
             Void::Author(_) | Void::Member(_) => {}
         }
+    }
+
+    fn take_news(&mut self, _: Duration) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Something waits for the sequencer.
+    fn is_waiting(&self) -> bool {
+        !self.claims.is_empty()
     }
 
     fn bytes(&self) -> usize {
@@ -238,10 +248,6 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
-    }
-
     pub(crate) fn view(&self, task: EntryRef) -> Option<TaskView> {
         self.all.get(&task).map(Task::view)
     }
@@ -273,11 +279,6 @@ impl Tasks {
     }
 
     // Claims.
-
-    /// Something waits for the sequencer.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.claims.is_empty()
-    }
 
     /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
     /// matters: the first to come was answered at once. A claim of an earlier era may have been answered

@@ -32,26 +32,33 @@ use crate::{
     wire::acts::{VoteAct, VoteImported, VoteOpened},
 };
 
+/// A change of a room's votes.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// There is one more.
+    Opened(EntryRef),
+    /// It is not known any more.
+    Forgotten(Box<Vote>),
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Votes {
     all: BTreeMap<EntryRef, Vote>,
     /// Nodes that forked a log.
-    expelled: BTreeSet<NodeId>,
+    forked: BTreeSet<NodeId>,
     /// Memory that they take, as [`bytes`] counts it.
     bytes: usize,
     /// Votes in which something may become due.
     waiting: BTreeSet<EntryRef>,
     /// Of these, in which something may be possible that was not when the engine looked.
     stirred: BTreeSet<EntryRef>,
-    /// Votes that the engine has not seen yet.
-    pub(crate) opened: Vec<EntryRef>,
-    /// Votes that are not known any more.
-    pub(crate) forgotten: Vec<Vote>,
+    news: Vec<News>,
 }
 
 impl Fold for Votes {
     type Act = VoteAct;
+    type News = News;
 
     /// One more vote may be opened unless one that is not over would be forgotten for it.
     fn admits(&self, by: LogId, act: &VoteAct, _: Duration) -> Result<(), Refused> {
@@ -78,7 +85,7 @@ impl Fold for Votes {
         match act {
             // As after a start: its author was not known to have forked when it came.
             VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_)
-                if self.expelled.contains(&written.place.log.author) =>
+                if self.forked.contains(&written.place.log.author) =>
             {
                 Folded::Taken
             }
@@ -89,7 +96,7 @@ impl Fold for Votes {
                 .map_or(Folded::Taken, |vote| vote.fold_cast(written.position(), ballot)),
             VoteAct::Closed(close) => {
                 // It may name ballots that were dropped here, because their author forked.
-                let complete = self.expelled.is_empty();
+                let complete = self.forked.is_empty();
                 self.touch(close.vote)
                     .map(|vote| vote.fold_closed(&written, &close))
                     .filter(|folded| complete || *folded != Folded::Void)
@@ -109,15 +116,23 @@ impl Fold for Votes {
         }
     }
 
+    fn take_news(&mut self, _: Duration) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
 impl Votes {
-    /// `expelled`: nodes that forked a log.
-    pub(crate) fn new(expelled: BTreeSet<NodeId>) -> Votes {
-        Votes { expelled, ..Votes::default() }
+    /// `forked`: nodes that forked a log.
+    pub(crate) fn new(forked: BTreeSet<NodeId>) -> Votes {
+        Votes { forked, ..Votes::default() }
     }
 
     fn touch(&mut self, vote: EntryRef) -> Option<&mut Vote> {
@@ -138,7 +153,7 @@ impl Votes {
         self.all.insert(place, Vote::new(written, opened));
         self.waiting.insert(place);
         self.stirred.insert(place);
-        self.opened.push(place);
+        self.news.push(News::Opened(place));
         Folded::Taken
     }
 
@@ -153,7 +168,7 @@ impl Votes {
             return Folded::Overflow;
         }
         self.all.insert(place, vote);
-        self.opened.push(place);
+        self.news.push(News::Opened(place));
         Folded::Taken
     }
 
@@ -196,7 +211,7 @@ impl Votes {
         self.rest(place);
         if let Some(vote) = self.all.remove(&place) {
             self.bytes -= vote.bytes();
-            self.forgotten.push(vote);
+            self.news.push(News::Forgotten(Box::new(vote)));
         }
     }
 
@@ -213,7 +228,7 @@ impl Votes {
 
     /// This node forked a log somewhere: nothing that it says counts in any vote.
     fn expel(&mut self, node: NodeId) {
-        self.expelled.insert(node);
+        self.forked.insert(node);
         self.drop_from_all(|place| place.log.author == node);
     }
 
@@ -241,11 +256,6 @@ impl Votes {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Vote> {
         self.all.values()
-    }
-
-    /// Whether something may become due in any of them.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
     }
 
     /// Those in which something may become due with time, or as nodes come and go.

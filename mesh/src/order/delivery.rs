@@ -12,13 +12,13 @@ use crate::{
         boundary::Alarm,
         event::Delivered,
     },
-    engine::{context::Context, happened::Happened},
     limits::{ASK_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, WARM_BODY_BYTES_MAX},
     name::{
         id::{LocalRef, LogId, MessageId},
         number::{Era, Number},
     },
     replica::Replica,
+    turn::{context::Context, happened::Happened},
     wire::{
         entry::{Body, Facts, Said},
         kinds::CHAT,

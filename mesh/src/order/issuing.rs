@@ -3,13 +3,13 @@
 
 use super::{Order, liveness::Liveness, numbering::EraState, takeover::SequencerStatus};
 use crate::{
-    engine::context::Context,
     limits::{ASK_ENTRIES_MAX, CLAIM_EVERY, ORDERED_ITEMS_MAX},
     name::{
         id::{LocalRef, LogId, Position},
         number::{Era, Number},
     },
     replica::Replica,
+    turn::context::Context,
     wire::{
         entry::{Body, HandedOver, Items, Ordered},
         message::Span,

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     api::boundary::Alarm,
-    engine::{context::Context, happened::Happened},
     limits::{
         ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, FORLORN_AFTER, NUMBER_WITHIN,
         ROAM_ERAS_AHEAD_MAX, VETO_WAIT, WANT_TIMEOUT,
@@ -19,6 +18,7 @@ use crate::{
         number::{Era, Number},
     },
     replica::Replica,
+    turn::{context::Context, happened::Happened},
     wire::{
         entry::{Body, EraClaimed},
         message::{Message, Span},

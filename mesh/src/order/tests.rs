@@ -3,10 +3,10 @@
 use super::*;
 use crate::{
     api::{batch::RoomRecord, boundary::Effect},
-    engine::happened::{Happened, Step},
     limits::{CLAIM_EVERY, HOLE_AFTER_SILENCE, TAKEOVER_AFTER},
     name::id::{MeshId, NodeId, RoomId},
     order::{delivery::Read, issuing::Question, liveness::Liveness, takeover::SequencerStatus},
+    turn::happened::{Happened, Step},
     wire::{
         entry::{Items, Said},
         message::Span,

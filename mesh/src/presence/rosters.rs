@@ -39,7 +39,7 @@ use crate::{
 
 /// A consequence of a change of rosters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum RosterEvent {
     Joined {
         room: RoomId,
         agent: AgentId,
@@ -105,7 +105,7 @@ pub(crate) struct Rosters {
     opened: BTreeMap<RoomId, RoomCreated>,
     /// Own changes that were not announced yet.
     news: Vec<RosterChange>,
-    happened: Vec<Happened>,
+    happened: Vec<RosterEvent>,
     stamps: Stamps,
 }
 
@@ -198,7 +198,7 @@ impl Rosters {
             self.apply_changes(now, node, changes);
         }
         if whole || self.nodes.entry(node).or_default().follows != before {
-            self.happened.push(Happened::Shows { node });
+            self.happened.push(RosterEvent::Shows { node });
         }
         Taken::Now
     }
@@ -309,11 +309,11 @@ impl Rosters {
             self.opened.remove(&room);
         }
         match (lived, lives) {
-            (false, true) => self.happened.push(Happened::RoomLives { room }),
-            (true, false) => self.happened.push(Happened::RoomDied { room }),
+            (false, true) => self.happened.push(RosterEvent::RoomLives { room }),
+            (true, false) => self.happened.push(RosterEvent::RoomDied { room }),
             // None of the announcements so far may be any good.
             (true, true) if is_new && !self.unopened(room).is_empty() => {
-                self.happened.push(Happened::RoomLives { room });
+                self.happened.push(RosterEvent::RoomLives { room });
             }
             (true, true) | (false, false) => {}
         }
@@ -372,17 +372,17 @@ impl Rosters {
         let moves = self.seats.set(agent, new.as_ref());
         for room in moves.left {
             let (agent, disconnected) = (agent.clone(), new.is_none());
-            self.happened.push(Happened::Left { room, agent, disconnected });
+            self.happened.push(RosterEvent::Left { room, agent, disconnected });
         }
         for (room, joined) in moves.joined {
             let (agent, reconnected) = (agent.clone(), reconnected && joined < registered);
-            self.happened.push(Happened::Joined { room, agent, reconnected });
+            self.happened.push(RosterEvent::Joined { room, agent, reconnected });
         }
         let before = before.filter(|record| record.gone.is_none()).map(|record| &record.presence);
         if let (Some(before), Some(presence)) = (before, presence)
             && *before != presence
         {
-            self.happened.push(Happened::Presence { agent: agent.clone() });
+            self.happened.push(RosterEvent::Presence { agent: agent.clone() });
         }
         self.give_way(agent, new.as_ref());
         self.give_up_if_not_owner(agent);
@@ -430,12 +430,12 @@ impl Rosters {
 
     fn supersede(&mut self, agent: &AgentId, connected: bool) {
         if connected {
-            self.happened.push(Happened::Superseded { agent: agent.clone() });
+            self.happened.push(RosterEvent::Superseded { agent: agent.clone() });
         }
         self.forget_own(agent);
     }
 
-    pub(crate) fn take_happened(&mut self) -> Vec<Happened> {
+    pub(crate) fn take_happened(&mut self) -> Vec<RosterEvent> {
         std::mem::take(&mut self.happened)
     }
 

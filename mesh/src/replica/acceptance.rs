@@ -10,11 +10,11 @@ use super::{
 };
 use crate::{
     api::batch::Change,
-    engine::{
+    name::id::{LocalRef, LogId, LogIx, NodeId},
+    turn::{
         context::{Context, stored},
         happened::{Happened, Proof},
     },
-    name::id::{LocalRef, LogId, LogIx, NodeId},
     wire::{
         entry::{Body, Facts},
         message::Head,

@@ -7,12 +7,12 @@ use std::{
 };
 
 use crate::{
-    engine::context::Context,
     limits::{
         GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR,
         PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT,
     },
     name::id::{LogId, NodeId, sha256},
+    turn::context::Context,
     wire::{
         entry::Gone,
         message::Head,

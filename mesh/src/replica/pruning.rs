@@ -2,7 +2,7 @@
 //! hold, and the numbers are delivered as nothing.
 
 use super::{Replica, pending::Needs};
-use crate::{engine::context::Context, limits::STAMP_AHEAD_MS_MAX, name::id::NodeId};
+use crate::{limits::STAMP_AHEAD_MS_MAX, name::id::NodeId, turn::context::Context};
 
 /// The bodies that are needed here.
 pub(crate) fn needs(replica: &Replica, cx: &Context) -> Needs {

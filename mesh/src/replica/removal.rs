@@ -4,8 +4,8 @@
 use super::Replica;
 use crate::{
     directory::removals::Cut,
-    engine::context::Context,
     name::id::{LogId, LogIx, NodeId},
+    turn::context::Context,
 };
 
 impl Replica {

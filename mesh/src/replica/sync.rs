@@ -8,9 +8,9 @@ use std::{
 use super::{Replica, pruning::needs};
 use crate::{
     api::boundary::Effect,
-    engine::context::Context,
     limits::{SPANS_MAX, TICK, WANT_TIMEOUT},
     name::id::{LogId, NodeId, RoomId},
+    turn::context::Context,
     wire::message::{Head, Message, Span},
 };
 

@@ -6,11 +6,11 @@ use super::{
     *,
 };
 use crate::{
-    engine::happened::Happened,
     limits::{
         DESCRIPTION_BYTES_MAX, EPHEMERAL_ROOMS_MAX, HELD_MAX, LOGS_PER_ROOM_MAX, WANT_TIMEOUT,
     },
     name::{id::LocalRef, number::Era},
+    turn::happened::Happened,
     wire::{
         message::{About, Head, Span},
         roster::{EphemeralRoom, RoomFacts},

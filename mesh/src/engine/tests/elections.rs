@@ -124,7 +124,11 @@ fn only_the_leader_decides_and_all_members_are_told() {
     let host = elected(&mut world);
     (0..3).for_each(|n| drop(told(&mut world, n)));
     let turns = |world: &World| -> Vec<_> {
-        world.nodes.iter().map(|it| crate::engine::turns::holder(&it.engine.known, room)).collect()
+        world
+            .nodes
+            .iter()
+            .map(|it| crate::engine::turn_token::holder(&it.engine.known, room))
+            .collect()
     };
     let before = turns(&world);
     for n in (0..3).filter(|n| *n != host) {

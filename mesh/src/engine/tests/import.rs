@@ -12,6 +12,7 @@ use crate::{
         batch::Fate,
         import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
     },
+    fold::act::Fold as _,
     name::{
         id::{AgentId, EntryRef, LocalRef, MessageId, RoomKey},
         number::Era,

@@ -627,7 +627,7 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     let seen = |node: &Node| {
         let room = &node.engine.known.rooms[&room];
         let cast = room.folds.votes.get(place).expect("it is known").turnout().0;
-        (cast, room.folds.elections.has_expelled())
+        (cast, room.folds.elections.has_unheard())
     };
     assert_eq!(seen(&node), (1, false));
     let run = expels(&node, 6, 8, &[]);

@@ -321,11 +321,11 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
         }
         node.hear(&parting);
         if how == "started again after" {
-            assert_eq!((c(&node), node.engine.calls.unsettled.len()), (1, 1));
+            assert_eq!((c(&node), node.engine.waiters.unsettled.len()), (1, 1));
             node = again(&node);
         }
         assert_eq!((c(&node), names(&node)), (2, before), "{how}");
-        assert!(node.engine.calls.unsettled.is_empty(), "{how}");
+        assert!(node.engine.waiters.unsettled.is_empty(), "{how}");
         assert_eq!((c(&again(&node)), names(&again(&node))), (2, names(&node)), "once is enough");
         // Another member never heard of that number.
         let mut other = Node::new(2);

@@ -2,10 +2,10 @@
 
 use super::{retention::bare, *};
 use crate::{
-    engine::context::Context,
     limits::{HOLE_AFTER, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT},
     name::id::sha256,
     replica::pending::{Needs, Pending},
+    turn::context::Context,
     wire::message::Head,
 };
 

@@ -339,10 +339,10 @@ fn rooms_behind_a_hole_wait_for_the_next_era_if_there_was_one_just_now() {
     // It claimed for something else, and another node has the era by now.
     known.order.claimed_now(node.now.mono + CLAIM_EVERY);
     node.wait(CLAIM_EVERY + STEP * 2);
-    assert_eq!(node.engine.calls.unsettled.len(), 2, "they have numbers");
+    assert_eq!(node.engine.waiters.unsettled.len(), 2, "they have numbers");
     assert!(made.iter().all(|call| node.made(*call).is_none()));
     node.wait(CLAIM_EVERY);
-    assert!(node.engine.calls.unsettled.is_empty());
+    assert!(node.engine.waiters.unsettled.is_empty());
     assert!(made.iter().all(|call| matches!(node.made(*call), Some(Ok(_)))));
 }
 

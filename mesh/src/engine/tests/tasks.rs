@@ -15,7 +15,7 @@ use crate::{
         event::RoomEvent,
         rules::Field,
     },
-    fold::act::Act,
+    fold::act::{Act, Fold as _},
     limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MessageId, RoomId},

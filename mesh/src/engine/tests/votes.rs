@@ -12,7 +12,7 @@ use crate::{
         event::RoomEvent,
         rules::Field,
     },
-    fold::votes::commitment,
+    fold::{act::Fold as _, votes::commitment},
     limits::{
         RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART, VOTE_FOR_MAX,
         VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX,

@@ -113,22 +113,22 @@ impl Closing {
 
     /// The nodes that drop out: as the close's author says first of all; or else none, if all have opened;
     /// or else as the lowest by position says. `None`: it is not known yet.
-    fn dropped(&self, expelled: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
+    fn dropped(&self, unheard: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
         let own = of(&self.drops, self.author())
             .map(|(_, drops)| drops)
             .min_by_key(|drops| drops.position);
         if let Some(own) = own {
             return Some(own.nodes.clone());
         }
-        if self.missing().iter().all(|node| expelled.contains(node)) {
+        if self.missing().iter().all(|node| unheard.contains(node)) {
             return Some(BTreeSet::new());
         }
-        let lowest = self.drops_but_of(expelled).min_by_key(|drops| drops.position);
+        let lowest = self.drops_but_of(unheard).min_by_key(|drops| drops.position);
         lowest.map(|drops| drops.nodes.clone())
     }
 
-    fn drops_but_of(&self, expelled: &BTreeSet<NodeId>) -> impl Iterator<Item = &Drops> {
-        let drops = self.drops.iter().filter(|(log, _)| !expelled.contains(&log.author));
+    fn drops_but_of(&self, unheard: &BTreeSet<NodeId>) -> impl Iterator<Item = &Drops> {
+        let drops = self.drops.iter().filter(|(log, _)| !unheard.contains(&log.author));
         drops.map(|(_, drops)| drops)
     }
 }
@@ -149,7 +149,7 @@ pub(crate) struct Election {
     /// The first in each log.
     cleared: BTreeMap<LogId, u64>,
     /// Nodes that forked a log. Others may hold more of theirs, or less: so none of it counts.
-    pub(super) expelled: Arc<BTreeSet<NodeId>>,
+    pub(super) unheard: Arc<BTreeSet<NodeId>>,
     /// When it came, if it was news then.
     seen: Option<Duration>,
     /// It came in time for members to be told that it begins.
@@ -185,7 +185,7 @@ impl Election {
             declined: BTreeMap::new(),
             closings: BTreeMap::new(),
             cleared: BTreeMap::new(),
-            expelled: Arc::default(),
+            unheard: Arc::default(),
             seen: (age < ELECTION_FRESH_FOR).then_some(written.now.mono),
             in_time: age < ELECTION_WINDOW + ELECTION_GRACE,
             announced: false,
@@ -370,7 +370,7 @@ impl Election {
 
     /// Closings of nodes that forked no log.
     pub(super) fn closings(&self) -> impl Iterator<Item = &Closing> {
-        self.closings.values().filter(|closing| !self.expelled.contains(&closing.author()))
+        self.closings.values().filter(|closing| !self.unheard.contains(&closing.author()))
     }
 
     /// Whether this closing counts. While the election runs the starter's own does, and others' only when
@@ -390,14 +390,14 @@ impl Election {
     /// The outcome: of the closings that elect somebody, or nobody, the one in which most nodes took part
     /// to the end, then the starter's own, then the lowest by position. Nodes that forked a log are out.
     pub(crate) fn outcome(&self, now: Duration) -> Outcome<'_> {
-        let expelled = &self.expelled;
+        let unheard = &self.unheard;
         let closings =
             self.closings().filter(|closing| !self.is_void() && self.counts(closing, now));
         let results = closings.filter_map(|closing| {
             // Where nobody stands there is nothing to wait for.
-            let nobody = || (self.elect(closing, expelled) == Some(None)).then(BTreeSet::new);
-            let dropped = closing.dropped(expelled).or_else(nobody)?;
-            let out: BTreeSet<NodeId> = dropped.union(expelled).copied().collect();
+            let nobody = || (self.elect(closing, unheard) == Some(None)).then(BTreeSet::new);
+            let dropped = closing.dropped(unheard).or_else(nobody)?;
+            let out: BTreeSet<NodeId> = dropped.union(unheard).copied().collect();
             let took_part = closing.named.keys().filter(|node| !out.contains(node)).count();
             let own = closing.author() == self.starter();
             Some(((took_part, own, Reverse(closing.position)), self.elect(closing, &out)?))
@@ -422,7 +422,7 @@ impl Election {
 
     /// Whether its starter forked a log, so that others may not know of it.
     pub(crate) fn is_void(&self) -> bool {
-        self.expelled.contains(&self.starter())
+        self.unheard.contains(&self.starter())
     }
 
     pub(crate) fn is_candidate(&self, agent: &str, node: NodeId) -> bool {
@@ -430,7 +430,7 @@ impl Election {
     }
 
     pub(crate) fn is_cleared(&self) -> bool {
-        self.cleared.keys().any(|log| !self.expelled.contains(&log.author))
+        self.cleared.keys().any(|log| !self.unheard.contains(&log.author))
     }
 
     /// Whether this log clears the election before `seq`.
@@ -504,7 +504,7 @@ impl Election {
 
     /// Whether somebody has said who drops out of this closing.
     pub(crate) fn has_drops(&self, closing: &Closing) -> bool {
-        closing.drops_but_of(&self.expelled).next().is_some()
+        closing.drops_but_of(&self.unheard).next().is_some()
     }
 
     /// Whether this node has opened: it does so once.

@@ -96,7 +96,7 @@ impl Replica {
     }
 
     fn answers(&mut self) -> Vec<Answer> {
-        let news = self.tasks.take_news().into_iter();
+        let news = self.tasks.take_news(Duration::ZERO).into_iter();
         news.filter_map(
             |it| if let News::Answered { answer, .. } = it { Some(answer) } else { None },
         )
@@ -388,7 +388,7 @@ fn a_log_keeps_its_newest_tasks_and_only_its_own() {
     assert_eq!(a.tasks.view(first), None);
     assert!(a.tasks.view(other).is_some());
     assert_eq!(a.tasks.all.len(), TASKS_PER_LOG_MAX + 1);
-    let news = a.tasks.take_news();
+    let news = a.tasks.take_news(Duration::ZERO);
     assert!(news.contains(&News::Forgotten(MessageId::new(ROOM, a.log, first.seq), first)));
     assert_eq!(a.tasks.claims.len(), 0, "nobody waits for it any more");
     assert_eq!(a.tasks.bytes, a.tasks.all.values().map(Task::bytes).sum::<usize>());

@@ -187,8 +187,8 @@ fn of_two_registrations_of_one_id_the_later_one_has_it_and_its_seats() {
     let member = Member { joined: 5, node: OTHER, agent: "a".into() };
     assert_eq!(rosters.members(RoomId([1; 16])), [member], "its seat went with it");
     assert_eq!(rosters.own("a"), None, "this node gives it up");
-    let superseded = Happened::Superseded { agent: "a".into() };
-    assert_eq!(rosters.take_happened(), [Happened::Shows { node: OTHER }, superseded]);
+    let superseded = RosterEvent::Superseded { agent: "a".into() };
+    assert_eq!(rosters.take_happened(), [RosterEvent::Shows { node: OTHER }, superseded]);
     let Some(What::Changes { changes, .. }) = rosters.take_news() else { panic!("it says so") };
     assert_eq!(changes.last(), Some(&RosterChange::NoAgent("a".into())));
 }
@@ -199,14 +199,15 @@ fn who_comes_back_is_in_its_rooms_again_and_joins_others_anew() {
     let back = AgentRecord { reconnected: true, ..record(6, &[(1, 5), (2, 6), (3, 7)]) };
     rosters.put(now(), "a".into(), back);
     let happened = rosters.take_happened();
-    let again = |nth: u8, reconnected| Happened::Joined {
+    let again = |nth: u8, reconnected| RosterEvent::Joined {
         room: RoomId([nth; 16]),
         agent: "a".into(),
         reconnected,
     };
     assert_eq!(happened, [again(1, true), again(2, false), again(3, false)]);
     rosters.put(now(), "b".into(), record(6, &[(1, 5)]));
-    let joined = Happened::Joined { room: RoomId([1; 16]), agent: "b".into(), reconnected: false };
+    let joined =
+        RosterEvent::Joined { room: RoomId([1; 16]), agent: "b".into(), reconnected: false };
     assert_eq!(rosters.take_happened(), [joined], "it took nothing up");
 }
 
@@ -219,7 +220,7 @@ fn members_are_told_of_what_an_agent_does_when_it_is_something_else() {
     assert_eq!(rosters.take_happened(), []);
     it.presence.progress = Some(5);
     rosters.put(now(), "a".into(), it);
-    assert_eq!(rosters.take_happened(), [Happened::Presence { agent: "a".into() }]);
+    assert_eq!(rosters.take_happened(), [RosterEvent::Presence { agent: "a".into() }]);
     rosters.touch("a", 77);
     rosters.touch("a", 7);
     assert_eq!(rosters.record("a").map(|(_, it)| it.last_active_ms), Some(77));
@@ -240,7 +241,7 @@ fn an_id_is_its_owners_and_another_key_that_has_it_loses_it() {
         rosters.set_owner(&name.into(), Some(other));
     }
     assert_eq!(agents(&rosters), [] as [&str; 0]);
-    assert_eq!(rosters.take_happened(), [Happened::Superseded { agent: "mine".into() }]);
+    assert_eq!(rosters.take_happened(), [RosterEvent::Superseded { agent: "mine".into() }]);
     rosters.set_owner(&"theirs".into(), None);
     assert_eq!(agents(&rosters), ["theirs"], "its claim did not count");
 }
@@ -347,16 +348,16 @@ fn a_room_of_memory_lives_while_a_living_node_lists_it() {
     let listed = || vec![RosterChange::Room(id, it.clone())];
     let rooms = |rosters: &mut Rosters| {
         let happened = rosters.take_happened().into_iter();
-        happened.filter(|it| !matches!(it, Happened::Shows { .. })).collect::<Vec<_>>()
+        happened.filter(|it| !matches!(it, RosterEvent::Shows { .. })).collect::<Vec<_>>()
     };
     for node in [TELLER, OTHER] {
         says(&mut rosters, whole(node, (1, 1), listed()));
     }
-    assert_eq!(rooms(&mut rosters), [Happened::RoomLives { room: id }], "once");
+    assert_eq!(rooms(&mut rosters), [RosterEvent::RoomLives { room: id }], "once");
     rosters.set_alive(now().mono, TELLER, false);
     assert_eq!(rooms(&mut rosters), []);
     says(&mut rosters, whole(OTHER, (1, 2), Vec::new()));
-    assert_eq!(rooms(&mut rosters), [Happened::RoomDied { room: id }]);
+    assert_eq!(rooms(&mut rosters), [RosterEvent::RoomDied { room: id }]);
     assert_eq!(rosters.ephemeral_rooms().count(), 0);
 }
 
@@ -372,7 +373,7 @@ fn another_sealed_announcement_of_a_room_is_news_until_one_was_opened() {
     };
     let lives = |rosters: &mut Rosters| {
         let happened = rosters.take_happened().into_iter();
-        happened.filter(|it| *it == Happened::RoomLives { room: id }).count()
+        happened.filter(|it| *it == RosterEvent::RoomLives { room: id }).count()
     };
     for node in [TELLER, OTHER] {
         says(&mut rosters, whole(node, (1, 1), listed(1)));

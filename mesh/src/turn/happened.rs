@@ -64,7 +64,7 @@ impl Happened {
 pub(crate) struct Events(Vec<Happened>);
 
 impl Events {
-    pub(super) fn push(&mut self, happened: Happened) {
+    pub(crate) fn push(&mut self, happened: Happened) {
         self.0.push(happened);
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    api::config::Config,
     api::{
         batch::{Change, NodeRecord},
         boundary::{Alarm, Effect},
@@ -12,11 +13,6 @@ use crate::{
         status::Faults,
     },
     directory::removals::Removals,
-    engine::{
-        config::Config,
-        happened::{Events, Happened, Step},
-        noise::Noise,
-    },
     limits::BLAMED_MAX,
     name::{
         id::{KeyPrint, MeshId, NodeId, RoomId},
@@ -24,6 +20,10 @@ use crate::{
         time::{Now, in_ms},
     },
     presence::followers::Followers,
+    turn::{
+        happened::{Events, Happened, Step},
+        noise::Noise,
+    },
     wire::{
         entry::{Facts, Stored},
         message::Message,
@@ -100,7 +100,7 @@ impl Context {
         cx
     }
 
-    pub(super) fn new(config: &Config, me: NodeId, node: &NodeRecord, now: Now) -> Context {
+    pub(crate) fn new(config: &Config, me: NodeId, node: &NodeRecord, now: Now) -> Context {
         let private_of = node.private_of.unwrap_or(me);
         Context {
             now,
@@ -135,7 +135,7 @@ impl Context {
         self.events.push(happened);
     }
 
-    pub(super) fn take_events(&mut self, step: Step) -> Vec<Happened> {
+    pub(crate) fn take_events(&mut self, step: Step) -> Vec<Happened> {
         self.events.take(step)
     }
 
@@ -152,7 +152,7 @@ impl Context {
         self.effects.push(Effect::Broadcast { room, message });
     }
 
-    pub(super) fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
+    pub(crate) fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
         self.effects.push(Effect::Reply { call, result });
     }
 

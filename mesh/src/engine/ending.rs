@@ -20,13 +20,13 @@ use crate::{
         event::{AgentEvent, Delivered, RoomEvent, TurnReason},
     },
     directory::{Learned, Source},
-    engine::happened::{Fact, Happened, Proof, Step},
     limits::{EPHEMERAL_ROOMS_MAX, GOSSIP_BYTES_MAX},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, RoomId},
         number::{Era, Number},
     },
     presence::rosters,
+    turn::happened::{Fact, Happened, Proof, Step},
     wire::{
         entry::{Body, NodeParted, Parted, Parting},
         kinds::CHAT,
@@ -187,7 +187,7 @@ impl Engine {
         let disowned = self.known.directory.forget(self.known.cx.mesh, directory, from);
         directories::fold_lost(&mut self.known);
         // Before clients are told: they need not hear of a room that it is gone, and there again.
-        self.calls.note_rooms_without_lead(&self.known);
+        self.waiters.note_rooms_without_lead(&self.known);
         self.answer_unsettled();
         for agent in disowned {
             self.act_on(Learned::Agent(agent));
@@ -236,7 +236,7 @@ impl Engine {
             }
             Learned::Rooms(rooms) => {
                 for room in rooms {
-                    self.calls.note_if_without_lead(&self.known, room);
+                    self.waiters.note_if_without_lead(&self.known, room);
                     self.known.tell_of_room(room, true);
                 }
             }
@@ -256,32 +256,32 @@ impl Engine {
         }
     }
 
-    fn on_roster_change(&mut self, happened: rosters::Happened) {
-        use rosters::Happened;
+    fn on_roster_change(&mut self, happened: rosters::RosterEvent) {
+        use rosters::RosterEvent;
         match happened {
-            Happened::Joined { room, agent, reconnected } => {
+            RosterEvent::Joined { room, agent, reconnected } => {
                 let Some((_, record)) = self.known.rosters.record(&agent) else { return };
                 let name = Arc::clone(&record.name);
                 self.known.cx.notify(room, RoomEvent::Joined { agent, name, reconnected });
                 self.turns.tell(&mut self.known, room, TurnReason::Joined, false);
             }
-            Happened::Left { room, agent, disconnected } => {
+            RosterEvent::Left { room, agent, disconnected } => {
                 self.known.cx.notify(room, RoomEvent::Left { agent });
                 let reason = if disconnected { TurnReason::Disconnected } else { TurnReason::Left };
                 self.turns.tell(&mut self.known, room, reason, false);
                 elections::clear_leader_if_gone(&mut self.known, room);
                 self.unlist_if_empty(room);
             }
-            Happened::Presence { agent } => agents::tell_presence(&mut self.known, &agent),
-            Happened::Superseded { agent } => {
+            RosterEvent::Presence { agent } => agents::tell_presence(&mut self.known, &agent),
+            RosterEvent::Superseded { agent } => {
                 if let Some(registration) = self.known.registrations.remove(&agent) {
                     let event = AgentEvent::Displaced { agent, registration };
                     self.known.cx.effects.push(Effect::Tell(event));
                 }
             }
-            Happened::RoomLives { room } => ephemeral::lives(&mut self.known, room),
-            Happened::RoomDied { room } => self.on_room_died(room),
-            Happened::Shows { node } => {
+            RosterEvent::RoomLives { room } => ephemeral::lives(&mut self.known, room),
+            RosterEvent::RoomDied { room } => self.on_room_died(room),
+            RosterEvent::Shows { node } => {
                 private::on_shown(&mut self.known, &self.digests, &self.forks, node);
             }
         }
@@ -297,7 +297,7 @@ impl Engine {
     /// No node lists the room any more.
     fn on_room_died(&mut self, id: RoomId) {
         let Some(room) = ephemeral::end(&mut self.known, id) else { return };
-        self.calls.refuse_ended(&mut self.known, id);
+        self.waiters.refuse_ended(&mut self.known, id);
         self.voting.forget_votes(&mut self.known, &room);
         self.claims.forget_tasks(&mut self.known, &room);
         self.leaders.forget(id);
@@ -344,24 +344,24 @@ impl Engine {
         self.answer_all((room, at), number);
     }
 
-    // Calls.
+    // Waiters.
 
     fn answer_all(&mut self, place: Source, number: Number) {
-        for registering in self.calls.answer_all(&mut self.known, place, number) {
+        for registering in self.waiters.answer_all(&mut self.known, place, number) {
             self.attach(registering.call, registering.attach);
         }
     }
 
     pub(super) fn answer_unsettled(&mut self) {
-        if let Some(unsettled) = self.calls.number_again(&mut self.known) {
+        if let Some(unsettled) = self.waiters.number_again(&mut self.known) {
             self.act_on_events(Step::Numbered);
-            self.calls.answer_settled(&mut self.known, unsettled);
+            self.waiters.answer_settled(&mut self.known, unsettled);
         }
     }
 
     /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
     pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Known, RoomId) -> bool) {
-        self.calls.refuse(&mut self.known, &which);
+        self.waiters.refuse(&mut self.known, &which);
         self.claims.refuse(&mut self.known, &which);
     }
 

@@ -1,4 +1,4 @@
-//! Calls that wait for the delivery of an entry, and how they are answered.
+//! Waiters that wait for the delivery of an entry, and how they are answered.
 
 use std::collections::BTreeMap;
 
@@ -42,14 +42,14 @@ pub(super) struct Registering {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct Waiters {
     pub(super) waiting: BTreeMap<Source, Vec<Waiter>>,
     /// Own rooms whose name is undecided: their number is behind a hole, or counts no more. The value is the tentative
     /// number. They get another one.
     pub(super) unsettled: BTreeMap<Source, Number>,
 }
 
-impl Calls {
+impl Waiters {
     pub(super) fn wait(&mut self, place: Source, waiter: Waiter) {
         self.waiting.entry(place).or_default().push(waiter);
     }
@@ -120,7 +120,7 @@ impl Calls {
     }
 
     /// Numbers undecided rooms once more, in a new era in which they are the first of their names: so they count as made
-    /// on one side of a split. `None`: there are none. See [`Calls::answer_settled`].
+    /// on one side of a split. `None`: there are none. See [`Waiters::answer_settled`].
     pub(super) fn number_again(&mut self, known: &mut Known) -> Option<Unsettled> {
         if self.unsettled.is_empty() || known.stopping {
             return None;
