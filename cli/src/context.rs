@@ -48,6 +48,11 @@ impl Context {
         Self { node: self.node.clone(), output: Output::new(json), held: Some(client) }
     }
 
+    /// Whether the command is given over a connection that is there, as in the shell.
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Connects and registers, for a command that only asks.
     ///
     /// # Errors
@@ -64,7 +69,7 @@ impl Context {
     /// # Errors
     /// [`Failure`] that names the flag to change, or the program to start.
     pub async fn connect(&self) -> Result<(Client, Events), Failure> {
-        if self.held.is_some() {
+        if self.is_held() {
             return Err(Failure::NotInShell);
         }
         Client::connect(self.options()?).await.map_err(explain)

@@ -54,6 +54,10 @@ const CLOCK_OFF_MS: u64 = 2_000;
 const PORTS: [(&str, u16); 3] = [("--tcp", 9229), ("--http", 9230), ("--listen", 9231)];
 
 pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> {
+    // It judges a connection of its own.
+    if cx.is_held() {
+        return Err(Failure::NotInShell);
+    }
     let mut checks = Vec::new();
     let status = node(&args.operator, &mut checks).await;
     key(cx, &mut checks);

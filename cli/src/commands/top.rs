@@ -44,7 +44,7 @@ pub(crate) async fn run(cx: &Context, args: Top) -> Result<Outcome, Failure> {
     // Before the screen changes: a failure is printed on the usual one.
     view.update(args.operator.status().await?);
     // Without the key there are no agents to be seen: everything else is.
-    let client = cx.connect().await.ok().map(|(client, _)| client);
+    let client = cx.client().await.ok();
     let mut terminal = ratatui::try_init()?;
     let result = show(&mut terminal, &args.operator, client, &mut view).await;
     ratatui::try_restore()?;

@@ -23,8 +23,10 @@ fn a_shell_holds_one_identity_for_many_commands() {
     shell.sees("leader: ");
     shell.types("/nonsense");
     shell.sees("unrecognized subcommand");
-    shell.types("/wait war-room");
-    shell.sees("not for the shell");
+    for not_here in ["/wait war-room", "/doctor"] {
+        shell.types(not_here);
+        shell.sees("not for the shell");
+    }
     shell.types("/send war-room 'not closed");
     shell.sees("a quote is not closed");
     shell.types("/leave");
