@@ -181,7 +181,7 @@ impl Replica {
         let sealed = self.record.seal.as_ref().map(|seal| seal.seal(&context, &plain));
         self.logs.advance(ix, at.seq, facts.clock);
         self.note_bytes(cx, sealed.as_ref().unwrap_or(&plain).len());
-        cx.active.insert(self.id);
+        cx.to_advance.insert(self.id);
         Some(Draft { at, facts, plain, sealed, begins: body.begins() })
     }
 

@@ -70,7 +70,7 @@ impl Room {
         cx.change(Change::Room { room: id, record: record.clone() });
         let numbering = Numbering::new(record.home);
         let mut room = Room::blank(cx, Replica::new(cx, id, record, mine), numbering);
-        cx.active.insert(id);
+        cx.to_advance.insert(id);
         // The node that made it may have been removed since.
         room.order.end_eras_if_over(cx, &room.replica, room.replica.record.home);
         room
@@ -91,7 +91,7 @@ impl Room {
         let mut replica = Replica::new(cx, id, stored.record, mine);
         replica.restore_logs(stored.logs);
         let mut room = Room::blank(cx, replica, numbering);
-        cx.active.insert(id);
+        cx.to_advance.insert(id);
         let (decisions, others): (Vec<Unsettled>, Vec<Unsettled>) = stored
             .unsettled
             .into_iter()
@@ -346,7 +346,7 @@ impl Room {
         self.replica.logs.shut_out(author);
         self.order.numbering.end_eras_of(author);
         self.folds.retract(Void::Author(author));
-        cx.active.insert(self.replica.id);
+        cx.to_advance.insert(self.replica.id);
     }
 
     /// A node was removed, or less of it counts than was thought. Returns from where on each of its logs does
@@ -382,7 +382,7 @@ impl Room {
         }
         self.folds.retract(Void::Member(node));
         self.order.deliver(cx, &mut self.replica);
-        cx.active.insert(self.replica.id);
+        cx.to_advance.insert(self.replica.id);
         cuts
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct ToEngine(pub(crate) Arc<Queue>);
 
 impl backend::Mesh for ToEngine {
     fn call(&self, command: Command, reply: Reply) {
-        self.0.ask(command, Asker::Client(reply));
+        self.0.push_command(command, Asker::Client(reply));
     }
 }
 

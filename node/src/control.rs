@@ -289,7 +289,7 @@ impl Control {
 
     async fn engine(&self, command: Command) -> Result<Outcome> {
         let (asker, answer) = oneshot::channel();
-        self.queue.ask(command, Asker::Operator(asker));
+        self.queue.push_command(command, Asker::Operator(asker));
         let answer = answer.await.context("the node is too busy to answer; try again")?;
         Ok(answer?)
     }

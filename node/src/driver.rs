@@ -70,7 +70,7 @@ impl Driver {
     }
 
     fn run(mut self) -> End {
-        let mut calls = Calls::default();
+        let mut calls = OpenCalls::default();
         let mut deferred = DeferredCommit::default();
         let mut inputs = 0;
         let mut written = self.clock.now().mono;
@@ -109,7 +109,7 @@ impl Driver {
     }
 
     /// Handles these items and those that wait besides, as far as a turn goes: how many.
-    fn handle(&mut self, mut items: Vec<Item>, calls: &mut Calls) -> usize {
+    fn handle(&mut self, mut items: Vec<Item>, calls: &mut OpenCalls) -> usize {
         let enough = self.clock.now().mono + TURN_WITHIN;
         let mut inputs = 0;
         while !items.is_empty() {
@@ -138,7 +138,7 @@ impl Driver {
         &mut self,
         mut turn: Turn,
         inputs: usize,
-        calls: &mut Calls,
+        calls: &mut OpenCalls,
     ) -> anyhow::Result<bool> {
         let rows = turn.batch.len();
         if rows > 0 || turn.effects.iter().any(is_secret) {
@@ -198,7 +198,7 @@ impl Driver {
     }
 
     /// Whether the node may stop now.
-    pub(crate) fn perform(&self, effect: Effect, calls: &mut Calls) -> anyhow::Result<bool> {
+    pub(crate) fn perform(&self, effect: Effect, calls: &mut OpenCalls) -> anyhow::Result<bool> {
         match effect {
             Effect::Broadcast { room, message } => self.broadcast(room, &message),
             Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
@@ -274,12 +274,12 @@ impl Drop for LastWords<'_> {
 
 /// Commands without an answer so far.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct OpenCalls {
     last: u64,
     open: HashMap<CallId, Asker>,
 }
 
-impl Calls {
+impl OpenCalls {
     pub(crate) fn open(&mut self, mut asker: Asker) -> CallId {
         self.last += 1;
         let call = CallId(self.last);

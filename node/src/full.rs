@@ -16,7 +16,7 @@ use mesh::{
 };
 
 use crate::{
-    driver::{Calls, Driver},
+    driver::{Driver, OpenCalls},
     limits::{DISK_FULL_RETRY, DISK_FULL_WAITING_MAX, INPUTS_PER_TURN},
     queue::{Asker, Item},
 };
@@ -43,7 +43,7 @@ impl Driver {
         &mut self,
         turn: Turn,
         at: Now,
-        calls: &mut Calls,
+        calls: &mut OpenCalls,
     ) -> anyhow::Result<Option<Turn>> {
         tracing::warn!(
             event = "disk_full",
@@ -103,7 +103,7 @@ impl Driver {
         command: Command,
         asker: Asker,
         unwritten: &mut Unwritten,
-        calls: &mut Calls,
+        calls: &mut OpenCalls,
     ) -> anyhow::Result<()> {
         let Unwritten { turn, at } = unwritten;
         let waiting = turn.effects.len() + turn.batch.len();
@@ -137,7 +137,7 @@ impl Driver {
             self.engine.handle(now, input);
         }
         if meanwhile.stop {
-            self.queue.ask(Command::Stop, Asker::Nobody);
+            self.queue.push_command(Command::Stop, Asker::Nobody);
         }
     }
 }

@@ -91,7 +91,7 @@ impl Intake {
                 // its peer.
                 self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
                 let input = Input::Message { from: NodeId(from), message: beacon };
-                if self.queue.put(NodeId(from), input, payload.len(), Some(share)).is_err() {
+                if self.queue.push_frame(NodeId(from), input, payload.len(), Some(share)).is_err() {
                     desk.close();
                 }
                 return;
@@ -114,12 +114,12 @@ impl Intake {
                 Job::Up => {
                     self.connected.set(from, true);
                     tracing::info!("connected to node {}", from.short());
-                    self.queue.put(from, Input::PeerUp(from), 0, None)
+                    self.queue.push_frame(from, Input::PeerUp(from), 0, None)
                 }
                 Job::Down => {
                     self.connected.set(from, false);
                     tracing::info!("lost node {}", from.short());
-                    self.queue.put(from, Input::PeerDown(from), 0, None)
+                    self.queue.push_frame(from, Input::PeerDown(from), 0, None)
                 }
                 Job::Frame { payload, share } => self.frame(from, &payload, share),
                 Job::Gossip { payload, ticket, share } => {
@@ -150,7 +150,7 @@ impl Intake {
             Ok(Some(message)) if !self.may_ask(from, &message) => Ok(()),
             Ok(Some(message)) => {
                 let input = Input::Message { from, message };
-                self.queue.put(from, input, payload.len(), Some(share))
+                self.queue.push_frame(from, input, payload.len(), Some(share))
             }
             Err(error) if self.is_newer(&error) => Ok(()),
             Err(error) => {
@@ -189,7 +189,7 @@ impl Intake {
                 // Relayed at once: whether this node has time for it is not the others' concern.
                 self.net.verdict(ticket, Verdict::Accept);
                 let input = Input::Gossip { from, message };
-                if !self.queue.offer(from, input, payload.len(), Some(share)) {
+                if !self.queue.push_gossip(from, input, payload.len(), Some(share)) {
                     self.meters.kept_back.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }

@@ -67,7 +67,7 @@ impl Sources {
             return Some(status);
         }
         let (asker, answer) = oneshot::channel();
-        self.queue.ask(Command::Status, Asker::Operator(asker));
+        self.queue.push_command(Command::Status, Asker::Operator(asker));
         let answer = timeout(METRICS_STATUS_WITHIN, answer).await;
         let Ok(Ok(Ok(Outcome::Status(status)))) = answer else { return None };
         let status = Arc::new(status);

@@ -161,7 +161,7 @@ impl Usage {
 impl Queue {
     /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any
     /// more to take it, it is told so.
-    pub(crate) fn ask(&self, command: Command, asker: Asker) {
+    pub(crate) fn push_command(&self, command: Command, asker: Asker) {
         let bytes = command.traits().bytes;
         let mut state = self.locked();
         // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few
@@ -184,7 +184,7 @@ impl Queue {
     }
 
     /// Queues what a peer said by gossip, if there is room.
-    pub(crate) fn offer(
+    pub(crate) fn push_gossip(
         &self,
         from: NodeId,
         input: Input,
@@ -200,7 +200,7 @@ impl Queue {
     }
 
     /// Queues an event of a peer that must not be lost: its share bounds it, and those of all.
-    pub(crate) fn put(
+    pub(crate) fn push_frame(
         &self,
         from: NodeId,
         input: Input,
@@ -287,12 +287,12 @@ mod tests {
 
     fn offer(queue: &Queue, node: u8, bytes: usize) -> bool {
         let node = NodeId([node; 32]);
-        queue.offer(node, Input::PeerUp(node), bytes, None)
+        queue.push_gossip(node, Input::PeerUp(node), bytes, None)
     }
 
     fn put(queue: &Queue, node: u8, bytes: usize) -> Result<(), Closed> {
         let node = NodeId([node; 32]);
-        queue.put(node, Input::PeerUp(node), bytes, None)
+        queue.push_frame(node, Input::PeerUp(node), bytes, None)
     }
 
     #[test]
@@ -300,7 +300,7 @@ mod tests {
         let queue = Queue::default();
         while offer(&queue, 1, 0) {}
         let (asker, mut answer) = oneshot::channel();
-        queue.ask(Command::Status, Asker::Operator(asker));
+        queue.push_command(Command::Status, Asker::Operator(asker));
         assert!(matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
         // Nor in the second row.
         let first = queue.take(1, NOW).unwrap();
@@ -326,7 +326,7 @@ mod tests {
         let answers: Vec<_> = (0..=COMMANDS_MAX)
             .map(|_| {
                 let (asker, answer) = oneshot::channel();
-                queue.ask(Command::Status, Asker::Operator(asker));
+                queue.push_command(Command::Status, Asker::Operator(asker));
                 answer
             })
             .collect();
@@ -335,7 +335,7 @@ mod tests {
             refused.filter(|error| matches!(error, oneshot::error::TryRecvError::Closed)).count();
         assert_eq!(refused, 1);
         // To stop is always possible.
-        queue.ask(Command::Stop, Asker::Nobody);
+        queue.push_command(Command::Stop, Asker::Nobody);
         assert_eq!(queue.take(usize::MAX, NOW).unwrap().len(), COMMANDS_MAX + 1);
     }
 

@@ -70,6 +70,6 @@ pub(crate) fn draw() -> Result<Drawn> {
 /// The engine asks for one.
 pub(crate) fn draw_for(queue: &Arc<Queue>) -> Result<()> {
     let command = Command::RotateSecret { drawn: draw()?, force: true };
-    queue.ask(command, Asker::Nobody);
+    queue.push_command(command, Asker::Nobody);
     Ok(())
 }

@@ -254,7 +254,7 @@ impl Running {
         self.bridge.set_ready(false);
         self.bridge.close_webhooks().await;
         self.bridge.close_readers().await;
-        self.queue.ask(Command::Stop, Asker::Nobody);
+        self.queue.push_command(Command::Stop, Asker::Nobody);
         let end = timeout(HAND_OVER_WITHIN, self.end.recv()).await;
         if end.is_err() {
             tracing::warn!(
@@ -455,7 +455,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 /// before.
 async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
     let (asker, answer) = oneshot::channel();
-    queue.ask(Command::Status, Asker::Operator(asker));
+    queue.push_command(Command::Status, Asker::Operator(asker));
     // However it answers, its first turn has been performed.
     answer.await.map(drop).context("the engine did not start")?;
     bridge.open_readers().context("--data-dir")?;

@@ -433,7 +433,7 @@ impl Barriers {
         rooms.retain(|room| asked.named.contains(&room.room));
         asked.said = Some((roster, rooms.clone()));
         for heads in rooms {
-            known.cx.active.insert(heads.room);
+            known.cx.to_advance.insert(heads.room);
             if let Some(room) = known.rooms.get_mut(&heads.room) {
                 room.on_have(&mut known.cx, from, &heads.heads, false);
             }
@@ -457,7 +457,7 @@ fn seeking(known: &Known, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>
 /// Entries that came to a room have not been looked into before the end of this turn.
 fn came_just_now(known: &Known, room: RoomId) -> Option<Need> {
     let (why, rooms, of, unknown) = (Why::Seeks, BTreeSet::new(), None, None);
-    let active = known.cx.active.contains(&room);
+    let active = known.cx.to_advance.contains(&room);
     active.then_some(Need { why, rooms, of, came: true, unknown })
 }
 

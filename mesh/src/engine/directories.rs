@@ -82,5 +82,5 @@ pub(super) fn on_lane(known: &mut Known, node: NodeId) {
     }
     // Claims that waited for this lane can be accepted now.
     let waiting = known.rooms.values().filter(|room| !room.replica.pending.is_empty());
-    known.cx.active.extend(waiting.map(|room| room.replica.id));
+    known.cx.to_advance.extend(waiting.map(|room| room.replica.id));
 }

@@ -57,12 +57,12 @@ impl Engine {
             }
             self.handovers.confirm_handovers(&mut self.known);
             self.go_on_presenting();
-            let active = std::mem::take(&mut self.known.cx.active);
+            let rooms = std::mem::take(&mut self.known.cx.to_advance);
             // Commands that wait for a barrier go on when all that came with it has come to rest.
-            if active.is_empty() && !self.go_on_with_barrier() {
+            if rooms.is_empty() && !self.go_on_with_barrier() {
                 break;
             }
-            for id in active {
+            for id in rooms {
                 touched.insert(id);
                 if let Some(room) = self.known.rooms.get_mut(&id) {
                     room.advance(&mut self.known.cx, &mut self.known.live);

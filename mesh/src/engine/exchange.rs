@@ -31,7 +31,7 @@ pub(super) fn room(
         }
         Some(_) => {}
     }
-    known.cx.active.insert(id);
+    known.cx.to_advance.insert(id);
     Some((known.rooms.get_mut(&id)?, &mut known.cx))
 }
 

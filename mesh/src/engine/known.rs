@@ -115,7 +115,7 @@ impl Known {
 
     /// Entries that wait may go on: looked at in this turn.
     pub(super) fn stir_busy(&mut self) {
-        self.cx.active.extend(self.busy.iter().copied());
+        self.cx.to_advance.extend(self.busy.iter().copied());
     }
 
     /// The node's own row: it is written at the end of the turn.

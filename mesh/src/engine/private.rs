@@ -164,7 +164,7 @@ pub(super) fn on_followers_changed(known: &mut Known, digests: &Digests, key: Ke
     known.rosters.set_followers(key, known.cx.followers.of(key));
     // The sequencer may be another now, and so may the peers that can be asked.
     let rooms = digests.rooms_of(key);
-    known.cx.active.extend(rooms.filter(|room| known.busy.contains(room)));
+    known.cx.to_advance.extend(rooms.filter(|room| known.busy.contains(room)));
 }
 
 /// A connected peer follows these keys, too: it is told how far this node is, which shows it that

@@ -58,7 +58,7 @@ pub(crate) enum Content {
 impl Replica {
     /// Takes a run that came from a peer. `true`: it is next in its log.
     pub(crate) fn receive(&mut self, cx: &mut Context, from: NodeId, run: Verified) -> bool {
-        cx.active.insert(self.id);
+        cx.to_advance.insert(self.id);
         if !self.takes_more(cx, run.run().log) {
             return false;
         }

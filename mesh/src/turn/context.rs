@@ -84,7 +84,7 @@ pub(crate) struct Context {
     /// Of directories: numbers from which on none of their eras counts, that did until now.
     pub(crate) lost: Vec<(RoomId, Number)>,
     /// Rooms in which something may have become possible or due.
-    pub(crate) active: BTreeSet<RoomId>,
+    pub(crate) to_advance: BTreeSet<RoomId>,
 }
 
 impl Context {
@@ -126,7 +126,7 @@ impl Context {
             effects: Vec::new(),
             events: Events::default(),
             lost: Vec::new(),
-            active: BTreeSet::new(),
+            to_advance: BTreeSet::new(),
         }
     }
 

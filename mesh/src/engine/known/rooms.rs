@@ -96,7 +96,7 @@ impl Known {
             if !room.replica.record.local && room.order.numbering.sequencer() == room.replica.mine {
                 let current = room.order.numbering.current();
                 room.replica.edit_record().floor = Some(current);
-                self.cx.active.insert(room.replica.id);
+                self.cx.to_advance.insert(room.replica.id);
             }
         }
     }
