@@ -80,6 +80,10 @@ impl Operators {
 }
 
 impl Part for Operators {
+    fn judges_full_disks(&self) -> bool {
+        true
+    }
+
     fn replied(&mut self, cluster: &mut Cluster, reply: &Reply) -> Result<bool, Broken> {
         let Some(wanted) = self.asked.remove(&reply.call) else { return Ok(false) };
         let node = reply.node;

@@ -26,6 +26,11 @@ pub(super) trait Part {
     /// A node is down: calls that were open there are never answered.
     fn node_down(&mut self, cluster: &Cluster, node: usize);
 
+    /// Whether it has an opinion of refusals because of a full disk. To all others the node is out of service.
+    fn judges_full_disks(&self) -> bool {
+        false
+    }
+
     /// An ephemeral room ended at a node.
     fn forgot(&mut self, _node: usize, _room: RoomId) {}
 

@@ -38,6 +38,10 @@ impl Probes {
 }
 
 impl Part for Probes {
+    fn judges_full_disks(&self) -> bool {
+        true
+    }
+
     fn replied(&mut self, _cluster: &mut Cluster, reply: &Reply) -> Result<bool, Broken> {
         let asked = self.open.remove(&reply.call);
         if asked {

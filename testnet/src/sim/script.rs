@@ -296,6 +296,10 @@ impl Script {
 }
 
 impl Part for Script {
+    fn judges_full_disks(&self) -> bool {
+        true
+    }
+
     fn replied(&mut self, cluster: &mut Cluster, reply: &Reply) -> Result<bool, Broken> {
         if self.looks.take(reply).is_some() {
             self.looked(cluster, reply);

@@ -37,9 +37,6 @@ use super::{
 
 /// The number of parts.
 const PARTS: usize = 9;
-/// So many parts, the first of them, take every answer as it is. To agents a full disk is as good as a node that stops:
-/// later, or elsewhere.
-const NO_AGENTS: usize = 3;
 
 /// See the module.
 #[derive(Debug)]
@@ -352,8 +349,9 @@ impl World {
         self.acknowledged(&reply)?;
         let was_full = self.operators.was_full(reply.node);
         let (cluster, parts) = self.parts_mut();
-        for (nth, part) in parts.into_iter().enumerate() {
-            if nth == NO_AGENTS && was_full && matches!(reply.result, Err(Refused::DiskFull)) {
+        for part in parts {
+            let is_full = was_full && matches!(reply.result, Err(Refused::DiskFull));
+            if is_full && !part.judges_full_disks() {
                 reply.result = Err(Refused::Stopping);
             }
             if part.replied(cluster, &reply)? {

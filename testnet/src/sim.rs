@@ -21,8 +21,6 @@ mod coverage;
 pub(crate) mod dice;
 mod elections;
 mod end;
-#[cfg(test)]
-mod forks;
 mod handing;
 mod holders;
 mod kind;
@@ -31,15 +29,9 @@ mod network;
 mod node;
 mod operators;
 mod outcome;
-#[cfg(test)]
-mod parted;
 mod parts;
 mod plan;
-#[cfg(test)]
-mod private;
 mod probes;
-#[cfg(test)]
-mod probing;
 mod promises;
 mod retention;
 mod roamers;
@@ -51,6 +43,8 @@ pub(crate) mod signing;
 mod sound;
 mod still;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod votes;
 mod world;

@@ -31,7 +31,7 @@ use mesh::{
     },
 };
 
-use super::{node::Node, signing::Signing};
+use crate::sim::{node::Node, signing::Signing};
 
 const API_KEY: &str = "a key of the whole mesh";
 /// Texts that nobody without the key is to see.

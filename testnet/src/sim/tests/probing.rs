@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mesh::api::command::{Command, Outcome};
 
-use super::{promises::Broken, world::World};
+use crate::sim::{promises::Broken, world::World};
 
 /// Lets so many seconds pass.
 pub(super) fn run(world: &mut World, seconds: u64) -> Result<(), Broken> {

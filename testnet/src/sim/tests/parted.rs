@@ -11,12 +11,8 @@ use mesh::{
     wire::entry::Parting,
 };
 
-use super::{
-    plan::Plan,
-    probing::{ask, run},
-    votes,
-    world::World,
-};
+use super::probing::{ask, run};
+use crate::sim::{plan::Plan, votes, world::World};
 
 /// The node that is expelled, and the one that expels it.
 const OUT: usize = 1;

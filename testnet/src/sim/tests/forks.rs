@@ -7,12 +7,8 @@ use mesh::{
     name::id::NodeId,
 };
 
-use super::{
-    plan::Plan,
-    probing::{ask, run},
-    votes,
-    world::World,
-};
+use super::probing::{ask, run};
+use crate::sim::{plan::Plan, votes, world::World};
 
 const FORKED: usize = 1;
 
@@ -75,7 +71,7 @@ fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
         for other in &others {
             let mine: Vec<_> = world.promises.seen(*other, lobby).into_iter().collect();
             let theirs: Vec<_> = after.iter().copied().collect();
-            let honest = |entries: Vec<super::promises::Entry>| {
+            let honest = |entries: Vec<crate::sim::promises::Entry>| {
                 entries.into_iter().filter(|entry| entry.0.author != author).collect::<Vec<_>>()
             };
             assert_eq!(honest(mine), honest(theirs), "seed {seed}");
