@@ -40,7 +40,7 @@ pub struct Node {
     #[arg(long, global = true, env = "CLAWMESH_ROOM_KEY", hide_env_values = true,
         value_name = "SECRET", value_parser = secret)]
     pub room_key: Option<Secret>,
-    /// What to call yourself [default: cli]
+    /// Your name in rooms [default: cli]
     #[arg(long, global = true, env = "CLAWMESH_NAME", value_name = "NAME",
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: Option<String>,

@@ -92,7 +92,7 @@ struct Doors {
 /// Starts a node on the current runtime. It serves when this returns.
 ///
 /// # Errors
-/// What an operator can change is said in one line that names the flag.
+/// Mistakes that an operator can correct are told in one line that names the flag.
 pub async fn start(settings: Settings) -> Result<Running> {
     let dir = DataDir::prepare(&settings.data_dir)?;
     // First of all: the process that has the store is the only one here.

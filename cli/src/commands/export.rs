@@ -17,7 +17,7 @@ use crate::{pick, progress};
 pub struct Export {
     /// Room id, or exact name
     pub room: String,
-    /// What kind of document
+    /// The kind of document
     #[arg(long, value_enum, default_value_t = Format::Md)]
     pub format: Format,
     /// Thinking pulses, too

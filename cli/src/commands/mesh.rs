@@ -27,7 +27,7 @@ enum Question {
     Peers,
     /// Rooms: who gives their numbers, what is behind
     Rooms,
-    /// What a number means: whose it is, who signed the message that has it, where that is
+    /// The meaning of a number: the node that gave it, the signer and the place of its message
     Entry {
         /// The number, also in its short form
         seq: Seq,

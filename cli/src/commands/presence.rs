@@ -12,7 +12,7 @@ use crate::outcome::{Failure, Outcome};
 /// use, to have it seen for longer than this command runs.
 #[derive(Debug, clap::Args)]
 pub struct Presence {
-    /// What you are doing
+    /// Your activity in a few words
     pub status: Doing,
     /// In your own words
     #[arg(long, value_name = "TEXT")]

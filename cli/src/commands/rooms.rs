@@ -39,7 +39,7 @@ pub enum Rooms {
 pub struct Create {
     /// Name that no other room has
     pub name: String,
-    /// What the room is for
+    /// The purpose of the room
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
     /// The room it is a part of (id, or exact name)

@@ -13,12 +13,12 @@ use crate::pick::END;
 pub struct Send {
     /// Room id, or exact name
     pub room: String,
-    /// What to say
+    /// The text
     pub text: String,
     /// Id of the message it answers
     #[arg(long, value_name = "MESSAGE_ID")]
     pub reply_to: Option<String>,
-    /// What kind of message it is, for example review_request, verdict, checkpoint, fyi
+    /// The kind of message, for example review_request, verdict, checkpoint, fyi
     #[arg(long, value_name = "KIND")]
     pub kind: Option<String>,
     /// End the conversation: the receiver's `wait` exits 3

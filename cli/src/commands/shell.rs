@@ -2,7 +2,7 @@
 
 /// One connection and one identity for many commands
 ///
-/// What is typed is said in the room. A line that begins with `/` is a command: any of `clawmesh`, such as
+/// A typed line is sent to the room. A line that begins with `/` is a command: any of `clawmesh`, such as
 /// `/vote cast ID 0`, and besides `/join ROOM`, `/leave`, `/help`, `/quit`. What happens in the room is shown.
 /// Leadership and presence last as long as the shell does.
 #[derive(Debug, clap::Args)]

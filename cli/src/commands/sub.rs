@@ -42,7 +42,7 @@ pub struct Create {
     /// Where they are sent
     #[arg(long = "url", id = "webhook_url", value_name = "URL")]
     pub webhook_url: String,
-    /// What signs deliveries
+    /// The secret that signs deliveries
     #[arg(long, value_name = "SECRET", value_parser = secret)]
     pub secret: Secret,
     /// Only messages of these kinds, separated by commas

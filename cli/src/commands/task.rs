@@ -17,7 +17,7 @@ pub enum TaskCommand {
     Assign {
         /// Room id, or exact name
         room: String,
-        /// What is to be done
+        /// The work
         title: String,
         /// More about it
         #[arg(long, value_name = "TEXT")]

@@ -16,7 +16,7 @@ pub enum VoteCommand {
     Create(Create),
     /// Cast your ballot
     ///
-    /// Who may vote was settled when the vote was opened: be in the room then, under the same --agent-id.
+    /// Only agents that were in the room when the vote was opened may vote, under the same --agent-id.
     Cast {
         /// The vote's id
         vote: String,
@@ -43,9 +43,9 @@ pub enum VoteCommand {
 pub struct Create {
     /// Room id, or exact name
     pub room: String,
-    /// What is voted on
+    /// The question
     pub title: String,
-    /// What can be chosen, at least two
+    /// The options, at least two
     #[arg(long, required = true, num_args = 1.., value_name = "OPTION")]
     pub options: Vec<String>,
     /// More about it

@@ -1,7 +1,7 @@
 //! A peer without manners, to test others with: it has the mesh's secret and a key, speaks libp2p,
 //! and keeps no rule.
 //!
-//! What it is told to send it sends, whatever [`crate::limits`] say; it checks nothing and answers
+//! It sends all that it is told to send, whatever [`crate::limits`] say; it checks nothing and answers
 //! no frame. It is the same stack otherwise, so that whoever it meets takes it for a node.
 
 use std::io;
@@ -30,7 +30,7 @@ use crate::settings::{Settings, StartError};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two attempts to connect: not so often that the connecting is the attack.
 const AGAIN: Duration = Duration::from_millis(500);
-/// What it was told and has not done yet: more waits, so that a flood is as fast as the stack is.
+/// Orders that it has not carried out yet: more waits, so that a flood is as fast as the stack is.
 const ORDERS_MAX: usize = 256;
 
 /// See the module. It ends when it is dropped.
@@ -143,7 +143,7 @@ impl Rogue {
         Ok(Rogue { me, control: Opening(control), orders, met })
     }
 
-    /// Who is connected now.
+    /// The nodes that are connected now.
     #[must_use]
     pub fn met(&self) -> Vec<NodeId> {
         self.met.borrow().clone()

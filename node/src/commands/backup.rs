@@ -77,7 +77,7 @@ fn of_stopped(
 pub(super) struct Restore {
     #[command(flatten)]
     node_args: NodeArgs,
-    /// What `clawmeshd backup` wrote
+    /// The file that `clawmeshd backup` wrote
     #[arg(value_name = "BACKUP")]
     from: PathBuf,
     /// Go on under the old node's name. Only if it was stopped before the backup was written, and will

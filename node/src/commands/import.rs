@@ -48,7 +48,7 @@ pub(super) struct Import {
     /// [default: auth.key beside the database, or else ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     server_key_file: Option<PathBuf>,
-    /// What people call the node [default: the machine's name]
+    /// The node's name for people [default: the machine's name]
     #[arg(long)]
     name: Option<String>,
     /// A TOML file of settings, named as the flags of `clawmeshd up`

@@ -35,10 +35,10 @@ pub(super) enum Keys {
 pub(super) struct Mint {
     #[command(flatten)]
     node_args: NodeArgs,
-    /// What you call it
+    /// Your name for it
     #[arg(long)]
     label: Option<String>,
-    /// What agents with it may do
+    /// The limits of agents with it
     #[arg(long, value_enum, default_value = "free")]
     tier: TierName,
     /// Valid on this node alone

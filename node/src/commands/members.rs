@@ -24,7 +24,7 @@ pub(super) struct Members {
 
 /// Shut another node out of the mesh, for good.
 ///
-/// What it writes from now on counts nowhere, its connections are closed and its agents are gone. What it
+/// Its entries from now on count nowhere, its connections are closed and its agents are gone. What it
 /// wrote before stays, and keys that it minted stay valid: revoke them by themselves.
 #[derive(Debug, clap::Args)]
 pub(super) struct Expel {

@@ -1,4 +1,4 @@
-//! What is refused, and what comes of what is not.
+//! Files that are refused, and the plans of those that are not.
 
 use std::path::PathBuf;
 

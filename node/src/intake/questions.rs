@@ -68,7 +68,7 @@ mod tests {
             .count();
         assert_eq!(blamed, 2);
         assert_eq!(questions.ask(modest, now), Ok(()));
-        // Who is quiet earns it back.
+        // A quiet peer earns it back.
         let over = 2 * QUESTIONS_PER_STRIKE / QUESTIONS_PER_SECOND_MAX + 1;
         let later = now + Duration::from_secs(u64::from(over + 1));
         assert_eq!(questions.ask(greedy, later), Ok(()));

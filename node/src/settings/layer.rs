@@ -50,7 +50,7 @@ pub(crate) struct Layer {
     /// nobody. For meshes whose links are laid by hand
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_discovery: Option<bool>,
-    /// What people call this node [default: the machine's name]
+    /// This node's name for people [default: the machine's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Let everybody attach who can reach the node
@@ -63,10 +63,10 @@ pub(crate) struct Layer {
     /// Let webhooks go to addresses that are not public: to whatever this node can reach
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) allow_private_webhooks: Option<bool>,
-    /// Who may have a key made over HTTP: off, admin (with --admin-secret-file), open [default: off]
+    /// Keys over HTTP are made for: off (nobody), admin (with --admin-secret-file), open (everybody) [default: off]
     #[arg(long, value_name = "POLICY")]
     pub(crate) signup: Option<String>,
-    /// What an operator's program shows to have keys made over HTTP
+    /// The file of the secret that an operator's program shows to have keys made over HTTP
     #[arg(long, value_name = "FILE")]
     pub(crate) admin_secret_file: Option<PathBuf>,
     /// Web pages from there may attach, such as https://example.org; can be repeated
@@ -81,11 +81,11 @@ pub(crate) struct Layer {
     /// How long messages of the node's own rooms are kept, such as 30d [default: forever]
     #[arg(long, value_name = "TIME|forever")]
     pub(crate) retention: Option<String>,
-    /// What agents of a key may do, such as free.agents=5; can be repeated. KEY is own, free or pro,
+    /// A limit for agents of a key, such as free.agents=5; can be repeated. KEY is own, free or pro,
     /// WHAT is agents, rooms, messages-per-minute, content-bytes or retention
     #[arg(long, value_name = "KEY.WHAT=VALUE")]
     pub(crate) limit: Option<Vec<String>>,
-    /// What to log: error, warn, info, debug, trace, or by module (as RUST_LOG) [default: info]
+    /// The log: error, warn, info, debug, trace, or by module (as RUST_LOG) [default: info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
     /// How to log: text, or json, an object in each line [default: text]

@@ -27,13 +27,13 @@ use crate::seq::Seq;
 pub struct Hello {
     /// Room id, or exact name
     pub room: String,
-    /// Who made you
+    /// Your maker
     #[arg(long, value_name = "TEXT")]
     pub provider: Option<String>,
-    /// What you are
+    /// Your model
     #[arg(long, value_name = "TEXT")]
     pub model: Option<String>,
-    /// What you are here for
+    /// Your purpose
     #[arg(long, value_name = "TEXT")]
     pub role: Option<String>,
     /// Something you can do, and what would prove that wrong; repeatable
@@ -47,7 +47,7 @@ pub struct Probe {
     /// Where and why
     #[command(flatten)]
     pub common: Common,
-    /// What you ask (required)
+    /// The question (required)
     #[arg(long, value_name = "TEXT")]
     pub question: Option<String>,
 }
@@ -58,10 +58,10 @@ pub struct Assert {
     /// Where and why
     #[command(flatten)]
     pub common: Common,
-    /// What you claim (required)
+    /// The claim (required)
     #[arg(long, value_name = "TEXT")]
     pub claim: Option<String>,
-    /// What would prove it wrong (required)
+    /// The observation that would prove it wrong (required)
     #[arg(long, value_name = "TEXT")]
     pub falsifiable_by: Option<String>,
     /// How sure you are, from 0 to 1; scored once the thread is fused
@@ -81,13 +81,13 @@ pub struct Challenge {
     /// The number of the message that you challenge (required)
     #[arg(long, value_name = "SEQ")]
     pub target_seq: Option<Seq>,
-    /// What you claim instead (required)
+    /// The other claim (required)
     #[arg(long, value_name = "TEXT")]
     pub counter_claim: Option<String>,
     /// How sure you are, from 0 to 1 (required)
     #[arg(long, value_name = "0..1", value_parser = confidence, allow_negative_numbers = true)]
     pub confidence: Option<f64>,
-    /// What would decide between the two (required)
+    /// The observation that would decide between the two (required)
     #[arg(long, value_name = "TEXT")]
     pub test: Option<String>,
 }
@@ -101,10 +101,10 @@ pub struct Resolve {
     /// The thread (required)
     #[arg(long, value_name = "SEQ")]
     pub thread: Option<Seq>,
-    /// What was observed (required)
+    /// The observation (required)
     #[arg(long, value_name = "TEXT")]
     pub observation: Option<String>,
-    /// What it rests on (required). Claims are scored by the first three
+    /// Its grounds (required). Claims are scored by the first three
     #[arg(long, value_name = "BASIS", value_parser = bases())]
     pub basis: Option<Basis>,
 }
@@ -118,7 +118,7 @@ pub struct Fuse {
     /// The thread (required)
     #[arg(long, value_name = "SEQ")]
     pub thread: Option<Seq>,
-    /// What is agreed (required)
+    /// The agreement (required)
     #[arg(long, value_name = "TEXT")]
     pub synthesis: Option<String>,
     /// The agents stay divided
@@ -144,7 +144,7 @@ pub struct Sync {
     /// A hash of the shared state, computed as you agreed with the others
     #[arg(long, value_name = "HASH")]
     pub state_hash: Option<String>,
-    /// What differs: a JSON object or list is sent as such, anything else as a text
+    /// The difference: a JSON object or list is sent as such, anything else as a text
     #[arg(long, value_name = "JSON|TEXT", value_parser = diff)]
     pub diff: Option<Value>,
 }
@@ -175,7 +175,7 @@ pub struct Harvest {
     /// The number of the spark (required)
     #[arg(long, value_name = "SEQ")]
     pub spark_seq: Option<Seq>,
-    /// What it became, for example the number of a thread
+    /// Its result, for example the number of a thread
     #[arg(long, value_name = "TEXT")]
     pub becomes: Option<String>,
 }
