@@ -13,7 +13,7 @@ use mesh::{
         event::{Delivered, TurnReason},
     },
     name::{
-        id::{AgentId, MessageId, RoomId},
+        id::{AgentId, MessageId, NodeId, RoomId},
         number::Number,
     },
     wire::{
@@ -83,8 +83,10 @@ pub struct Message {
     pub message: MessageId,
     /// Of which kind it is.
     pub speech: Speech,
-    /// When it was written. Unix milliseconds.
+    /// When it was written, by the clock of `by`. Unix milliseconds.
     pub wall_ms: u64,
+    /// The node that its author was attached to: it wrote the message into its log.
+    pub by: NodeId,
     /// The author and the content.
     pub said: Arc<Said>,
 }
@@ -100,6 +102,7 @@ impl Message {
             message: event.message,
             speech: speech(&event.facts)?,
             wall_ms: event.facts.wall_ms,
+            by: event.log.author,
             said,
         })
     }
@@ -114,6 +117,7 @@ impl Message {
             message: row.message,
             speech: speech(&row.facts)?,
             wall_ms: row.facts.wall_ms,
+            by: row.log.author,
             said: Arc::new(row.said?),
         })
     }

@@ -138,5 +138,6 @@ impl Voice for EchoVoice {
 }
 
 fn told(message: &Message) -> Value {
-    json!({"agent": *message.said.agent, "content": message.said.content, "seq": message.number.0})
+    let (agent, node) = (&*message.said.agent, message.by.to_string());
+    json!({"agent": agent, "node": node, "content": message.said.content, "seq": message.number.0})
 }

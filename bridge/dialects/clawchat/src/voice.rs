@@ -167,7 +167,10 @@ impl event::Voice for Voice {
 mod tests {
     use bridge::seam::event::Voice as _;
     use mesh::{
-        name::{id::MessageId, number::Number},
+        name::{
+            id::{MessageId, NodeId},
+            number::Number,
+        },
         wire::entry::Said,
     };
 
@@ -184,6 +187,7 @@ mod tests {
             message: MessageId([3; 16]),
             speech: Speech::Chat,
             wall_ms: 1_700_000_000_123,
+            by: NodeId([9; 32]),
             said: Arc::new(Said {
                 agent: "a".into(),
                 name: "ann".into(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::{
     Bridge,
-    testing::{Connection, Fake, echo::Echo, keyed, lobby},
+    testing::{Connection, Fake, echo::Echo, keyed, lobby, node},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -36,7 +36,11 @@ impl Echoed {
 }
 
 fn said(agent: &str, content: &str, seq: u64) -> Value {
-    json!({"event": "said", "message": {"agent": agent, "content": content, "seq": seq}})
+    json!({"event": "said", "message": message(agent, content, seq)})
+}
+
+fn message(agent: &str, content: &str, seq: u64) -> Value {
+    json!({"agent": agent, "node": node().to_string(), "content": content, "seq": seq})
 }
 
 #[test]
@@ -54,8 +58,7 @@ fn clients_of_two_dialects_hear_each_other() {
     assert_eq!((&heard["agent_id"], &heard["content"]), (&json!("b"), &json!("hello")));
     let sent = json!({"room_id": "lobby", "content": "good day", "mentions": ["b"]});
     a.call("send_message", sent);
-    let mention = json!({"agent": "a", "content": "good day", "seq": 2});
-    let mention = json!({"event": "mentioned", "message": mention});
+    let mention = json!({"event": "mentioned", "message": message("a", "good day", 2)});
     assert_eq!(b.hear(), [said("a", "good day", 2), mention]);
     // Of thoughts and turns the other dialect has no frames: what comes then comes all the same.
     a.call("thinking", json!({"room_id": "lobby", "content": "hm"}));
