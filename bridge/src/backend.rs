@@ -1,5 +1,7 @@
 //! The seam to the rest of a node: questions to the mesh, reads of the store.
 
+use std::sync::Arc;
+
 use mesh::{
     api::command::Command,
     name::{
@@ -134,14 +136,22 @@ pub struct Roam {
     pub needs_claim: bool,
 }
 
-/// The store cannot be read. The client is told `internal_error`.
-#[derive(Debug, thiserror::Error)]
+/// The store cannot be read. Clones are the same failure.
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("read the store")]
-pub struct ReadError(#[source] Box<dyn std::error::Error + Send + Sync>);
+pub struct ReadError(#[source] Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for ReadError {
+    fn eq(&self, other: &ReadError) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ReadError {}
 
 impl ReadError {
     /// From an error of the store.
     pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ReadError {
-        ReadError(source.into())
+        ReadError(source.into().into())
     }
 }

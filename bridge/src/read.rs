@@ -149,13 +149,14 @@ impl Desk {
 
     /// The newest messages of a room, the oldest of them first.
     pub async fn newest(&self, room: RoomId, limit: usize) -> Result<Vec<Message>, Refusal> {
-        let rows = self.reader.blocking(move |reads| reads.page_newest(room, limit, None)).await?;
+        let rows = self.reader.blocking(move |reads| reads.page_newest(room, limit, None)).await;
+        let rows = rows.map_err(unreadable)?;
         Ok(rows.into_iter().filter_map(|row| Message::read(room, row)).collect())
     }
 
     /// The message that was ever given this number in a room.
     pub fn numbered(&self, room: RoomId, number: Number) -> Result<Option<Message>, Refusal> {
-        let row = self.hub.reads().by_number(room, number)?;
+        let row = self.hub.reads().by_number(room, number).map_err(unreadable)?;
         Ok(row.and_then(|row| Message::read(room, row)))
     }
 
@@ -206,4 +207,10 @@ impl Desk {
             Err(_) => Err(Refusal::Overloaded),
         }
     }
+}
+
+fn unreadable(error: ReadError) -> Refusal {
+    let refusal = Refusal::from(error);
+    refusal.log();
+    refusal
 }

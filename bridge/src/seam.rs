@@ -4,7 +4,7 @@
 //! and texts. Between the two stand:
 //!
 //! - [`call`]: one struct for each thing that a client can ask. A call names the type of its answer
-//!   ([`Call::Answer`](call::Call::Answer)), so that nobody joins a question and an answer at run time.
+//!   ([`Call::Answer`](call::Call::Answer)), so that no dialect joins a question and an answer at run time.
 //!   A dialect asks with a continuation: `seat.ask(call, |seat, answer| …)`. Continuations can ask
 //!   again, and many can be under way on one connection.
 //! - [`answer`]: the types of answers, and the one table that reads them out of the core's outcomes.

@@ -1,5 +1,7 @@
 //! How each call is carried out.
 
+use std::sync::Arc;
+
 use mesh::{
     api::command::Command,
     name::id::{MessageId, RoomId},
@@ -29,9 +31,16 @@ pub trait Ask: Call {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>);
 }
 
+/// A room, or a message in it, that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sought {
+    pub(super) room: RoomId,
+    pub(super) message: Option<MessageId>,
+}
+
 impl<C: ToMesh> Ask for C {
     fn begin(self, seat: &mut Seat, then: Then<C::Answer>) {
-        seat.look_up(self.room(), then, move |seat, then| seat.put(self, then));
+        seat.look_up(self.room(), then, move |seat, me, then| seat.put(&me, self, then));
     }
 }
 
@@ -43,8 +52,8 @@ impl Ask for Attach {
 
 impl Ask for Look {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.0), then, move |seat, then| {
-            let facts = seat.readable(self.0);
+        seat.look_up(Some(self.0), then, move |seat, me, then| {
+            let facts = seat.readable(&me, self.0);
             then(seat, facts);
         });
     }
@@ -62,14 +71,15 @@ impl Ask for OneMessage {
 
 impl Ask for History {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.room), then, move |seat, then| seat.history(self, then));
+        let room = Some(self.room);
+        seat.look_up(room, then, move |seat, me, then| seat.history(&me, self, then));
     }
 }
 
 impl Ask for Tip {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         let room = self.0;
-        seat.look_up(Some(room), then, move |seat, then| match seat.readable(room) {
+        seat.look_up(Some(room), then, move |seat, me, then| match seat.readable(&me, room) {
             Ok(_) => seat.read(job::Tip(room), move |seat, found| {
                 if let Ok(tip) = found {
                     seat.gave(room, tip, |served| served.told(tip));
@@ -83,86 +93,76 @@ impl Ask for Tip {
 
 impl Ask for Subscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.room), then, move |seat, then| {
-            let Some(me) = seat.me().cloned() else { return };
-            match seat.count(&me) {
-                Ok(()) => {
-                    seat.ask_webhooks(move |hooks| hooks.subscribe(me.caller.key, self), then);
-                }
-                Err(refusal) => then(seat, Err(refusal)),
+        seat.look_up(Some(self.room), then, move |seat, me, then| match seat.count(&me) {
+            Ok(()) => {
+                seat.ask_webhooks(move |hooks| hooks.subscribe(me.caller.key, self), then);
             }
+            Err(refusal) => then(seat, Err(refusal)),
         });
     }
 }
 
 impl Ask for Unsubscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, then| {
-            let Some(key) = seat.key() else { return };
-            seat.ask_webhooks(move |hooks| hooks.unsubscribe(key, self.id), then);
+        seat.look_up(None, then, move |seat, me, then| {
+            seat.ask_webhooks(move |hooks| hooks.unsubscribe(me.caller.key, self.id), then);
         });
     }
 }
 
 impl Ask for EnableSubscription {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, then| {
-            let Some(key) = seat.key() else { return };
-            seat.ask_webhooks(move |hooks| hooks.enable(key, self.id), then);
+        seat.look_up(None, then, move |seat, me, then| {
+            seat.ask_webhooks(move |hooks| hooks.enable(me.caller.key, self.id), then);
         });
     }
 }
 
 impl Ask for ListSubscriptions {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, then| {
-            let Some(key) = seat.key() else { return };
-            seat.ask_webhooks(move |hooks| hooks.list(key, self.room), then);
+        seat.look_up(None, then, move |seat, me, then| {
+            seat.ask_webhooks(move |hooks| hooks.list(me.caller.key, self.room), then);
         });
     }
 }
 
 impl Seat {
     /// Goes on once a room is known here, or nobody knows it: a client may have it from an agent of another node, so
-    /// connected nodes are asked before it is refused.
+    /// connected nodes are asked before it is refused. An agent that is attached stays so: `me` holds in all that follows.
     fn look_up<A: 'static>(
         &mut self,
         room: Option<RoomId>,
         then: Then<A>,
-        go_on: impl FnOnce(&mut Seat, Then<A>) + Send + 'static,
+        go_on: impl FnOnce(&mut Seat, Arc<Me>, Then<A>) + Send + 'static,
     ) {
-        if self.me().is_none() {
+        let Some(me) = self.me().cloned() else {
             return then(self, Err(Refusal::NotAttached));
-        }
+        };
         match room.filter(|room| self.hub.facts(*room).is_none()) {
             Some(room) => {
-                self.seek(room, None, Place::First, move |seat| {
-                    // Found or not: the call is answered as things are known now.
-                    if seat.me().is_some() {
-                        go_on(seat, then);
-                    }
-                });
+                let sought = Sought { room, message: None };
+                // Found or not: the call is answered as things are known now.
+                self.seek(&me.clone(), sought, Place::First, move |seat| go_on(seat, me, then));
             }
-            None => go_on(self, then),
+            None => go_on(self, me, then),
         }
     }
 
-    /// Asks connected nodes for a room, or for a message in it.
+    /// Asks connected nodes for something that is not known here.
     pub(super) fn seek(
         &mut self,
-        room: RoomId,
-        message: Option<MessageId>,
+        me: &Me,
+        sought: Sought,
         place: Place,
         go_on: impl FnOnce(&mut Seat) + Send + 'static,
     ) {
-        let Some(me) = self.me() else { return };
+        let Sought { room, message } = sought;
         let command = Command::Seek { caller: me.caller.clone(), room, message };
         self.send(command, Hook::None, place, move |seat, _| go_on(seat));
     }
 
     /// Checks a call and puts it to the mesh.
-    fn put<C: ToMesh>(&mut self, call: C, then: Then<C::Answer>) {
-        let Some(me) = self.me() else { return };
+    fn put<C: ToMesh>(&mut self, me: &Me, call: C, then: Then<C::Answer>) {
         if let Err(refusal) = self.judge(me, &call) {
             return then(self, Err(refusal));
         }
@@ -178,7 +178,7 @@ impl Seat {
         if C::FIELDS_FIRST {
             call.check(None, quota)?;
         }
-        let facts = call.room().map(|room| self.readable(room)).transpose()?;
+        let facts = call.room().map(|room| self.readable(me, room)).transpose()?;
         if !C::FIELDS_FIRST {
             call.check(facts, quota)?;
         }

@@ -1,5 +1,7 @@
 //! Attaching an agent: checks, the mesh's word, and events that an agent which comes back missed.
 
+use std::sync::Arc;
+
 use mesh::{
     api::{
         agenda::Standing,
@@ -91,7 +93,8 @@ impl Seat {
     ) {
         let Attached { registration, restored, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
-        let me = Me { caller: Caller { agent, key, registration }, name, standing, stable };
+        let caller = Caller { agent, key, registration };
+        let me = Arc::new(Me { caller, name, standing, stable });
         let Some(restored) = restored else {
             let welcome = me.welcome(None);
             self.state = State::Attached(me);

@@ -1,5 +1,7 @@
 //! Pages of history, for clients that may have their cursor from any node.
 
+use std::sync::Arc;
+
 use mesh::{
     api::command::{Command, Roamed},
     name::{
@@ -10,8 +12,9 @@ use mesh::{
 };
 
 use super::{
+    ask::Sought,
     job::{Claim, Cursor, From, Origin, PageOf, Since},
-    seat::{Paged, Place, Seat, Step, Then},
+    seat::{Me, Paged, Place, Seat, Step, Then},
 };
 use crate::{
     backend::{ReadError, Row},
@@ -26,6 +29,7 @@ use crate::{
 
 /// A page on its way, and its continuation.
 struct Paging {
+    me: Arc<Me>,
     job: PageOf,
     then: Then<Page>,
 }
@@ -39,9 +43,9 @@ struct Behind {
 }
 
 impl Seat {
-    pub(super) fn history(&mut self, call: History, then: Then<Page>) {
+    pub(super) fn history(&mut self, me: &Arc<Me>, call: History, then: Then<Page>) {
         let room = call.room;
-        if let Err(refusal) = self.readable(room) {
+        if let Err(refusal) = self.readable(me, room) {
             return then(self, Err(refusal));
         }
         let from = match call.from {
@@ -58,7 +62,7 @@ impl Seat {
         }
         let job =
             PageOf { room, from, limit, before_ms: call.before_ms, held: false, sought: false };
-        self.read_page(Paging { job, then });
+        self.read_page(Paging { me: me.clone(), job, then });
     }
 
     fn cursor(&self, room: RoomId, number: Number) -> Cursor {
@@ -118,9 +122,10 @@ impl Seat {
         let room = paging.job.room;
         match &paging.job.from {
             From::AfterMessage(message, _) if !paging.job.sought => {
-                let message = Some(*message);
+                let sought = Sought { room, message: Some(*message) };
                 paging.job.sought = true;
-                self.seek(room, message, Place::Any, |seat| seat.read_page(paging));
+                let me = paging.me.clone();
+                self.seek(&me, sought, Place::Any, |seat| seat.read_page(paging));
             }
             // As at a ClawChat server: of a message that nobody has any more nothing can be after it.
             From::AfterMessage(..) | From::After(_) | From::Newest => {
@@ -169,7 +174,7 @@ impl Seat {
 
     /// Gives a page, which ends there, and lets the room's live messages go on.
     fn give(&mut self, paging: Paging, page: Result<Page, Refusal>, upto: Option<Number>) {
-        let Paging { job, then } = paging;
+        let Paging { job, then, .. } = paging;
         then(self, page);
         self.steps.extend(upto.map(|upto| Step::Paged(job.room, upto)));
         if job.held {

@@ -142,11 +142,12 @@ pub(super) enum State {
     Attaching,
     /// Missed messages are read; later requests wait.
     Resuming(Box<Resuming>),
-    Attached(Me),
+    /// Until the connection ends.
+    Attached(Arc<Me>),
 }
 
 /// An attached agent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Me {
     pub(super) caller: Caller,
     pub(super) name: String,
@@ -164,7 +165,7 @@ impl Me {
 
 /// An agent that comes back, until it has been told of missed events.
 pub(super) struct Resuming {
-    pub(super) me: Me,
+    pub(super) me: Arc<Me>,
     pub(super) then: Then<Welcome>,
     pub(super) rooms: Vec<RoomId>,
     pub(super) missed: Missed,
@@ -185,13 +186,22 @@ impl fmt::Debug for Seat {
 
 /// For dialects.
 impl Seat {
-    /// Asks. `then` is called once, when the answer is there; it may ask again.
+    /// Asks. `then` is called once, when the answer is there; it may ask again. Of a connection that has ended nobody is
+    /// told.
     pub fn ask<C: Ask>(
         &mut self,
         call: C,
         then: impl FnOnce(&mut Seat, Result<C::Answer, Refusal>) + Send + 'static,
     ) {
-        call.begin(self, Box::new(then));
+        call.begin(
+            self,
+            Box::new(move |seat, answer| {
+                if let Err(refusal) = &answer {
+                    refusal.log();
+                }
+                then(seat, answer);
+            }),
+        );
     }
 
     /// Writes a frame that is no event.
@@ -305,7 +315,7 @@ impl Seat {
 
 /// For calls.
 impl Seat {
-    pub(super) fn me(&self) -> Option<&Me> {
+    pub(super) fn me(&self) -> Option<&Arc<Me>> {
         match &self.state {
             State::Attached(me) => Some(me),
             State::Fresh | State::Attaching | State::Resuming(_) => None,
@@ -313,8 +323,8 @@ impl Seat {
     }
 
     /// A room, if it is known and the agent may read it.
-    pub(super) fn readable(&self, room: RoomId) -> Result<RoomFacts, Refusal> {
-        self.hub.readable(room, self.key().ok_or(Refusal::NotAttached)?)
+    pub(super) fn readable(&self, me: &Me, room: RoomId) -> Result<RoomFacts, Refusal> {
+        self.hub.readable(room, me.caller.key)
     }
 
     pub(super) fn quota(&self, me: &Me) -> Quota {
