@@ -87,14 +87,17 @@ pub trait Conversation: Send {
 
 /// The pages of a dialect, over HTTP.
 pub struct Site {
-    /// Its routes.
+    /// Its routes, and the fallback for paths of its own that have none. It sees no other paths than those.
     pub router: Router,
-    /// With which its paths begin.
+    /// With which its paths begin. Of two sites the one with the longer prefix of a path has it; no two have the same
+    /// prefix. `/ws`, `/healthz`, `/readyz` and `/metrics` are the node's own.
     pub paths: &'static [&'static str],
+    /// Methods that pages of allowed origins may use.
+    pub methods: &'static [&'static str],
     /// Whether a request by this method is answered only under names that cannot have been pointed at this node: a page
     /// that was taken for the node's own could read the answer.
     pub checks_names: fn(&Method) -> bool,
-    /// Headers that pages of allowed origins may send.
+    /// Headers that pages of allowed origins may send, besides `content-type`.
     pub headers: &'static [&'static str],
     /// How a request is refused before it comes to the router.
     pub refuse: fn(Intrusion) -> Response,

@@ -201,13 +201,14 @@ impl Bridge {
     /// Serves HTTP and `/ws` until `shutdown`; then connections write their queues, and end.
     ///
     /// # Errors
-    /// If the listener has no address.
+    /// If the listener has no address, or two dialects have pages under the same paths.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         listener.local_addr()?;
+        let sites = http::sites(&self.shared).map_err(io::Error::other)?;
         let ready = self.ready.clone();
         let config = &self.shared.config;
         let listener = Listener::new(listener, self.connections.clone(), config);
@@ -219,7 +220,7 @@ impl Bridge {
             // Nobody waits any more: it is served to the end.
             stopping.send(()).ok();
         };
-        let serving = http::serve(listener, self.shared.clone(), ready, shutdown);
+        let serving = http::serve(listener, self.shared.clone(), sites, ready, shutdown);
         let enough = async move {
             match stopped.await {
                 Ok(()) => sleep(limits::FLUSH_WITHIN).await,

@@ -2,10 +2,17 @@
 //!
 //! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
 //! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
-//! or `{"refused": WHY}`, and events. Of thoughts it is not told.
+//! or `{"refused": WHY}`, and events. Of thoughts it is not told. `PUT /echo/TEXT` answers with the text.
 
 use std::sync::Arc;
 
+use axum::{
+    Json, Router,
+    extract::Path,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::put,
+};
 use bytes::Bytes;
 use mesh::{
     api::command::{Encryption, Speech},
@@ -56,7 +63,17 @@ impl Dialect for Echo {
     }
 
     fn site(&self, _: &Desk) -> Option<Site> {
-        None
+        let nothing = || answer(StatusCode::NOT_FOUND, &json!({"refused": "nothing here"}));
+        Some(Site {
+            router: Router::new()
+                .route("/echo/{text}", put(async |Path(text): Path<String>| text))
+                .fallback(async move || nothing()),
+            paths: &["/echo/"],
+            methods: &["GET", "PUT"],
+            checks_names: |_| true,
+            headers: &["x-echo"],
+            refuse: |why| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")})),
+        })
     }
 }
 
@@ -96,6 +113,10 @@ impl Conversation for Chat {
             refuse(seat, &"not understood");
         }
     }
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    (status, Json(body)).into_response()
 }
 
 fn ask<C: Ask>(seat: &mut Seat, call: C, reply: impl FnOnce(C::Answer) -> Value + Send + 'static) {

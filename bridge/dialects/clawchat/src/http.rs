@@ -50,6 +50,7 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
     Site {
         router,
         paths: &["/api/"],
+        methods: &["GET", "POST"],
         checks_names: |method| method != Method::POST,
         headers: &[keys::ADMIN_HEADER, KEY_HEADER],
         refuse: |why| Failed::from(why).into_response(),

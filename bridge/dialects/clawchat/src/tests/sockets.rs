@@ -21,6 +21,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use bridge::{
     Bridge, Config,
+    dialect::Dialect,
     limits::{self, LINE_BYTES_MAX},
     testing::{Fake, chat, keyed, lobby},
 };
@@ -45,9 +46,13 @@ struct Node {
 
 impl Node {
     async fn start(config: Config) -> Node {
+        Node::speaking(config, vec![Arc::new(ClawChat::new(lobby()))]).await
+    }
+
+    async fn speaking(config: Config, dialects: Vec<Arc<dyn Dialect>>) -> Node {
         static SOCKETS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let (fake, hub) = Fake::new();
-        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(ClawChat::new(lobby()))]);
+        let bridge = Bridge::new(config, hub, fake.clone(), dialects);
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nth = SOCKETS.fetch_add(1, Ordering::Relaxed);

@@ -1,27 +1,30 @@
 //! What is served over HTTP, and to whom.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use mesh::{
     api::command::{Command, Outcome, Refused},
     name::id::{KeyPrint, RoomId},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     time::timeout,
 };
 use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 
 use super::{Answer, Node, PATIENCE};
 use bridge::{
-    Config,
+    Bridge, Config,
     config::{AdminSecret, Signup},
+    dialect::Dialect,
     limits,
-    testing::keyed,
+    testing::{Fake, echo::Echo, keyed, lobby},
 };
+
+use crate::ClawChat;
 
 const HERE: (&str, &str) = ("host", "127.0.0.1:80");
 
@@ -86,6 +89,66 @@ async fn a_name_that_was_pointed_at_the_node_gets_nothing_to_read() {
     assert_eq!(ask("http://evil.example/api/status", "localhost").await, StatusCode::FORBIDDEN);
     assert_eq!(ask("/healthz", "probe").await, StatusCode::OK);
     node.stop().await;
+}
+
+/// A node with pages of two dialects.
+async fn of_two_dialects(config: Config) -> Node {
+    Node::speaking(config, vec![Arc::new(Echo::default()), Arc::new(ClawChat::new(lobby()))]).await
+}
+
+#[tokio::test]
+async fn a_path_is_answered_by_the_dialect_that_owns_it() {
+    let node = of_two_dialects(keyed()).await;
+    let refused = json!({"refused": "nothing here"});
+    assert_eq!(node.get("/echo/a/b").await, (StatusCode::NOT_FOUND, refused));
+    assert_eq!(node.http("PUT", "/echo/7", &[HERE], "").await.body, json!(7));
+    assert_eq!(node.http("POST", "/echo/7", &[HERE], "").await.status.as_u16(), 405);
+    for unowned in ["/api/nothing", "/nothing", "/echo"] {
+        assert_eq!(node.get(unowned).await, (StatusCode::NOT_FOUND, Value::Null), "{unowned}");
+    }
+    assert_eq!(node.get("/api/status").await.0, StatusCode::OK);
+    assert_eq!(node.get("/healthz").await.0, StatusCode::OK);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_preflight_and_a_refusal_are_those_of_the_dialect_that_owns_the_path() {
+    let mut config = keyed();
+    config.origins.push("https://good.example".into());
+    let node = of_two_dialects(config).await;
+    let preflight =
+        [HERE, ("origin", "https://good.example"), ("access-control-request-method", "GET")];
+    let clawchat = ("get, post", "content-type, x-clawchat-admin, x-clawchat-key");
+    let echo = ("get, put", "content-type, x-echo");
+    for (path, (methods, headers)) in
+        [("/echo/7", echo), ("/api/rooms", clawchat), ("/ws", clawchat), ("/nothing", clawchat)]
+    {
+        let answer = node.http("OPTIONS", path, &preflight, "").await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        assert!(answer.has(&format!("access-control-allow-methods: {methods}")), "{answer:?}");
+        assert!(answer.has(&format!("access-control-allow-headers: {headers}")), "{answer:?}");
+    }
+    let evil = ("host", "evil.example");
+    for (headers, why) in [(&[HERE, ("origin", "null")][..], "Origin"), (&[evil][..], "Name")] {
+        let answer = node.http("PUT", "/echo/7", headers, "").await;
+        assert_eq!((answer.status, &answer.body["refused"]), (StatusCode::FORBIDDEN, &json!(why)));
+        let answer = node.http("GET", "/api/status", headers, "").await;
+        assert_eq!(answer.body["code"], "access_denied");
+    }
+    assert_eq!(node.http("GET", "/metrics", &[evil], "").await.status, StatusCode::FORBIDDEN);
+    assert_eq!(node.get("/metrics").await.0, StatusCode::NOT_FOUND, "it has none");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn two_dialects_with_the_same_paths_are_not_served() {
+    let (fake, hub) = Fake::new();
+    let dialects: Vec<Arc<dyn Dialect>> =
+        vec![Arc::new(Echo::default()), Arc::new(Echo::default())];
+    let bridge = Bridge::new(keyed(), hub, fake, dialects);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let error = bridge.serve_http(listener, std::future::pending()).await.unwrap_err();
+    assert_eq!(error.to_string(), "two dialects have pages under /echo/");
 }
 
 #[tokio::test]
