@@ -3,13 +3,15 @@
 //! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`]; none is known
 //! here.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{Router, http::Method, response::Response};
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
+    counters::Transport,
+    delivery::ending::Ending,
     read::Desk,
     seam::event::{Event, Voice},
     session::seat::Seat,
@@ -64,12 +66,15 @@ impl First {
 
 /// See the module.
 pub trait Dialect: Send + Sync + 'static {
-    /// Whether a connection that begins so speaks it. The first dialect of the node that says so has it; the last one has
-    /// all that are left.
-    fn speaks(&self, first: &First) -> bool;
+    /// Whether a connection of this kind that begins so speaks it. The first dialect of the node that says so has it; the
+    /// last one has all that are left.
+    fn speaks(&self, transport: Transport, first: &First) -> bool;
 
     /// A connection in it begins.
     fn begin(&self) -> Box<dyn Conversation>;
+
+    /// How clients are treated that have not said anything. Asked of the last dialect alone.
+    fn manners(&self) -> Manners;
 
     /// How clients are told of events, those that have not said anything included.
     fn voice(&self) -> Arc<dyn Voice>;
@@ -83,6 +88,29 @@ pub trait Conversation: Send {
     /// A frame came. Frames of one connection come in their order, and none before the calls that have to be done first
     /// are answered.
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>);
+
+    /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
+    /// its timers.
+    fn manners(&self) -> Manners;
+}
+
+/// How a dialect treats a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// The largest frame of an agent, in bytes; of a line its newline is one of them. At most
+    /// [`limits::FRAME_BYTES_MAX`](crate::limits::FRAME_BYTES_MAX), which counts if it is less. Clients that are no agents
+    /// yet have limits of the node's.
+    pub frame_bytes_max: usize,
+    /// A client is an agent in this time, counted from the beginning of its connection, or the connection ends.
+    pub attach_within: Duration,
+    /// A connection ends when no byte came for this long.
+    pub silence: Duration,
+    /// The time between two heartbeats.
+    pub heartbeat: Duration,
+    /// The end after a frame that is too large.
+    pub too_large: Ending,
+    /// The end after a line that is no UTF-8. Of a binary message of a WebSocket the conversation is told.
+    pub not_text: Ending,
 }
 
 /// The pages of a dialect, over HTTP.
@@ -130,9 +158,9 @@ impl Dialects {
     }
 
     /// The dialect of a connection that begins so.
-    pub(crate) fn of(&self, first: Heard<'_>) -> &Arc<dyn Dialect> {
+    pub(crate) fn of(&self, transport: Transport, first: Heard<'_>) -> &Arc<dyn Dialect> {
         let first = First::read(first);
-        let speaks = |dialect: &&Arc<dyn Dialect>| dialect.speaks(&first);
+        let speaks = |dialect: &&Arc<dyn Dialect>| dialect.speaks(transport, &first);
         self.0.iter().find(speaks).unwrap_or_else(|| self.last())
     }
 

@@ -24,7 +24,7 @@ use crate::{
         outbox::{Lag, Work},
         reread,
     },
-    dialect::{Conversation, Dialects, Heard},
+    dialect::{Conversation, Dialects, Manners},
     limits,
     read::{Desk, Reader},
     reply::{Failure, Reply},
@@ -69,6 +69,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
     let now = Instant::now();
     let mut connection = Connection {
         shared: shared.clone(),
+        transport,
         link: link.clone(),
         inbox: Arc::default(),
         seat: Seat::new(config, hub, meter, voice),
@@ -96,6 +97,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
 
 struct Connection<R> {
     shared: Arc<Shared>,
+    transport: Transport,
     link: Arc<Link>,
     inbox: Arc<Inbox>,
     seat: Seat,
@@ -119,7 +121,7 @@ impl<R: Source> Connection<R> {
                 return self.link.ending();
             }
             if !self.seat.is_fresh() {
-                self.source.trust();
+                self.source.trust(self.manners().frame_bytes_max);
             }
             let reads = self.seat.takes_requests() && self.link.takes_replies();
             if !reads {
@@ -128,12 +130,19 @@ impl<R: Source> Connection<R> {
             tokio::select! {
                 received = self.source.next(), if reads => match received {
                     Ok(frame) => {
+                        let begins = self.conversation.is_none();
                         let conversation = self.conversation.get_or_insert_with(|| {
-                            begin(&self.shared.dialects, &mut self.seat, frame)
+                            let dialect = self.shared.dialects.of(self.transport, frame);
+                            self.seat.speak(dialect.voice());
+                            dialect.begin()
                         });
                         self.seat.begin(Instant::now().into_std(), frame.bytes());
                         conversation.hear(&mut self.seat, frame);
                         self.perform().await;
+                        if begins {
+                            // Its dialect may be less patient than the last one.
+                            timer.as_mut().reset(self.due());
+                        }
                     }
                     Err(gone) => {
                         tracing::debug!(error = &gone as &dyn std::error::Error, "a client left");
@@ -142,7 +151,9 @@ impl<R: Source> Connection<R> {
                                 drop(timeout(limits::FLUSH_WITHIN, self.finish()).await);
                                 Ending::Done
                             }
-                            Gone::TooLong | Gone::NotText | Gone::Broken(_) => Ending::BadFrame,
+                            Gone::TooLong => self.manners().too_large,
+                            Gone::NotText => self.manners().not_text,
+                            Gone::Broken(_) => Ending::BadFrame,
                         };
                     }
                 },
@@ -175,12 +186,20 @@ impl<R: Source> Connection<R> {
         }
     }
 
+    /// How its client is treated.
+    fn manners(&self) -> Manners {
+        match &self.conversation {
+            Some(conversation) => conversation.manners(),
+            None => self.shared.dialects.last().manners(),
+        }
+    }
+
     /// When the next of the timers may have run out.
     fn due(&self) -> Instant {
-        let timeouts = &self.shared.config.timeouts;
-        let silent = self.heard() + timeouts.silence;
-        let due = silent.min(self.beat + timeouts.heartbeat);
-        if self.seat.is_fresh() { due.min(self.opened + timeouts.register) } else { due }
+        let manners = self.manners();
+        let silent = self.heard() + manners.silence;
+        let due = silent.min(self.beat + manners.heartbeat);
+        if self.seat.is_fresh() { due.min(self.opened + manners.attach_within) } else { due }
     }
 
     fn heard(&self) -> Instant {
@@ -189,15 +208,15 @@ impl<R: Source> Connection<R> {
 
     /// Looks at the timers. `false`: the connection is to end.
     fn tick(&mut self, reads: bool) -> bool {
-        let timeouts = &self.shared.config.timeouts;
+        let manners = self.manners();
         let now = Instant::now();
-        if self.seat.is_fresh() && now >= self.opened + timeouts.register {
+        if self.seat.is_fresh() && now >= self.opened + manners.attach_within {
             return false;
         }
-        if reads && now >= self.heard() + timeouts.silence {
+        if reads && now >= self.heard() + manners.silence {
             return false;
         }
-        if now >= self.beat + timeouts.heartbeat {
+        if now >= self.beat + manners.heartbeat {
             self.beat = now;
             if let Some(frame) = self.seat.voice().frame(&Event::Heartbeat) {
                 self.link.event(frame);
@@ -307,13 +326,6 @@ impl<R: Source> Connection<R> {
             "an agent could not be detached: the node does not take commands"
         );
     }
-}
-
-/// A connection says its first.
-fn begin(dialects: &Dialects, seat: &mut Seat, first: Heard<'_>) -> Box<dyn Conversation> {
-    let dialect = dialects.of(first);
-    seat.speak(dialect.voice());
-    dialect.begin()
 }
 
 /// Writes queued frames until the connection ends.

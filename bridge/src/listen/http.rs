@@ -73,8 +73,8 @@ async fn websocket(
     ws: WebSocketUpgrade,
 ) -> Response {
     stranger.watch();
-    ws.max_message_size(limits::LINE_BYTES_MAX)
-        .max_frame_size(limits::LINE_BYTES_MAX)
+    ws.max_message_size(limits::FRAME_BYTES_MAX)
+        .max_frame_size(limits::FRAME_BYTES_MAX)
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
         .write_buffer_size(limits::WRITE_BYTES)
         .on_upgrade(async move |socket| {

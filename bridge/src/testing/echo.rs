@@ -2,9 +2,10 @@
 //!
 //! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
 //! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
-//! or `{"refused": WHY}`, and events. Of thoughts it is not told. `PUT /echo/TEXT` answers with the text.
+//! or `{"refused": WHY}`, and events. Of thoughts it is not told. It is not spoken on Unix
+//! sockets. `PUT /echo/TEXT` answers with the text.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -22,7 +23,9 @@ use serde_json::{Value, json};
 
 use super::lobby;
 use crate::{
-    dialect::{Conversation, Dialect, First, Heard, Site},
+    Transport,
+    delivery::ending::Ending,
+    dialect::{Conversation, Dialect, First, Heard, Manners, Site},
     read::Desk,
     seam::{
         call::{Attach, Join, Say},
@@ -32,6 +35,9 @@ use crate::{
     secret::Secret,
     session::{ask::Ask, seat::Seat},
 };
+
+/// Its largest frame, in bytes.
+pub const FRAME_BYTES_MAX: usize = 1_000;
 
 /// See the module.
 #[derive(Debug)]
@@ -43,6 +49,16 @@ pub struct EchoVoice;
 
 struct Chat;
 
+/// Short frames, and little patience.
+const MANNERS: Manners = Manners {
+    frame_bytes_max: FRAME_BYTES_MAX,
+    attach_within: Duration::from_secs(2),
+    silence: Duration::from_secs(60),
+    heartbeat: Duration::from_secs(60),
+    too_large: Ending::TooLarge,
+    not_text: Ending::NotText,
+};
+
 impl Default for Echo {
     fn default() -> Echo {
         Echo(Arc::new(EchoVoice))
@@ -50,12 +66,16 @@ impl Default for Echo {
 }
 
 impl Dialect for Echo {
-    fn speaks(&self, first: &First) -> bool {
-        first.kind.as_deref() == Some("echo")
+    fn speaks(&self, transport: Transport, first: &First) -> bool {
+        transport != Transport::Unix && first.kind.as_deref() == Some("echo")
     }
 
     fn begin(&self) -> Box<dyn Conversation> {
         Box::new(Chat)
+    }
+
+    fn manners(&self) -> Manners {
+        MANNERS
     }
 
     fn voice(&self) -> Arc<dyn Voice> {
@@ -79,7 +99,7 @@ impl Dialect for Echo {
 
 impl Conversation for Chat {
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>) {
-        let Heard::Text(text) = frame else { return refuse(seat, &"binary") };
+        let Heard::Text(text) = frame else { return seat.close(Ending::NotText) };
         let Ok(said) = serde_json::from_str::<Value>(text) else { return refuse(seat, &"no JSON") };
         let text = |name: &str| said[name].as_str().map(String::from);
         let room = text("room").and_then(|room| RoomId::from_uuid(&room)).unwrap_or(lobby());
@@ -112,6 +132,10 @@ impl Conversation for Chat {
         } else {
             refuse(seat, &"not understood");
         }
+    }
+
+    fn manners(&self) -> Manners {
+        MANNERS
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bridge::{
     delivery::ending::Ending,
-    dialect::{Conversation, Heard},
+    dialect::{Conversation, Heard, Manners},
     seam::{
         answer::{Page, Welcome},
         call::{
@@ -41,11 +41,12 @@ use crate::{codes::Problem, encode, encrypted, voice::Voice};
 #[derive(Debug)]
 pub(crate) struct Talk {
     voice: Arc<Voice>,
+    manners: Manners,
 }
 
 impl Talk {
-    pub(crate) fn new(voice: Arc<Voice>) -> Talk {
-        Talk { voice }
+    pub(crate) fn new(voice: Arc<Voice>, manners: Manners) -> Talk {
+        Talk { voice, manners }
     }
 }
 
@@ -69,6 +70,10 @@ impl Conversation for Talk {
                 turn(reply_to).refuse(seat, Problem::invalid(message));
             }
         }
+    }
+
+    fn manners(&self) -> Manners {
+        self.manners
     }
 }
 

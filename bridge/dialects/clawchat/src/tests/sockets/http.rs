@@ -294,7 +294,7 @@ async fn an_address_has_its_keys_and_no_more() {
 async fn connections_that_ask_for_nothing_in_time_are_closed() {
     let mut config = signup(Signup::Open);
     // Those that ask for something are served within, also on a machine that stands still.
-    config.timeouts.register = Duration::from_secs(2);
+    config.http_request_within = Duration::from_secs(2);
     let node = Node::start(config).await;
     let unfinished = "POST /api/keys HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{";
     for (sent, status) in [
