@@ -13,7 +13,7 @@ use crate::{
     counters::Transport,
     delivery::ending::Ending,
     read::Desk,
-    seam::event::{Event, Voice},
+    seam::event::{Event, Frames, Voice},
     session::seat::Seat,
 };
 
@@ -92,6 +92,18 @@ pub trait Conversation: Send {
     /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
     /// its timers.
     fn manners(&self) -> Manners;
+
+    /// Whether the client is told of an event that has a frame. Asked in a [personal](Voice::is_personal) voice alone, when
+    /// the event is about to leave: once for each, in the order in which they leave.
+    fn admits(&self, _: &Event) -> bool {
+        true
+    }
+
+    /// A frame of an event that was admitted, as this client gets it: with a number of its own, say. Asked as
+    /// [`admits`](Conversation::admits) is. A frame that the client is too slow for is not numbered.
+    fn stamp(&mut self, frame: Bytes) -> Bytes {
+        frame
+    }
 }
 
 /// How a dialect treats a client.
@@ -173,9 +185,9 @@ impl Dialects {
         self.0.iter().filter_map(|dialect| dialect.site(desk)).collect()
     }
 
-    /// The frame for a client that cannot be served.
-    pub(crate) fn too_many_connections(&self) -> Option<Bytes> {
-        self.last().voice().frame(&Event::TooManyConnections)
+    /// The frames for a client that cannot be served.
+    pub(crate) fn too_many_connections(&self) -> Frames {
+        self.last().voice().frames(&Event::TooManyConnections)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use mesh::api::command::Command;
@@ -21,14 +21,14 @@ use crate::{
         ending::Ending,
         hub::Hub,
         link::{Life, Link},
-        outbox::{Lag, Work},
+        outbox::{Frame, Lag, Work},
         reread,
     },
     dialect::{Conversation, Dialects, Manners},
     limits,
     read::{Desk, Reader},
     reply::{Failure, Reply},
-    seam::event::Event,
+    seam::event::{Event, Rendered},
     session::{
         inbox::Inbox,
         meter::Meter,
@@ -67,6 +67,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
     // Until it has said something.
     let voice = shared.dialects.last().voice();
     let now = Instant::now();
+    let conversation = Mutex::default();
     let mut connection = Connection {
         shared: shared.clone(),
         transport,
@@ -74,13 +75,13 @@ pub(crate) async fn serve<R: Source, W: Sink>(
         inbox: Arc::default(),
         seat: Seat::new(config, hub, meter, voice),
         source,
-        conversation: None,
+        conversation: &conversation,
         opened: now,
         beat: now,
         unread_until: now,
     };
     {
-        let mut writing = pin!(write(&shared, &link, sink));
+        let mut writing = pin!(write(&shared, &link, &conversation, sink));
         tokio::select! {
             // Answers of this moment go out with the events of the same turn.
             biased;
@@ -95,15 +96,18 @@ pub(crate) async fn serve<R: Source, W: Sink>(
     connection.end().await;
 }
 
-struct Connection<R> {
+/// The conversation of a connection, from its first frame on. Reader and writer are one task, and hold it for no longer than
+/// a frame takes.
+type Talk = Mutex<Option<Box<dyn Conversation>>>;
+
+struct Connection<'a, R> {
     shared: Arc<Shared>,
     transport: Transport,
     link: Arc<Link>,
     inbox: Arc<Inbox>,
     seat: Seat,
     source: R,
-    /// In the dialect of its first frame.
-    conversation: Option<Box<dyn Conversation>>,
+    conversation: &'a Talk,
     opened: Instant,
     /// When the last heartbeat was sent.
     beat: Instant,
@@ -111,7 +115,7 @@ struct Connection<R> {
     unread_until: Instant,
 }
 
-impl<R: Source> Connection<R> {
+impl<R: Source> Connection<'_, R> {
     /// Until the connection is to end.
     async fn read(&mut self) -> Ending {
         let mut timer = pin!(sleep_until(self.due()));
@@ -130,14 +134,18 @@ impl<R: Source> Connection<R> {
             tokio::select! {
                 received = self.source.next(), if reads => match received {
                     Ok(frame) => {
-                        let begins = self.conversation.is_none();
-                        let conversation = self.conversation.get_or_insert_with(|| {
-                            let dialect = self.shared.dialects.of(self.transport, frame);
-                            self.seat.speak(dialect.voice());
-                            dialect.begin()
-                        });
                         self.seat.begin(Instant::now().into_std(), frame.bytes());
-                        conversation.hear(&mut self.seat, frame);
+                        let begins = {
+                            let mut talk = locked(self.conversation);
+                            let begins = talk.is_none();
+                            let conversation = talk.get_or_insert_with(|| {
+                                let dialect = self.shared.dialects.of(self.transport, frame);
+                                self.seat.speak(dialect.voice());
+                                dialect.begin()
+                            });
+                            conversation.hear(&mut self.seat, frame);
+                            begins
+                        };
                         self.perform().await;
                         if begins {
                             // Its dialect may be less patient than the last one.
@@ -188,7 +196,7 @@ impl<R: Source> Connection<R> {
 
     /// How its client is treated.
     fn manners(&self) -> Manners {
-        match &self.conversation {
+        match &*locked(self.conversation) {
             Some(conversation) => conversation.manners(),
             None => self.shared.dialects.last().manners(),
         }
@@ -218,8 +226,8 @@ impl<R: Source> Connection<R> {
         }
         if now >= self.beat + manners.heartbeat {
             self.beat = now;
-            if let Some(frame) = self.seat.voice().frame(&Event::Heartbeat) {
-                self.link.event(frame);
+            if let Some(rendered) = Rendered::new(Event::Heartbeat, self.seat.voice()) {
+                self.link.event(rendered);
             }
         }
         true
@@ -231,7 +239,7 @@ impl<R: Source> Connection<R> {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Reply(bytes) => self.link.reply(bytes),
-                Step::Replay { message, bytes } => self.link.replay(message, bytes),
+                Step::Replay { message, rendered } => self.link.replay(message, rendered),
                 Step::Call { command, hook, then } => {
                     let reply = self.inbox.reply(&self.shared.hub, &self.link, hook, then);
                     self.shared.mesh.call(command, reply);
@@ -328,8 +336,13 @@ impl<R: Source> Connection<R> {
     }
 }
 
+fn locked(talk: &Talk) -> MutexGuard<'_, Option<Box<dyn Conversation>>> {
+    // A panic while it was held ends the process in the daemon; tests may go on.
+    talk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes queued frames until the connection ends.
-async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
+async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, talk: &Talk, mut sink: W) {
     let mut batch = Vec::new();
     while let Some(work) = link.next(&mut batch) {
         match work {
@@ -341,6 +354,7 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
                 link.writer_woken().await;
             }
             Work::Write => {
+                personalize(talk, &mut batch);
                 if sink.write(&batch).await.is_err() {
                     link.give_back(&batch);
                     link.end(Ending::Done);
@@ -355,6 +369,15 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
         }
     }
     sink.close(link.ending()).await;
+}
+
+/// Events leave as the client's conversation has them, where it has a say.
+fn personalize(talk: &Talk, batch: &mut [Frame]) {
+    if batch.iter().any(Frame::is_personal)
+        && let Some(conversation) = &mut *locked(talk)
+    {
+        batch.iter_mut().for_each(|frame| frame.personalize(&mut **conversation));
+    }
 }
 
 /// Reads a page of a room that lags. `false`: the store cannot be read.

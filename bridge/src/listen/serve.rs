@@ -282,9 +282,11 @@ impl Bridge {
     /// One line that says why, if the client takes it at once.
     async fn turn_away(&self, mut socket: impl AsyncWrite + Unpin) {
         self.shared.hub.counters().turned_away.fetch_add(1, Ordering::Relaxed);
-        let Some(line) = self.shared.dialects.too_many_connections() else { return };
+        let frames = self.shared.dialects.too_many_connections();
+        let lines: Vec<u8> =
+            frames.as_slice().iter().flat_map(|frame| [&frame[..], b"\n"].concat()).collect();
         // A fresh socket has room for a line; one that has not is dropped without it.
-        drop(timeout(limits::ACCEPT_RETRY, socket.write_all(&line)).await);
+        drop(timeout(limits::ACCEPT_RETRY, socket.write_all(&lines)).await);
     }
 
     /// Until all connections have ended, or have had their time.

@@ -28,7 +28,7 @@ pub struct Welcome {
     pub agent: AgentId,
     /// Its name.
     pub name: String,
-    /// Of an agent that comes back: its rooms, and how many frames follow of those that it missed.
+    /// Of an agent that comes back: its rooms, and how many events follow of those that it missed.
     pub resumed: Option<Resumed>,
 }
 
@@ -37,7 +37,7 @@ pub struct Welcome {
 pub struct Resumed {
     /// The rooms that it is in again.
     pub rooms: Vec<RoomId>,
-    /// Frames that follow the answer: events that it missed.
+    /// Events that follow the answer: it missed them.
     pub missed: usize,
 }
 

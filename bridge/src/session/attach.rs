@@ -199,19 +199,19 @@ impl Seat {
 
     /// Nothing for the agent's own messages, and for those that can no longer be shown.
     fn replays(&self, reader: &link::Me, missed: Vec<notice::Missed>) -> Vec<Step> {
+        let again = |rendered| Step::Replay { message: None, rendered };
         let mut replays = Vec::new();
         for missed in missed {
             match missed {
                 notice::Missed::Message(room, row) => {
                     let number = row.number;
-                    let (frame, mention) = reread::frames(reader, &self.voice, room, *row);
+                    let (said, mention) = reread::frames(reader, &self.voice, room, *row);
                     let message = Some((room, number));
-                    replays.extend(frame.map(|bytes| Step::Replay { message, bytes }));
-                    replays.extend(mention.map(|bytes| Step::Replay { message: None, bytes }));
+                    replays.extend(said.map(|rendered| Step::Replay { message, rendered }));
+                    replays.extend(mention.map(again));
                 }
                 notice::Missed::Notice(notice) => {
-                    let frame = notice.told.frame(&self.voice);
-                    replays.extend(frame.map(|bytes| Step::Replay { message: None, bytes }));
+                    replays.extend(notice.told.rendered(&self.voice).map(again));
                 }
             }
         }

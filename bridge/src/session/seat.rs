@@ -31,7 +31,7 @@ use crate::{
     reply::Ended,
     seam::{
         answer::{self, Answer, RoomFacts, Welcome},
-        event::Voice,
+        event::{Rendered, Voice},
         refusal::{Bound, Refusal},
     },
     webhooks::Webhooks,
@@ -54,8 +54,8 @@ pub(crate) type AskWebhooks =
 pub(crate) enum Step {
     /// Write a reply.
     Reply(Bytes),
-    /// Write a missed frame: a message with its number, or an event.
-    Replay { message: Option<(RoomId, Number)>, bytes: Bytes },
+    /// Write a missed event: a message with its number, or another one.
+    Replay { message: Option<(RoomId, Number)>, rendered: Rendered },
     /// Ask the mesh.
     Call { command: Command, hook: Hook, then: OnEnd },
     /// Ask the webhooks.
@@ -204,7 +204,7 @@ impl Seat {
         );
     }
 
-    /// Writes a frame that is no event.
+    /// Writes a frame that is no event: one line, without its newline.
     pub fn reply(&mut self, frame: Bytes) {
         self.steps.push(Step::Reply(frame));
     }

@@ -2,7 +2,9 @@
 //!
 //! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
 //! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
-//! or `{"refused": WHY}`, and events. Of thoughts it is not told. It is not spoken on Unix
+//! or `{"refused": WHY}`, and events. Of thoughts it is not told. With `"numbered": true` in
+//! its `attach` events have their number in this connection as `n`, a mention rings besides, and messages of the agent
+//! `deaf_to` are left out. It is not spoken on Unix
 //! sockets. `PUT /echo/TEXT` answers with the text.
 
 use std::{sync::Arc, time::Duration};
@@ -29,7 +31,7 @@ use crate::{
     read::Desk,
     seam::{
         call::{Attach, Join, Say},
-        event::{Event, Message, Voice},
+        event::{Event, Frames, Message, Voice},
         refusal::Refusal,
     },
     secret::Secret,
@@ -41,13 +43,25 @@ pub const FRAME_BYTES_MAX: usize = 1_000;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Echo(Arc<EchoVoice>);
+pub struct Echo {
+    plain: Arc<EchoVoice>,
+    numbered: Arc<EchoVoice>,
+}
 
 /// How it echoes events.
-#[derive(Debug)]
-pub struct EchoVoice;
+#[derive(Debug, Default)]
+pub struct EchoVoice {
+    /// For clients that have their events numbered.
+    numbered: bool,
+}
 
-struct Chat;
+struct Chat {
+    numbered: Arc<EchoVoice>,
+    /// Events that the client was told of with a number.
+    told: u64,
+    /// The agent that the client does not want to hear.
+    deaf_to: Option<String>,
+}
 
 /// Short frames, and little patience.
 const MANNERS: Manners = Manners {
@@ -61,7 +75,8 @@ const MANNERS: Manners = Manners {
 
 impl Default for Echo {
     fn default() -> Echo {
-        Echo(Arc::new(EchoVoice))
+        let voice = |numbered| Arc::new(EchoVoice { numbered });
+        Echo { plain: voice(false), numbered: voice(true) }
     }
 }
 
@@ -71,7 +86,7 @@ impl Dialect for Echo {
     }
 
     fn begin(&self) -> Box<dyn Conversation> {
-        Box::new(Chat)
+        Box::new(Chat { numbered: self.numbered.clone(), told: 0, deaf_to: None })
     }
 
     fn manners(&self) -> Manners {
@@ -79,7 +94,7 @@ impl Dialect for Echo {
     }
 
     fn voice(&self) -> Arc<dyn Voice> {
-        self.0.clone()
+        self.plain.clone()
     }
 
     fn site(&self, _: &Desk) -> Option<Site> {
@@ -104,6 +119,10 @@ impl Conversation for Chat {
         let text = |name: &str| said[name].as_str().map(String::from);
         let room = text("room").and_then(|room| RoomId::from_uuid(&room)).unwrap_or(lobby());
         if let Some(agent) = text("attach") {
+            if said["numbered"] == true {
+                seat.speak(self.numbered.clone());
+                self.deaf_to = text("deaf_to");
+            }
             let attach = Attach {
                 key: Secret::new("key"),
                 name: agent.clone(),
@@ -137,6 +156,18 @@ impl Conversation for Chat {
     fn manners(&self) -> Manners {
         MANNERS
     }
+
+    fn admits(&self, event: &Event) -> bool {
+        let (Event::Said(message) | Event::Mentioned(message)) = event else { return true };
+        self.deaf_to.as_deref() != Some(&*message.said.agent)
+    }
+
+    fn stamp(&mut self, frame: Bytes) -> Bytes {
+        self.told += 1;
+        let mut event: Value = serde_json::from_slice(&frame).unwrap();
+        event["n"] = json!(self.told);
+        line(&event)
+    }
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response {
@@ -155,14 +186,14 @@ fn refuse(seat: &mut Seat, why: &dyn std::fmt::Debug) {
 }
 
 fn line(value: &Value) -> Bytes {
-    Bytes::from(format!("{value}\n"))
+    Bytes::from(value.to_string())
 }
 
 impl Voice for EchoVoice {
-    fn frame(&self, event: &Event) -> Option<Bytes> {
+    fn frames(&self, event: &Event) -> Frames {
         let value = if let Event::Said(message) = event {
             if message.speech == Speech::Thinking {
-                return None;
+                return Frames::none();
             }
             json!({"event": "said", "message": told(message)})
         } else if let Event::Mentioned(message) = event {
@@ -172,9 +203,15 @@ impl Voice for EchoVoice {
         } else if let Event::Joined { agent, .. } = event {
             json!({"event": "joined", "agent": **agent})
         } else {
-            return None;
+            return Frames::none();
         };
-        Some(line(&value))
+        let rings = self.numbered && matches!(event, Event::Mentioned(_));
+        let ring = rings.then(|| json!({"event": "ring"}));
+        [value].iter().chain(&ring).map(line).collect()
+    }
+
+    fn is_personal(&self) -> bool {
+        self.numbered
     }
 
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {

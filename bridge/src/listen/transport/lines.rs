@@ -2,6 +2,7 @@
 
 use std::{io, ops::Range};
 
+use bytes::Buf;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::Instant,
@@ -13,6 +14,9 @@ use crate::{
     dialect::Heard,
     limits::{self, FRAME_BYTES_MAX},
 };
+
+/// The end of a line.
+const NEWLINE: &[u8] = b"\n";
 
 /// Lines of a client.
 #[derive(Debug)]
@@ -114,12 +118,16 @@ pub(crate) struct LineSink<W>(pub(crate) W);
 
 impl<W: AsyncWrite + Unpin + Send> Sink for LineSink<W> {
     async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        if let [frame] = frames {
-            return self.0.write_all(&frame.bytes).await;
+        let lines = || frames.iter().flat_map(Frame::parts);
+        let mut first = lines();
+        if let (Some(line), None) = (first.next(), first.next()) {
+            // As it is, and not copied.
+            return self.0.write_all_buf(&mut line.clone().chain(NEWLINE)).await;
         }
-        let mut all = Vec::with_capacity(frames.iter().map(|frame| frame.bytes.len()).sum());
-        for frame in frames {
-            all.extend_from_slice(&frame.bytes);
+        let mut all = Vec::with_capacity(lines().map(|line| line.len() + NEWLINE.len()).sum());
+        for line in lines() {
+            all.extend_from_slice(line);
+            all.extend_from_slice(NEWLINE);
         }
         self.0.write_all(&all).await
     }

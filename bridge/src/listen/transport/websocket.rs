@@ -90,9 +90,8 @@ impl Source for Texts {
 
 impl Sink for TextSink {
     async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        for frame in frames {
-            let text = frame.bytes.slice(..frame.bytes.len().saturating_sub(1));
-            let text = Utf8Bytes::try_from(text).map_err(io::Error::other)?;
+        for frame in frames.iter().flat_map(Frame::parts) {
+            let text = Utf8Bytes::try_from(frame.clone()).map_err(io::Error::other)?;
             self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
         }
         self.0.flush().await.map_err(io::Error::other)
