@@ -281,16 +281,28 @@ pub struct ListSubscriptions {
     pub room: Option<RoomId>,
 }
 
-/// A call that the mesh answers: one row of the table of how calls are put to it.
-pub(crate) trait ToMesh: Call<Answer: Answer> {
+/// How a call is put to the mesh. [`Seat`](crate::session::seat::Seat) judges all calls by it, in one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
     /// The kind of thing that it wants more of.
-    const BOUND: Bound = Bound::Node;
+    pub(crate) bound: Bound,
     /// Whether it counts as a message does: it is written for all nodes.
-    const COUNTS: bool = false;
-    /// Whether the client's next request waits for it.
-    const FIRST: bool = false;
-    /// Whether its fields are looked at before its room.
-    const FIELDS_FIRST: bool = false;
+    pub(crate) counts: bool,
+}
+
+impl Row {
+    const fn free(bound: Bound) -> Row {
+        Row { bound, counts: false }
+    }
+
+    const fn counted(bound: Bound) -> Row {
+        Row { bound, counts: true }
+    }
+}
+
+/// A call that the mesh answers.
+pub(crate) trait ToMesh: Call<Answer: Answer> {
+    const ROW: Row = Row::free(Bound::Node);
 
     /// The room that it names: known here, and to be read by the caller.
     fn room(&self) -> Option<RoomId> {
@@ -312,7 +324,7 @@ pub(crate) trait ToMesh: Call<Answer: Answer> {
 }
 
 impl CreateRoom {
-    /// Whether name and description are sound: this is said before anything of the parent.
+    /// Whether name and description are sound: for dialects that say so before anything of the parent.
     ///
     /// # Errors
     /// The refusal names the field.
@@ -329,8 +341,7 @@ impl CreateRoom {
 }
 
 impl ToMesh for CreateRoom {
-    const BOUND: Bound = Bound::Rooms;
-    const FIELDS_FIRST: bool = true;
+    const ROW: Row = Row::free(Bound::Rooms);
 
     fn room(&self) -> Option<RoomId> {
         self.0.parent
@@ -346,7 +357,7 @@ impl ToMesh for CreateRoom {
 }
 
 impl ToMesh for Join {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
@@ -362,7 +373,7 @@ impl ToMesh for Join {
 }
 
 impl ToMesh for Leave {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
@@ -378,8 +389,7 @@ impl ToMesh for Leave {
 }
 
 impl ToMesh for Say {
-    const BOUND: Bound = Bound::Messages;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Messages);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.room)
@@ -449,7 +459,7 @@ impl ToMesh for DescribeRoom {
 }
 
 impl ToMesh for SetTyping {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.room)
@@ -472,9 +482,7 @@ impl ToMesh for SetPresence {
 }
 
 impl ToMesh for CreateVote {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
-    const FIRST: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0.room)
@@ -505,8 +513,7 @@ impl ToMesh for CreateVote {
 }
 
 impl ToMesh for CastVote {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn command(self, caller: &Caller) -> Command {
         Command::CastVote { caller: caller.clone(), vote: self.vote, option: self.option }
@@ -514,7 +521,7 @@ impl ToMesh for CastVote {
 }
 
 impl ToMesh for GetVote {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn command(self, caller: &Caller) -> Command {
         let agent = Some(caller.agent.clone());
@@ -534,9 +541,7 @@ impl ToMesh for ListVotes {
 }
 
 impl ToMesh for ElectLeader {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
-    const FIRST: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
@@ -548,8 +553,7 @@ impl ToMesh for ElectLeader {
 }
 
 impl ToMesh for DeclineElection {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
@@ -561,8 +565,7 @@ impl ToMesh for DeclineElection {
 }
 
 impl ToMesh for AssignTask {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0.room)
@@ -580,8 +583,7 @@ impl ToMesh for AssignTask {
 }
 
 impl ToMesh for ChangeTask {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
         let TaskUpdate { note, if_assignee, assignee, .. } = &self.0;

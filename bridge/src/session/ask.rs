@@ -167,21 +167,16 @@ impl Seat {
             return then(self, Err(refusal));
         }
         let (hook, command) = (call.hook(), call.command(&me.caller));
-        self.send(command, hook, Place::of(C::FIRST), move |seat, ended| {
-            then(seat, answer::read(ended, C::BOUND));
+        self.send(command, hook, Place::Any, move |seat, ended| {
+            then(seat, answer::read(ended, C::ROW.bound));
         });
     }
 
     /// Whether the agent may make a call. One that counts is counted.
     fn judge<C: ToMesh>(&self, me: &Me, call: &C) -> Result<(), Refusal> {
         let quota = self.quota(me);
-        if C::FIELDS_FIRST {
-            call.check(None, quota)?;
-        }
         let facts = call.room().map(|room| self.readable(me, room)).transpose()?;
-        if !C::FIELDS_FIRST {
-            call.check(facts, quota)?;
-        }
-        if C::COUNTS { self.count(me) } else { Ok(()) }
+        call.check(facts, quota)?;
+        if C::ROW.counts { self.count(me) } else { Ok(()) }
     }
 }

@@ -101,7 +101,7 @@ struct Waiting {
     count: usize,
     /// Bytes that they hold.
     bytes: usize,
-    /// Those that the client's next request waits for.
+    /// Those that the client's next frame waits for.
     first: usize,
 }
 
@@ -119,12 +119,6 @@ pub(super) enum Place {
     Any,
     /// Nothing that the client asks for later is done before it.
     First,
-}
-
-impl Place {
-    pub(super) fn of(first: bool) -> Place {
-        if first { Place::First } else { Place::Any }
-    }
 }
 
 /// The end of a page of the delivery log.
@@ -202,6 +196,19 @@ impl Seat {
                 then(seat, answer);
             }),
         );
+    }
+
+    /// The same, for an answer that the client's next frame waits for: none is heard before `then` was called.
+    pub fn ask_in_turn<C: Ask>(
+        &mut self,
+        call: C,
+        then: impl FnOnce(&mut Seat, Result<C::Answer, Refusal>) + Send + 'static,
+    ) {
+        self.waiting.first += 1;
+        self.ask(call, move |seat, answer| {
+            seat.waiting.first -= 1;
+            then(seat, answer);
+        });
     }
 
     /// Writes a frame that is no event: one line, without its newline.

@@ -92,13 +92,30 @@ impl Turn {
         call: C,
         reply: impl FnOnce(&Voice, C::Answer) -> Frame + Send + 'static,
     ) {
-        seat.ask(call, move |seat, answer| match answer {
+        seat.ask(call, self.answered(reply));
+    }
+
+    /// The same, before the next request is looked at.
+    pub(crate) fn ask_in_turn<C: Ask>(
+        self,
+        seat: &mut Seat,
+        call: C,
+        reply: impl FnOnce(&Voice, C::Answer) -> Frame + Send + 'static,
+    ) {
+        seat.ask_in_turn(call, self.answered(reply));
+    }
+
+    fn answered<A>(
+        self,
+        reply: impl FnOnce(&Voice, A) -> Frame + Send + 'static,
+    ) -> impl FnOnce(&mut Seat, Result<A, Refusal>) + Send + 'static {
+        move |seat, answer| match answer {
             Ok(answer) => {
                 let frame = reply(&self.voice, answer);
                 self.reply(seat, &frame);
             }
             Err(refusal) => self.refuse(seat, refusal),
-        });
+        }
     }
 
     pub(crate) fn reply(&self, seat: &mut Seat, frame: &Frame) {
