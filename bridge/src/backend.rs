@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mesh::{
-    api::command::Command,
+    api::command::{Caller, Command},
     name::{
         id::{LocalRef, LogId, MessageId, RoomId},
         number::Number,
@@ -11,7 +11,12 @@ use mesh::{
     wire::entry::{Facts, Said},
 };
 
-use crate::reply::Reply;
+use tokio::time::sleep;
+
+use crate::{
+    limits,
+    reply::{Failure, Reply},
+};
 
 /// The way to a node's engine.
 pub trait Mesh: Send + Sync + 'static {
@@ -19,6 +24,24 @@ pub trait Mesh: Send + Sync + 'static {
     /// [`crate::Hub::notify`], in the order of the engine's effects; dropping it (the engine's queue is
     /// full, the node is going down) tells the client `internal_error`.
     fn call(&self, command: Command, reply: Reply);
+}
+
+/// Takes an agent out of the mesh, unless it was attached anew. `seen`: the last number that it was given in each room.
+pub(crate) async fn detach(mesh: &dyn Mesh, caller: &Caller, seen: &[(RoomId, Number)]) {
+    for _ in 0..limits::DETACH_TRIES_MAX {
+        let (reply, answer) = Reply::once();
+        mesh.call(Command::Detach { caller: caller.clone(), seen: seen.to_vec() }, reply);
+        match answer.await {
+            Ok(Ok(_) | Err(Failure::Refused(_))) => return,
+            Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {
+                sleep(limits::DETACH_RETRY).await;
+            }
+        }
+    }
+    tracing::warn!(
+        event = "agent_not_detached",
+        "an agent could not be detached: the node does not take commands"
+    );
 }
 
 /// Reads of durable and of ephemeral rooms alike. A read sees everything that was committed before it

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use mesh::api::command::Command;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
     transport::{Gone, Ration, Sink, Source},
 };
 use crate::{
-    backend::{Mesh, ReadError},
+    backend::{self, Mesh, ReadError},
     config::Config,
     counters::Transport,
     delivery::{
@@ -27,12 +26,11 @@ use crate::{
     dialect::{Conversation, Dialects, Manners},
     limits,
     read::{Desk, Reader},
-    reply::{Failure, Reply},
     seam::event::{Event, Rendered},
     session::{
         inbox::Inbox,
-        meter::Meter,
         reading::Reading,
+        rules::Rules,
         seat::{Seat, Step},
     },
     webhooks::Webhooks,
@@ -43,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<Config>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) mesh: Arc<dyn Mesh>,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) dialects: Dialects,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) reader: Reader,
@@ -63,7 +61,6 @@ pub(crate) async fn serve<R: Source, W: Sink>(
 ) {
     let _open = shared.hub.counters().open(transport);
     let link = shared.hub.connect();
-    let (config, hub, meter) = (shared.config.clone(), shared.hub.clone(), shared.meter.clone());
     // Until it has said something.
     let voice = shared.dialects.last().voice();
     let now = Instant::now();
@@ -73,7 +70,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
         transport,
         link: link.clone(),
         inbox: Arc::default(),
-        seat: Seat::new(config, hub, meter, voice),
+        seat: Seat::new(shared.rules.clone(), voice),
         source,
         conversation: &conversation,
         opened: now,
@@ -317,22 +314,7 @@ impl<R: Source> Connection<'_, R> {
         }
         self.shared.hub.disconnect(&self.link);
         let Some(caller) = self.seat.caller() else { return };
-        let seen = self.link.seen();
-        for _ in 0..limits::DETACH_TRIES_MAX {
-            let (reply, answer) = Reply::once();
-            let detach = Command::Detach { caller: caller.clone(), seen: seen.clone() };
-            self.shared.mesh.call(detach, reply);
-            match answer.await {
-                Ok(Ok(_) | Err(Failure::Refused(_))) => return,
-                Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {
-                    sleep(limits::DETACH_RETRY).await
-                }
-            }
-        }
-        tracing::warn!(
-            event = "agent_not_detached",
-            "an agent could not be detached: the node does not take commands"
-        );
+        backend::detach(&*self.shared.mesh, caller, &self.link.seen()).await;
     }
 }
 

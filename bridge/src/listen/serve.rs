@@ -28,9 +28,9 @@ use crate::{
     delivery::{hub::Hub, readers},
     dialect::{Dialect, Dialects},
     limits,
-    read::{Desk, Reader},
+    read::{Desk, Office, Reader},
     reply::Reply,
-    session::meter::Meter,
+    session::{meter::Meter, rules::Rules},
     webhooks::Webhooks,
 };
 
@@ -67,18 +67,29 @@ impl Bridge {
         let dialects = Dialects::new(dialects);
         let (allow_private, voice) = (config.allow_private_webhooks, dialects.last().voice());
         let (config, reader) = (Arc::new(config), Reader::new(hub.reads().clone()));
+        let meter = Arc::new(Meter::new(Instant::now()));
+        let rules = Arc::new(Rules::new(config.clone(), hub.clone(), meter));
+        let webhooks = Webhooks::new(hub.clone(), mesh.clone(), voice, allow_private);
+        let desk = Desk::new(Office {
+            config: config.clone(),
+            rules: rules.clone(),
+            hub: hub.clone(),
+            mesh: mesh.clone(),
+            reader: reader.clone(),
+            webhooks: webhooks.clone(),
+        });
         Bridge {
             connections: Arc::new(Semaphore::new(max as usize)),
             connections_max: max,
             shared: Arc::new(Shared {
-                webhooks: Webhooks::new(hub.clone(), mesh.clone(), voice, allow_private),
-                desk: Desk::new(config.clone(), hub.clone(), mesh.clone(), reader.clone()),
+                webhooks,
+                desk,
                 config,
                 dialects,
                 reader,
                 hub,
                 mesh,
-                meter: Arc::new(Meter::new(Instant::now())),
+                rules,
                 ration: Arc::default(),
                 metrics: OnceLock::new(),
             }),

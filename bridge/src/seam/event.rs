@@ -147,8 +147,8 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
     fn frames(&self, event: &Event) -> Frames;
 
     /// Whether its clients get frames of their own: numbered for each, or not all. Then
-    /// [`Conversation::admits`](crate::dialect::Conversation::admits) and
-    /// [`Conversation::stamp`](crate::dialect::Conversation::stamp) are asked for each event that leaves. Events are held
+    /// [`Conversation::admits`] and
+    /// [`Conversation::stamp`] are asked for each event that leaves. Events are held
     /// in memory with their frames then.
     fn is_personal(&self) -> bool {
         false

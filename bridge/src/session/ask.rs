@@ -8,16 +8,18 @@ use mesh::{
 };
 
 use super::{
-    job,
-    seat::{Me, Place, Seat, Then},
+    job::{self, Job},
+    party::Party,
+    seat::{Place, Seat, Then},
 };
 use crate::{
+    backend::Row,
     delivery::hook::Hook,
     seam::{
         answer,
         call::{
-            Attach, Call, EnableSubscription, History, ListSubscriptions, Look, OneMessage,
-            Subscribe, Tip, ToMesh, Unsubscribe,
+            Attach, Call, EnableSubscription, History, ListSubscriptions, Look, Numbered,
+            OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::Refusal,
@@ -53,7 +55,7 @@ impl Ask for Attach {
 impl Ask for Look {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(Some(self.0), then, move |seat, me, then| {
-            let facts = seat.readable(&me, self.0);
+            let facts = seat.rules.readable(&me, self.0);
             then(seat, facts);
         });
     }
@@ -62,10 +64,14 @@ impl Ask for Look {
 impl Ask for OneMessage {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         let OneMessage { room, message } = self;
-        seat.read(job::OneMessage { room, message }, move |seat, found| {
-            let message = found.map_err(Refusal::from);
-            then(seat, message.map(|row| row.and_then(|row| Message::read(room, *row))));
-        });
+        seat.one_message(room, job::OneMessage { room, message }, then);
+    }
+}
+
+impl Ask for Numbered {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let Numbered { room, number } = self;
+        seat.one_message(room, job::Numbered { room, number }, then);
     }
 }
 
@@ -79,25 +85,29 @@ impl Ask for History {
 impl Ask for Tip {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         let room = self.0;
-        seat.look_up(Some(room), then, move |seat, me, then| match seat.readable(&me, room) {
-            Ok(_) => seat.read(job::Tip(room), move |seat, found| {
-                if let Ok(tip) = found {
-                    seat.gave(room, tip, |served| served.told(tip));
-                }
-                then(seat, found.map_err(Refusal::from));
-            }),
-            Err(refusal) => then(seat, Err(refusal)),
+        seat.look_up(Some(room), then, move |seat, me, then| {
+            match seat.rules.readable(&me, room) {
+                Ok(_) => seat.read(job::Tip(room), move |seat, found| {
+                    if let Ok(tip) = found {
+                        seat.gave(room, tip, |served| served.told(tip));
+                    }
+                    then(seat, found.map_err(Refusal::from));
+                }),
+                Err(refusal) => then(seat, Err(refusal)),
+            }
         });
     }
 }
 
 impl Ask for Subscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.room), then, move |seat, me, then| match seat.count(&me) {
-            Ok(()) => {
-                seat.ask_webhooks(move |hooks| hooks.subscribe(me.caller.key, self), then);
+        seat.look_up(Some(self.room), then, move |seat, me, then| {
+            match seat.rules.count(&me, seat.now) {
+                Ok(()) => {
+                    seat.ask_webhooks(move |hooks| hooks.subscribe(me.key(), self), then);
+                }
+                Err(refusal) => then(seat, Err(refusal)),
             }
-            Err(refusal) => then(seat, Err(refusal)),
         });
     }
 }
@@ -105,7 +115,7 @@ impl Ask for Subscribe {
 impl Ask for Unsubscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(None, then, move |seat, me, then| {
-            seat.ask_webhooks(move |hooks| hooks.unsubscribe(me.caller.key, self.id), then);
+            seat.ask_webhooks(move |hooks| hooks.unsubscribe(me.key(), self.id), then);
         });
     }
 }
@@ -113,7 +123,7 @@ impl Ask for Unsubscribe {
 impl Ask for EnableSubscription {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(None, then, move |seat, me, then| {
-            seat.ask_webhooks(move |hooks| hooks.enable(me.caller.key, self.id), then);
+            seat.ask_webhooks(move |hooks| hooks.enable(me.key(), self.id), then);
         });
     }
 }
@@ -121,7 +131,7 @@ impl Ask for EnableSubscription {
 impl Ask for ListSubscriptions {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(None, then, move |seat, me, then| {
-            seat.ask_webhooks(move |hooks| hooks.list(me.caller.key, self.room), then);
+            seat.ask_webhooks(move |hooks| hooks.list(me.key(), self.room), then);
         });
     }
 }
@@ -133,12 +143,12 @@ impl Seat {
         &mut self,
         room: Option<RoomId>,
         then: Then<A>,
-        go_on: impl FnOnce(&mut Seat, Arc<Me>, Then<A>) + Send + 'static,
+        go_on: impl FnOnce(&mut Seat, Arc<Party>, Then<A>) + Send + 'static,
     ) {
         let Some(me) = self.me().cloned() else {
             return then(self, Err(Refusal::NotAttached));
         };
-        match room.filter(|room| self.hub.facts(*room).is_none()) {
+        match room.filter(|room| self.rules.hub.facts(*room).is_none()) {
             Some(room) => {
                 let sought = Sought { room, message: None };
                 // Found or not: the call is answered as things are known now.
@@ -151,32 +161,45 @@ impl Seat {
     /// Asks connected nodes for something that is not known here.
     pub(super) fn seek(
         &mut self,
-        me: &Me,
+        me: &Party,
         sought: Sought,
         place: Place,
         go_on: impl FnOnce(&mut Seat) + Send + 'static,
     ) {
+        // Strangers do not make a node ask others.
+        let Ok(caller) = me.caller() else { return go_on(self) };
         let Sought { room, message } = sought;
-        let command = Command::Seek { caller: me.caller.clone(), room, message };
+        let command = Command::Seek { caller: caller.clone(), room, message };
         self.send(command, Hook::None, place, move |seat, _| go_on(seat));
     }
 
     /// Checks a call and puts it to the mesh.
-    fn put<C: ToMesh>(&mut self, me: &Me, call: C, then: Then<C::Answer>) {
-        if let Err(refusal) = self.judge(me, &call) {
-            return then(self, Err(refusal));
-        }
-        let (hook, command) = (call.hook(), call.command(&me.caller));
+    fn put<C: ToMesh>(&mut self, me: &Party, call: C, then: Then<C::Answer>) {
+        let (hook, command) = match self.rules.judge(me, call, self.now) {
+            Ok(judged) => judged,
+            Err(refusal) => return then(self, Err(refusal)),
+        };
         self.send(command, hook, Place::Any, move |seat, ended| {
             then(seat, answer::read(ended, C::ROW.bound));
         });
     }
 
-    /// Whether the agent may make a call. One that counts is counted.
-    fn judge<C: ToMesh>(&self, me: &Me, call: &C) -> Result<(), Refusal> {
-        let quota = self.quota(me);
-        let facts = call.room().map(|room| self.readable(me, room)).transpose()?;
-        call.check(facts, quota)?;
-        if C::ROW.counts { self.count(me) } else { Ok(()) }
+    /// Reads one message of a room that is known here.
+    fn one_message<J: Job<Found = Option<Box<Row>>>>(
+        &mut self,
+        room: RoomId,
+        job: J,
+        then: Then<Option<Message>>,
+    ) {
+        let Some(me) = self.me().cloned() else {
+            return then(self, Err(Refusal::NotAttached));
+        };
+        match self.rules.readable(&me, room) {
+            Ok(_) => self.read(job, move |seat, found| {
+                let found = found.map_err(Refusal::from);
+                then(seat, found.map(|row| row.and_then(|row| Message::read(room, *row))));
+            }),
+            Err(refusal) => then(self, Err(refusal)),
+        }
     }
 }

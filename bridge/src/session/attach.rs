@@ -7,12 +7,17 @@ use mesh::{
         agenda::Standing,
         command::{self, Attached, Caller, Command, Roamed},
     },
-    name::{id::RoomId, number::Number},
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Number,
+    },
 };
 
 use super::{
+    ask::Ask,
     job::{Claim, Cursor, Missed, MissedIn, Origin},
-    seat::{Me, Place, Resuming, Seat, State, Step, Then},
+    party::Party,
+    seat::{Place, Resuming, Seat, State, Step, Then},
 };
 use crate::{
     backend::ReadError,
@@ -22,9 +27,10 @@ use crate::{
     ids, limits,
     seam::{
         answer::{self, Resumed, Welcome},
-        call::Attach,
+        call::{Attach, Call},
         refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
     },
+    secret::Secret,
 };
 
 /// A room whose cursor the mesh was asked to number for.
@@ -42,7 +48,7 @@ impl Seat {
             State::Attached(_) => return then(self, Err(Refusal::AttachedAlready)),
             State::Attaching | State::Resuming(_) => return then(self, Err(Refusal::NotAttached)),
         }
-        let Some(shown) = self.config.auth.identify(call.key.expose()) else {
+        let Some(shown) = self.rules.config.auth.identify(call.key.expose()) else {
             return then(self, Err(Refusal::Mesh(command::Refused::NoKey)));
         };
         let Shown { key, own, opener } = shown;
@@ -52,8 +58,7 @@ impl Seat {
             }
             // A client with a wrong key is told that first.
             self.state = State::Attaching;
-            let check = Command::CheckKey { key, own };
-            return self.call(check, Bound::Node, move |seat, checked: Result<Standing, _>| {
+            return self.check_key(key, own, move |seat, checked| {
                 seat.state = State::Fresh;
                 then(seat, Err(checked.err().unwrap_or(refusal)));
             });
@@ -84,6 +89,16 @@ impl Seat {
         });
     }
 
+    /// Asks of which kind a key is, if it is valid here.
+    fn check_key(
+        &mut self,
+        key: KeyPrint,
+        own: bool,
+        then: impl FnOnce(&mut Seat, Result<Standing, Refusal>) + Send + 'static,
+    ) {
+        self.call(Command::CheckKey { key, own }, Bound::Node, then);
+    }
+
     fn attached(
         &mut self,
         reader: link::Me,
@@ -94,9 +109,9 @@ impl Seat {
         let Attached { registration, restored, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
         let caller = Caller { agent, key, registration };
-        let me = Arc::new(Me { caller, name, standing, stable });
+        let me = Arc::new(Party::Agent { caller, standing, stable });
         let Some(restored) = restored else {
-            let welcome = me.welcome(None);
+            let welcome = Welcome { agent: reader.agent, name, resumed: None };
             self.state = State::Attached(me);
             then(self, Ok(welcome));
             return self.steps.push(Step::Open);
@@ -104,10 +119,12 @@ impl Seat {
         let rooms = restored.iter().map(|(room, _)| *room).collect();
         let cursors = restored
             .into_iter()
-            .map(|(room, number)| (room, Cursor::of(number, &self.hub.served(&reader, room))))
+            .map(|(room, number)| (room, Cursor::of(number, &self.rules.hub.served(&reader, room))))
             .collect();
         self.state = State::Resuming(Box::new(Resuming {
             me,
+            reader,
+            name,
             then,
             rooms,
             missed: Missed::default(),
@@ -180,12 +197,13 @@ impl Seat {
         let State::Resuming(resuming) = std::mem::replace(&mut self.state, State::Fresh) else {
             return;
         };
-        let Resuming { me, then, rooms, missed: Missed { rows, seen, .. }, .. } = *resuming;
-        let notices = self.hub.missed(&me.caller.agent);
-        let mut replays = self.replays(&me.reader(), notice::merge(rows, notices));
+        let Resuming { me, reader, name, then, rooms, missed, .. } = *resuming;
+        let Missed { rows, seen, .. } = missed;
+        let notices = self.rules.hub.missed(&reader.agent);
+        let mut replays = self.replays(&reader, notice::merge(rows, notices));
         replays.drain(..replays.len().saturating_sub(limits::MISSED_MAX));
         let resumed = Resumed { rooms: rooms.clone(), missed: replays.len() };
-        let welcome = me.welcome(Some(resumed));
+        let welcome = Welcome { agent: reader.agent, name, resumed: Some(resumed) };
         self.state = State::Attached(me);
         then(self, Ok(welcome));
         self.steps.append(&mut replays);
@@ -233,9 +251,21 @@ impl Seat {
     }
 }
 
-impl Me {
-    fn welcome(&self, resumed: Option<Resumed>) -> Welcome {
-        Welcome { agent: self.caller.agent.clone(), name: self.name.clone(), resumed }
+/// Show a key, without becoming an agent. The answer is its holder.
+pub(crate) struct ShowKey(pub(crate) Secret);
+
+impl Call for ShowKey {
+    type Answer = Party;
+}
+
+impl Ask for ShowKey {
+    fn begin(self, seat: &mut Seat, then: Then<Party>) {
+        match seat.rules.config.auth.identify(self.0.expose()) {
+            Some(Shown { key, own, .. }) => seat.check_key(key, own, move |seat, checked| {
+                then(seat, checked.map(|standing| Party::Holder { key, standing }));
+            }),
+            None => then(seat, Err(Refusal::Mesh(command::Refused::NoKey))),
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use mesh::{
 use super::{
     ask::Sought,
     job::{Claim, Cursor, From, Origin, PageOf, Since},
-    seat::{Me, Paged, Place, Seat, Step, Then},
+    party::Party,
+    seat::{Paged, Place, Seat, Step, Then},
 };
 use crate::{
     backend::{ReadError, Row},
@@ -29,7 +30,7 @@ use crate::{
 
 /// A page on its way, and its continuation.
 struct Paging {
-    me: Arc<Me>,
+    me: Arc<Party>,
     job: PageOf,
     then: Then<Page>,
 }
@@ -43,9 +44,9 @@ struct Behind {
 }
 
 impl Seat {
-    pub(super) fn history(&mut self, me: &Arc<Me>, call: History, then: Then<Page>) {
+    pub(super) fn history(&mut self, me: &Arc<Party>, call: History, then: Then<Page>) {
         let room = call.room;
-        if let Err(refusal) = self.readable(me, room) {
+        if let Err(refusal) = self.rules.readable(me, room) {
             return then(self, Err(refusal));
         }
         let from = match call.from {
@@ -76,7 +77,8 @@ impl Seat {
 
     /// The numbers that the agent was given here.
     fn served(&self, room: RoomId) -> Served {
-        self.me().map(|me| self.hub.served(&me.reader(), room)).unwrap_or_default()
+        let reader = self.me().and_then(|me| me.reader());
+        reader.map(|reader| self.rules.hub.served(&reader, room)).unwrap_or_default()
     }
 
     fn read_page(&mut self, paging: Paging) {
@@ -246,8 +248,10 @@ impl Seat {
 
     /// The agent was given something in a room up to a number, or told of it.
     pub(super) fn gave(&self, room: RoomId, upto: Number, note: impl FnOnce(&mut Served)) {
-        if let Some(me) = self.me().filter(|_| upto.era() > Era::HOME) {
-            self.hub.gave(&me.reader(), room, upto, note);
+        if upto.era() > Era::HOME
+            && let Some(reader) = self.me().and_then(|me| me.reader())
+        {
+            self.rules.hub.gave(&reader, room, upto, note);
         }
     }
 }

@@ -1,15 +1,13 @@
-//! The seat of a connection: its state, its calls without an answer, and the steps that are to be done.
+//! The seat of a party: its state, its calls without an answer, and the steps that are to be done.
 //!
-//! A step is done in its order by the connection, which resumes the seat with the answer or the rows.
+//! A step is done in its order by the connection, or by the desk for a visitor without one, which resumes the seat with the
+//! answer or the rows.
 
 use std::{fmt, pin::Pin, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use mesh::{
-    api::{
-        agenda::Standing,
-        command::{Caller, Command},
-    },
+    api::command::{Caller, Command},
     name::{
         id::{AgentId, KeyPrint, RoomId},
         number::Number,
@@ -19,18 +17,18 @@ use mesh::{
 use super::{
     ask::Ask,
     job::{Cursor, Job, Missed},
-    meter::Meter,
+    party::Party,
     reading::{Read, Reading},
+    rules::Rules,
 };
 use crate::{
     backend::ReadError,
-    config::{Config, Quota},
     delivery::hook::Hook,
-    delivery::{ending::Ending, hub::Hub, link},
+    delivery::{ending::Ending, link},
     limits,
     reply::Ended,
     seam::{
-        answer::{self, Answer, RoomFacts, Welcome},
+        answer::{self, Answer, Welcome},
         event::{Rendered, Voice},
         refusal::{Bound, Refusal},
     },
@@ -80,12 +78,10 @@ pub(crate) enum Step {
 
 /// See the module's text.
 pub struct Seat {
-    pub(super) config: Arc<Config>,
-    pub(super) hub: Arc<Hub>,
-    meter: Arc<Meter>,
+    pub(super) rules: Arc<Rules>,
     pub(super) voice: Arc<dyn Voice>,
     /// When the frame that is worked on came.
-    now: Instant,
+    pub(super) now: Instant,
     /// Bytes of that frame.
     frame: usize,
     pub(super) state: State,
@@ -136,30 +132,15 @@ pub(super) enum State {
     Attaching,
     /// Missed messages are read; later requests wait.
     Resuming(Box<Resuming>),
-    /// Until the connection ends.
-    Attached(Arc<Me>),
-}
-
-/// An attached agent.
-#[derive(Debug)]
-pub(super) struct Me {
-    pub(super) caller: Caller,
-    pub(super) name: String,
-    pub(super) standing: Standing,
-    pub(super) stable: bool,
-}
-
-impl Me {
-    /// As routing knows it.
-    pub(super) fn reader(&self) -> link::Me {
-        let Caller { agent, key, .. } = &self.caller;
-        link::Me { agent: agent.clone(), key: *key, stable: self.stable }
-    }
+    /// The party is known: an agent until its connection ends, or a visitor of the desk.
+    Attached(Arc<Party>),
 }
 
 /// An agent that comes back, until it has been told of missed events.
 pub(super) struct Resuming {
-    pub(super) me: Arc<Me>,
+    pub(super) me: Arc<Party>,
+    pub(super) reader: link::Me,
+    pub(super) name: String,
     pub(super) then: Then<Welcome>,
     pub(super) rooms: Vec<RoomId>,
     pub(super) missed: Missed,
@@ -229,13 +210,13 @@ impl Seat {
     /// The agent that is attached.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {
-        self.me().map(|me| &me.caller.agent)
+        self.me().and_then(|me| me.agent())
     }
 
     /// The key of the agent that is attached.
     #[must_use]
     pub fn key(&self) -> Option<KeyPrint> {
-        self.me().map(|me| me.caller.key)
+        self.me().map(|me| me.key())
     }
 
     /// Whether nobody is attached, or about to be.
@@ -250,16 +231,9 @@ impl Seat {
 
 /// For the connection.
 impl Seat {
-    pub(crate) fn new(
-        config: Arc<Config>,
-        hub: Arc<Hub>,
-        meter: Arc<Meter>,
-        voice: Arc<dyn Voice>,
-    ) -> Seat {
+    pub(crate) fn new(rules: Arc<Rules>, voice: Arc<dyn Voice>) -> Seat {
         Seat {
-            config,
-            hub,
-            meter,
+            rules,
             voice,
             now: Instant::now(),
             frame: 0,
@@ -268,6 +242,11 @@ impl Seat {
             paged: None,
             steps: Vec::new(),
         }
+    }
+
+    /// At the desk: a party that is known from the beginning.
+    pub(crate) fn visited(rules: Arc<Rules>, voice: Arc<dyn Voice>, party: Arc<Party>) -> Seat {
+        Seat { state: State::Attached(party), ..Seat::new(rules, voice) }
     }
 
     /// A frame of so many bytes is worked on.
@@ -314,28 +293,19 @@ impl Seat {
     pub(crate) fn caller(&self) -> Option<&Caller> {
         match &self.state {
             State::Fresh | State::Attaching => None,
-            State::Resuming(resuming) => Some(&resuming.me.caller),
-            State::Attached(me) => Some(&me.caller),
+            State::Resuming(resuming) => resuming.me.caller().ok(),
+            State::Attached(me) => me.caller().ok(),
         }
     }
 }
 
 /// For calls.
 impl Seat {
-    pub(super) fn me(&self) -> Option<&Arc<Me>> {
+    pub(crate) fn me(&self) -> Option<&Arc<Party>> {
         match &self.state {
             State::Attached(me) => Some(me),
             State::Fresh | State::Attaching | State::Resuming(_) => None,
         }
-    }
-
-    /// A room, if it is known and the agent may read it.
-    pub(super) fn readable(&self, me: &Me, room: RoomId) -> Result<RoomFacts, Refusal> {
-        self.hub.readable(room, me.caller.key)
-    }
-
-    pub(super) fn quota(&self, me: &Me) -> Quota {
-        self.config.quota(me.standing)
     }
 
     /// Takes one of the messages and acts that the key may send in a minute, for a request that comes to no call.
@@ -343,21 +313,11 @@ impl Seat {
     /// # Errors
     /// There is none left, or the connection is no agent yet.
     pub fn count_act(&self) -> Result<(), Refusal> {
-        self.count(self.me().ok_or(Refusal::NotAttached)?)
-    }
-
-    /// Takes one of the messages and acts that the key may send in a minute.
-    pub(super) fn count(&self, me: &Me) -> Result<(), Refusal> {
-        match self.quota(me).messages_per_minute {
-            Some(max) if !self.meter.take(me.caller.key, max, self.now) => {
-                Err(Refusal::TooFast { per_minute: max })
-            }
-            Some(_) | None => Ok(()),
-        }
+        self.rules.count(self.me().ok_or(Refusal::NotAttached)?, self.now)
     }
 
     /// Asks the mesh for an answer of a type.
-    pub(super) fn call<A: Answer>(
+    pub(crate) fn call<A: Answer>(
         &mut self,
         command: Command,
         bound: Bound,

@@ -18,6 +18,7 @@ use crate::{
     dialect::{Conversation, Dialect, Heard},
     session::{
         inbox::Inbox,
+        rules::Rules,
         seat::{Seat, Step},
     },
 };
@@ -45,7 +46,8 @@ impl Connection {
     /// A connection that has said nothing.
     pub fn new(fake: &Arc<Fake>, config: Config, dialect: &dyn Dialect) -> Connection {
         let hub = fake.hub();
-        let seat = Seat::new(Arc::new(config), hub.clone(), fake.meter.clone(), dialect.voice());
+        let rules = Rules::new(Arc::new(config), hub.clone(), fake.meter.clone());
+        let seat = Seat::new(Arc::new(rules), dialect.voice());
         Connection {
             fake: fake.clone(),
             link: hub.connect(),

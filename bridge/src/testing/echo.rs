@@ -5,16 +5,17 @@
 //! or `{"refused": WHY}`, and events. Of thoughts it is not told. With `"numbered": true` in
 //! its `attach` events have their number in this connection as `n`, a mention rings besides, and messages of the agent
 //! `deaf_to` are left out. It is not spoken on Unix
-//! sockets. `PUT /echo/TEXT` answers with the text.
+//! sockets. `PUT /echo/TEXT` answers with the text. With
+//! `POST /echo/AGENT/TEXT` an agent without a connection says it.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::Path,
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::put,
+    routing::{post, put},
 };
 use bytes::Bytes;
 use mesh::{
@@ -97,14 +98,16 @@ impl Dialect for Echo {
         self.plain.clone()
     }
 
-    fn site(&self, _: &Desk) -> Option<Site> {
+    fn site(&self, desk: &Desk) -> Option<Site> {
         let nothing = || answer(StatusCode::NOT_FOUND, &json!({"refused": "nothing here"}));
         Some(Site {
             router: Router::new()
                 .route("/echo/{text}", put(async |Path(text): Path<String>| text))
+                .route("/echo/{agent}/{text}", post(visit))
+                .with_state(desk.clone())
                 .fallback(async move || nothing()),
             paths: &["/echo/"],
-            methods: &["GET", "PUT"],
+            methods: &["POST", "PUT"],
             checks_names: |_| true,
             headers: &["x-echo"],
             refuse: |why| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")})),
@@ -123,31 +126,14 @@ impl Conversation for Chat {
                 seat.speak(self.numbered.clone());
                 self.deaf_to = text("deaf_to");
             }
-            let attach = Attach {
-                key: Secret::new("key"),
-                name: agent.clone(),
-                agent: Some(agent),
-                capabilities: Vec::new(),
-                reconnect: true,
-            };
-            ask(seat, attach, |welcome| {
+            ask(seat, attach(agent), |welcome| {
                 let missed = welcome.resumed.map(|resumed| resumed.missed);
                 json!({"attached": *welcome.agent, "missed": missed})
             });
         } else if said.get("join").is_some() {
             ask(seat, Join(room), move |()| json!({"joined": room.to_uuid()}));
         } else if let Some(content) = text("say") {
-            let say = Say {
-                room,
-                speech: Speech::Chat,
-                content,
-                encryption: Encryption::None,
-                reply_to: None,
-                mentions: Vec::new(),
-                metadata: None,
-                dedup: None,
-            };
-            ask(seat, say, |said| json!({"said": said.number.0}));
+            ask(seat, chat(room, content), |said| json!({"said": said.number.0}));
         } else {
             refuse(seat, &"not understood");
         }
@@ -167,6 +153,51 @@ impl Conversation for Chat {
         let mut event: Value = serde_json::from_slice(&frame).unwrap();
         event["n"] = json!(self.told);
         line(&event)
+    }
+}
+
+/// An agent without a connection says something in the lobby, and leaves. `-`: somebody who is no agent tries to.
+async fn visit(
+    State(desk): State<Desk>,
+    Path((agent, text)): Path<(String, String)>,
+) -> Result<String, Response> {
+    let refuse =
+        |why: Refusal| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")}));
+    let visitor = match &*agent {
+        "-" => desk.holder(Secret::new("key")).await.map_err(refuse)?,
+        _ => desk.attach(attach(agent)).await.map_err(refuse)?,
+    };
+    let say = async {
+        if visitor.agent().is_some() {
+            desk.ask(&visitor, Join(lobby())).await?;
+        }
+        desk.ask(&visitor, chat(lobby(), text)).await
+    };
+    let said = say.await;
+    desk.detach(&visitor).await;
+    Ok(said.map_err(refuse)?.number.0.to_string())
+}
+
+fn attach(agent: String) -> Attach {
+    Attach {
+        key: Secret::new("key"),
+        name: agent.clone(),
+        agent: Some(agent),
+        capabilities: Vec::new(),
+        reconnect: true,
+    }
+}
+
+fn chat(room: RoomId, content: String) -> Say {
+    Say {
+        room,
+        speech: Speech::Chat,
+        content,
+        encryption: Encryption::None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
     }
 }
 

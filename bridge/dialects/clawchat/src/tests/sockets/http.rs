@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 use super::{Answer, Node, PATIENCE};
 use bridge::{
     Bridge, Config,
-    config::{AdminSecret, Signup},
+    config::{AdminSecret, Quota, Signup},
     dialect::Dialect,
     limits,
     testing::{Fake, echo::Echo, keyed, lobby},
@@ -100,7 +100,7 @@ async fn of_two_dialects(config: Config) -> Node {
 async fn a_path_is_answered_by_the_dialect_that_owns_it() {
     let node = of_two_dialects(keyed()).await;
     let refused = json!({"refused": "nothing here"});
-    assert_eq!(node.get("/echo/a/b").await, (StatusCode::NOT_FOUND, refused));
+    assert_eq!(node.get("/echo/a/b/c").await, (StatusCode::NOT_FOUND, refused));
     assert_eq!(node.http("PUT", "/echo/7", &[HERE], "").await.body, json!(7));
     assert_eq!(node.http("POST", "/echo/7", &[HERE], "").await.status.as_u16(), 405);
     for unowned in ["/api/nothing", "/nothing", "/echo"] {
@@ -119,7 +119,7 @@ async fn a_preflight_and_a_refusal_are_those_of_the_dialect_that_owns_the_path()
     let preflight =
         [HERE, ("origin", "https://good.example"), ("access-control-request-method", "GET")];
     let clawchat = ("get, post", "content-type, x-clawchat-admin, x-clawchat-key");
-    let echo = ("get, put", "content-type, x-echo");
+    let echo = ("post, put", "content-type, x-echo");
     for (path, (methods, headers)) in
         [("/echo/7", echo), ("/api/rooms", clawchat), ("/ws", clawchat), ("/nothing", clawchat)]
     {
@@ -137,6 +137,30 @@ async fn a_preflight_and_a_refusal_are_those_of_the_dialect_that_owns_the_path()
     }
     assert_eq!(node.http("GET", "/metrics", &[evil], "").await.status, StatusCode::FORBIDDEN);
     assert_eq!(node.get("/metrics").await.0, StatusCode::NOT_FOUND, "it has none");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_without_a_connection_speaks_as_others_do() {
+    let mut config = keyed();
+    config.quotas.own = Quota { messages_per_minute: Some(2), content_bytes_max: 4 };
+    let node = of_two_dialects(config).await;
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    let visit = async |path: &str| node.http("POST", &format!("/echo/{path}"), &[HERE], "").await;
+    assert_eq!(visit("v/hey").await.body, json!(1));
+    assert_eq!(a.event("agent_joined").await["payload"]["agent"]["agent_id"], "v");
+    let heard = a.event("message_received").await["payload"].take();
+    assert_eq!((&heard["agent_id"], &heard["content"]), (&json!("v"), &json!("hey")));
+    a.event("agent_left").await;
+    node.until("it is detached", |node| node.fake.attached() == 1).await;
+    let refused = async |path: &str| visit(path).await.body["refused"].take();
+    assert_eq!(refused("v/hello").await, "ContentTooLarge { max: 4 }");
+    assert_eq!(refused("-/hey").await, "NotAttached", "a key has no name to speak under");
+    assert_eq!(refused("a/hey").await, "Mesh(AgentTaken(\"a\"))", "it takes nobody's place");
+    a.call("send_message", json!({"room_id": "lobby", "content": "ho"})).await;
+    assert_eq!(refused("v/hey").await, "TooFast { per_minute: 2 }", "counted with the other's");
+    node.until("it is detached", |node| node.fake.attached() == 1).await;
     node.stop().await;
 }
 
