@@ -1,7 +1,9 @@
 //! The seam to the rest of a node: questions to the mesh, reads of the store.
 
+use std::sync::Arc;
+
 use mesh::{
-    api::command::Command,
+    api::command::{Caller, Command},
     name::{
         id::{LocalRef, LogId, MessageId, RoomId},
         number::Number,
@@ -9,7 +11,12 @@ use mesh::{
     wire::entry::{Facts, Said},
 };
 
-use crate::reply::Reply;
+use tokio::time::sleep;
+
+use crate::{
+    limits,
+    reply::{Failure, Reply},
+};
 
 /// The way to a node's engine.
 pub trait Mesh: Send + Sync + 'static {
@@ -17,6 +24,24 @@ pub trait Mesh: Send + Sync + 'static {
     /// [`crate::Hub::notify`], in the order of the engine's effects; dropping it (the engine's queue is
     /// full, the node is going down) tells the client `internal_error`.
     fn call(&self, command: Command, reply: Reply);
+}
+
+/// Takes an agent out of the mesh, unless it was attached anew. `seen`: the last number that it was given in each room.
+pub(crate) async fn detach(mesh: &dyn Mesh, caller: &Caller, seen: &[(RoomId, Number)]) {
+    for _ in 0..limits::DETACH_TRIES_MAX {
+        let (reply, answer) = Reply::once();
+        mesh.call(Command::Detach { caller: caller.clone(), seen: seen.to_vec() }, reply);
+        match answer.await {
+            Ok(Ok(_) | Err(Failure::Refused(_))) => return,
+            Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {
+                sleep(limits::DETACH_RETRY).await;
+            }
+        }
+    }
+    tracing::warn!(
+        event = "agent_not_detached",
+        "an agent could not be detached: the node does not take commands"
+    );
 }
 
 /// Reads of durable and of ephemeral rooms alike. A read sees everything that was committed before it
@@ -134,14 +159,22 @@ pub struct Roam {
     pub needs_claim: bool,
 }
 
-/// The store cannot be read. The client is told `internal_error`.
-#[derive(Debug, thiserror::Error)]
+/// The store cannot be read. Clones are the same failure.
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("read the store")]
-pub struct ReadError(#[source] Box<dyn std::error::Error + Send + Sync>);
+pub struct ReadError(#[source] Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for ReadError {
+    fn eq(&self, other: &ReadError) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ReadError {}
 
 impl ReadError {
     /// From an error of the store.
     pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ReadError {
-        ReadError(source.into())
+        ReadError(source.into().into())
     }
 }

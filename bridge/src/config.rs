@@ -37,8 +37,8 @@ pub struct Config {
     pub connections_max: usize,
     /// Of these, connections over HTTP that are no WebSockets.
     pub http_connections_max: usize,
-    /// Times.
-    pub timeouts: Timeouts,
+    /// The time for the head of the next request over HTTP, and then for its body.
+    pub http_request_within: Duration,
 }
 
 impl Config {
@@ -55,7 +55,7 @@ impl Config {
             allow_private_webhooks: false,
             connections_max: limits::CONNECTIONS_MAX,
             http_connections_max: limits::HTTP_CONNECTIONS_MAX,
-            timeouts: Timeouts::default(),
+            http_request_within: limits::HTTP_REQUEST_WITHIN,
         }
     }
 
@@ -67,27 +67,6 @@ impl Config {
             (Auth::Key(_), Standing::Own) => self.quotas.own,
             (Auth::Key(_), Standing::Minted(Tier::Low)) => self.quotas.free,
             (Auth::Key(_), Standing::Minted(Tier::High)) => self.quotas.pro,
-        }
-    }
-}
-
-/// Times of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// Registered within this, or closed. Over HTTP: the head of the next request, and then its body.
-    pub register: Duration,
-    /// Between two heartbeats.
-    pub heartbeat: Duration,
-    /// Closed when no byte came for this long.
-    pub silence: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Timeouts {
-        Timeouts {
-            register: limits::REGISTER_WITHIN,
-            heartbeat: limits::HEARTBEAT_EVERY,
-            silence: limits::SILENT_FOR_MAX,
         }
     }
 }

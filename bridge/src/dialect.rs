@@ -3,15 +3,17 @@
 //! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`]; none is known
 //! here.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{Router, http::Method, response::Response};
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
+    counters::Transport,
+    delivery::ending::Ending,
     read::Desk,
-    seam::event::{Event, Voice},
+    seam::event::{Event, Frames, Voice},
     session::seat::Seat,
 };
 
@@ -64,12 +66,15 @@ impl First {
 
 /// See the module.
 pub trait Dialect: Send + Sync + 'static {
-    /// Whether a connection that begins so speaks it. The first dialect of the node that says so has it; the last one has
-    /// all that are left.
-    fn speaks(&self, first: &First) -> bool;
+    /// Whether a connection of this kind that begins so speaks it. The first dialect of the node that says so has it; the
+    /// last one has all that are left.
+    fn speaks(&self, transport: Transport, first: &First) -> bool;
 
     /// A connection in it begins.
     fn begin(&self) -> Box<dyn Conversation>;
+
+    /// How clients are treated that have not said anything. Asked of the last dialect alone.
+    fn manners(&self) -> Manners;
 
     /// How clients are told of events, those that have not said anything included.
     fn voice(&self) -> Arc<dyn Voice>;
@@ -83,18 +88,56 @@ pub trait Conversation: Send {
     /// A frame came. Frames of one connection come in their order, and none before the calls that have to be done first
     /// are answered.
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>);
+
+    /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
+    /// its timers.
+    fn manners(&self) -> Manners;
+
+    /// Whether the client is told of an event that has a frame. Asked in a [personal](Voice::is_personal) voice alone, when
+    /// the event is about to leave: once for each, in the order in which they leave.
+    fn admits(&self, _: &Event) -> bool {
+        true
+    }
+
+    /// A frame of an event that was admitted, as this client gets it: with a number of its own, say. Asked as
+    /// [`admits`](Conversation::admits) is. A frame that the client is too slow for is not numbered.
+    fn stamp(&mut self, frame: Bytes) -> Bytes {
+        frame
+    }
+}
+
+/// How a dialect treats a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// The largest frame of an agent, in bytes; of a line its newline is one of them. At most
+    /// [`limits::FRAME_BYTES_MAX`](crate::limits::FRAME_BYTES_MAX), which counts if it is less. Clients that are no agents
+    /// yet have limits of the node's.
+    pub frame_bytes_max: usize,
+    /// A client is an agent in this time, counted from the beginning of its connection, or the connection ends.
+    pub attach_within: Duration,
+    /// A connection ends when no byte came for this long.
+    pub silence: Duration,
+    /// The time between two heartbeats.
+    pub heartbeat: Duration,
+    /// The end after a frame that is too large.
+    pub too_large: Ending,
+    /// The end after a line that is no UTF-8. Of a binary message of a WebSocket the conversation is told.
+    pub not_text: Ending,
 }
 
 /// The pages of a dialect, over HTTP.
 pub struct Site {
-    /// Its routes.
+    /// Its routes, and the fallback for paths of its own that have none. It sees no other paths than those.
     pub router: Router,
-    /// With which its paths begin.
+    /// With which its paths begin. Of two sites the one with the longer prefix of a path has it; no two have the same
+    /// prefix. `/ws`, `/healthz`, `/readyz` and `/metrics` are the node's own.
     pub paths: &'static [&'static str],
+    /// Methods that pages of allowed origins may use.
+    pub methods: &'static [&'static str],
     /// Whether a request by this method is answered only under names that cannot have been pointed at this node: a page
     /// that was taken for the node's own could read the answer.
     pub checks_names: fn(&Method) -> bool,
-    /// Headers that pages of allowed origins may send.
+    /// Headers that pages of allowed origins may send, besides `content-type`.
     pub headers: &'static [&'static str],
     /// How a request is refused before it comes to the router.
     pub refuse: fn(Intrusion) -> Response,
@@ -127,9 +170,9 @@ impl Dialects {
     }
 
     /// The dialect of a connection that begins so.
-    pub(crate) fn of(&self, first: Heard<'_>) -> &Arc<dyn Dialect> {
+    pub(crate) fn of(&self, transport: Transport, first: Heard<'_>) -> &Arc<dyn Dialect> {
         let first = First::read(first);
-        let speaks = |dialect: &&Arc<dyn Dialect>| dialect.speaks(&first);
+        let speaks = |dialect: &&Arc<dyn Dialect>| dialect.speaks(transport, &first);
         self.0.iter().find(speaks).unwrap_or_else(|| self.last())
     }
 
@@ -142,9 +185,9 @@ impl Dialects {
         self.0.iter().filter_map(|dialect| dialect.site(desk)).collect()
     }
 
-    /// The frame for a client that cannot be served.
-    pub(crate) fn too_many_connections(&self) -> Option<Bytes> {
-        self.last().voice().frame(&Event::TooManyConnections)
+    /// The frames for a client that cannot be served.
+    pub(crate) fn too_many_connections(&self) -> Frames {
+        self.last().voice().frames(&Event::TooManyConnections)
     }
 }
 

@@ -12,8 +12,8 @@
 //!
 //! In reading order: [`seam`] (calls, answers, events, refusals: all that a dialect sees of a node), [`dialect`] (how
 //! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], `reply`,
-//! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (requests without a connection), [`listen`]
-//! (listeners and connections), [`webhooks`] (messages that are posted), [`secret`], `counters`, [`ids`], [`limits`].
+//! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (calls of parties without a connection),
+//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`secret`], `counters`, [`ids`], [`limits`].
 
 #![warn(missing_docs)]
 

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-/// The longest frame of a client in bytes, the newline of a line included. A longer one closes the connection (spec §1).
-pub const LINE_BYTES_MAX: usize = 1_048_576;
+/// The longest frame of a client in bytes, the newline of a line included, in any dialect: a connection may have to hold
+/// one. Dialects may allow less.
+pub const FRAME_BYTES_MAX: usize = 1_048_576;
 /// Connections of all transports together. Some 12 KiB each when idle, so 240 MiB when full.
 pub const CONNECTIONS_MAX: usize = 20_000;
 
@@ -91,12 +92,6 @@ pub const READ_SLACK: Duration = Duration::from_millis(10);
 /// A larger read buffer is given back when it is empty.
 pub const READ_BYTES_KEPT: usize = 8 * 1_024;
 
-/// Registered within this (spec §1).
-pub const REGISTER_WITHIN: Duration = Duration::from_secs(10);
-/// Between two heartbeats (spec §1).
-pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
-/// Without a byte for this long a connection is closed (spec §1).
-pub const SILENT_FOR_MAX: Duration = Duration::from_secs(90);
 /// The queue of a connection that ends may take this long to leave.
 pub const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 /// A detach that the mesh had no room for is repeated after this.
@@ -110,8 +105,10 @@ pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
 /// The head of a request, and the bytes that are read or written of a connection at once.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The head of a request, since the connection began or the last answer was given, and then its body.
+pub const HTTP_REQUEST_WITHIN: Duration = Duration::from_secs(10);
 /// An HTTP connection that sends nothing for this long is closed in any case; between two
-/// requests, [`REGISTER_WITHIN`] is the limit. WebSockets have a shorter limit
+/// requests, [`HTTP_REQUEST_WITHIN`] is the limit. WebSockets have a shorter limit
 /// of their own, which knows when the silence is ours.
 pub const HTTP_SILENT_FOR_MAX: Duration = Duration::from_secs(600);
 /// Keys made for one address in any hour, where everybody may (spec §8).
@@ -122,9 +119,9 @@ pub const SIGNUPS_PER_DAY_MAX: usize = 1_000;
 /// Bytes that a WebSocket reads at once.
 pub const WEBSOCKET_READ_BYTES: usize = 4 * 1_024;
 
-/// A line of a client that has not registered. A stranger is not to fill the memory: a
-/// `register` with all it may carry fits, and 20,000 connections of strangers hold 1.3 GB at worst; twice that if
-/// all are WebSockets, and for no longer than [`REGISTER_WITHIN`].
+/// A line of a client that is no agent yet. A stranger is not to fill the memory: a request to be attached, with all it
+/// may carry, fits, and 20,000 connections of strangers hold 1.3 GB at worst; twice that if all are WebSockets, and for
+/// no longer than dialects let them be strangers ([`Manners::attach_within`](crate::dialect::Manners::attach_within)).
 pub const STRANGER_LINE_BYTES_MAX: usize = 64 * 1024;
 /// All that a WebSocket says before its client has shown a key: the same and as much for pings and frames.
 pub const STRANGER_WEBSOCKET_BYTES_MAX: usize = 2 * STRANGER_LINE_BYTES_MAX;

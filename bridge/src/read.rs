@@ -1,33 +1,42 @@
-//! The desk: questions of requests without a connection.
+//! The desk: calls of parties without a connection. They are asked at a seat as all others are, and nobody hears events.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Instant};
 
 use axum::http::HeaderMap;
+use bytes::Bytes;
 use mesh::{
     api::{
         agenda::{NewKey, Standing},
-        command::{AgentView, Command, Refused, RoomView},
+        command::Command,
     },
-    name::{
-        id::{KeyPrint, RoomId},
-        number::Number,
-    },
+    name::id::{AgentId, KeyPrint},
     wire::acts::Tier,
 };
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::sleep,
+};
 
 use crate::{
-    backend::{Mesh, ReadError, Reads},
-    config::{Config, Shown, Signup},
+    backend::{self, Mesh, ReadError, Reads},
+    config::{Config, Signup},
     delivery::hub::Hub,
     ids, limits,
-    reply::Reply,
+    reply::{Failure, Reply},
     seam::{
-        answer::{self, Answer},
-        event::Message,
+        call::{Attach, Call},
+        event::{Event, Frames, Message, Voice},
         refusal::{Bound, Refusal},
     },
     secret::Secret,
+    session::{
+        ask::Ask,
+        attach::ShowKey,
+        party::Party,
+        rules::Rules,
+        seat::{Seat, Step, Then},
+    },
+    webhooks::Webhooks,
 };
 
 mod address;
@@ -75,13 +84,44 @@ pub struct Applicant {
     stranger: Option<IpAddr>,
 }
 
+/// A party that asks without a connection. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Visitor(Arc<Party>);
+
+impl Visitor {
+    /// Somebody who shows no key: reads what everybody may.
+    #[must_use]
+    pub fn stranger() -> Visitor {
+        Visitor(Arc::new(Party::Holder { key: NOBODY, standing: Standing::Minted(Tier::Low) }))
+    }
+
+    /// Its agent. `None`: it is none.
+    #[must_use]
+    pub fn agent(&self) -> Option<&AgentId> {
+        self.0.agent()
+    }
+
+    /// Its key. Of a stranger it is one that nobody has.
+    #[must_use]
+    pub fn key(&self) -> KeyPrint {
+        self.0.key()
+    }
+}
+
+/// All that the desk needs of the node.
+pub(crate) struct Office {
+    pub(crate) config: Arc<Config>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) mesh: Arc<dyn Mesh>,
+    pub(crate) reader: Reader,
+    pub(crate) webhooks: Arc<Webhooks>,
+}
+
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub struct Desk {
-    config: Arc<Config>,
-    hub: Arc<Hub>,
-    mesh: Arc<dyn Mesh>,
-    reader: Reader,
+    office: Arc<Office>,
     signups: Arc<Signups>,
 }
 
@@ -93,70 +133,57 @@ impl std::fmt::Debug for Desk {
 
 #[expect(clippy::missing_errors_doc, reason = "one error, documented at its type")]
 impl Desk {
-    pub(crate) fn new(
-        config: Arc<Config>,
-        hub: Arc<Hub>,
-        mesh: Arc<dyn Mesh>,
-        reader: Reader,
-    ) -> Desk {
-        Desk { config, hub, mesh, reader, signups: Arc::default() }
+    pub(crate) fn new(office: Office) -> Desk {
+        Desk { office: Arc::new(office), signups: Arc::default() }
     }
 
     /// The node's settings.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.office.config
     }
 
     /// How many agents are attached here.
     #[must_use]
     pub fn agents_here(&self) -> usize {
-        self.hub.agents()
+        self.office.hub.agents()
     }
 
     /// How many rooms there are.
     #[must_use]
     pub fn rooms_here(&self) -> usize {
-        self.hub.rooms()
+        self.office.hub.rooms()
     }
 
-    /// The print of a key that is valid here.
-    pub async fn check(&self, key: &Secret) -> Result<KeyPrint, Refusal> {
-        let shown = self.config.auth.identify(key.expose());
-        let Shown { key, own, .. } = shown.ok_or(Refusal::Mesh(Refused::NoKey))?;
-        self.ask::<Standing>(Command::CheckKey { key, own }).await?;
-        Ok(key)
+    /// The holder of a key that is valid here: reads what the key may.
+    pub async fn holder(&self, key: Secret) -> Result<Visitor, Refusal> {
+        let party = self.ask(&Visitor::stranger(), ShowKey(key)).await?;
+        Ok(Visitor(Arc::new(party)))
     }
 
-    /// All public rooms, by name.
-    pub async fn public_rooms(&self) -> Result<Vec<RoomView>, Refusal> {
-        let ask = Command::ListRooms { key: NOBODY, parent: None };
-        let mut rooms: Vec<RoomView> = self.ask(ask).await?;
-        rooms.retain(|room| room.public);
-        Ok(rooms)
+    /// An agent without a connection: it is in its rooms, and asks as others do. It hears no events: its dialect reads
+    /// history. It takes no id over that is connected, whatever the call says, and is to be [detached](Desk::detach).
+    pub async fn attach(&self, call: Attach) -> Result<Visitor, Refusal> {
+        let mut seat = Seat::new(self.office.rules.clone(), Arc::new(Mute));
+        let call = Attach { reconnect: false, ..call };
+        self.answer(&mut seat, call).await?;
+        seat.me().cloned().map(Visitor).ok_or(Refusal::Unknown)
     }
 
-    /// The agents of a key.
-    pub async fn agents_of(&self, key: KeyPrint) -> Result<Vec<AgentView>, Refusal> {
-        self.ask(Command::ListAgents { key, room: None }).await
+    /// Takes the agent of a visitor out of the mesh, if it is one.
+    pub async fn detach(&self, visitor: &Visitor) {
+        if let Ok(caller) = visitor.0.caller() {
+            backend::detach(&*self.office.mesh, caller, &[]).await;
+        }
     }
 
-    /// Refuses a room that is not public, or not known.
-    pub fn public(&self, room: RoomId) -> Result<(), Refusal> {
-        let facts = self.hub.readable(room, KeyPrint::OPEN)?;
-        if facts.is_public() { Ok(()) } else { Err(Refusal::not_yours()) }
-    }
-
-    /// The newest messages of a room, the oldest of them first.
-    pub async fn newest(&self, room: RoomId, limit: usize) -> Result<Vec<Message>, Refusal> {
-        let rows = self.reader.blocking(move |reads| reads.page_newest(room, limit, None)).await?;
-        Ok(rows.into_iter().filter_map(|row| Message::read(room, row)).collect())
-    }
-
-    /// The message that was ever given this number in a room.
-    pub fn numbered(&self, room: RoomId, number: Number) -> Result<Option<Message>, Refusal> {
-        let row = self.hub.reads().by_number(room, number)?;
-        Ok(row.and_then(|row| Message::read(room, row)))
+    /// Asks for a visitor. The call is judged, counted and carried out as one that comes by a connection; agents alone have
+    /// other nodes asked for a room that is not known here. A call that only an agent can make is refused to others with
+    /// [`Refusal::NotAttached`]. What was begun goes on if the future is dropped.
+    pub async fn ask<C: Ask>(&self, visitor: &Visitor, call: C) -> Result<C::Answer, Refusal> {
+        let rules = self.office.rules.clone();
+        let mut seat = Seat::visited(rules, Arc::new(Mute), visitor.0.clone());
+        self.answer(&mut seat, call).await
     }
 
     /// Whether a key may be made for the sender of a request. `secret`: the operator's, as it was shown.
@@ -166,12 +193,13 @@ impl Desk {
         peer: Peer,
         headers: &HeaderMap,
     ) -> Result<Applicant, Refusal> {
-        let stranger = match &self.config.signup {
+        let stranger = match &self.office.config.signup {
             Signup::Off => return Err(Refusal::NoSignup),
             Signup::Admin(own) if secret.is_some_and(|shown| own.is(shown)) => None,
             Signup::Admin(_) => return Err(Refusal::NotOperator),
             Signup::Open => {
-                let client = address::client(peer.0, headers, &self.config.trusted_proxies);
+                let proxies = &self.office.config.trusted_proxies;
+                let client = address::client(peer.0, headers, proxies);
                 Some(address::neighbourhood(client))
             }
         };
@@ -192,18 +220,102 @@ impl Desk {
         let key = KeyPrint::of(&text);
         let new = NewKey { key, tier: Tier::Low, label, local: false };
         let is_stranger = applicant.stranger.is_some();
-        let make = if is_stranger { Command::SignUp(new) } else { Command::MintKey(new) };
-        self.ask::<()>(make).await?;
+        self.ask(&Visitor::stranger(), MakeKey { new, is_stranger }).await?;
         tracing::info!(%key, "a key was made over HTTP");
         Ok(Secret::new(text))
     }
 
-    async fn ask<A: Answer>(&self, command: Command) -> Result<A, Refusal> {
-        let (reply, ended) = Reply::once();
-        self.mesh.call(command, reply);
-        match ended.await {
-            Ok(ended) => answer::read(ended, Bound::Node),
-            Err(_) => Err(Refusal::Overloaded),
+    /// Asks at a seat, and does its steps one after the other until the call is answered.
+    async fn answer<C: Ask>(&self, seat: &mut Seat, call: C) -> Result<C::Answer, Refusal> {
+        let (sender, mut answer) = oneshot::channel();
+        // An error: nobody waits any more.
+        seat.ask(call, move |_, ended| drop(sender.send(ended)));
+        let mut steps = VecDeque::new();
+        loop {
+            if let Ok(answer) = answer.try_recv() {
+                return answer;
+            }
+            for step in seat.take_steps().into_iter().rev() {
+                steps.push_front(step);
+            }
+            // Without steps nothing is under way that could be the answer.
+            let Some(step) = steps.pop_front() else { return Err(Refusal::Unknown) };
+            self.carry_out(seat, step).await?;
         }
+    }
+
+    /// Does a step. Those that concern a link have nothing to do: there is none.
+    async fn carry_out(&self, seat: &mut Seat, step: Step) -> Result<(), Refusal> {
+        match step {
+            Step::Call { command, hook: _, then } => {
+                let (reply, ended) = Reply::once();
+                self.office.mesh.call(command, reply);
+                then(seat, ended.await.unwrap_or(Err(Failure::Unanswered)));
+            }
+            Step::Webhooks(ask) => {
+                // Begun is finished, also if nobody waits for it.
+                let resume = tokio::spawn(ask(&self.office.webhooks)).await;
+                resume.map_err(|_| Refusal::Unknown)?(seat);
+            }
+            Step::Read(mut reading) => {
+                if reading.waits() {
+                    sleep(limits::LATER_RETRY).await;
+                }
+                if !reading.at_once(&**self.office.hub.reads()) {
+                    let read = self.office.reader.blocking(move |reads| {
+                        reading.run(reads);
+                        Ok(reading)
+                    });
+                    reading = read.await.map_err(|error| {
+                        let refusal = Refusal::from(error);
+                        refusal.log();
+                        refusal
+                    })?;
+                }
+                reading.go_on(seat);
+            }
+            Step::Reply(_)
+            | Step::Replay { .. }
+            | Step::Came(..)
+            | Step::Paged(..)
+            | Step::Hold(_)
+            | Step::Release(..)
+            | Step::GoOnFrom(..)
+            | Step::Open
+            | Step::Close(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Have a key made.
+struct MakeKey {
+    new: NewKey,
+    is_stranger: bool,
+}
+
+impl Call for MakeKey {
+    type Answer = ();
+}
+
+impl Ask for MakeKey {
+    fn begin(self, seat: &mut Seat, then: Then<()>) {
+        let MakeKey { new, is_stranger } = self;
+        let make = if is_stranger { Command::SignUp(new) } else { Command::MintKey(new) };
+        seat.call(make, Bound::Node, then);
+    }
+}
+
+/// Visitors are told of no events.
+#[derive(Debug)]
+struct Mute;
+
+impl Voice for Mute {
+    fn frames(&self, _: &Event) -> Frames {
+        Frames::none()
+    }
+
+    fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
+        None
     }
 }

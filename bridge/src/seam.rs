@@ -4,7 +4,7 @@
 //! and texts. Between the two stand:
 //!
 //! - [`call`]: one struct for each thing that a client can ask. A call names the type of its answer
-//!   ([`Call::Answer`](call::Call::Answer)), so that nobody joins a question and an answer at run time.
+//!   ([`Call::Answer`](call::Call::Answer)), so that no dialect joins a question and an answer at run time.
 //!   A dialect asks with a continuation: `seat.ask(call, |seat, answer| …)`. Continuations can ask
 //!   again, and many can be under way on one connection.
 //! - [`answer`]: the types of answers, and the one table that reads them out of the core's outcomes.
@@ -20,7 +20,13 @@
 //!   sets it before the agent is attached.
 //! - *Agents that change their dialect*: nothing that waits for an agent is bytes. Messages are read again from the
 //!   delivery log, notices are kept as events, and both are written in the voice of the next connection.
-//! - *Pages over HTTP*: a [`Site`](crate::dialect::Site) with errors of its own form, over the [`Desk`](crate::read::Desk).
+//! - *Answers in their order*: [`Seat::ask_in_turn`](crate::session::seat::Seat::ask_in_turn) has the client's next frame wait.
+//! - *Events that are numbered, or not for every client*: a [personal](event::Voice::is_personal) voice. The conversation
+//!   admits and stamps what leaves.
+//! - *Limits of frames and of patience*: [`Manners`](crate::dialect::Manners), which may change as a client speaks.
+//! - *Calls without a connection*: a [`Visitor`](crate::read::Visitor) asks the same calls at the
+//!   [`Desk`](crate::read::Desk), as an agent, as the holder of a key, or as a stranger.
+//! - *Pages over HTTP*: a [`Site`](crate::dialect::Site) with errors, methods and headers of its own, under paths of its own.
 //!
 //! Rooms, agents, votes and tasks have the names and views of the core's API ([`mesh::name`],
 //! [`mesh::api`]). Metadata is JSON text: sound, on one line, and not `null`; the dialect that takes it

@@ -1,15 +1,17 @@
-//! The meaning of a connection's calls, without I/O: calls and answers in, steps out.
+//! The meaning of calls, without I/O: calls and answers in, steps out.
 //!
-//! A [`seat::Seat`] stands for a connection towards its dialect. It attaches the agent and brings back missed
-//! events (`attach`), checks calls and puts them to the mesh (`ask`), and pages through history
-//! for clients that may come from any node (`history`). Reads are decided here and done by the
-//! connection (`job`, `reading`); answers wait in its `inbox`. `meter` counts the messages of a key.
+//! A [`seat::Seat`] stands for a connection towards its dialect, or for a visitor of the desk. It attaches the agent and
+//! brings back missed events (`attach`), has calls judged (`rules`) and puts them to the mesh (`ask`) for the `party` that
+//! asks, and pages through history for clients that may come from any node (`history`). Reads are decided here and done
+//! by the connection (`job`, `reading`); answers wait in its `inbox`. `meter` counts the messages of a key.
 
 pub mod ask;
-mod attach;
+pub(crate) mod attach;
 mod history;
 pub(crate) mod inbox;
 pub(crate) mod job;
 pub(crate) mod meter;
+pub(crate) mod party;
 pub(crate) mod reading;
+pub(crate) mod rules;
 pub mod seat;

@@ -20,7 +20,7 @@ use mesh::{
         event::{AgentEvent, Delivered, RoomEvent},
     },
     name::{
-        id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+        id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
         number::Number,
         time::Now,
     },
@@ -43,6 +43,11 @@ pub use connection::{Connection, keyed};
 pub fn lobby() -> RoomId {
     static LOBBY: LazyLock<RoomId> = LazyLock::new(|| RoomId::lobby(secret().mesh_id()));
     *LOBBY
+}
+
+/// The node, as others know it.
+pub fn node() -> NodeId {
+    identity().node_id()
 }
 
 fn identity() -> Identity {

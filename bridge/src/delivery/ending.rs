@@ -11,8 +11,12 @@ pub enum Ending {
     Refused,
     /// Not registered in time, or silent for too long.
     Silent,
-    /// A frame that is too large, or none.
+    /// A frame that is too large, or none: for dialects whose clients do not tell these apart.
     BadFrame,
+    /// A frame that is too large.
+    TooLarge,
+    /// A frame that is no text.
+    NotText,
     /// The agent registered on a newer connection.
     Replaced,
     /// Its key was revoked.
@@ -26,11 +30,13 @@ impl Ending {
         match self {
             Ending::Done => 1000,
             Ending::GoingAway => 1001,
+            Ending::NotText => 1003,
             Ending::Refused
             | Ending::Silent
             | Ending::BadFrame
             | Ending::Replaced
             | Ending::Revoked => 1008,
+            Ending::TooLarge => 1009,
             Ending::Failed => 1011,
         }
     }
@@ -42,6 +48,8 @@ impl Ending {
             Ending::Refused => "refused",
             Ending::Silent => "silent for too long",
             Ending::BadFrame => "a frame is too large or malformed",
+            Ending::TooLarge => "a frame is too large",
+            Ending::NotText => "a frame is no text",
             Ending::Replaced => "the agent registered on a newer connection",
             Ending::Revoked => "the key was revoked",
             Ending::Failed => "the node cannot go on with this connection",

@@ -341,13 +341,11 @@ impl Hub {
 
     /// Connections of the key are told so, and end.
     fn revoked(&self, key: KeyPrint) {
-        let told = Told::new(Event::KeyRevoked);
+        let told = Arc::new(Told::new(Event::KeyRevoked));
         let state = self.read();
         for (_, link) in state.registered().filter(|(me, _)| me.key == key) {
-            link.voice()
-                .and_then(|voice| told.frame(voice))
-                .into_iter()
-                .for_each(|frame| link.reply(frame));
+            let rendered = link.voice().and_then(|voice| told.rendered(voice));
+            rendered.into_iter().for_each(|rendered| link.replay(None, rendered));
             link.drain(Ending::Revoked);
         }
     }

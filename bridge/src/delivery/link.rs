@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     limits,
-    seam::event::{Told, Voice},
+    seam::event::{Rendered, Told, Voice},
     session::job::arrival,
 };
 
@@ -250,29 +250,29 @@ impl Link {
         self.post(|outbox| outbox.reply(bytes));
     }
 
-    pub(crate) fn replay(&self, message: Option<(RoomId, Number)>, bytes: Bytes) {
-        self.post(|outbox| outbox.replay(message, bytes));
+    pub(crate) fn replay(&self, message: Option<(RoomId, Number)>, rendered: Rendered) {
+        self.post(|outbox| outbox.replay(message, rendered));
     }
 
-    pub(crate) fn event(&self, bytes: Bytes) {
-        self.post(|outbox| outbox.event(bytes));
+    pub(crate) fn event(&self, rendered: Rendered) {
+        self.post(|outbox| outbox.event(rendered));
     }
 
     /// Tells an agent, in its voice.
-    pub(crate) fn tell(&self, told: &Told) {
-        if let Some(frame) = self.voice().and_then(|voice| told.frame(voice)) {
-            self.event(frame);
+    pub(crate) fn tell(&self, told: &Arc<Told>) {
+        if let Some(rendered) = self.voice().and_then(|voice| told.rendered(voice)) {
+            self.event(rendered);
         }
     }
 
     /// An event that is told once: if it cannot be written any more, it is kept for the agent's next
     /// connection.
     pub(crate) fn notice(&self, notice: &Notice) {
-        let frame = self.voice().and_then(|voice| notice.told.frame(voice));
-        let Some(frame) = frame else { return };
+        let rendered = self.voice().and_then(|voice| notice.told.rendered(voice));
+        let Some(rendered) = rendered else { return };
         let mut inner = self.locked();
         match inner.life {
-            Life::Open => inner.outbox.notice(notice.clone(), frame),
+            Life::Open => inner.outbox.notice(notice.clone(), rendered),
             Life::Draining | Life::Over => {
                 inner.late.push(notice.clone());
                 let surplus = inner.late.len().saturating_sub(limits::MISSED_MAX);
@@ -304,7 +304,7 @@ impl Link {
         room: RoomId,
         number: Number,
         content: Content,
-        mention: Option<Bytes>,
+        mention: Option<Rendered>,
     ) {
         self.post(|outbox| outbox.message(room, number, content, mention));
     }

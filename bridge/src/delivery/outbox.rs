@@ -16,16 +16,34 @@ use bytes::Bytes;
 use mesh::name::{id::RoomId, number::Number};
 
 use super::notice::Notice;
-use crate::limits;
+use crate::{dialect::Conversation, limits, seam::event::Rendered};
 
-/// A line that waits.
+/// A reply or an event that waits. An event may have several frames, or, once it is personal, none.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    pub(crate) bytes: Bytes,
+    rendered: Rendered,
     kind: Kind,
 }
 
 impl Frame {
+    /// The frames, without newlines.
+    pub(crate) fn parts(&self) -> &[Bytes] {
+        self.rendered.frames()
+    }
+
+    pub(crate) fn is_personal(&self) -> bool {
+        self.rendered.is_personal()
+    }
+
+    /// See [`Rendered::personalize`].
+    pub(crate) fn personalize(&mut self, conversation: &mut dyn Conversation) {
+        self.rendered.personalize(conversation);
+    }
+
+    fn bytes(&self) -> usize {
+        self.rendered.bytes()
+    }
+
     pub(crate) fn notice(&self) -> Option<Notice> {
         match &self.kind {
             Kind::Notice(notice) => Some(notice.clone()),
@@ -45,7 +63,7 @@ enum Kind {
 /// The content of a message for one reader.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    Frame(Bytes),
+    Frame(Rendered),
     /// The reader's dialect does not show such messages.
     NotShown,
     /// Not at hand: it is to be read from the delivery log.
@@ -123,9 +141,9 @@ pub(crate) struct Page {
 #[derive(Debug)]
 pub(crate) struct Numbered {
     pub(crate) number: Number,
-    pub(crate) frame: Bytes,
+    pub(crate) frame: Rendered,
     /// It mentions the reader.
-    pub(crate) mention: Option<Bytes>,
+    pub(crate) mention: Option<Rendered>,
 }
 
 /// See the module's text.
@@ -181,24 +199,25 @@ impl Outbox {
 
     pub(crate) fn reply(&mut self, bytes: Bytes) {
         self.reply_bytes += bytes.len();
-        self.push(Frame { bytes, kind: Kind::Reply });
+        let rendered = Rendered::plain(bytes.into());
+        self.push(Frame { rendered, kind: Kind::Reply });
     }
 
-    /// Queues a missed frame behind the reply that announced it: a message with its number, or an
-    /// event.
-    pub(crate) fn replay(&mut self, message: Option<(RoomId, Number)>, bytes: Bytes) {
+    /// Queues an event that is not to be dropped: a missed one behind the reply that announced it, a message with its
+    /// number, or the last one.
+    pub(crate) fn replay(&mut self, message: Option<(RoomId, Number)>, rendered: Rendered) {
         let kind = message.map_or(Kind::Event, |(room, number)| Kind::Message { room, number });
-        self.push(Frame { bytes, kind });
+        self.push(Frame { rendered, kind });
     }
 
     /// Queues an event that has no number.
-    pub(crate) fn event(&mut self, bytes: Bytes) {
-        self.unnumbered(Frame { bytes, kind: Kind::Event });
+    pub(crate) fn event(&mut self, rendered: Rendered) {
+        self.unnumbered(Frame { rendered, kind: Kind::Event });
     }
 
     /// Queues an event that is told once.
-    pub(crate) fn notice(&mut self, notice: Notice, bytes: Bytes) {
-        self.unnumbered(Frame { bytes, kind: Kind::Notice(notice) });
+    pub(crate) fn notice(&mut self, notice: Notice, rendered: Rendered) {
+        self.unnumbered(Frame { rendered, kind: Kind::Notice(notice) });
     }
 
     /// The notices that wait, as the client is not going to get them here.
@@ -208,17 +227,17 @@ impl Outbox {
     }
 
     fn unnumbered(&mut self, frame: Frame) {
-        if !self.quiet && self.spill.is_empty() && self.fits(frame.bytes.len()) {
+        if !self.quiet && self.spill.is_empty() && self.fits(frame.bytes()) {
             return self.push(frame);
         }
-        self.spill_bytes += frame.bytes.len();
+        self.spill_bytes += frame.bytes();
         self.spill.push_back(frame);
         while self.spill.len() > limits::SPILL_FRAMES_MAX
             || (self.spill_bytes > limits::SPILL_BYTES_MAX && self.spill.len() > 1)
         {
             let fleeting = self.spill.iter().position(|frame| matches!(frame.kind, Kind::Event));
             let oldest = self.spill.remove(fleeting.unwrap_or(0));
-            self.spill_bytes -= oldest.map_or(0, |frame| frame.bytes.len());
+            self.spill_bytes -= oldest.map_or(0, |frame| frame.bytes());
         }
     }
 
@@ -228,11 +247,11 @@ impl Outbox {
         room: RoomId,
         number: Number,
         content: Content,
-        mention: Option<Bytes>,
+        mention: Option<Rendered>,
     ) {
         let fits = !self.quiet
             && match &content {
-                Content::Frame(bytes) => self.fits(bytes.len()),
+                Content::Frame(rendered) => self.fits(rendered.bytes()),
                 Content::NotShown => true,
                 Content::ToBeRead => false,
             };
@@ -246,8 +265,8 @@ impl Outbox {
         seat.latest = number;
         if fits && seat.holds == 0 && !seat.lags {
             seat.queued = number;
-            if let Content::Frame(bytes) = content {
-                self.push(Frame { bytes, kind: Kind::Message { room, number } });
+            if let Content::Frame(rendered) = content {
+                self.push(Frame { rendered, kind: Kind::Message { room, number } });
             }
             return mention.into_iter().for_each(|mention| self.event(mention));
         }
@@ -401,9 +420,9 @@ impl Outbox {
                 complete
             }
         };
-        let size: usize = page.frames.iter().map(|message| message.frame.len()).sum();
+        let size: usize = page.frames.iter().map(|message| message.frame.bytes()).sum();
         for Numbered { number, frame, mention } in page.frames {
-            self.push(Frame { bytes: frame, kind: Kind::Message { room, number } });
+            self.push(Frame { rendered: frame, kind: Kind::Message { room, number } });
             if let Some(mention) = mention {
                 self.event(mention);
             }
@@ -433,11 +452,11 @@ impl Outbox {
         }
         let mut size = 0;
         while let Some(frame) = self.queue.front() {
-            size += frame.bytes.len();
+            size += frame.bytes();
             if size > limits::WRITE_BYTES && !batch.is_empty() {
                 break;
             }
-            self.queue_bytes -= frame.bytes.len();
+            self.queue_bytes -= frame.bytes();
             batch.extend(self.queue.pop_front());
         }
         if batch.is_empty() {
@@ -451,7 +470,7 @@ impl Outbox {
     fn wrote(&mut self, batch: &mut Vec<Frame>) {
         for frame in batch.drain(..) {
             match frame.kind {
-                Kind::Reply => self.reply_bytes -= frame.bytes.len(),
+                Kind::Reply => self.reply_bytes -= frame.bytes(),
                 Kind::Event | Kind::Notice(_) => {}
                 Kind::Message { room, number } => {
                     if let Some(seat) = self.seats.get_mut(&room) {
@@ -470,7 +489,7 @@ impl Outbox {
     }
 
     fn push(&mut self, frame: Frame) {
-        self.queue_bytes += frame.bytes.len();
+        self.queue_bytes += frame.bytes();
         self.queue.push_back(frame);
     }
 

@@ -10,10 +10,14 @@ fn opened() -> Outbox {
     outbox
 }
 
-fn frame(number: u64, len: usize) -> Bytes {
+fn bytes(number: u64, len: usize) -> Bytes {
     let mut text = format!("{number}").into_bytes();
     text.resize(len.max(text.len()), b' ');
     Bytes::from(text)
+}
+
+fn frame(number: u64, len: usize) -> Rendered {
+    Rendered::plain(bytes(number, len).into())
 }
 
 fn numbered(n: u64, len: usize) -> Numbered {
@@ -21,7 +25,7 @@ fn numbered(n: u64, len: usize) -> Numbered {
 }
 
 fn number(frame: &Frame) -> u64 {
-    std::str::from_utf8(&frame.bytes).unwrap().trim().parse().unwrap()
+    std::str::from_utf8(&frame.parts()[0]).unwrap().trim().parse().unwrap()
 }
 
 /// Reads until there is nothing to do; the delivery log goes up to `tip`.
@@ -153,7 +157,7 @@ fn nothing_but_replies_goes_out_before_the_welcome() {
     outbox.seat(ROOM, false);
     outbox.event(frame(1, 1));
     outbox.message(ROOM, Number(5), Content::Frame(frame(5, 1)), None);
-    outbox.reply(frame(3, 1));
+    outbox.reply(bytes(3, 1));
     assert_eq!(drain(&mut outbox, 5, 1), [3]);
     outbox.open();
     assert_eq!(drain(&mut outbox, 5, 1), [1, 5]);
@@ -163,7 +167,7 @@ fn nothing_but_replies_goes_out_before_the_welcome() {
 fn a_client_that_takes_no_replies_may_not_ask_for_more() {
     let mut outbox = opened();
     while outbox.takes_replies() {
-        outbox.reply(frame(1, 10_000));
+        outbox.reply(bytes(1, 10_000));
     }
     assert!(outbox.held().1 <= limits::REPLY_BYTES_MAX + 10_000);
     drain(&mut outbox, 0, 0);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mesh::name::id::RoomId;
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
 };
 use crate::{
     backend::{ReadError, Row},
-    seam::event::{Event, Message, Voice},
+    seam::event::{Event, Message, Rendered, Voice},
 };
 
 /// A message and its mention of the reader, if it mentions the reader. Nothing if it is the reader's own, can no longer
@@ -22,15 +21,15 @@ pub(crate) fn frames(
     voice: &Arc<dyn Voice>,
     room: RoomId,
     row: Row,
-) -> (Option<Bytes>, Option<Bytes>) {
+) -> (Option<Rendered>, Option<Rendered>) {
     let Some(message) = Message::read(room, row) else { return (None, None) };
     if message.said.agent == me.agent && !message.reaches_its_author() {
         return (None, None);
     }
     let mentioned = message.said.mentions.contains(&me.agent);
     let mention = mentioned.then(|| Event::Mentioned(message.clone()));
-    let mention = mention.and_then(|mention| voice.frame(&mention));
-    (voice.frame(&Event::Said(message)), mention)
+    let mention = mention.and_then(|mention| Rendered::new(mention, voice));
+    (Rendered::new(Event::Said(message), voice), mention)
 }
 
 /// Reads a page of the delivery log for one member, and writes it in the member's voice.

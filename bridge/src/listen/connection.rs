@@ -3,10 +3,9 @@
 use std::{
     collections::VecDeque,
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use mesh::api::command::Command;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
@@ -14,25 +13,24 @@ use super::{
     transport::{Gone, Ration, Sink, Source},
 };
 use crate::{
-    backend::{Mesh, ReadError},
+    backend::{self, Mesh, ReadError},
     config::Config,
     counters::Transport,
     delivery::{
         ending::Ending,
         hub::Hub,
         link::{Life, Link},
-        outbox::{Lag, Work},
+        outbox::{Frame, Lag, Work},
         reread,
     },
-    dialect::{Conversation, Dialects, Heard},
+    dialect::{Conversation, Dialects, Manners},
     limits,
     read::{Desk, Reader},
-    reply::{Failure, Reply},
-    seam::event::Event,
+    seam::event::{Event, Rendered},
     session::{
         inbox::Inbox,
-        meter::Meter,
         reading::Reading,
+        rules::Rules,
         seat::{Seat, Step},
     },
     webhooks::Webhooks,
@@ -43,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<Config>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) mesh: Arc<dyn Mesh>,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) dialects: Dialects,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) reader: Reader,
@@ -63,23 +61,24 @@ pub(crate) async fn serve<R: Source, W: Sink>(
 ) {
     let _open = shared.hub.counters().open(transport);
     let link = shared.hub.connect();
-    let (config, hub, meter) = (shared.config.clone(), shared.hub.clone(), shared.meter.clone());
     // Until it has said something.
     let voice = shared.dialects.last().voice();
     let now = Instant::now();
+    let conversation = Mutex::default();
     let mut connection = Connection {
         shared: shared.clone(),
+        transport,
         link: link.clone(),
         inbox: Arc::default(),
-        seat: Seat::new(config, hub, meter, voice),
+        seat: Seat::new(shared.rules.clone(), voice),
         source,
-        conversation: None,
+        conversation: &conversation,
         opened: now,
         beat: now,
         unread_until: now,
     };
     {
-        let mut writing = pin!(write(&shared, &link, sink));
+        let mut writing = pin!(write(&shared, &link, &conversation, sink));
         tokio::select! {
             // Answers of this moment go out with the events of the same turn.
             biased;
@@ -94,14 +93,18 @@ pub(crate) async fn serve<R: Source, W: Sink>(
     connection.end().await;
 }
 
-struct Connection<R> {
+/// The conversation of a connection, from its first frame on. Reader and writer are one task, and hold it for no longer than
+/// a frame takes.
+type Talk = Mutex<Option<Box<dyn Conversation>>>;
+
+struct Connection<'a, R> {
     shared: Arc<Shared>,
+    transport: Transport,
     link: Arc<Link>,
     inbox: Arc<Inbox>,
     seat: Seat,
     source: R,
-    /// In the dialect of its first frame.
-    conversation: Option<Box<dyn Conversation>>,
+    conversation: &'a Talk,
     opened: Instant,
     /// When the last heartbeat was sent.
     beat: Instant,
@@ -109,7 +112,7 @@ struct Connection<R> {
     unread_until: Instant,
 }
 
-impl<R: Source> Connection<R> {
+impl<R: Source> Connection<'_, R> {
     /// Until the connection is to end.
     async fn read(&mut self) -> Ending {
         let mut timer = pin!(sleep_until(self.due()));
@@ -119,7 +122,7 @@ impl<R: Source> Connection<R> {
                 return self.link.ending();
             }
             if !self.seat.is_fresh() {
-                self.source.trust();
+                self.source.trust(self.manners().frame_bytes_max);
             }
             let reads = self.seat.takes_requests() && self.link.takes_replies();
             if !reads {
@@ -128,12 +131,23 @@ impl<R: Source> Connection<R> {
             tokio::select! {
                 received = self.source.next(), if reads => match received {
                     Ok(frame) => {
-                        let conversation = self.conversation.get_or_insert_with(|| {
-                            begin(&self.shared.dialects, &mut self.seat, frame)
-                        });
                         self.seat.begin(Instant::now().into_std(), frame.bytes());
-                        conversation.hear(&mut self.seat, frame);
+                        let begins = {
+                            let mut talk = locked(self.conversation);
+                            let begins = talk.is_none();
+                            let conversation = talk.get_or_insert_with(|| {
+                                let dialect = self.shared.dialects.of(self.transport, frame);
+                                self.seat.speak(dialect.voice());
+                                dialect.begin()
+                            });
+                            conversation.hear(&mut self.seat, frame);
+                            begins
+                        };
                         self.perform().await;
+                        if begins {
+                            // Its dialect may be less patient than the last one.
+                            timer.as_mut().reset(self.due());
+                        }
                     }
                     Err(gone) => {
                         tracing::debug!(error = &gone as &dyn std::error::Error, "a client left");
@@ -142,7 +156,9 @@ impl<R: Source> Connection<R> {
                                 drop(timeout(limits::FLUSH_WITHIN, self.finish()).await);
                                 Ending::Done
                             }
-                            Gone::TooLong | Gone::NotText | Gone::Broken(_) => Ending::BadFrame,
+                            Gone::TooLong => self.manners().too_large,
+                            Gone::NotText => self.manners().not_text,
+                            Gone::Broken(_) => Ending::BadFrame,
                         };
                     }
                 },
@@ -175,12 +191,20 @@ impl<R: Source> Connection<R> {
         }
     }
 
+    /// How its client is treated.
+    fn manners(&self) -> Manners {
+        match &*locked(self.conversation) {
+            Some(conversation) => conversation.manners(),
+            None => self.shared.dialects.last().manners(),
+        }
+    }
+
     /// When the next of the timers may have run out.
     fn due(&self) -> Instant {
-        let timeouts = &self.shared.config.timeouts;
-        let silent = self.heard() + timeouts.silence;
-        let due = silent.min(self.beat + timeouts.heartbeat);
-        if self.seat.is_fresh() { due.min(self.opened + timeouts.register) } else { due }
+        let manners = self.manners();
+        let silent = self.heard() + manners.silence;
+        let due = silent.min(self.beat + manners.heartbeat);
+        if self.seat.is_fresh() { due.min(self.opened + manners.attach_within) } else { due }
     }
 
     fn heard(&self) -> Instant {
@@ -189,18 +213,18 @@ impl<R: Source> Connection<R> {
 
     /// Looks at the timers. `false`: the connection is to end.
     fn tick(&mut self, reads: bool) -> bool {
-        let timeouts = &self.shared.config.timeouts;
+        let manners = self.manners();
         let now = Instant::now();
-        if self.seat.is_fresh() && now >= self.opened + timeouts.register {
+        if self.seat.is_fresh() && now >= self.opened + manners.attach_within {
             return false;
         }
-        if reads && now >= self.heard() + timeouts.silence {
+        if reads && now >= self.heard() + manners.silence {
             return false;
         }
-        if now >= self.beat + timeouts.heartbeat {
+        if now >= self.beat + manners.heartbeat {
             self.beat = now;
-            if let Some(frame) = self.seat.voice().frame(&Event::Heartbeat) {
-                self.link.event(frame);
+            if let Some(rendered) = Rendered::new(Event::Heartbeat, self.seat.voice()) {
+                self.link.event(rendered);
             }
         }
         true
@@ -212,7 +236,7 @@ impl<R: Source> Connection<R> {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Reply(bytes) => self.link.reply(bytes),
-                Step::Replay { message, bytes } => self.link.replay(message, bytes),
+                Step::Replay { message, rendered } => self.link.replay(message, rendered),
                 Step::Call { command, hook, then } => {
                     let reply = self.inbox.reply(&self.shared.hub, &self.link, hook, then);
                     self.shared.mesh.call(command, reply);
@@ -290,34 +314,17 @@ impl<R: Source> Connection<R> {
         }
         self.shared.hub.disconnect(&self.link);
         let Some(caller) = self.seat.caller() else { return };
-        let seen = self.link.seen();
-        for _ in 0..limits::DETACH_TRIES_MAX {
-            let (reply, answer) = Reply::once();
-            let detach = Command::Detach { caller: caller.clone(), seen: seen.clone() };
-            self.shared.mesh.call(detach, reply);
-            match answer.await {
-                Ok(Ok(_) | Err(Failure::Refused(_))) => return,
-                Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {
-                    sleep(limits::DETACH_RETRY).await
-                }
-            }
-        }
-        tracing::warn!(
-            event = "agent_not_detached",
-            "an agent could not be detached: the node does not take commands"
-        );
+        backend::detach(&*self.shared.mesh, caller, &self.link.seen()).await;
     }
 }
 
-/// A connection says its first.
-fn begin(dialects: &Dialects, seat: &mut Seat, first: Heard<'_>) -> Box<dyn Conversation> {
-    let dialect = dialects.of(first);
-    seat.speak(dialect.voice());
-    dialect.begin()
+fn locked(talk: &Talk) -> MutexGuard<'_, Option<Box<dyn Conversation>>> {
+    // A panic while it was held ends the process in the daemon; tests may go on.
+    talk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes queued frames until the connection ends.
-async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
+async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, talk: &Talk, mut sink: W) {
     let mut batch = Vec::new();
     while let Some(work) = link.next(&mut batch) {
         match work {
@@ -329,6 +336,7 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
                 link.writer_woken().await;
             }
             Work::Write => {
+                personalize(talk, &mut batch);
                 if sink.write(&batch).await.is_err() {
                     link.give_back(&batch);
                     link.end(Ending::Done);
@@ -343,6 +351,15 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
         }
     }
     sink.close(link.ending()).await;
+}
+
+/// Events leave as the client's conversation has them, where it has a say.
+fn personalize(talk: &Talk, batch: &mut [Frame]) {
+    if batch.iter().any(Frame::is_personal)
+        && let Some(conversation) = &mut *locked(talk)
+    {
+        batch.iter_mut().for_each(|frame| frame.personalize(&mut **conversation));
+    }
 }
 
 /// Reads a page of a room that lags. `false`: the store cannot be read.

@@ -10,7 +10,7 @@ use std::{
 
 use axum::{
     Extension, Router,
-    extract::{State, WebSocketUpgrade},
+    extract::{Request, State, WebSocketUpgrade},
     http::StatusCode,
     middleware,
     response::Response,
@@ -26,9 +26,11 @@ use crate::{counters::Transport, limits};
 mod guard;
 pub(crate) mod listener;
 pub mod metrics;
+mod sites;
 
 use guard::Guard;
 use listener::{Listener, Stranger};
+pub(crate) use sites::{SamePaths, Sites};
 
 #[derive(Clone)]
 struct Web {
@@ -36,25 +38,31 @@ struct Web {
     ready: Arc<AtomicBool>,
 }
 
+/// The pages of all dialects.
+///
+/// # Errors
+/// Two dialects want the same paths.
+pub(crate) fn sites(shared: &Shared) -> Result<Arc<Sites>, SamePaths> {
+    Ok(Arc::new(Sites::new(shared.dialects.sites(&shared.desk))?))
+}
+
 /// Serves until `shutdown`.
 pub(crate) async fn serve(
     listener: Listener,
     shared: Arc<Shared>,
+    sites: Arc<Sites>,
     ready: Arc<AtomicBool>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let sites = shared.dialects.sites(&shared.desk);
-    let guard = Arc::new(Guard::new(shared.config.clone(), &sites));
-    let mut router = Router::new()
+    let guard = Arc::new(Guard { config: shared.config.clone(), sites: sites.clone() });
+    let router = Router::new()
         .route("/ws", get(websocket))
         .route("/healthz", get(async || StatusCode::OK))
         .route("/readyz", get(readiness))
-        .route("/metrics", get(metrics::show))
-        .with_state(Web { shared, ready });
-    for site in sites {
-        router = router.merge(site.router);
-    }
-    let router = router.layer(middleware::from_fn_with_state(guard, guard::check));
+        .route(metrics::PATH, get(metrics::show))
+        .with_state(Web { shared, ready })
+        .fallback(async move |request: Request| sites.answer(request).await)
+        .layer(middleware::from_fn_with_state(guard, guard::check));
     listener.serve(router, shutdown).await;
 }
 
@@ -65,8 +73,8 @@ async fn websocket(
     ws: WebSocketUpgrade,
 ) -> Response {
     stranger.watch();
-    ws.max_message_size(limits::LINE_BYTES_MAX)
-        .max_frame_size(limits::LINE_BYTES_MAX)
+    ws.max_message_size(limits::FRAME_BYTES_MAX)
+        .max_frame_size(limits::FRAME_BYTES_MAX)
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
         .write_buffer_size(limits::WRITE_BYTES)
         .on_upgrade(async move |socket| {

@@ -28,9 +28,9 @@ use crate::{
     delivery::{hub::Hub, readers},
     dialect::{Dialect, Dialects},
     limits,
-    read::{Desk, Reader},
+    read::{Desk, Office, Reader},
     reply::Reply,
-    session::meter::Meter,
+    session::{meter::Meter, rules::Rules},
     webhooks::Webhooks,
 };
 
@@ -67,18 +67,29 @@ impl Bridge {
         let dialects = Dialects::new(dialects);
         let (allow_private, voice) = (config.allow_private_webhooks, dialects.last().voice());
         let (config, reader) = (Arc::new(config), Reader::new(hub.reads().clone()));
+        let meter = Arc::new(Meter::new(Instant::now()));
+        let rules = Arc::new(Rules::new(config.clone(), hub.clone(), meter));
+        let webhooks = Webhooks::new(hub.clone(), mesh.clone(), voice, allow_private);
+        let desk = Desk::new(Office {
+            config: config.clone(),
+            rules: rules.clone(),
+            hub: hub.clone(),
+            mesh: mesh.clone(),
+            reader: reader.clone(),
+            webhooks: webhooks.clone(),
+        });
         Bridge {
             connections: Arc::new(Semaphore::new(max as usize)),
             connections_max: max,
             shared: Arc::new(Shared {
-                webhooks: Webhooks::new(hub.clone(), mesh.clone(), voice, allow_private),
-                desk: Desk::new(config.clone(), hub.clone(), mesh.clone(), reader.clone()),
+                webhooks,
+                desk,
                 config,
                 dialects,
                 reader,
                 hub,
                 mesh,
-                meter: Arc::new(Meter::new(Instant::now())),
+                rules,
                 ration: Arc::default(),
                 metrics: OnceLock::new(),
             }),
@@ -201,13 +212,14 @@ impl Bridge {
     /// Serves HTTP and `/ws` until `shutdown`; then connections write their queues, and end.
     ///
     /// # Errors
-    /// If the listener has no address.
+    /// If the listener has no address, or two dialects have pages under the same paths.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         listener.local_addr()?;
+        let sites = http::sites(&self.shared).map_err(io::Error::other)?;
         let ready = self.ready.clone();
         let config = &self.shared.config;
         let listener = Listener::new(listener, self.connections.clone(), config);
@@ -219,7 +231,7 @@ impl Bridge {
             // Nobody waits any more: it is served to the end.
             stopping.send(()).ok();
         };
-        let serving = http::serve(listener, self.shared.clone(), ready, shutdown);
+        let serving = http::serve(listener, self.shared.clone(), sites, ready, shutdown);
         let enough = async move {
             match stopped.await {
                 Ok(()) => sleep(limits::FLUSH_WITHIN).await,
@@ -281,9 +293,11 @@ impl Bridge {
     /// One line that says why, if the client takes it at once.
     async fn turn_away(&self, mut socket: impl AsyncWrite + Unpin) {
         self.shared.hub.counters().turned_away.fetch_add(1, Ordering::Relaxed);
-        let Some(line) = self.shared.dialects.too_many_connections() else { return };
+        let frames = self.shared.dialects.too_many_connections();
+        let lines: Vec<u8> =
+            frames.as_slice().iter().flat_map(|frame| [&frame[..], b"\n"].concat()).collect();
         // A fresh socket has room for a line; one that has not is dropped without it.
-        drop(timeout(limits::ACCEPT_RETRY, socket.write_all(&line)).await);
+        drop(timeout(limits::ACCEPT_RETRY, socket.write_all(&lines)).await);
     }
 
     /// Until all connections have ended, or have had their time.

@@ -102,8 +102,8 @@ pub(crate) trait Source: Send {
     /// When the last byte came.
     fn heard(&self) -> Instant;
 
-    /// The client has shown a key: its frames may be as large as they come.
-    fn trust(&mut self);
+    /// The client has shown a key: its frames may have so many bytes.
+    fn trust(&mut self, frame_bytes_max: usize);
 }
 
 /// Where frames go.
@@ -120,7 +120,7 @@ pub(crate) trait Sink: Send {
 pub(crate) enum Gone {
     #[error("the client has hung up")]
     HungUp,
-    #[error("a frame is larger than {} bytes", limits::LINE_BYTES_MAX)]
+    #[error("a frame is too large")]
     TooLong,
     #[error("a frame is not UTF-8")]
     NotText,

@@ -28,7 +28,7 @@ pub struct Welcome {
     pub agent: AgentId,
     /// Its name.
     pub name: String,
-    /// Of an agent that comes back: its rooms, and how many frames follow of those that it missed.
+    /// Of an agent that comes back: its rooms, and how many events follow of those that it missed.
     pub resumed: Option<Resumed>,
 }
 
@@ -37,7 +37,7 @@ pub struct Welcome {
 pub struct Resumed {
     /// The rooms that it is in again.
     pub rooms: Vec<RoomId>,
-    /// Frames that follow the answer: events that it missed.
+    /// Events that follow the answer: it missed them.
     pub missed: usize,
 }
 
@@ -136,7 +136,7 @@ pub enum SubscriptionStatus {
 
 /// A good end of a call, as the core tells of it.
 pub(crate) trait Answer: Sized {
-    /// `None`: it is the end of another call.
+    /// `None`: it is the end of another command.
     fn of(outcome: Outcome) -> Option<Self>;
 }
 
@@ -174,13 +174,10 @@ answers! {
 /// The end of a call, as its answer. `bound`: the kind of thing that the call wants more of.
 pub(crate) fn read<A: Answer>(ended: Result<Outcome, Failure>, bound: Bound) -> Result<A, Refusal> {
     match ended {
-        Ok(outcome) => A::of(outcome).ok_or_else(|| {
-            tracing::error!(
-                event = "wrong_answer",
-                "the mesh answered something else than it was asked"
-            );
-            Refusal::WrongAnswer
-        }),
+        // The core has one type for all outcomes, and its dispatcher ends each command with the one that the command's
+        // documentation names. The command was made here, beside its answer: no client and no peer has a say in either.
+        Ok(outcome) => Ok(A::of(outcome)
+            .unwrap_or_else(|| unreachable!("the core ends each command with its own outcome"))),
         Err(Failure::Refused(refused)) => Err(Refusal::of(refused, bound)),
         Err(Failure::Unanswered) => Err(Refusal::Overloaded),
         Err(Failure::Unknown) => Err(Refusal::Unknown),

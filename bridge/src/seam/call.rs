@@ -4,8 +4,7 @@ use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
-            self, AgentView, Caller, Command, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
-            Speech,
+            self, AgentView, Command, Encryption, NewRoom, RoomInfo, RoomView, SaidOk, Speech,
         },
     },
     limits::{
@@ -30,12 +29,13 @@ use crate::{
         refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
     },
     secret::Secret,
+    session::party::Party,
 };
 
 /// A call: a question with the type of its answer.
 pub trait Call: Send + 'static {
     /// The answer to a client that is not refused.
-    type Answer;
+    type Answer: Send + 'static;
 }
 
 macro_rules! calls {
@@ -53,6 +53,7 @@ calls! {
     Say => SaidOk;
     OneMessage => Option<Message>;
     History => Page;
+    Numbered => Option<Message>;
     Tip => Number;
     ListRooms => Vec<RoomView>;
     ListAgents => Vec<AgentView>;
@@ -126,13 +127,22 @@ pub struct Say {
     pub dedup: Option<String>,
 }
 
-/// A message that is known to have been said: the first of a repeated send.
+/// A message, by its id: the first of a repeated send, say. `None`: it is not here, or no longer kept.
 #[derive(Clone, Copy, Debug)]
 pub struct OneMessage {
     /// Where.
     pub room: RoomId,
     /// Which.
     pub message: MessageId,
+}
+
+/// The message that was ever given this number in a room. `None`: none was here, or it is no longer kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbered {
+    /// Where.
+    pub room: RoomId,
+    /// The number.
+    pub number: Number,
 }
 
 /// A page of messages, the oldest first.
@@ -281,16 +291,28 @@ pub struct ListSubscriptions {
     pub room: Option<RoomId>,
 }
 
-/// A call that the mesh answers: one row of the table of how calls are put to it.
-pub(crate) trait ToMesh: Call<Answer: Answer> {
+/// How a call is put to the mesh: [`Rules`](crate::session::rules::Rules) judge all calls by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
     /// The kind of thing that it wants more of.
-    const BOUND: Bound = Bound::Node;
+    pub(crate) bound: Bound,
     /// Whether it counts as a message does: it is written for all nodes.
-    const COUNTS: bool = false;
-    /// Whether the client's next request waits for it.
-    const FIRST: bool = false;
-    /// Whether its fields are looked at before its room.
-    const FIELDS_FIRST: bool = false;
+    pub(crate) counts: bool,
+}
+
+impl Row {
+    const fn free(bound: Bound) -> Row {
+        Row { bound, counts: false }
+    }
+
+    const fn counted(bound: Bound) -> Row {
+        Row { bound, counts: true }
+    }
+}
+
+/// A call that the mesh answers.
+pub(crate) trait ToMesh: Call<Answer: Answer> {
+    const ROW: Row = Row::free(Bound::Node);
 
     /// The room that it names: known here, and to be read by the caller.
     fn room(&self) -> Option<RoomId> {
@@ -307,12 +329,12 @@ pub(crate) trait ToMesh: Call<Answer: Answer> {
         Hook::None
     }
 
-    /// The command for the mesh.
-    fn command(self, caller: &Caller) -> Command;
+    /// The command for the mesh. Of a party that is no agent only such as need none.
+    fn command(self, party: &Party) -> Result<Command, Refusal>;
 }
 
 impl CreateRoom {
-    /// Whether name and description are sound: this is said before anything of the parent.
+    /// Whether name and description are sound: for dialects that say so before anything of the parent.
     ///
     /// # Errors
     /// The refusal names the field.
@@ -329,8 +351,7 @@ impl CreateRoom {
 }
 
 impl ToMesh for CreateRoom {
-    const BOUND: Bound = Bound::Rooms;
-    const FIELDS_FIRST: bool = true;
+    const ROW: Row = Row::free(Bound::Rooms);
 
     fn room(&self) -> Option<RoomId> {
         self.0.parent
@@ -340,13 +361,13 @@ impl ToMesh for CreateRoom {
         self.fields()
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::CreateRoom { caller: caller.clone(), room: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::CreateRoom { caller: party.caller()?.clone(), room: self.0 })
     }
 }
 
 impl ToMesh for Join {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
@@ -356,13 +377,13 @@ impl ToMesh for Join {
         Hook::Join { room: self.0, fresh: false }
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::Join { caller: caller.clone(), room: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::Join { caller: party.caller()?.clone(), room: self.0 })
     }
 }
 
 impl ToMesh for Leave {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
@@ -372,14 +393,13 @@ impl ToMesh for Leave {
         Hook::Leave { room: self.0 }
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::Leave { caller: caller.clone(), room: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::Leave { caller: party.caller()?.clone(), room: self.0 })
     }
 }
 
 impl ToMesh for Say {
-    const BOUND: Bound = Bound::Messages;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Messages);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.room)
@@ -405,7 +425,8 @@ impl ToMesh for Say {
         if body > PLAIN_BODY_BYTES_MAX { Err(Refusal::MetadataTooLarge) } else { Ok(()) }
     }
 
-    fn command(self, caller: &Caller) -> Command {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let caller = party.caller()?.clone();
         let Say { room, speech, content, encryption, reply_to, mut mentions, metadata, dedup } =
             self;
         mentions.sort_unstable();
@@ -414,7 +435,7 @@ impl ToMesh for Say {
         let mentions = mentions.into_iter().map(AgentId::from).collect();
         let say =
             command::Say { room, speech, content, encryption, reply_to, mentions, metadata, dedup };
-        Command::Say { caller: caller.clone(), say }
+        Ok(Command::Say { caller, say })
     }
 }
 
@@ -423,8 +444,8 @@ impl ToMesh for ListRooms {
         self.parent
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::ListRooms { key: caller.key, parent: self.parent }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListRooms { key: party.key(), parent: self.parent })
     }
 }
 
@@ -433,8 +454,8 @@ impl ToMesh for ListAgents {
         self.room
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::ListAgents { key: caller.key, room: self.room }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListAgents { key: party.key(), room: self.room })
     }
 }
 
@@ -443,20 +464,24 @@ impl ToMesh for DescribeRoom {
         Some(self.0)
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::RoomInfo { key: caller.key, room: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::RoomInfo { key: party.key(), room: self.0 })
     }
 }
 
 impl ToMesh for SetTyping {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.room)
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::SetTyping { caller: caller.clone(), room: self.room, typing: self.typing }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::SetTyping {
+            caller: party.caller()?.clone(),
+            room: self.room,
+            typing: self.typing,
+        })
     }
 }
 
@@ -466,15 +491,13 @@ impl ToMesh for SetPresence {
         at_most(Field::StatusDetail, detail, DESCRIPTION_BYTES_MAX)
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::SetPresence { caller: caller.clone(), presence: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::SetPresence { caller: party.caller()?.clone(), presence: self.0 })
     }
 }
 
 impl ToMesh for CreateVote {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
-    const FIRST: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0.room)
@@ -499,26 +522,29 @@ impl ToMesh for CreateVote {
         Ok(())
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::CreateVote { caller: caller.clone(), vote: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::CreateVote { caller: party.caller()?.clone(), vote: self.0 })
     }
 }
 
 impl ToMesh for CastVote {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::CastVote { caller: caller.clone(), vote: self.vote, option: self.option }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::CastVote {
+            caller: party.caller()?.clone(),
+            vote: self.vote,
+            option: self.option,
+        })
     }
 }
 
 impl ToMesh for GetVote {
-    const BOUND: Bound = Bound::Room;
+    const ROW: Row = Row::free(Bound::Room);
 
-    fn command(self, caller: &Caller) -> Command {
-        let agent = Some(caller.agent.clone());
-        Command::GetVote { key: caller.key, agent, vote: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let agent = party.agent().cloned();
+        Ok(Command::GetVote { key: party.key(), agent, vote: self.0 })
     }
 }
 
@@ -527,42 +553,38 @@ impl ToMesh for ListVotes {
         Some(self.room)
     }
 
-    fn command(self, caller: &Caller) -> Command {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX).min(limits::VOTES_MAX);
-        Command::ListVotes { key: caller.key, room: self.room, limit }
+        Ok(Command::ListVotes { key: party.key(), room: self.room, limit })
     }
 }
 
 impl ToMesh for ElectLeader {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
-    const FIRST: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::ElectLeader { caller: caller.clone(), room: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ElectLeader { caller: party.caller()?.clone(), room: self.0 })
     }
 }
 
 impl ToMesh for DeclineElection {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0)
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::Decline { caller: caller.clone(), room: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::Decline { caller: party.caller()?.clone(), room: self.0 })
     }
 }
 
 impl ToMesh for AssignTask {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0.room)
@@ -574,14 +596,13 @@ impl ToMesh for AssignTask {
         agent_id(Field::Assignee, assignee.as_ref())
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::AssignTask { caller: caller.clone(), task: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::AssignTask { caller: party.caller()?.clone(), task: self.0 })
     }
 }
 
 impl ToMesh for ChangeTask {
-    const BOUND: Bound = Bound::Room;
-    const COUNTS: bool = true;
+    const ROW: Row = Row::counted(Bound::Room);
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
         let TaskUpdate { note, if_assignee, assignee, .. } = &self.0;
@@ -590,8 +611,8 @@ impl ToMesh for ChangeTask {
         agent_id(Field::Assignee, assignee.as_ref())
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::UpdateTask { caller: caller.clone(), update: self.0 }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::UpdateTask { caller: party.caller()?.clone(), update: self.0 })
     }
 }
 
@@ -600,8 +621,8 @@ impl ToMesh for ListTasks {
         Some(self.room)
     }
 
-    fn command(self, caller: &Caller) -> Command {
-        Command::ListTasks { key: caller.key, room: self.room, status: self.status }
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListTasks { key: party.key(), room: self.room, status: self.status })
     }
 }
 

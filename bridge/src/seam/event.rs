@@ -13,7 +13,7 @@ use mesh::{
         event::{Delivered, TurnReason},
     },
     name::{
-        id::{AgentId, MessageId, RoomId},
+        id::{AgentId, MessageId, NodeId, RoomId},
         number::Number,
     },
     wire::{
@@ -22,7 +22,7 @@ use mesh::{
     },
 };
 
-use crate::backend::Row;
+use crate::{backend::Row, dialect::Conversation};
 
 /// News for clients.
 #[derive(Clone, Debug)]
@@ -83,8 +83,10 @@ pub struct Message {
     pub message: MessageId,
     /// Of which kind it is.
     pub speech: Speech,
-    /// When it was written. Unix milliseconds.
+    /// When it was written, by the clock of `by`. Unix milliseconds.
     pub wall_ms: u64,
+    /// The node that its author was attached to: it wrote the message into its log.
+    pub by: NodeId,
     /// The author and the content.
     pub said: Arc<Said>,
 }
@@ -100,6 +102,7 @@ impl Message {
             message: event.message,
             speech: speech(&event.facts)?,
             wall_ms: event.facts.wall_ms,
+            by: event.log.author,
             said,
         })
     }
@@ -114,6 +117,7 @@ impl Message {
             message: row.message,
             speech: speech(&row.facts)?,
             wall_ms: row.facts.wall_ms,
+            by: row.log.author,
             said: Arc::new(row.said?),
         })
     }
@@ -136,17 +140,135 @@ fn speech(facts: &Facts) -> Option<Speech> {
     }
 }
 
-/// How the readers of a dialect are told of events. Two voices are the same if they are one object: a frame that is written
-/// for one connection is shared by all that have its voice. So a dialect whose clients choose a form has a voice for each form.
+/// How the readers of a dialect are told of events. Two voices are the same if they are one object: frames that are written
+/// for one connection are shared by all that have its voice. So a dialect whose clients choose a form has a voice for each form.
 pub trait Voice: fmt::Debug + Send + Sync + 'static {
-    /// The frame of an event, its newline included. `None`: clients of this dialect are not told.
-    fn frame(&self, event: &Event) -> Option<Bytes>;
+    /// The frames of an event. None: clients of this dialect are not told. Each is one line, without its newline.
+    fn frames(&self, event: &Event) -> Frames;
+
+    /// Whether its clients get frames of their own: numbered for each, or not all. Then
+    /// [`Conversation::admits`] and
+    /// [`Conversation::stamp`] are asked for each event that leaves. Events are held
+    /// in memory with their frames then.
+    fn is_personal(&self) -> bool {
+        false
+    }
 
     /// The body of a post to the webhook of a subscription of this id. `None`: nothing is posted.
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes>;
 }
 
-/// An event and the frames that were made of it: one for each voice.
+/// The frames of one event: mostly one. They stay together. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Frames(List);
+
+#[derive(Clone, Debug, Default)]
+enum List {
+    #[default]
+    None,
+    One(Bytes),
+    Several(Arc<[Bytes]>),
+}
+
+impl From<Bytes> for Frames {
+    fn from(frame: Bytes) -> Frames {
+        Frames(List::One(frame))
+    }
+}
+
+impl FromIterator<Bytes> for Frames {
+    fn from_iter<I: IntoIterator<Item = Bytes>>(frames: I) -> Frames {
+        let mut frames = frames.into_iter();
+        Frames(match (frames.next(), frames.next()) {
+            (None, _) => List::None,
+            (Some(one), None) => List::One(one),
+            (Some(one), Some(two)) => List::Several([one, two].into_iter().chain(frames).collect()),
+        })
+    }
+}
+
+impl Frames {
+    /// No frame: the client is not told.
+    #[must_use]
+    pub fn none() -> Frames {
+        Frames::default()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    /// In the order in which they are written.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Bytes] {
+        match &self.0 {
+            List::None => &[],
+            List::One(frame) => std::slice::from_ref(frame),
+            List::Several(frames) => frames,
+        }
+    }
+
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.as_slice().iter().map(Bytes::len).sum()
+    }
+
+    /// Each in another form.
+    fn map(self, mut form: impl FnMut(Bytes) -> Bytes) -> Frames {
+        match self.0 {
+            List::None => Frames::none(),
+            List::One(frame) => form(frame).into(),
+            List::Several(frames) => frames.iter().cloned().map(form).collect(),
+        }
+    }
+}
+
+/// An event in a voice, for one reader.
+#[derive(Clone, Debug)]
+pub(crate) struct Rendered {
+    frames: Frames,
+    /// The event, if the reader's conversation has a say in what becomes of it.
+    personal: Option<Arc<Told>>,
+}
+
+impl Rendered {
+    /// A frame that is the same for everybody.
+    pub(crate) fn plain(frames: Frames) -> Rendered {
+        Rendered { frames, personal: None }
+    }
+
+    /// An event that one reader alone is told of.
+    pub(crate) fn new(event: Event, voice: &Arc<dyn Voice>) -> Option<Rendered> {
+        let frames = voice.frames(&event);
+        let personal = voice.is_personal().then(|| Arc::new(Told::new(event)));
+        (!frames.is_empty()).then_some(Rendered { frames, personal })
+    }
+
+    pub(crate) fn frames(&self) -> &[Bytes] {
+        self.frames.as_slice()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.bytes()
+    }
+
+    pub(crate) fn is_personal(&self) -> bool {
+        self.personal.is_some()
+    }
+
+    /// As the reader's conversation has it, once. It may have no frames then.
+    pub(crate) fn personalize(&mut self, conversation: &mut dyn Conversation) {
+        let Some(told) = self.personal.take() else { return };
+        let frames = std::mem::take(&mut self.frames);
+        if conversation.admits(&told.event) {
+            self.frames = frames.map(|frame| conversation.stamp(frame));
+        }
+    }
+}
+
+/// An event and the frames that were made of it: one list for each voice.
 #[derive(Debug)]
 pub(crate) struct Told {
     event: Event,
@@ -158,7 +280,7 @@ pub(crate) struct Told {
 #[derive(Debug)]
 struct Written {
     voice: Arc<dyn Voice>,
-    frame: Option<Bytes>,
+    frames: Frames,
 }
 
 impl Told {
@@ -166,23 +288,30 @@ impl Told {
         Told { event, first: OnceLock::new(), others: Mutex::default() }
     }
 
-    /// The frame in a voice, made when it is asked for first.
-    pub(crate) fn frame(&self, voice: &Arc<dyn Voice>) -> Option<Bytes> {
+    /// For a reader with this voice. `None`: it is not told.
+    pub(crate) fn rendered(self: &Arc<Told>, voice: &Arc<dyn Voice>) -> Option<Rendered> {
+        let frames = self.frames(voice);
+        let personal = voice.is_personal().then(|| self.clone());
+        (!frames.is_empty()).then_some(Rendered { frames, personal })
+    }
+
+    /// The frames in a voice, made when they are asked for first.
+    pub(crate) fn frames(&self, voice: &Arc<dyn Voice>) -> Frames {
         let first = self.first.get_or_init(|| self.write(voice));
         if Arc::ptr_eq(&first.voice, voice) {
-            return first.frame.clone();
+            return first.frames.clone();
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(written) = others.iter().find(|written| Arc::ptr_eq(&written.voice, voice)) {
-            return written.frame.clone();
+            return written.frames.clone();
         }
         let written = self.write(voice);
-        let frame = written.frame.clone();
+        let frames = written.frames.clone();
         others.push(written);
-        frame
+        frames
     }
 
     fn write(&self, voice: &Arc<dyn Voice>) -> Written {
-        Written { voice: voice.clone(), frame: voice.frame(&self.event) }
+        Written { voice: voice.clone(), frames: voice.frames(&self.event) }
     }
 }

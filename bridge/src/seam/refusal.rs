@@ -60,10 +60,8 @@ pub enum Refusal {
     Overloaded,
     /// The mesh took the call and the node stops: nobody knows whether it was done.
     Unknown,
-    /// The store cannot be read.
-    Unreadable,
-    /// A bug of the node: the mesh answered something else.
-    WrongAnswer,
+    /// The store cannot be read. The error is for the node's log: it is no matter of clients.
+    Unreadable(ReadError),
 }
 
 /// The kind of thing that a call wants more of.
@@ -187,6 +185,17 @@ impl Refusal {
         Refusal::Mesh(Refused::NotYours)
     }
 
+    /// A failure of the node is logged, where its refusal leaves the bridge: each once.
+    pub(crate) fn log(&self) {
+        if let Refusal::Unreadable(error) = self {
+            tracing::error!(
+                event = "read_failed",
+                error = error as &dyn std::error::Error,
+                "a client could not be answered"
+            );
+        }
+    }
+
     /// The mesh's no. `bound`: the kind of thing that the call wants more of.
     pub(crate) fn of(refused: Refused, bound: Bound) -> Refusal {
         if let Refused::Full(text) = refused {
@@ -198,12 +207,7 @@ impl Refusal {
 
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Refusal {
-        tracing::error!(
-            event = "read_failed",
-            error = &error as &dyn std::error::Error,
-            "a client could not be answered"
-        );
-        Refusal::Unreadable
+        Refusal::Unreadable(error)
     }
 }
 

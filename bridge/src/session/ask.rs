@@ -1,21 +1,25 @@
 //! How each call is carried out.
 
+use std::sync::Arc;
+
 use mesh::{
     api::command::Command,
     name::id::{MessageId, RoomId},
 };
 
 use super::{
-    job,
-    seat::{Me, Place, Seat, Then},
+    job::{self, Job},
+    party::Party,
+    seat::{Place, Seat, Then},
 };
 use crate::{
+    backend::Row,
     delivery::hook::Hook,
     seam::{
         answer,
         call::{
-            Attach, Call, EnableSubscription, History, ListSubscriptions, Look, OneMessage,
-            Subscribe, Tip, ToMesh, Unsubscribe,
+            Attach, Call, EnableSubscription, History, ListSubscriptions, Look, Numbered,
+            OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::Refusal,
@@ -29,9 +33,16 @@ pub trait Ask: Call {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>);
 }
 
+/// A room, or a message in it, that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sought {
+    pub(super) room: RoomId,
+    pub(super) message: Option<MessageId>,
+}
+
 impl<C: ToMesh> Ask for C {
     fn begin(self, seat: &mut Seat, then: Then<C::Answer>) {
-        seat.look_up(self.room(), then, move |seat, then| seat.put(self, then));
+        seat.look_up(self.room(), then, move |seat, me, then| seat.put(&me, self, then));
     }
 }
 
@@ -43,8 +54,8 @@ impl Ask for Attach {
 
 impl Ask for Look {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.0), then, move |seat, then| {
-            let facts = seat.readable(self.0);
+        seat.look_up(Some(self.0), then, move |seat, me, then| {
+            let facts = seat.rules.readable(&me, self.0);
             then(seat, facts);
         });
     }
@@ -53,41 +64,47 @@ impl Ask for Look {
 impl Ask for OneMessage {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         let OneMessage { room, message } = self;
-        seat.read(job::OneMessage { room, message }, move |seat, found| {
-            let message = found.map_err(Refusal::from);
-            then(seat, message.map(|row| row.and_then(|row| Message::read(room, *row))));
-        });
+        seat.one_message(room, job::OneMessage { room, message }, then);
+    }
+}
+
+impl Ask for Numbered {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let Numbered { room, number } = self;
+        seat.one_message(room, job::Numbered { room, number }, then);
     }
 }
 
 impl Ask for History {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.room), then, move |seat, then| seat.history(self, then));
+        let room = Some(self.room);
+        seat.look_up(room, then, move |seat, me, then| seat.history(&me, self, then));
     }
 }
 
 impl Ask for Tip {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         let room = self.0;
-        seat.look_up(Some(room), then, move |seat, then| match seat.readable(room) {
-            Ok(_) => seat.read(job::Tip(room), move |seat, found| {
-                if let Ok(tip) = found {
-                    seat.gave(room, tip, |served| served.told(tip));
-                }
-                then(seat, found.map_err(Refusal::from));
-            }),
-            Err(refusal) => then(seat, Err(refusal)),
+        seat.look_up(Some(room), then, move |seat, me, then| {
+            match seat.rules.readable(&me, room) {
+                Ok(_) => seat.read(job::Tip(room), move |seat, found| {
+                    if let Ok(tip) = found {
+                        seat.gave(room, tip, |served| served.told(tip));
+                    }
+                    then(seat, found.map_err(Refusal::from));
+                }),
+                Err(refusal) => then(seat, Err(refusal)),
+            }
         });
     }
 }
 
 impl Ask for Subscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(Some(self.room), then, move |seat, then| {
-            let Some(me) = seat.me().cloned() else { return };
-            match seat.count(&me) {
+        seat.look_up(Some(self.room), then, move |seat, me, then| {
+            match seat.rules.count(&me, seat.now) {
                 Ok(()) => {
-                    seat.ask_webhooks(move |hooks| hooks.subscribe(me.caller.key, self), then);
+                    seat.ask_webhooks(move |hooks| hooks.subscribe(me.key(), self), then);
                 }
                 Err(refusal) => then(seat, Err(refusal)),
             }
@@ -97,91 +114,92 @@ impl Ask for Subscribe {
 
 impl Ask for Unsubscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, then| {
-            let Some(key) = seat.key() else { return };
-            seat.ask_webhooks(move |hooks| hooks.unsubscribe(key, self.id), then);
+        seat.look_up(None, then, move |seat, me, then| {
+            seat.ask_webhooks(move |hooks| hooks.unsubscribe(me.key(), self.id), then);
         });
     }
 }
 
 impl Ask for EnableSubscription {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, then| {
-            let Some(key) = seat.key() else { return };
-            seat.ask_webhooks(move |hooks| hooks.enable(key, self.id), then);
+        seat.look_up(None, then, move |seat, me, then| {
+            seat.ask_webhooks(move |hooks| hooks.enable(me.key(), self.id), then);
         });
     }
 }
 
 impl Ask for ListSubscriptions {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, then| {
-            let Some(key) = seat.key() else { return };
-            seat.ask_webhooks(move |hooks| hooks.list(key, self.room), then);
+        seat.look_up(None, then, move |seat, me, then| {
+            seat.ask_webhooks(move |hooks| hooks.list(me.key(), self.room), then);
         });
     }
 }
 
 impl Seat {
     /// Goes on once a room is known here, or nobody knows it: a client may have it from an agent of another node, so
-    /// connected nodes are asked before it is refused.
+    /// connected nodes are asked before it is refused. An agent that is attached stays so: `me` holds in all that follows.
     fn look_up<A: 'static>(
         &mut self,
         room: Option<RoomId>,
         then: Then<A>,
-        go_on: impl FnOnce(&mut Seat, Then<A>) + Send + 'static,
+        go_on: impl FnOnce(&mut Seat, Arc<Party>, Then<A>) + Send + 'static,
     ) {
-        if self.me().is_none() {
+        let Some(me) = self.me().cloned() else {
             return then(self, Err(Refusal::NotAttached));
-        }
-        match room.filter(|room| self.hub.facts(*room).is_none()) {
+        };
+        match room.filter(|room| self.rules.hub.facts(*room).is_none()) {
             Some(room) => {
-                self.seek(room, None, Place::First, move |seat| {
-                    // Found or not: the call is answered as things are known now.
-                    if seat.me().is_some() {
-                        go_on(seat, then);
-                    }
-                });
+                let sought = Sought { room, message: None };
+                // Found or not: the call is answered as things are known now.
+                self.seek(&me.clone(), sought, Place::First, move |seat| go_on(seat, me, then));
             }
-            None => go_on(self, then),
+            None => go_on(self, me, then),
         }
     }
 
-    /// Asks connected nodes for a room, or for a message in it.
+    /// Asks connected nodes for something that is not known here.
     pub(super) fn seek(
         &mut self,
-        room: RoomId,
-        message: Option<MessageId>,
+        me: &Party,
+        sought: Sought,
         place: Place,
         go_on: impl FnOnce(&mut Seat) + Send + 'static,
     ) {
-        let Some(me) = self.me() else { return };
-        let command = Command::Seek { caller: me.caller.clone(), room, message };
+        // Strangers do not make a node ask others.
+        let Ok(caller) = me.caller() else { return go_on(self) };
+        let Sought { room, message } = sought;
+        let command = Command::Seek { caller: caller.clone(), room, message };
         self.send(command, Hook::None, place, move |seat, _| go_on(seat));
     }
 
     /// Checks a call and puts it to the mesh.
-    fn put<C: ToMesh>(&mut self, call: C, then: Then<C::Answer>) {
-        let Some(me) = self.me() else { return };
-        if let Err(refusal) = self.judge(me, &call) {
-            return then(self, Err(refusal));
-        }
-        let (hook, command) = (call.hook(), call.command(&me.caller));
-        self.send(command, hook, Place::of(C::FIRST), move |seat, ended| {
-            then(seat, answer::read(ended, C::BOUND));
+    fn put<C: ToMesh>(&mut self, me: &Party, call: C, then: Then<C::Answer>) {
+        let (hook, command) = match self.rules.judge(me, call, self.now) {
+            Ok(judged) => judged,
+            Err(refusal) => return then(self, Err(refusal)),
+        };
+        self.send(command, hook, Place::Any, move |seat, ended| {
+            then(seat, answer::read(ended, C::ROW.bound));
         });
     }
 
-    /// Whether the agent may make a call. One that counts is counted.
-    fn judge<C: ToMesh>(&self, me: &Me, call: &C) -> Result<(), Refusal> {
-        let quota = self.quota(me);
-        if C::FIELDS_FIRST {
-            call.check(None, quota)?;
+    /// Reads one message of a room that is known here.
+    fn one_message<J: Job<Found = Option<Box<Row>>>>(
+        &mut self,
+        room: RoomId,
+        job: J,
+        then: Then<Option<Message>>,
+    ) {
+        let Some(me) = self.me().cloned() else {
+            return then(self, Err(Refusal::NotAttached));
+        };
+        match self.rules.readable(&me, room) {
+            Ok(_) => self.read(job, move |seat, found| {
+                let found = found.map_err(Refusal::from);
+                then(seat, found.map(|row| row.and_then(|row| Message::read(room, *row))));
+            }),
+            Err(refusal) => then(self, Err(refusal)),
         }
-        let facts = call.room().map(|room| self.readable(room)).transpose()?;
-        if !C::FIELDS_FIRST {
-            call.check(facts, quota)?;
-        }
-        if C::COUNTS { self.count(me) } else { Ok(()) }
     }
 }

@@ -1,16 +1,23 @@
 //! Attaching an agent: checks, the mesh's word, and events that an agent which comes back missed.
 
+use std::sync::Arc;
+
 use mesh::{
     api::{
         agenda::Standing,
         command::{self, Attached, Caller, Command, Roamed},
     },
-    name::{id::RoomId, number::Number},
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Number,
+    },
 };
 
 use super::{
+    ask::Ask,
     job::{Claim, Cursor, Missed, MissedIn, Origin},
-    seat::{Me, Place, Resuming, Seat, State, Step, Then},
+    party::Party,
+    seat::{Place, Resuming, Seat, State, Step, Then},
 };
 use crate::{
     backend::ReadError,
@@ -20,9 +27,10 @@ use crate::{
     ids, limits,
     seam::{
         answer::{self, Resumed, Welcome},
-        call::Attach,
+        call::{Attach, Call},
         refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
     },
+    secret::Secret,
 };
 
 /// A room whose cursor the mesh was asked to number for.
@@ -40,7 +48,7 @@ impl Seat {
             State::Attached(_) => return then(self, Err(Refusal::AttachedAlready)),
             State::Attaching | State::Resuming(_) => return then(self, Err(Refusal::NotAttached)),
         }
-        let Some(shown) = self.config.auth.identify(call.key.expose()) else {
+        let Some(shown) = self.rules.config.auth.identify(call.key.expose()) else {
             return then(self, Err(Refusal::Mesh(command::Refused::NoKey)));
         };
         let Shown { key, own, opener } = shown;
@@ -50,8 +58,7 @@ impl Seat {
             }
             // A client with a wrong key is told that first.
             self.state = State::Attaching;
-            let check = Command::CheckKey { key, own };
-            return self.call(check, Bound::Node, move |seat, checked: Result<Standing, _>| {
+            return self.check_key(key, own, move |seat, checked| {
                 seat.state = State::Fresh;
                 then(seat, Err(checked.err().unwrap_or(refusal)));
             });
@@ -82,6 +89,16 @@ impl Seat {
         });
     }
 
+    /// Asks of which kind a key is, if it is valid here.
+    fn check_key(
+        &mut self,
+        key: KeyPrint,
+        own: bool,
+        then: impl FnOnce(&mut Seat, Result<Standing, Refusal>) + Send + 'static,
+    ) {
+        self.call(Command::CheckKey { key, own }, Bound::Node, then);
+    }
+
     fn attached(
         &mut self,
         reader: link::Me,
@@ -91,9 +108,10 @@ impl Seat {
     ) {
         let Attached { registration, restored, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
-        let me = Me { caller: Caller { agent, key, registration }, name, standing, stable };
+        let caller = Caller { agent, key, registration };
+        let me = Arc::new(Party::Agent { caller, standing, stable });
         let Some(restored) = restored else {
-            let welcome = me.welcome(None);
+            let welcome = Welcome { agent: reader.agent, name, resumed: None };
             self.state = State::Attached(me);
             then(self, Ok(welcome));
             return self.steps.push(Step::Open);
@@ -101,10 +119,12 @@ impl Seat {
         let rooms = restored.iter().map(|(room, _)| *room).collect();
         let cursors = restored
             .into_iter()
-            .map(|(room, number)| (room, Cursor::of(number, &self.hub.served(&reader, room))))
+            .map(|(room, number)| (room, Cursor::of(number, &self.rules.hub.served(&reader, room))))
             .collect();
         self.state = State::Resuming(Box::new(Resuming {
             me,
+            reader,
+            name,
             then,
             rooms,
             missed: Missed::default(),
@@ -177,12 +197,13 @@ impl Seat {
         let State::Resuming(resuming) = std::mem::replace(&mut self.state, State::Fresh) else {
             return;
         };
-        let Resuming { me, then, rooms, missed: Missed { rows, seen, .. }, .. } = *resuming;
-        let notices = self.hub.missed(&me.caller.agent);
-        let mut replays = self.replays(&me.reader(), notice::merge(rows, notices));
+        let Resuming { me, reader, name, then, rooms, missed, .. } = *resuming;
+        let Missed { rows, seen, .. } = missed;
+        let notices = self.rules.hub.missed(&reader.agent);
+        let mut replays = self.replays(&reader, notice::merge(rows, notices));
         replays.drain(..replays.len().saturating_sub(limits::MISSED_MAX));
         let resumed = Resumed { rooms: rooms.clone(), missed: replays.len() };
-        let welcome = me.welcome(Some(resumed));
+        let welcome = Welcome { agent: reader.agent, name, resumed: Some(resumed) };
         self.state = State::Attached(me);
         then(self, Ok(welcome));
         self.steps.append(&mut replays);
@@ -196,19 +217,19 @@ impl Seat {
 
     /// Nothing for the agent's own messages, and for those that can no longer be shown.
     fn replays(&self, reader: &link::Me, missed: Vec<notice::Missed>) -> Vec<Step> {
+        let again = |rendered| Step::Replay { message: None, rendered };
         let mut replays = Vec::new();
         for missed in missed {
             match missed {
                 notice::Missed::Message(room, row) => {
                     let number = row.number;
-                    let (frame, mention) = reread::frames(reader, &self.voice, room, *row);
+                    let (said, mention) = reread::frames(reader, &self.voice, room, *row);
                     let message = Some((room, number));
-                    replays.extend(frame.map(|bytes| Step::Replay { message, bytes }));
-                    replays.extend(mention.map(|bytes| Step::Replay { message: None, bytes }));
+                    replays.extend(said.map(|rendered| Step::Replay { message, rendered }));
+                    replays.extend(mention.map(again));
                 }
                 notice::Missed::Notice(notice) => {
-                    let frame = notice.told.frame(&self.voice);
-                    replays.extend(frame.map(|bytes| Step::Replay { message: None, bytes }));
+                    replays.extend(notice.told.rendered(&self.voice).map(again));
                 }
             }
         }
@@ -230,9 +251,21 @@ impl Seat {
     }
 }
 
-impl Me {
-    fn welcome(&self, resumed: Option<Resumed>) -> Welcome {
-        Welcome { agent: self.caller.agent.clone(), name: self.name.clone(), resumed }
+/// Show a key, without becoming an agent. The answer is its holder.
+pub(crate) struct ShowKey(pub(crate) Secret);
+
+impl Call for ShowKey {
+    type Answer = Party;
+}
+
+impl Ask for ShowKey {
+    fn begin(self, seat: &mut Seat, then: Then<Party>) {
+        match seat.rules.config.auth.identify(self.0.expose()) {
+            Some(Shown { key, own, .. }) => seat.check_key(key, own, move |seat, checked| {
+                then(seat, checked.map(|standing| Party::Holder { key, standing }));
+            }),
+            None => then(seat, Err(Refusal::Mesh(command::Refused::NoKey))),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Pages of history, for clients that may have their cursor from any node.
 
+use std::sync::Arc;
+
 use mesh::{
     api::command::{Command, Roamed},
     name::{
@@ -10,7 +12,9 @@ use mesh::{
 };
 
 use super::{
+    ask::Sought,
     job::{Claim, Cursor, From, Origin, PageOf, Since},
+    party::Party,
     seat::{Paged, Place, Seat, Step, Then},
 };
 use crate::{
@@ -26,6 +30,7 @@ use crate::{
 
 /// A page on its way, and its continuation.
 struct Paging {
+    me: Arc<Party>,
     job: PageOf,
     then: Then<Page>,
 }
@@ -39,9 +44,9 @@ struct Behind {
 }
 
 impl Seat {
-    pub(super) fn history(&mut self, call: History, then: Then<Page>) {
+    pub(super) fn history(&mut self, me: &Arc<Party>, call: History, then: Then<Page>) {
         let room = call.room;
-        if let Err(refusal) = self.readable(room) {
+        if let Err(refusal) = self.rules.readable(me, room) {
             return then(self, Err(refusal));
         }
         let from = match call.from {
@@ -58,7 +63,7 @@ impl Seat {
         }
         let job =
             PageOf { room, from, limit, before_ms: call.before_ms, held: false, sought: false };
-        self.read_page(Paging { job, then });
+        self.read_page(Paging { me: me.clone(), job, then });
     }
 
     fn cursor(&self, room: RoomId, number: Number) -> Cursor {
@@ -72,7 +77,8 @@ impl Seat {
 
     /// The numbers that the agent was given here.
     fn served(&self, room: RoomId) -> Served {
-        self.me().map(|me| self.hub.served(&me.reader(), room)).unwrap_or_default()
+        let reader = self.me().and_then(|me| me.reader());
+        reader.map(|reader| self.rules.hub.served(&reader, room)).unwrap_or_default()
     }
 
     fn read_page(&mut self, paging: Paging) {
@@ -118,9 +124,10 @@ impl Seat {
         let room = paging.job.room;
         match &paging.job.from {
             From::AfterMessage(message, _) if !paging.job.sought => {
-                let message = Some(*message);
+                let sought = Sought { room, message: Some(*message) };
                 paging.job.sought = true;
-                self.seek(room, message, Place::Any, |seat| seat.read_page(paging));
+                let me = paging.me.clone();
+                self.seek(&me, sought, Place::Any, |seat| seat.read_page(paging));
             }
             // As at a ClawChat server: of a message that nobody has any more nothing can be after it.
             From::AfterMessage(..) | From::After(_) | From::Newest => {
@@ -169,7 +176,7 @@ impl Seat {
 
     /// Gives a page, which ends there, and lets the room's live messages go on.
     fn give(&mut self, paging: Paging, page: Result<Page, Refusal>, upto: Option<Number>) {
-        let Paging { job, then } = paging;
+        let Paging { job, then, .. } = paging;
         then(self, page);
         self.steps.extend(upto.map(|upto| Step::Paged(job.room, upto)));
         if job.held {
@@ -241,8 +248,10 @@ impl Seat {
 
     /// The agent was given something in a room up to a number, or told of it.
     pub(super) fn gave(&self, room: RoomId, upto: Number, note: impl FnOnce(&mut Served)) {
-        if let Some(me) = self.me().filter(|_| upto.era() > Era::HOME) {
-            self.hub.gave(&me.reader(), room, upto, note);
+        if upto.era() > Era::HOME
+            && let Some(reader) = self.me().and_then(|me| me.reader())
+        {
+            self.rules.hub.gave(&reader, room, upto, note);
         }
     }
 }

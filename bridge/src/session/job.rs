@@ -42,6 +42,13 @@ pub(crate) struct OneMessage {
     pub(crate) message: MessageId,
 }
 
+/// The message of a number.
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    pub(crate) room: RoomId,
+    pub(crate) number: Number,
+}
+
 /// Messages that an agent which comes back missed, for each room above its cursor.
 #[derive(Debug)]
 pub(crate) struct MissedIn(pub(crate) Vec<(RoomId, Cursor)>);
@@ -179,6 +186,18 @@ impl Job for OneMessage {
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
         Ok(reads.by_message(self.room, self.message)?.map(Box::new))
+    }
+}
+
+impl Job for Numbered {
+    type Found = Option<Box<Row>>;
+
+    fn at_once(&self, reads: &dyn Reads) -> Result<Option<Self::Found>, ReadError> {
+        Ok(Some(reads.by_number(self.room, self.number)?.map(Box::new)))
+    }
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        Ok(reads.by_number(self.room, self.number)?.map(Box::new))
     }
 }
 

@@ -1,15 +1,13 @@
-//! The seat of a connection: its state, its calls without an answer, and the steps that are to be done.
+//! The seat of a party: its state, its calls without an answer, and the steps that are to be done.
 //!
-//! A step is done in its order by the connection, which resumes the seat with the answer or the rows.
+//! A step is done in its order by the connection, or by the desk for a visitor without one, which resumes the seat with the
+//! answer or the rows.
 
 use std::{fmt, pin::Pin, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use mesh::{
-    api::{
-        agenda::Standing,
-        command::{Caller, Command},
-    },
+    api::command::{Caller, Command},
     name::{
         id::{AgentId, KeyPrint, RoomId},
         number::Number,
@@ -19,19 +17,19 @@ use mesh::{
 use super::{
     ask::Ask,
     job::{Cursor, Job, Missed},
-    meter::Meter,
+    party::Party,
     reading::{Read, Reading},
+    rules::Rules,
 };
 use crate::{
     backend::ReadError,
-    config::{Config, Quota},
     delivery::hook::Hook,
-    delivery::{ending::Ending, hub::Hub, link},
+    delivery::{ending::Ending, link},
     limits,
     reply::Ended,
     seam::{
-        answer::{self, Answer, RoomFacts, Welcome},
-        event::Voice,
+        answer::{self, Answer, Welcome},
+        event::{Rendered, Voice},
         refusal::{Bound, Refusal},
     },
     webhooks::Webhooks,
@@ -54,8 +52,8 @@ pub(crate) type AskWebhooks =
 pub(crate) enum Step {
     /// Write a reply.
     Reply(Bytes),
-    /// Write a missed frame: a message with its number, or an event.
-    Replay { message: Option<(RoomId, Number)>, bytes: Bytes },
+    /// Write a missed event: a message with its number, or another one.
+    Replay { message: Option<(RoomId, Number)>, rendered: Rendered },
     /// Ask the mesh.
     Call { command: Command, hook: Hook, then: OnEnd },
     /// Ask the webhooks.
@@ -80,12 +78,10 @@ pub(crate) enum Step {
 
 /// See the module's text.
 pub struct Seat {
-    pub(super) config: Arc<Config>,
-    pub(super) hub: Arc<Hub>,
-    meter: Arc<Meter>,
+    pub(super) rules: Arc<Rules>,
     pub(super) voice: Arc<dyn Voice>,
     /// When the frame that is worked on came.
-    now: Instant,
+    pub(super) now: Instant,
     /// Bytes of that frame.
     frame: usize,
     pub(super) state: State,
@@ -101,7 +97,7 @@ struct Waiting {
     count: usize,
     /// Bytes that they hold.
     bytes: usize,
-    /// Those that the client's next request waits for.
+    /// Those that the client's next frame waits for.
     first: usize,
 }
 
@@ -121,12 +117,6 @@ pub(super) enum Place {
     First,
 }
 
-impl Place {
-    pub(super) fn of(first: bool) -> Place {
-        if first { Place::First } else { Place::Any }
-    }
-}
-
 /// The end of a page of the delivery log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paged {
@@ -142,29 +132,15 @@ pub(super) enum State {
     Attaching,
     /// Missed messages are read; later requests wait.
     Resuming(Box<Resuming>),
-    Attached(Me),
-}
-
-/// An attached agent.
-#[derive(Clone, Debug)]
-pub(super) struct Me {
-    pub(super) caller: Caller,
-    pub(super) name: String,
-    pub(super) standing: Standing,
-    pub(super) stable: bool,
-}
-
-impl Me {
-    /// As routing knows it.
-    pub(super) fn reader(&self) -> link::Me {
-        let Caller { agent, key, .. } = &self.caller;
-        link::Me { agent: agent.clone(), key: *key, stable: self.stable }
-    }
+    /// The party is known: an agent until its connection ends, or a visitor of the desk.
+    Attached(Arc<Party>),
 }
 
 /// An agent that comes back, until it has been told of missed events.
 pub(super) struct Resuming {
-    pub(super) me: Me,
+    pub(super) me: Arc<Party>,
+    pub(super) reader: link::Me,
+    pub(super) name: String,
     pub(super) then: Then<Welcome>,
     pub(super) rooms: Vec<RoomId>,
     pub(super) missed: Missed,
@@ -185,16 +161,38 @@ impl fmt::Debug for Seat {
 
 /// For dialects.
 impl Seat {
-    /// Asks. `then` is called once, when the answer is there; it may ask again.
+    /// Asks. `then` is called once, when the answer is there; it may ask again. Of a connection that has ended nobody is
+    /// told.
     pub fn ask<C: Ask>(
         &mut self,
         call: C,
         then: impl FnOnce(&mut Seat, Result<C::Answer, Refusal>) + Send + 'static,
     ) {
-        call.begin(self, Box::new(then));
+        call.begin(
+            self,
+            Box::new(move |seat, answer| {
+                if let Err(refusal) = &answer {
+                    refusal.log();
+                }
+                then(seat, answer);
+            }),
+        );
     }
 
-    /// Writes a frame that is no event.
+    /// The same, for an answer that the client's next frame waits for: none is heard before `then` was called.
+    pub fn ask_in_turn<C: Ask>(
+        &mut self,
+        call: C,
+        then: impl FnOnce(&mut Seat, Result<C::Answer, Refusal>) + Send + 'static,
+    ) {
+        self.waiting.first += 1;
+        self.ask(call, move |seat, answer| {
+            seat.waiting.first -= 1;
+            then(seat, answer);
+        });
+    }
+
+    /// Writes a frame that is no event: one line, without its newline.
     pub fn reply(&mut self, frame: Bytes) {
         self.steps.push(Step::Reply(frame));
     }
@@ -212,13 +210,13 @@ impl Seat {
     /// The agent that is attached.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {
-        self.me().map(|me| &me.caller.agent)
+        self.me().and_then(|me| me.agent())
     }
 
     /// The key of the agent that is attached.
     #[must_use]
     pub fn key(&self) -> Option<KeyPrint> {
-        self.me().map(|me| me.caller.key)
+        self.me().map(|me| me.key())
     }
 
     /// Whether nobody is attached, or about to be.
@@ -233,16 +231,9 @@ impl Seat {
 
 /// For the connection.
 impl Seat {
-    pub(crate) fn new(
-        config: Arc<Config>,
-        hub: Arc<Hub>,
-        meter: Arc<Meter>,
-        voice: Arc<dyn Voice>,
-    ) -> Seat {
+    pub(crate) fn new(rules: Arc<Rules>, voice: Arc<dyn Voice>) -> Seat {
         Seat {
-            config,
-            hub,
-            meter,
+            rules,
             voice,
             now: Instant::now(),
             frame: 0,
@@ -251,6 +242,11 @@ impl Seat {
             paged: None,
             steps: Vec::new(),
         }
+    }
+
+    /// At the desk: a party that is known from the beginning.
+    pub(crate) fn visited(rules: Arc<Rules>, voice: Arc<dyn Voice>, party: Arc<Party>) -> Seat {
+        Seat { state: State::Attached(party), ..Seat::new(rules, voice) }
     }
 
     /// A frame of so many bytes is worked on.
@@ -297,28 +293,19 @@ impl Seat {
     pub(crate) fn caller(&self) -> Option<&Caller> {
         match &self.state {
             State::Fresh | State::Attaching => None,
-            State::Resuming(resuming) => Some(&resuming.me.caller),
-            State::Attached(me) => Some(&me.caller),
+            State::Resuming(resuming) => resuming.me.caller().ok(),
+            State::Attached(me) => me.caller().ok(),
         }
     }
 }
 
 /// For calls.
 impl Seat {
-    pub(super) fn me(&self) -> Option<&Me> {
+    pub(crate) fn me(&self) -> Option<&Arc<Party>> {
         match &self.state {
             State::Attached(me) => Some(me),
             State::Fresh | State::Attaching | State::Resuming(_) => None,
         }
-    }
-
-    /// A room, if it is known and the agent may read it.
-    pub(super) fn readable(&self, room: RoomId) -> Result<RoomFacts, Refusal> {
-        self.hub.readable(room, self.key().ok_or(Refusal::NotAttached)?)
-    }
-
-    pub(super) fn quota(&self, me: &Me) -> Quota {
-        self.config.quota(me.standing)
     }
 
     /// Takes one of the messages and acts that the key may send in a minute, for a request that comes to no call.
@@ -326,21 +313,11 @@ impl Seat {
     /// # Errors
     /// There is none left, or the connection is no agent yet.
     pub fn count_act(&self) -> Result<(), Refusal> {
-        self.count(self.me().ok_or(Refusal::NotAttached)?)
-    }
-
-    /// Takes one of the messages and acts that the key may send in a minute.
-    pub(super) fn count(&self, me: &Me) -> Result<(), Refusal> {
-        match self.quota(me).messages_per_minute {
-            Some(max) if !self.meter.take(me.caller.key, max, self.now) => {
-                Err(Refusal::TooFast { per_minute: max })
-            }
-            Some(_) | None => Ok(()),
-        }
+        self.rules.count(self.me().ok_or(Refusal::NotAttached)?, self.now)
     }
 
     /// Asks the mesh for an answer of a type.
-    pub(super) fn call<A: Answer>(
+    pub(crate) fn call<A: Answer>(
         &mut self,
         command: Command,
         bound: Bound,

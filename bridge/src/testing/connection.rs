@@ -12,12 +12,13 @@ use crate::{
     delivery::{
         ending::Ending,
         link::{Life, Link},
-        outbox::Work,
+        outbox::{Frame, Work},
         reread,
     },
     dialect::{Conversation, Dialect, Heard},
     session::{
         inbox::Inbox,
+        rules::Rules,
         seat::{Seat, Step},
     },
 };
@@ -30,7 +31,7 @@ pub struct Connection {
     inbox: Arc<Inbox>,
     seat: Seat,
     conversation: Box<dyn Conversation>,
-    /// Frames that were written and not looked at yet.
+    /// Frames that were written and not looked at yet, without newlines.
     pub frames: VecDeque<Bytes>,
     /// The time of its clock.
     pub now: Instant,
@@ -45,7 +46,8 @@ impl Connection {
     /// A connection that has said nothing.
     pub fn new(fake: &Arc<Fake>, config: Config, dialect: &dyn Dialect) -> Connection {
         let hub = fake.hub();
-        let seat = Seat::new(Arc::new(config), hub.clone(), fake.meter.clone(), dialect.voice());
+        let rules = Rules::new(Arc::new(config), hub.clone(), fake.meter.clone());
+        let seat = Seat::new(Arc::new(rules), dialect.voice());
         Connection {
             fake: fake.clone(),
             link: hub.connect(),
@@ -123,7 +125,10 @@ impl Connection {
                     let page = reread::page(&self.hub, &self.link, lag).unwrap();
                     assert!(self.link.caught_up(lag.room, page));
                 }
-                Work::Write => self.frames.extend(batch.iter().map(|frame| frame.bytes.clone())),
+                Work::Write => {
+                    batch.iter_mut().for_each(|frame| frame.personalize(&mut *self.conversation));
+                    self.frames.extend(batch.iter().flat_map(Frame::parts).cloned());
+                }
             }
         }
     }
@@ -133,7 +138,7 @@ impl Connection {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Reply(bytes) => self.link.reply(bytes),
-                Step::Replay { message, bytes } => self.link.replay(message, bytes),
+                Step::Replay { message, rendered } => self.link.replay(message, rendered),
                 Step::Call { command, hook, then } => {
                     let reply = self.inbox.reply(&self.hub, &self.link, hook, then);
                     self.fake.call(command, reply);

@@ -2,10 +2,21 @@
 //!
 //! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
 //! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
-//! or `{"refused": WHY}`, and events. Of thoughts it is not told.
+//! or `{"refused": WHY}`, and events. Of thoughts it is not told. With `"numbered": true` in
+//! its `attach` events have their number in this connection as `n`, a mention rings besides, and messages of the agent
+//! `deaf_to` are left out. It is not spoken on Unix
+//! sockets. `PUT /echo/TEXT` answers with the text. With
+//! `POST /echo/AGENT/TEXT` an agent without a connection says it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{post, put},
+};
 use bytes::Bytes;
 use mesh::{
     api::command::{Encryption, Speech},
@@ -15,87 +26,183 @@ use serde_json::{Value, json};
 
 use super::lobby;
 use crate::{
-    dialect::{Conversation, Dialect, First, Heard, Site},
+    Transport,
+    delivery::ending::Ending,
+    dialect::{Conversation, Dialect, First, Heard, Manners, Site},
     read::Desk,
     seam::{
         call::{Attach, Join, Say},
-        event::{Event, Message, Voice},
+        event::{Event, Frames, Message, Voice},
         refusal::Refusal,
     },
     secret::Secret,
     session::{ask::Ask, seat::Seat},
 };
 
+/// Its largest frame, in bytes.
+pub const FRAME_BYTES_MAX: usize = 1_000;
+
 /// See the module.
 #[derive(Debug)]
-pub struct Echo(Arc<EchoVoice>);
+pub struct Echo {
+    plain: Arc<EchoVoice>,
+    numbered: Arc<EchoVoice>,
+}
 
 /// How it echoes events.
-#[derive(Debug)]
-pub struct EchoVoice;
+#[derive(Debug, Default)]
+pub struct EchoVoice {
+    /// For clients that have their events numbered.
+    numbered: bool,
+}
 
-struct Chat;
+struct Chat {
+    numbered: Arc<EchoVoice>,
+    /// Events that the client was told of with a number.
+    told: u64,
+    /// The agent that the client does not want to hear.
+    deaf_to: Option<String>,
+}
+
+/// Short frames, and little patience.
+const MANNERS: Manners = Manners {
+    frame_bytes_max: FRAME_BYTES_MAX,
+    attach_within: Duration::from_secs(2),
+    silence: Duration::from_secs(60),
+    heartbeat: Duration::from_secs(60),
+    too_large: Ending::TooLarge,
+    not_text: Ending::NotText,
+};
 
 impl Default for Echo {
     fn default() -> Echo {
-        Echo(Arc::new(EchoVoice))
+        let voice = |numbered| Arc::new(EchoVoice { numbered });
+        Echo { plain: voice(false), numbered: voice(true) }
     }
 }
 
 impl Dialect for Echo {
-    fn speaks(&self, first: &First) -> bool {
-        first.kind.as_deref() == Some("echo")
+    fn speaks(&self, transport: Transport, first: &First) -> bool {
+        transport != Transport::Unix && first.kind.as_deref() == Some("echo")
     }
 
     fn begin(&self) -> Box<dyn Conversation> {
-        Box::new(Chat)
+        Box::new(Chat { numbered: self.numbered.clone(), told: 0, deaf_to: None })
+    }
+
+    fn manners(&self) -> Manners {
+        MANNERS
     }
 
     fn voice(&self) -> Arc<dyn Voice> {
-        self.0.clone()
+        self.plain.clone()
     }
 
-    fn site(&self, _: &Desk) -> Option<Site> {
-        None
+    fn site(&self, desk: &Desk) -> Option<Site> {
+        let nothing = || answer(StatusCode::NOT_FOUND, &json!({"refused": "nothing here"}));
+        Some(Site {
+            router: Router::new()
+                .route("/echo/{text}", put(async |Path(text): Path<String>| text))
+                .route("/echo/{agent}/{text}", post(visit))
+                .with_state(desk.clone())
+                .fallback(async move || nothing()),
+            paths: &["/echo/"],
+            methods: &["POST", "PUT"],
+            checks_names: |_| true,
+            headers: &["x-echo"],
+            refuse: |why| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")})),
+        })
     }
 }
 
 impl Conversation for Chat {
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>) {
-        let Heard::Text(text) = frame else { return refuse(seat, &"binary") };
+        let Heard::Text(text) = frame else { return seat.close(Ending::NotText) };
         let Ok(said) = serde_json::from_str::<Value>(text) else { return refuse(seat, &"no JSON") };
         let text = |name: &str| said[name].as_str().map(String::from);
         let room = text("room").and_then(|room| RoomId::from_uuid(&room)).unwrap_or(lobby());
         if let Some(agent) = text("attach") {
-            let attach = Attach {
-                key: Secret::new("key"),
-                name: agent.clone(),
-                agent: Some(agent),
-                capabilities: Vec::new(),
-                reconnect: true,
-            };
-            ask(seat, attach, |welcome| {
+            if said["numbered"] == true {
+                seat.speak(self.numbered.clone());
+                self.deaf_to = text("deaf_to");
+            }
+            ask(seat, attach(agent), |welcome| {
                 let missed = welcome.resumed.map(|resumed| resumed.missed);
                 json!({"attached": *welcome.agent, "missed": missed})
             });
         } else if said.get("join").is_some() {
             ask(seat, Join(room), move |()| json!({"joined": room.to_uuid()}));
         } else if let Some(content) = text("say") {
-            let say = Say {
-                room,
-                speech: Speech::Chat,
-                content,
-                encryption: Encryption::None,
-                reply_to: None,
-                mentions: Vec::new(),
-                metadata: None,
-                dedup: None,
-            };
-            ask(seat, say, |said| json!({"said": said.number.0}));
+            ask(seat, chat(room, content), |said| json!({"said": said.number.0}));
         } else {
             refuse(seat, &"not understood");
         }
     }
+
+    fn manners(&self) -> Manners {
+        MANNERS
+    }
+
+    fn admits(&self, event: &Event) -> bool {
+        let (Event::Said(message) | Event::Mentioned(message)) = event else { return true };
+        self.deaf_to.as_deref() != Some(&*message.said.agent)
+    }
+
+    fn stamp(&mut self, frame: Bytes) -> Bytes {
+        self.told += 1;
+        let mut event: Value = serde_json::from_slice(&frame).unwrap();
+        event["n"] = json!(self.told);
+        line(&event)
+    }
+}
+
+/// An agent without a connection says something in the lobby, and leaves. `-`: somebody who is no agent tries to.
+async fn visit(
+    State(desk): State<Desk>,
+    Path((agent, text)): Path<(String, String)>,
+) -> Result<String, Response> {
+    let refuse =
+        |why: Refusal| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")}));
+    let visitor = match &*agent {
+        "-" => desk.holder(Secret::new("key")).await.map_err(refuse)?,
+        _ => desk.attach(attach(agent)).await.map_err(refuse)?,
+    };
+    let say = async {
+        if visitor.agent().is_some() {
+            desk.ask(&visitor, Join(lobby())).await?;
+        }
+        desk.ask(&visitor, chat(lobby(), text)).await
+    };
+    let said = say.await;
+    desk.detach(&visitor).await;
+    Ok(said.map_err(refuse)?.number.0.to_string())
+}
+
+fn attach(agent: String) -> Attach {
+    Attach {
+        key: Secret::new("key"),
+        name: agent.clone(),
+        agent: Some(agent),
+        capabilities: Vec::new(),
+        reconnect: true,
+    }
+}
+
+fn chat(room: RoomId, content: String) -> Say {
+    Say {
+        room,
+        speech: Speech::Chat,
+        content,
+        encryption: Encryption::None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    }
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    (status, Json(body)).into_response()
 }
 
 fn ask<C: Ask>(seat: &mut Seat, call: C, reply: impl FnOnce(C::Answer) -> Value + Send + 'static) {
@@ -110,14 +217,14 @@ fn refuse(seat: &mut Seat, why: &dyn std::fmt::Debug) {
 }
 
 fn line(value: &Value) -> Bytes {
-    Bytes::from(format!("{value}\n"))
+    Bytes::from(value.to_string())
 }
 
 impl Voice for EchoVoice {
-    fn frame(&self, event: &Event) -> Option<Bytes> {
+    fn frames(&self, event: &Event) -> Frames {
         let value = if let Event::Said(message) = event {
             if message.speech == Speech::Thinking {
-                return None;
+                return Frames::none();
             }
             json!({"event": "said", "message": told(message)})
         } else if let Event::Mentioned(message) = event {
@@ -127,9 +234,15 @@ impl Voice for EchoVoice {
         } else if let Event::Joined { agent, .. } = event {
             json!({"event": "joined", "agent": **agent})
         } else {
-            return None;
+            return Frames::none();
         };
-        Some(line(&value))
+        let rings = self.numbered && matches!(event, Event::Mentioned(_));
+        let ring = rings.then(|| json!({"event": "ring"}));
+        [value].iter().chain(&ring).map(line).collect()
+    }
+
+    fn is_personal(&self) -> bool {
+        self.numbered
     }
 
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {
@@ -138,5 +251,6 @@ impl Voice for EchoVoice {
 }
 
 fn told(message: &Message) -> Value {
-    json!({"agent": *message.said.agent, "content": message.said.content, "seq": message.number.0})
+    let (agent, node) = (&*message.said.agent, message.by.to_string());
+    json!({"agent": agent, "node": node, "content": message.said.content, "seq": message.number.0})
 }

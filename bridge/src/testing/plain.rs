@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mesh::{api::command::AgentView, name::id::NodeId, wire::roster::Presence};
 
-use crate::seam::event::{Event, Message, Voice};
+use crate::seam::event::{Event, Frames, Message, Voice};
 
 /// See the module.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ impl Plain {
 }
 
 impl Voice for Plain {
-    fn frame(&self, event: &Event) -> Option<Bytes> {
-        let Event::Presence(agent) = event else { return None };
-        agent.presence.detail.clone().map(Bytes::from)
+    fn frames(&self, event: &Event) -> Frames {
+        let Event::Presence(agent) = event else { return Frames::none() };
+        agent.presence.detail.clone().map(Bytes::from).into_iter().collect()
     }
 
     fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {

@@ -229,7 +229,10 @@ fn is_one_of(kinds: &[String], message: &Message) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use mesh::{name::id::MessageId, wire::entry::Said};
+    use mesh::{
+        name::id::{MessageId, NodeId},
+        wire::entry::Said,
+    };
 
     use super::*;
 
@@ -300,6 +303,7 @@ mod tests {
             message: MessageId([3; 16]),
             speech: Speech::Chat,
             wall_ms: 0,
+            by: NodeId([4; 32]),
             said: Arc::new(Said {
                 agent: "a".into(),
                 name: name.into(),

@@ -124,7 +124,7 @@ enum Answered {
 }
 
 fn voice() -> Arc<dyn Voice> {
-    Arc::new(crate::testing::echo::EchoVoice)
+    Arc::new(crate::testing::echo::EchoVoice::default())
 }
 
 fn room_of(payload: &Value) -> Option<RoomId> {

@@ -131,7 +131,7 @@ const PACKAGES: &[Package] = &[
         name: "clawchat",
         folder: "bridge/dialects/clawchat",
         edges: &["bridge", "mesh", "protocol"],
-        crates: &["axum", "bytes", "getrandom", "jiff", "serde", "serde_json", "tokio"],
+        crates: &["axum", "bytes", "jiff", "serde", "serde_json", "tokio"],
         in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {

@@ -46,7 +46,7 @@ impl Turn {
                 options: vote.options,
                 duration_secs: vote.duration_secs,
             };
-            turn.ask(seat, CreateVote(vote), |voice, vote| {
+            turn.ask_in_turn(seat, CreateVote(vote), |voice, vote| {
                 Frame::Vote(Box::new(encode::vote(voice.lobby(), &vote)))
             });
         });
@@ -84,7 +84,7 @@ impl Turn {
     }
 
     pub(crate) fn elect_leader(self, seat: &mut Seat, room: RoomId) {
-        self.ask(seat, ElectLeader(room), move |voice, candidates| {
+        self.ask_in_turn(seat, ElectLeader(room), move |voice, candidates| {
             Frame::Election(Election {
                 room_id: voice.name(room),
                 candidates: encode::agent_ids(&candidates),

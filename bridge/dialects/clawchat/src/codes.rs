@@ -89,8 +89,7 @@ impl From<Refusal> for Problem {
                      id, which is safe",
                 )
             },
-            Refusal::Unreadable => internal("the node's store cannot be read"),
-            Refusal::WrongAnswer => internal("the node answered something else"),
+            Refusal::Unreadable(_) => internal("the node's store cannot be read"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bridge::{
     delivery::ending::Ending,
-    dialect::{Conversation, Heard},
+    dialect::{Conversation, Heard, Manners},
     seam::{
         answer::{Page, Welcome},
         call::{
@@ -41,11 +41,12 @@ use crate::{codes::Problem, encode, encrypted, voice::Voice};
 #[derive(Debug)]
 pub(crate) struct Talk {
     voice: Arc<Voice>,
+    manners: Manners,
 }
 
 impl Talk {
-    pub(crate) fn new(voice: Arc<Voice>) -> Talk {
-        Talk { voice }
+    pub(crate) fn new(voice: Arc<Voice>, manners: Manners) -> Talk {
+        Talk { voice, manners }
     }
 }
 
@@ -70,6 +71,10 @@ impl Conversation for Talk {
             }
         }
     }
+
+    fn manners(&self) -> Manners {
+        self.manners
+    }
 }
 
 /// A request until it is answered.
@@ -87,13 +92,30 @@ impl Turn {
         call: C,
         reply: impl FnOnce(&Voice, C::Answer) -> Frame + Send + 'static,
     ) {
-        seat.ask(call, move |seat, answer| match answer {
+        seat.ask(call, self.answered(reply));
+    }
+
+    /// The same, before the next request is looked at.
+    pub(crate) fn ask_in_turn<C: Ask>(
+        self,
+        seat: &mut Seat,
+        call: C,
+        reply: impl FnOnce(&Voice, C::Answer) -> Frame + Send + 'static,
+    ) {
+        seat.ask_in_turn(call, self.answered(reply));
+    }
+
+    fn answered<A>(
+        self,
+        reply: impl FnOnce(&Voice, A) -> Frame + Send + 'static,
+    ) -> impl FnOnce(&mut Seat, Result<A, Refusal>) + Send + 'static {
+        move |seat, answer| match answer {
             Ok(answer) => {
                 let frame = reply(&self.voice, answer);
                 self.reply(seat, &frame);
             }
             Err(refusal) => self.refuse(seat, refusal),
-        });
+        }
     }
 
     pub(crate) fn reply(&self, seat: &mut Seat, frame: &Frame) {

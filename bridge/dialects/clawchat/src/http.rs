@@ -11,14 +11,15 @@ use axum::{
 };
 use bridge::{
     dialect::{Intrusion, Site},
-    read::Desk,
-    seam::refusal::Refusal,
+    read::{Desk, Visitor},
+    seam::{
+        call::{From, History, ListAgents, ListRooms, Numbered},
+        refusal::Refusal,
+    },
     secret::Secret,
+    session::ask::Ask,
 };
-use mesh::name::{
-    id::{KeyPrint, RoomId},
-    number::Number,
-};
+use mesh::name::number::Number;
 use protocol::{
     code::Code,
     object::{Agent, Message, Room},
@@ -50,6 +51,7 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
     Site {
         router,
         paths: &["/api/"],
+        methods: &["GET", "POST"],
         checks_names: |method| method != Method::POST,
         headers: &[keys::ADMIN_HEADER, KEY_HEADER],
         refuse: |why| Failed::from(why).into_response(),
@@ -85,7 +87,7 @@ impl IntoResponse for Failed {
     }
 }
 
-impl From<Problem> for Failed {
+impl std::convert::From<Problem> for Failed {
     fn from(problem: Problem) -> Failed {
         let status = if problem.code == Code::RoomNotFound {
             StatusCode::NOT_FOUND
@@ -102,7 +104,7 @@ impl From<Problem> for Failed {
     }
 }
 
-impl From<Refusal> for Failed {
+impl std::convert::From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Failed {
         if let Refusal::TooManyKeys { wait } = refusal {
             return Failed {
@@ -115,7 +117,7 @@ impl From<Refusal> for Failed {
     }
 }
 
-impl From<Intrusion> for Failed {
+impl std::convert::From<Intrusion> for Failed {
     fn from(why: Intrusion) -> Failed {
         let text = match why {
             Intrusion::Origin => {
@@ -130,19 +132,17 @@ impl From<Intrusion> for Failed {
 }
 
 impl Web {
-    /// The valid key that a request shows.
-    async fn key(&self, headers: &HeaderMap) -> Result<KeyPrint, Failed> {
+    /// The holder of the valid key that a request shows.
+    async fn holder(&self, headers: &HeaderMap) -> Result<Visitor, Failed> {
         let text = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok());
         let missing =
             || Problem::new(Code::Unauthorized, "show a key in the header X-ClawChat-Key");
-        Ok(self.desk.check(&Secret::new(text.ok_or_else(missing)?)).await?)
+        Ok(self.desk.holder(Secret::new(text.ok_or_else(missing)?)).await?)
     }
 
-    /// The public room that a path names.
-    fn public(&self, room: &str) -> Result<RoomId, Refusal> {
-        let room = self.voice.room(room)?;
-        self.desk.public(room)?;
-        Ok(room)
+    /// Asks for somebody who has shown no key: public rooms are open to everybody.
+    async fn ask<C: Ask>(&self, call: C) -> Result<C::Answer, Failed> {
+        Ok(self.desk.ask(&Visitor::stranger(), call).await?)
     }
 }
 
@@ -165,7 +165,7 @@ struct Rooms {
 
 async fn rooms(State(web): State<Web>) -> Result<Json<Rooms>, Failed> {
     let lobby = web.voice.lobby();
-    let rooms = web.desk.public_rooms().await?;
+    let rooms = web.ask(ListRooms { parent: None }).await?;
     Ok(Json(Rooms { rooms: rooms.iter().map(|room| encode::room(lobby, room, None)).collect() }))
 }
 
@@ -175,8 +175,8 @@ struct Agents {
 }
 
 async fn agents(State(web): State<Web>, headers: HeaderMap) -> Result<Json<Agents>, Failed> {
-    let key = web.key(&headers).await?;
-    let agents = web.desk.agents_of(key).await?;
+    let holder = web.holder(&headers).await?;
+    let agents = web.desk.ask(&holder, ListAgents { room: None }).await?;
     Ok(Json(Agents { agents: agents.iter().map(encode::agent).collect() }))
 }
 
@@ -187,9 +187,10 @@ struct Page {
 }
 
 async fn history(State(web): State<Web>, Path(room): Path<String>) -> Result<Json<Page>, Failed> {
-    let room = web.public(&room)?;
-    let messages = web.desk.newest(room, HTTP_HISTORY_ROWS).await?;
-    let messages = messages.iter().map(|message| encode::message(web.voice.lobby(), message));
+    let room = web.voice.room(&room)?;
+    let limit = HTTP_HISTORY_ROWS;
+    let page = web.ask(History { room, from: From::Newest, limit, before_ms: None }).await?;
+    let messages = page.messages.iter().map(|message| encode::message(web.voice.lobby(), message));
     Ok(Json(Page { room_id: web.voice.name(room), messages: messages.collect() }))
 }
 
@@ -197,8 +198,8 @@ async fn message(
     State(web): State<Web>,
     Path((room, seq)): Path<(String, u64)>,
 ) -> Result<Json<Message>, Failed> {
-    let room = web.public(&room)?;
-    let message = web.desk.numbered(room, Number(seq))?;
+    let room = web.voice.room(&room)?;
+    let message = web.ask(Numbered { room, number: Number(seq) }).await?;
     // The only code for a thing that is not there which fits a message, too.
     let missing = || Problem::new(Code::RoomNotFound, "no message ever had this number here");
     let message = message.ok_or_else(missing)?;

@@ -12,7 +12,9 @@
 use std::sync::Arc;
 
 use bridge::{
-    dialect::{Conversation, Dialect, First, Site},
+    Transport,
+    delivery::ending::Ending,
+    dialect::{Conversation, Dialect, First, Manners, Site},
     read::Desk,
     seam::event,
 };
@@ -46,13 +48,31 @@ use voice::Voice;
 #[derive(Debug)]
 pub struct ClawChat {
     voice: Arc<Voice>,
+    manners: Manners,
 }
 
+/// The bounds of a connection that the specification names (§1). A frame that is too large, or no text, ends as a breach of
+/// policy.
+pub const MANNERS: Manners = Manners {
+    frame_bytes_max: protocol::limits::LINE_BYTES_MAX,
+    attach_within: limits::REGISTER_WITHIN,
+    silence: limits::SILENT_FOR_MAX,
+    heartbeat: limits::HEARTBEAT_EVERY,
+    too_large: Ending::BadFrame,
+    not_text: Ending::BadFrame,
+};
+
 impl ClawChat {
-    /// Of a mesh whose lobby is this room.
+    /// Of a mesh whose lobby is this room, with [`MANNERS`].
     #[must_use]
     pub fn new(lobby: RoomId) -> ClawChat {
-        ClawChat { voice: Arc::new(Voice::new(lobby)) }
+        ClawChat { voice: Arc::new(Voice::new(lobby)), manners: MANNERS }
+    }
+
+    /// Treats its clients otherwise.
+    #[must_use]
+    pub fn with_manners(self, manners: Manners) -> ClawChat {
+        ClawChat { manners, ..self }
     }
 
     /// How often each code was given to clients of connections.
@@ -64,12 +84,16 @@ impl ClawChat {
 
 impl Dialect for ClawChat {
     /// It has all connections that no other dialect recognises.
-    fn speaks(&self, _: &First) -> bool {
+    fn speaks(&self, _: Transport, _: &First) -> bool {
         true
     }
 
     fn begin(&self) -> Box<dyn Conversation> {
-        Box::new(Talk::new(self.voice.clone()))
+        Box::new(Talk::new(self.voice.clone(), self.manners))
+    }
+
+    fn manners(&self) -> Manners {
+        self.manners
     }
 
     fn voice(&self) -> Arc<dyn event::Voice> {

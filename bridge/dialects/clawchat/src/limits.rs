@@ -1,7 +1,15 @@
 //! Bounds of the dialect beside those of its wire types ([`protocol::limits`]) and of the bridge.
 
+use std::time::Duration;
+
+/// Registered within this (spec §1).
+pub(crate) const REGISTER_WITHIN: Duration = Duration::from_secs(10);
+/// Between two heartbeats (spec §1).
+pub(crate) const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
+/// Without a byte for this long a connection is closed (spec §1).
+pub(crate) const SILENT_FOR_MAX: Duration = Duration::from_secs(90);
 /// Messages that the history shows over HTTP (spec §8).
-pub(crate) const HTTP_HISTORY_ROWS: usize = 100;
+pub(crate) const HTTP_HISTORY_ROWS: u64 = 100;
 /// The body of an HTTP request: a label and its JSON.
 pub(crate) const HTTP_BODY_BYTES_MAX: usize = 4 * 1_024;
 /// How long candidates may decline, as `election_started` says it (spec §4).

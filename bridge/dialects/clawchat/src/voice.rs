@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bridge::seam::{
-    event::{self, Event, Message},
+    event::{self, Event, Frames, Message},
     refusal::Refusal,
 };
 use bytes::Bytes;
@@ -52,11 +52,11 @@ impl Voice {
     }
 
     pub(crate) fn reply(&self, reply: &Reply, reply_to: Option<&str>) -> Bytes {
-        Bytes::from(encode_reply(reply, reply_to, &self.ids.fresh()))
+        frame(encode_reply(reply, reply_to, &self.ids.fresh()))
     }
 
     fn event(&self, event: &Wire) -> Bytes {
-        Bytes::from(encode_event(event, &self.ids.fresh()))
+        frame(encode_event(event, &self.ids.fresh()))
     }
 
     fn error(&self, code: Code, text: &str) -> Bytes {
@@ -83,8 +83,14 @@ impl Voice {
     }
 }
 
+/// A line without its newline.
+fn frame(mut line: String) -> Bytes {
+    line.pop();
+    Bytes::from(line)
+}
+
 impl event::Voice for Voice {
-    fn frame(&self, event: &Event) -> Option<Bytes> {
+    fn frames(&self, event: &Event) -> Frames {
         let name = |room: &RoomId| self.name(*room);
         let wire = match event {
             Event::Said(message) => self.said(message),
@@ -133,14 +139,14 @@ impl event::Voice for Voice {
             Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {
-                return Some(self.error(Code::Unauthorized, "the key was revoked"));
+                return self.error(Code::Unauthorized, "the key was revoked").into();
             }
             Event::TooManyConnections => {
                 let text = "the node has as many connections as it may; try again later or at another node";
-                return Some(self.error(Code::InternalError, text));
+                return self.error(Code::InternalError, text).into();
             }
         };
-        Some(self.event(&wire))
+        self.event(&wire).into()
     }
 
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {
@@ -167,7 +173,10 @@ impl event::Voice for Voice {
 mod tests {
     use bridge::seam::event::Voice as _;
     use mesh::{
-        name::{id::MessageId, number::Number},
+        name::{
+            id::{MessageId, NodeId},
+            number::Number,
+        },
         wire::entry::Said,
     };
 
@@ -184,6 +193,7 @@ mod tests {
             message: MessageId([3; 16]),
             speech: Speech::Chat,
             wall_ms: 1_700_000_000_123,
+            by: NodeId([9; 32]),
             said: Arc::new(Said {
                 agent: "a".into(),
                 name: "ann".into(),

@@ -127,7 +127,7 @@ impl Away {
 
     pub(super) fn push(&mut self, agent: &AgentId, notice: Notice) {
         let Some(absent) = self.agents.get_mut(agent) else { return };
-        let bytes = notice.told.frame(&absent.voice).map_or(0, |frame| frame.len());
+        let bytes = notice.told.frames(&absent.voice).bytes();
         self.bytes += bytes;
         absent.notices.push_back(Kept { notice, bytes });
         if absent.notices.len() > limits::MISSED_MAX {
@@ -219,7 +219,7 @@ mod tests {
         }
         let missed = away.take(&"1".into());
         assert_eq!(
-            (missed.len(), missed[0].told.frame(&Plain::voice()).unwrap().len()),
+            (missed.len(), missed[0].told.frames(&Plain::voice()).bytes()),
             (limits::MISSED_MAX, 50)
         );
         away.left(leaver(&me("1"), Vec::new()));

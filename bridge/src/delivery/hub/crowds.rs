@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::{
     delivery::link::{Link, LinkId},
     limits::{CROWD_TOLD_BYTES, CROWD_TOLD_UP_TO},
-    seam::event::Told,
+    seam::event::{Rendered, Told},
 };
 
 type Seats = BTreeMap<LinkId, Arc<Link>>;
@@ -27,7 +27,7 @@ pub(super) struct Crowds {
 /// The newest event of a room, and the members attached here that still wait for it, each once.
 #[derive(Debug)]
 struct Telling {
-    told: Told,
+    told: Arc<Told>,
     waiting: VecDeque<LinkId>,
 }
 
@@ -37,7 +37,7 @@ impl Crowds {
     }
 
     /// Tells all of a room's members, at once if they are few.
-    pub(super) fn tell(&self, room: RoomId, seats: &Seats, told: Told) {
+    pub(super) fn tell(&self, room: RoomId, seats: &Seats, told: Arc<Told>) {
         let mut rooms = self.rooms();
         if seats.len() <= CROWD_TOLD_UP_TO {
             // The event that some still waited for is old now.
@@ -74,14 +74,14 @@ impl Telling {
         let mut told = 0;
         while let Some(id) = self.waiting.front() {
             let link = seats.get(id);
-            let frame = link.and_then(|link| self.told.frame(link.voice()?));
-            let size = frame.as_ref().map_or(0, |frame| frame.len());
+            let rendered = link.and_then(|link| self.told.rendered(link.voice()?));
+            let size = rendered.as_ref().map_or(0, Rendered::bytes);
             if told > 0 && told + size > bytes {
                 return;
             }
             told += size;
-            if let (Some(link), Some(frame)) = (link, frame) {
-                link.event(frame);
+            if let (Some(link), Some(rendered)) = (link, rendered) {
+                link.event(rendered);
             }
             self.waiting.pop_front();
         }
@@ -112,15 +112,15 @@ mod tests {
     }
 
     /// An event whose frame is so long.
-    fn told(bytes: usize) -> Told {
-        Told::new(presence(bytes))
+    fn told(bytes: usize) -> Arc<Told> {
+        Arc::new(Told::new(presence(bytes)))
     }
 
     fn got(link: &Link) -> Vec<usize> {
         let mut batch = Vec::new();
         let mut all = Vec::new();
         while link.next(&mut batch) == Some(Work::Write) {
-            all.extend(batch.iter().map(|frame| frame.bytes.len()));
+            all.extend(batch.iter().map(|frame| frame.parts()[0].len()));
         }
         all
     }
@@ -149,7 +149,7 @@ mod tests {
         crowds.tell(ROOM, &left.collect(), told(4));
         let rooms = crowds.rooms();
         let telling = &rooms[&ROOM];
-        assert_eq!(telling.told.frame(&Plain::voice()).unwrap().len(), 4);
+        assert_eq!(telling.told.frames(&Plain::voice()).bytes(), 4);
         let first: Vec<u64> = telling.waiting.iter().map(|it| it.0).take(3).collect();
         assert_eq!(first, [100, 102, 103]);
         assert_eq!(telling.waiting.len(), 128 + 56, "each once");

@@ -110,7 +110,7 @@ impl Hub {
         let anybody = !mentioned.is_empty() || !away.is_empty();
         let mention = anybody.then(|| Arc::new(Told::new(Event::Mentioned(message.clone()))));
         let author = (!message.reaches_its_author()).then_some(&said.agent);
-        let told = Told::new(Event::Said(message));
+        let told = Arc::new(Told::new(Event::Said(message)));
         for link in known.seats.values().filter(|link| author.is_none_or(|agent| !link.is(agent))) {
             // One that came late may be proven seen by the cursor that a client brought: the page that is read for it
             // says so.
@@ -121,8 +121,8 @@ impl Hub {
                 continue;
             }
             let mention = mention.as_ref().filter(|_| mentioned.contains_key(&link.id));
-            let mention = mention.and_then(|mention| mention.frame(voice));
-            let content = told.frame(voice).map_or(Content::NotShown, Content::Frame);
+            let mention = mention.and_then(|mention| mention.rendered(voice));
+            let content = told.rendered(voice).map_or(Content::NotShown, Content::Frame);
             link.message(room, delivered.number, content, mention);
         }
         let Some(notice) = mention.map(|told| known.notice(room, told)) else { return };
@@ -168,7 +168,7 @@ impl Hub {
     fn members(&self, room: RoomId, by: &AgentId, event: Event) {
         let state = self.read();
         let Some(known) = state.rooms.get(&room) else { return };
-        let told = Told::new(event);
+        let told = Arc::new(Told::new(event));
         known.seats.values().filter(|link| !link.is(by)).for_each(|link| link.tell(&told));
     }
 
@@ -193,7 +193,7 @@ impl Hub {
         let Some(known) = state.rooms.get(&room).filter(|known| !known.seats.is_empty()) else {
             return;
         };
-        self.crowds.tell(room, &known.seats, Told::new(event));
+        self.crowds.tell(room, &known.seats, Arc::new(Told::new(event)));
     }
 
     fn presence(&self, room: RoomId, view: Arc<AgentView>) {
@@ -204,7 +204,7 @@ impl Hub {
             *last = Some((view.clone(), HashSet::new()));
         }
         let Some((_, told)) = last.as_mut() else { return };
-        let event = Told::new(Event::Presence(view.clone()));
+        let event = Arc::new(Told::new(Event::Presence(view.clone())));
         for (id, link) in &known.seats {
             if !link.is(&view.agent) && told.insert(*id) {
                 link.tell(&event);
@@ -225,7 +225,7 @@ impl Hub {
             return;
         }
         let view = Arc::new(view);
-        let event = |own| Told::new(Event::RoomOpened { room: view.clone(), own });
+        let event = |own| Arc::new(Told::new(Event::RoomOpened { room: view.clone(), own }));
         let (plain, owned) = (event(false), event(true));
         for (me, link) in state.registered().filter(|(me, _)| facts.readable_by(me.key)) {
             link.tell(if view.owner == Some(me.key) { &owned } else { &plain });
@@ -237,7 +237,7 @@ impl Hub {
         if let Some(known) = state.rooms.remove(&room) {
             known.seats.values().for_each(|link| link.unseat(room));
         }
-        let told = Told::new(Event::RoomClosed { room });
+        let told = Arc::new(Told::new(Event::RoomClosed { room }));
         for (_, link) in state.registered().filter(|(me, _)| access.includes(me.key)) {
             link.tell(&told);
         }

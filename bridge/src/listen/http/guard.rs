@@ -5,11 +5,12 @@
 //! - A request with an `Origin` that is not allowed is refused in any case. Browsers send one
 //!   with every WebSocket, with every request that writes, and across origins.
 //! - They send none with a plain `GET` of the page's own site, as they see it. A page whose name
-//!   was pointed at this node's address (DNS rebinding) is such a site: so reads of a dialect's pages are
-//!   answered only under names that cannot have been pointed here: addresses, `localhost`, and the
+//!   was pointed at this node's address (DNS rebinding) is such a site: so reads of a dialect's pages and of
+//!   `/metrics` are answered only under names that cannot have been pointed here: addresses, `localhost`, and the
 //!   names that the operator gave (`hosts`, and those of `origins`).
 //!
-//! Health checks and clients of `/ws` may use any name: there is nothing to read without an `Origin`.
+//! Health checks and clients of `/ws` may use any name: there is nothing to read without an `Origin`. Nor is there under
+//! a path that no site owns: routers are asked only for paths of their own site, which has rules ([`Sites`]).
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -20,60 +21,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{
-    config::Config,
-    dialect::{Intrusion, Site},
-};
+use super::{metrics, sites::Sites};
+use crate::{config::Config, dialect::Intrusion};
 
-/// Methods that pages of allowed origins may use.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST");
 /// How long a browser may remember that, in seconds.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 
 /// The rules by which requests are judged.
 pub(super) struct Guard {
-    config: Arc<Config>,
-    sites: Vec<Fence>,
-    /// Headers that pages of allowed origins may send.
-    headers: HeaderValue,
-}
-
-/// The rules of one site.
-struct Fence {
-    paths: &'static [&'static str],
-    checks_names: fn(&Method) -> bool,
-    refuse: fn(Intrusion) -> Response,
-}
-
-impl Guard {
-    pub(super) fn new(config: Arc<Config>, sites: &[Site]) -> Guard {
-        let own = sites.iter().flat_map(|site| site.headers).copied();
-        let headers: Vec<&str> = std::iter::once("content-type").chain(own).collect();
-        let headers = HeaderValue::try_from(headers.join(", "));
-        let fence = |site: &Site| Fence {
-            paths: site.paths,
-            checks_names: site.checks_names,
-            refuse: site.refuse,
-        };
-        Guard {
-            config,
-            sites: sites.iter().map(fence).collect(),
-            headers: headers.expect("names of headers are tokens"),
-        }
-    }
-
-    /// The site whose path this is; others are as those of the last one.
-    fn fence(&self, path: &str) -> Option<&Fence> {
-        let owns = |fence: &&Fence| fence.paths.iter().any(|prefix| path.starts_with(prefix));
-        self.sites.iter().find(owns)
-    }
-
-    fn refuse(&self, path: &str, why: Intrusion) -> Response {
-        match self.fence(path).or(self.sites.last()) {
-            Some(fence) => (fence.refuse)(why),
-            None => StatusCode::FORBIDDEN.into_response(),
-        }
-    }
+    pub(super) config: Arc<Config>,
+    pub(super) sites: Arc<Sites>,
 }
 
 pub(super) async fn check(
@@ -82,12 +39,12 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let Ok(origin) = origin(&guard.config, request.headers()) else {
-        return guard.refuse(request.uri().path(), Intrusion::Origin);
+        return guard.sites.refuse(request.uri().path(), Intrusion::Origin);
     };
     let mut response = match &origin {
-        Some(_) if is_preflight(&request) => allowed(&guard),
+        Some(_) if is_preflight(&request) => allowed(&guard.sites, request.uri().path()),
         Some(_) | None if is_rebound(&guard, &request) => {
-            guard.refuse(request.uri().path(), Intrusion::Name)
+            guard.sites.refuse(request.uri().path(), Intrusion::Name)
         }
         Some(_) | None => next.run(request).await,
     };
@@ -112,10 +69,14 @@ fn is_preflight(request: &Request) -> bool {
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-fn allowed(guard: &Guard) -> Response {
+/// To a preflight the node answers itself, as the site that owns the path would have it.
+fn allowed(sites: &Sites, path: &str) -> Response {
+    let Some((methods, headers)) = sites.allows(path) else {
+        return StatusCode::NO_CONTENT.into_response();
+    };
     let headers = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, guard.headers.clone()),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, headers),
         (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
@@ -123,8 +84,10 @@ fn allowed(guard: &Guard) -> Response {
 
 /// Whether a read comes under a name that may have been pointed here.
 fn is_rebound(guard: &Guard, request: &Request) -> bool {
-    let fence = guard.fence(request.uri().path());
-    if !fence.is_some_and(|fence| (fence.checks_names)(request.method())) {
+    let path = request.uri().path();
+    // No router of a site sees a path without an owner: there is the node's own page of counts, and nothing else to read.
+    let checked = guard.sites.checks_names(path, request.method());
+    if !checked.unwrap_or(path == metrics::PATH) {
         return false;
     }
     let config = &guard.config;

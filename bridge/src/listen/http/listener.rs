@@ -88,7 +88,7 @@ impl Listener {
         config: &Config,
     ) -> Listener {
         let plain = Arc::new(Semaphore::new(config.http_connections_max));
-        Listener { listener, connections, plain, head_within: config.timeouts.register }
+        Listener { listener, connections, plain, head_within: config.http_request_within }
     }
 
     /// Until `shutdown`; then connections finish the request that they are at.

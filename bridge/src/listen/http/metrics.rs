@@ -11,6 +11,8 @@ use axum::{
 
 use super::Web;
 
+/// Where it is.
+pub(super) const PATH: &str = "/metrics";
 /// The form that Prometheus reads.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -2,6 +2,7 @@
 
 use std::{io, ops::Range};
 
+use bytes::Buf;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::Instant,
@@ -11,8 +12,11 @@ use super::{Gone, Share, Sink, Source};
 use crate::{
     delivery::{ending::Ending, outbox::Frame},
     dialect::Heard,
-    limits::{self, LINE_BYTES_MAX},
+    limits::{self, FRAME_BYTES_MAX},
 };
+
+/// The end of a line.
+const NEWLINE: &[u8] = b"\n";
 
 /// Lines of a client.
 #[derive(Debug)]
@@ -75,7 +79,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         if free < limits::READ_BYTES_MIN / 2 {
             let more = self.buffer.len().max(limits::READ_BYTES_MIN);
             // Never much above the longest line.
-            self.buffer.reserve_exact(more.min(LINE_BYTES_MAX / 4));
+            self.buffer.reserve_exact(more.min(FRAME_BYTES_MAX / 4));
         }
     }
 }
@@ -103,8 +107,8 @@ impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
         self.share.heard(self.heard)
     }
 
-    fn trust(&mut self) {
-        self.limit = LINE_BYTES_MAX;
+    fn trust(&mut self, frame_bytes_max: usize) {
+        self.limit = frame_bytes_max.min(FRAME_BYTES_MAX);
     }
 }
 
@@ -114,12 +118,16 @@ pub(crate) struct LineSink<W>(pub(crate) W);
 
 impl<W: AsyncWrite + Unpin + Send> Sink for LineSink<W> {
     async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        if let [frame] = frames {
-            return self.0.write_all(&frame.bytes).await;
+        let lines = || frames.iter().flat_map(Frame::parts);
+        let mut first = lines();
+        if let (Some(line), None) = (first.next(), first.next()) {
+            // As it is, and not copied.
+            return self.0.write_all_buf(&mut line.clone().chain(NEWLINE)).await;
         }
-        let mut all = Vec::with_capacity(frames.iter().map(|frame| frame.bytes.len()).sum());
-        for frame in frames {
-            all.extend_from_slice(&frame.bytes);
+        let mut all = Vec::with_capacity(lines().map(|line| line.len() + NEWLINE.len()).sum());
+        for line in lines() {
+            all.extend_from_slice(line);
+            all.extend_from_slice(NEWLINE);
         }
         self.0.write_all(&all).await
     }
@@ -144,7 +152,7 @@ mod tests {
         let mut io = tokio_test_io(parts);
         let mut got = Vec::new();
         let mut lines = Lines::new(&mut io, share());
-        lines.trust();
+        lines.trust(FRAME_BYTES_MAX);
         loop {
             match lines.next().await {
                 Ok(Heard::Text(line)) => got.push(line.to_owned()),
@@ -210,7 +218,7 @@ mod tests {
             }
         });
         let mut line = PING[..PING.len() - 1].to_vec();
-        line.resize(LINE_BYTES_MAX - 1, b' ');
+        line.resize(FRAME_BYTES_MAX - 1, b' ');
         line.push(b'\n');
         let (got, _) = lines(&[&line[..]; LINES]).await;
         other.abort();
@@ -227,16 +235,17 @@ mod tests {
             line.push(b'\n');
             line
         };
-        let (got, gone) = lines(&[&line(LINE_BYTES_MAX), PING]).await;
+        let (got, gone) = lines(&[&line(FRAME_BYTES_MAX), PING]).await;
         assert_eq!(got.len(), 2);
         assert!(matches!(gone, Gone::HungUp));
-        let (got, gone) = lines(&[PING, &line(LINE_BYTES_MAX + 1), PING]).await;
+        let (got, gone) = lines(&[PING, &line(FRAME_BYTES_MAX + 1), PING]).await;
         assert_eq!(got.len(), 1);
         assert!(matches!(gone, Gone::TooLong));
-        let long = line(LINE_BYTES_MAX + 1);
-        let (got, gone) = lines(&[&long[..LINE_BYTES_MAX - 9], &long[LINE_BYTES_MAX - 9..]]).await;
+        let long = line(FRAME_BYTES_MAX + 1);
+        let (got, gone) =
+            lines(&[&long[..FRAME_BYTES_MAX - 9], &long[FRAME_BYTES_MAX - 9..]]).await;
         assert!(got.is_empty() && matches!(gone, Gone::TooLong));
-        let endless = vec![b'x'; LINE_BYTES_MAX];
+        let endless = vec![b'x'; FRAME_BYTES_MAX];
         let (got, gone) = lines(&[&endless]).await;
         assert!(got.is_empty());
         assert!(matches!(gone, Gone::TooLong));
@@ -260,11 +269,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_line_leaves_no_large_buffer_behind() {
-        let mut long = vec![b' '; LINE_BYTES_MAX - 1];
+        let mut long = vec![b' '; FRAME_BYTES_MAX - 1];
         long.push(b'\n');
         let mut io = tokio_test_io(&[&long, PING]);
         let mut lines = Lines::new(&mut io, share());
-        lines.trust();
+        lines.trust(FRAME_BYTES_MAX);
         assert!(matches!(lines.next().await, Ok(Heard::Text(line)) if line.trim().is_empty()));
         assert!(lines.next().await.is_ok());
         assert!(lines.next().await.is_err());

@@ -13,6 +13,7 @@ use super::{Gone, Share, Sink, Source};
 use crate::{
     delivery::{ending::Ending, outbox::Frame},
     dialect::Heard,
+    limits,
     listen::http::listener::Stranger,
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct Texts {
     io: SplitStream<WebSocket>,
     /// The one that was given last.
     text: Utf8Bytes,
+    /// The largest one that is taken.
+    limit: usize,
     heard: Instant,
     stranger: Stranger,
     share: Share,
@@ -35,7 +38,14 @@ impl Texts {
     pub(crate) fn split(socket: WebSocket, stranger: Stranger, share: Share) -> (Texts, TextSink) {
         let (sink, io) = socket.split();
         (
-            Texts { io, text: Utf8Bytes::default(), heard: Instant::now(), stranger, share },
+            Texts {
+                io,
+                text: Utf8Bytes::default(),
+                limit: limits::FRAME_BYTES_MAX,
+                heard: Instant::now(),
+                stranger,
+                share,
+            },
             TextSink(sink),
         )
     }
@@ -52,6 +62,9 @@ impl Source for Texts {
             match message {
                 Message::Text(text) => {
                     self.share.take(text.len());
+                    if text.len() > self.limit {
+                        return Err(Gone::TooLong);
+                    }
                     self.text = text;
                     return Ok(Heard::Text(self.text.trim_end_matches(['\r', '\n'])));
                 }
@@ -67,18 +80,18 @@ impl Source for Texts {
         self.share.heard(self.heard)
     }
 
-    /// A message's size is limited by its own layer, which cannot be told later; the total of a stranger's messages, by
-    /// the one below.
-    fn trust(&mut self) {
+    /// No message has more bytes than [`limits::FRAME_BYTES_MAX`]: its own layer sees to that, and cannot be told another
+    /// number later. The total of a stranger's messages is limited by the layer below.
+    fn trust(&mut self, frame_bytes_max: usize) {
+        self.limit = frame_bytes_max;
         self.stranger.trust();
     }
 }
 
 impl Sink for TextSink {
     async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        for frame in frames {
-            let text = frame.bytes.slice(..frame.bytes.len().saturating_sub(1));
-            let text = Utf8Bytes::try_from(text).map_err(io::Error::other)?;
+        for frame in frames.iter().flat_map(Frame::parts) {
+            let text = Utf8Bytes::try_from(frame.clone()).map_err(io::Error::other)?;
             self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
         }
         self.0.flush().await.map_err(io::Error::other)

@@ -37,7 +37,7 @@ pub(super) async fn make(
 ) -> Result<Response, Failed> {
     let headers = request.headers();
     let applicant = web.desk.applicant(admin(headers), peer, headers)?;
-    let within = web.desk.config().timeouts.register;
+    let within = web.desk.config().http_request_within;
     let wanted = timeout(within, wanted(request)).await.unwrap_or_else(|_| {
         let text = "the body did not come in time";
         Err(Failed::new(StatusCode::REQUEST_TIMEOUT, Code::InvalidPayload, text))

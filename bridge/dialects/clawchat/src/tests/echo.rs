@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use bridge::{
     Bridge,
-    testing::{Connection, Fake, echo::Echo, keyed, lobby},
+    dialect::Dialect,
+    limits,
+    testing::{Connection, Fake, chat, echo::Echo, keyed, lobby, node},
 };
+use mesh::api::command::Say;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -36,7 +39,11 @@ impl Echoed {
 }
 
 fn said(agent: &str, content: &str, seq: u64) -> Value {
-    json!({"event": "said", "message": {"agent": agent, "content": content, "seq": seq}})
+    json!({"event": "said", "message": message(agent, content, seq)})
+}
+
+fn message(agent: &str, content: &str, seq: u64) -> Value {
+    json!({"agent": agent, "node": node().to_string(), "content": content, "seq": seq})
 }
 
 #[test]
@@ -54,8 +61,7 @@ fn clients_of_two_dialects_hear_each_other() {
     assert_eq!((&heard["agent_id"], &heard["content"]), (&json!("b"), &json!("hello")));
     let sent = json!({"room_id": "lobby", "content": "good day", "mentions": ["b"]});
     a.call("send_message", sent);
-    let mention = json!({"agent": "a", "content": "good day", "seq": 2});
-    let mention = json!({"event": "mentioned", "message": mention});
+    let mention = json!({"event": "mentioned", "message": message("a", "good day", 2)});
     assert_eq!(b.hear(), [said("a", "good day", 2), mention]);
     // Of thoughts and turns the other dialect has no frames: what comes then comes all the same.
     a.call("thinking", json!({"room_id": "lobby", "content": "hm"}));
@@ -91,6 +97,113 @@ fn an_agent_comes_back_in_another_dialect_and_gets_what_it_missed() {
     let mut b = Local::fresh(&fake, keyed());
     assert_eq!(b.register("b")["payload"]["missed_messages"], 2);
     assert_eq!(b.kinds(), ["vote_created", "message_received"]);
+}
+
+/// Events as one client gets them, next to another one that shares what was written for all.
+#[test]
+fn a_client_has_its_events_numbered_and_not_all_of_them() {
+    let (fake, _) = Fake::new();
+    let (mut plain, mut numbered) = (Echoed::new(&fake), Echoed::new(&fake));
+    plain.say(&json!({"attach": "p"}));
+    let attach = json!({"attach": "n", "numbered": true, "deaf_to": "bore"});
+    assert_eq!(numbered.say(&attach), [json!({"attached": "n", "missed": null})]);
+    for agent in [&mut plain, &mut numbered] {
+        agent.say(&json!({"join": true}));
+    }
+    fake.say(lobby(), "a", "one");
+    fake.say(lobby(), "bore", "two");
+    let call = Say { mentions: vec!["n".into()], ..chat(lobby(), "three") };
+    fake.tell(lobby(), "a", call);
+    let with = |n: u64, mut event: Value| {
+        event["n"] = json!(n);
+        event
+    };
+    let mention = json!({"event": "mentioned", "message": message("a", "three", 3)});
+    let joined = |agent: &str| json!({"event": "joined", "agent": agent});
+    let expect = [
+        with(1, joined("a")),
+        with(2, said("a", "one", 1)),
+        with(3, joined("bore")),
+        with(4, said("a", "three", 3)),
+        with(5, mention),
+        with(6, json!({"event": "ring"})),
+    ];
+    assert_eq!(numbered.hear(), expect);
+    let expect = [joined("n"), joined("a"), said("a", "one", 1), joined("bore")];
+    let more = [said("bore", "two", 2), said("a", "three", 3)];
+    assert_eq!(plain.hear(), [&expect[..], &more].concat());
+    // Replies are no events.
+    assert_eq!(numbered.say(&json!({"say": "x"})), [json!({"said": 4})]);
+    // What it left out it has seen: it does not come when it is back. Numbers begin anew.
+    fake.say(lobby(), "bore", "still there?");
+    assert!(numbered.hear().is_empty());
+    numbered.0.hang_up();
+    fake.say(lobby(), "a", "gone?");
+    let mut numbered = Echoed::new(&fake);
+    let back = [json!({"attached": "n", "missed": 1}), with(1, said("a", "gone?", 6))];
+    assert_eq!(numbered.say(&attach), back);
+}
+
+#[test]
+fn a_slow_client_has_its_events_numbered_without_a_gap() {
+    let (fake, _) = Fake::new();
+    let mut slow = Echoed::new(&fake);
+    slow.say(&json!({"attach": "slow", "numbered": true, "deaf_to": "bore"}));
+    slow.say(&json!({"join": true}));
+    let all = 3 * limits::QUEUE_FRAMES_MAX;
+    for nth in 0..all {
+        fake.say(lobby(), if nth % 3 == 0 { "bore" } else { "a" }, "x");
+    }
+    let heard = slow.hear();
+    let numbers: Vec<u64> = heard.iter().map(|event| event["n"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=heard.len() as u64).collect::<Vec<_>>());
+    let seqs: Vec<u64> =
+        heard.iter().filter_map(|event| event["message"]["seq"].as_u64()).collect();
+    let expect: Vec<u64> = (1..=all as u64).filter(|seq| seq % 3 != 1).collect();
+    assert_eq!(seqs, expect, "each message once, in order, but those that it left out");
+}
+
+/// The same over a socket, where reader and writer of a connection share the conversation.
+#[tokio::test]
+async fn events_over_a_socket_are_numbered_too() {
+    let (fake, hub) = Fake::new();
+    let dialects: Vec<Arc<dyn Dialect>> =
+        vec![Arc::new(Echo::default()), Arc::new(ClawChat::new(lobby()))];
+    let bridge = Bridge::new(keyed(), hub, fake.clone(), dialects);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        bridge.serve_tcp(listener, std::future::pending()).await;
+    });
+    let mut io = BufReader::new(TcpStream::connect(at).await.unwrap());
+    let mut line = String::new();
+    for say in [
+        json!({"type": "echo", "attach": "slow", "numbered": true, "deaf_to": "bore"}),
+        json!({"join": true}),
+    ] {
+        io.write_all(format!("{say}\n").as_bytes()).await.unwrap();
+        line.clear();
+        io.read_line(&mut line).await.unwrap();
+    }
+    let text = "x".repeat(10_000);
+    for nth in 0..1_000 {
+        fake.say(lobby(), if nth % 2 == 0 { "bore" } else { "a" }, &text);
+    }
+    let mut last = 0;
+    for n in 1.. {
+        line.clear();
+        io.read_line(&mut line).await.unwrap();
+        let event: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(event["n"], n);
+        if let Some(seq) = event["message"]["seq"].as_u64() {
+            assert_eq!(seq, last + 2);
+            last = seq;
+        }
+        if last == 1_000 {
+            break;
+        }
+    }
+    serving.abort();
 }
 
 #[tokio::test]

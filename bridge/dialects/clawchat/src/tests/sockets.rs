@@ -21,11 +21,18 @@ use tokio_tungstenite::tungstenite::Message;
 
 use bridge::{
     Bridge, Config,
-    limits::{self, LINE_BYTES_MAX},
-    testing::{Fake, chat, keyed, lobby},
+    dialect::{Dialect, Manners},
+    limits,
+    testing::{
+        Fake, chat,
+        echo::{self, Echo},
+        keyed, lobby,
+    },
 };
 
-use crate::ClawChat;
+use protocol::limits::LINE_BYTES_MAX;
+
+use crate::{ClawChat, MANNERS};
 
 mod hostile;
 mod http;
@@ -45,9 +52,19 @@ struct Node {
 
 impl Node {
     async fn start(config: Config) -> Node {
+        Node::speaking(config, vec![Arc::new(ClawChat::new(lobby()))]).await
+    }
+
+    /// Whose clients are treated so.
+    async fn patient(manners: Manners) -> Node {
+        let clawchat = ClawChat::new(lobby()).with_manners(manners);
+        Node::speaking(keyed(), vec![Arc::new(clawchat)]).await
+    }
+
+    async fn speaking(config: Config, dialects: Vec<Arc<dyn Dialect>>) -> Node {
         static SOCKETS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let (fake, hub) = Fake::new();
-        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(ClawChat::new(lobby()))]);
+        let bridge = Bridge::new(config, hub, fake.clone(), dialects);
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nth = SOCKETS.fetch_add(1, Ordering::Relaxed);
@@ -378,10 +395,8 @@ async fn answers_become_replies_no_faster_than_they_are_taken() {
 
 #[tokio::test]
 async fn a_connection_that_does_not_register_is_closed() {
-    let mut config = keyed();
     // Long enough for the one that does register on a machine that stands still for a moment.
-    config.timeouts.register = Duration::from_secs(2);
-    let node = Node::start(config).await;
+    let node = Node::patient(Manners { attach_within: Duration::from_secs(2), ..MANNERS }).await;
     let mut registered = node.agent("a").await;
     assert!(node.tcp().await.is_closed().await);
     registered.call("ping", json!({})).await;
@@ -390,11 +405,10 @@ async fn a_connection_that_does_not_register_is_closed() {
 
 #[tokio::test]
 async fn heartbeats_come_and_silence_is_the_end() {
-    let mut config = keyed();
-    config.timeouts.heartbeat = Duration::from_millis(30);
+    let heartbeat = Duration::from_millis(30);
     // The lively one must not be late on a machine that stands still for a moment.
-    config.timeouts.silence = Duration::from_secs(2);
-    let node = Node::start(config).await;
+    let silence = Duration::from_secs(2);
+    let node = Node::patient(Manners { heartbeat, silence, ..MANNERS }).await;
     let (mut lively, mut silent) = (node.agent("lively").await, node.agent("silent").await);
     let ended = tokio::spawn(async move { silent.is_closed().await });
     while !ended.is_finished() {
@@ -517,6 +531,41 @@ async fn a_websocket_speaks_the_same() {
     heard(&mut c).await;
     node.stop().await;
     assert_eq!(close_code(&mut c).await, 1001, "a node that stops says so");
+}
+
+#[tokio::test]
+async fn a_dialect_has_its_own_manners_on_its_own_transports() {
+    let node =
+        Node::speaking(keyed(), vec![Arc::new(Echo::default()), Arc::new(ClawChat::new(lobby()))]);
+    let node = node.await;
+    let attach = r#"{"type":"echo","attach":"e"}"#;
+    let ping = r#"{"type":"ping"}"#;
+    let mut e = websocket(&node).await;
+    e.send(Message::text(attach)).await.unwrap();
+    assert_eq!(heard(&mut e).await["attached"], "e");
+    e.send(Message::text(" ".repeat(echo::FRAME_BYTES_MAX))).await.unwrap();
+    assert_eq!(heard(&mut e).await["refused"], r#""no JSON""#);
+    e.send(Message::text(" ".repeat(echo::FRAME_BYTES_MAX + 1))).await.unwrap();
+    assert_eq!(close_code(&mut e).await, 1009);
+    let mut e = websocket(&node).await;
+    e.send(Message::text(r#"{"type":"echo"}"#)).await.unwrap();
+    e.send(Message::binary(vec![1])).await.unwrap();
+    assert_eq!(close_code(&mut e).await, 1003);
+    // It is less patient with strangers than the other one.
+    let (mut e, mut c) = (websocket(&node).await, websocket(&node).await);
+    c.send(Message::text(ping)).await.unwrap();
+    e.send(Message::text(r#"{"type":"echo"}"#)).await.unwrap();
+    assert_eq!(close_code(&mut e).await, 1008);
+    c.send(Message::text(ping)).await.unwrap();
+    assert_eq!(
+        [heard(&mut c).await["type"].take(), heard(&mut c).await["type"].take()],
+        ["pong"; 2]
+    );
+    // On a Unix socket it is not spoken.
+    let mut unix = Client::new(UnixStream::connect(&node.unix).await.unwrap());
+    unix.raw(format!("{attach}\n").as_bytes()).await;
+    assert_eq!(unix.line().await.unwrap()["payload"]["code"], "invalid_payload");
+    node.stop().await;
 }
 
 /// A message that is never whole is held until it is: of strangers only so much.

@@ -1,27 +1,30 @@
 //! What is served over HTTP, and to whom.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use mesh::{
     api::command::{Command, Outcome, Refused},
     name::id::{KeyPrint, RoomId},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     time::timeout,
 };
 use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 
 use super::{Answer, Node, PATIENCE};
 use bridge::{
-    Config,
-    config::{AdminSecret, Signup},
+    Bridge, Config,
+    config::{AdminSecret, Quota, Signup},
+    dialect::Dialect,
     limits,
-    testing::keyed,
+    testing::{Fake, echo::Echo, keyed, lobby},
 };
+
+use crate::ClawChat;
 
 const HERE: (&str, &str) = ("host", "127.0.0.1:80");
 
@@ -86,6 +89,90 @@ async fn a_name_that_was_pointed_at_the_node_gets_nothing_to_read() {
     assert_eq!(ask("http://evil.example/api/status", "localhost").await, StatusCode::FORBIDDEN);
     assert_eq!(ask("/healthz", "probe").await, StatusCode::OK);
     node.stop().await;
+}
+
+/// A node with pages of two dialects.
+async fn of_two_dialects(config: Config) -> Node {
+    Node::speaking(config, vec![Arc::new(Echo::default()), Arc::new(ClawChat::new(lobby()))]).await
+}
+
+#[tokio::test]
+async fn a_path_is_answered_by_the_dialect_that_owns_it() {
+    let node = of_two_dialects(keyed()).await;
+    let refused = json!({"refused": "nothing here"});
+    assert_eq!(node.get("/echo/a/b/c").await, (StatusCode::NOT_FOUND, refused));
+    assert_eq!(node.http("PUT", "/echo/7", &[HERE], "").await.body, json!(7));
+    assert_eq!(node.http("POST", "/echo/7", &[HERE], "").await.status.as_u16(), 405);
+    for unowned in ["/api/nothing", "/nothing", "/echo"] {
+        assert_eq!(node.get(unowned).await, (StatusCode::NOT_FOUND, Value::Null), "{unowned}");
+    }
+    assert_eq!(node.get("/api/status").await.0, StatusCode::OK);
+    assert_eq!(node.get("/healthz").await.0, StatusCode::OK);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_preflight_and_a_refusal_are_those_of_the_dialect_that_owns_the_path() {
+    let mut config = keyed();
+    config.origins.push("https://good.example".into());
+    let node = of_two_dialects(config).await;
+    let preflight =
+        [HERE, ("origin", "https://good.example"), ("access-control-request-method", "GET")];
+    let clawchat = ("get, post", "content-type, x-clawchat-admin, x-clawchat-key");
+    let echo = ("post, put", "content-type, x-echo");
+    for (path, (methods, headers)) in
+        [("/echo/7", echo), ("/api/rooms", clawchat), ("/ws", clawchat), ("/nothing", clawchat)]
+    {
+        let answer = node.http("OPTIONS", path, &preflight, "").await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        assert!(answer.has(&format!("access-control-allow-methods: {methods}")), "{answer:?}");
+        assert!(answer.has(&format!("access-control-allow-headers: {headers}")), "{answer:?}");
+    }
+    let evil = ("host", "evil.example");
+    for (headers, why) in [(&[HERE, ("origin", "null")][..], "Origin"), (&[evil][..], "Name")] {
+        let answer = node.http("PUT", "/echo/7", headers, "").await;
+        assert_eq!((answer.status, &answer.body["refused"]), (StatusCode::FORBIDDEN, &json!(why)));
+        let answer = node.http("GET", "/api/status", headers, "").await;
+        assert_eq!(answer.body["code"], "access_denied");
+    }
+    assert_eq!(node.http("GET", "/metrics", &[evil], "").await.status, StatusCode::FORBIDDEN);
+    assert_eq!(node.get("/metrics").await.0, StatusCode::NOT_FOUND, "it has none");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_without_a_connection_speaks_as_others_do() {
+    let mut config = keyed();
+    config.quotas.own = Quota { messages_per_minute: Some(2), content_bytes_max: 4 };
+    let node = of_two_dialects(config).await;
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    let visit = async |path: &str| node.http("POST", &format!("/echo/{path}"), &[HERE], "").await;
+    assert_eq!(visit("v/hey").await.body, json!(1));
+    assert_eq!(a.event("agent_joined").await["payload"]["agent"]["agent_id"], "v");
+    let heard = a.event("message_received").await["payload"].take();
+    assert_eq!((&heard["agent_id"], &heard["content"]), (&json!("v"), &json!("hey")));
+    a.event("agent_left").await;
+    node.until("it is detached", |node| node.fake.attached() == 1).await;
+    let refused = async |path: &str| visit(path).await.body["refused"].take();
+    assert_eq!(refused("v/hello").await, "ContentTooLarge { max: 4 }");
+    assert_eq!(refused("-/hey").await, "NotAttached", "a key has no name to speak under");
+    assert_eq!(refused("a/hey").await, "Mesh(AgentTaken(\"a\"))", "it takes nobody's place");
+    a.call("send_message", json!({"room_id": "lobby", "content": "ho"})).await;
+    assert_eq!(refused("v/hey").await, "TooFast { per_minute: 2 }", "counted with the other's");
+    node.until("it is detached", |node| node.fake.attached() == 1).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn two_dialects_with_the_same_paths_are_not_served() {
+    let (fake, hub) = Fake::new();
+    let dialects: Vec<Arc<dyn Dialect>> =
+        vec![Arc::new(Echo::default()), Arc::new(Echo::default())];
+    let bridge = Bridge::new(keyed(), hub, fake, dialects);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let error = bridge.serve_http(listener, std::future::pending()).await.unwrap_err();
+    assert_eq!(error.to_string(), "two dialects have pages under /echo/");
 }
 
 #[tokio::test]
@@ -231,7 +318,7 @@ async fn an_address_has_its_keys_and_no_more() {
 async fn connections_that_ask_for_nothing_in_time_are_closed() {
     let mut config = signup(Signup::Open);
     // Those that ask for something are served within, also on a machine that stands still.
-    config.timeouts.register = Duration::from_secs(2);
+    config.http_request_within = Duration::from_secs(2);
     let node = Node::start(config).await;
     let unfinished = "POST /api/keys HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{";
     for (sent, status) in [

@@ -1,0 +1,67 @@
+//! The party that asks.
+
+use mesh::{
+    api::{agenda::Standing, command::Caller},
+    name::id::{AgentId, KeyPrint},
+};
+
+use crate::{delivery::link, seam::refusal::Refusal};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) enum Party {
+    /// An agent that is attached.
+    Agent {
+        /// As the mesh knows it.
+        caller: Caller,
+        /// The kind of its key.
+        standing: Standing,
+        /// It chose its id, and will have it again.
+        stable: bool,
+    },
+    /// The holder of a key, without an agent: it reads, and has no name to speak under.
+    Holder {
+        /// The key.
+        key: KeyPrint,
+        /// Its kind.
+        standing: Standing,
+    },
+}
+
+impl Party {
+    pub(crate) fn key(&self) -> KeyPrint {
+        match self {
+            Party::Agent { caller, .. } => caller.key,
+            Party::Holder { key, .. } => *key,
+        }
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        match self {
+            Party::Agent { standing, .. } | Party::Holder { standing, .. } => *standing,
+        }
+    }
+
+    pub(crate) fn agent(&self) -> Option<&AgentId> {
+        self.caller().ok().map(|caller| &caller.agent)
+    }
+
+    /// For commands of agents.
+    pub(crate) fn caller(&self) -> Result<&Caller, Refusal> {
+        match self {
+            Party::Agent { caller, .. } => Ok(caller),
+            Party::Holder { .. } => Err(Refusal::NotAttached),
+        }
+    }
+
+    /// An agent, as routing knows it.
+    pub(crate) fn reader(&self) -> Option<link::Me> {
+        match self {
+            Party::Agent { caller, stable, .. } => {
+                let Caller { agent, key, .. } = caller;
+                Some(link::Me { agent: agent.clone(), key: *key, stable: *stable })
+            }
+            Party::Holder { .. } => None,
+        }
+    }
+}

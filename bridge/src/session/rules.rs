@@ -1,0 +1,58 @@
+//! The rules of a node: which rooms a party may read, how much its key may say, and how a call is judged. The same for all
+//! connections and for the desk.
+
+use std::{sync::Arc, time::Instant};
+
+use mesh::{api::command::Command, name::id::RoomId};
+
+use super::{meter::Meter, party::Party};
+use crate::{
+    config::Config,
+    delivery::{hook::Hook, hub::Hub},
+    seam::{answer::RoomFacts, call::ToMesh, refusal::Refusal},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(super) config: Arc<Config>,
+    pub(super) hub: Arc<Hub>,
+    meter: Arc<Meter>,
+}
+
+impl Rules {
+    pub(crate) fn new(config: Arc<Config>, hub: Arc<Hub>, meter: Arc<Meter>) -> Rules {
+        Rules { config, hub, meter }
+    }
+
+    /// A room, if it is known and the party may read it.
+    pub(super) fn readable(&self, party: &Party, room: RoomId) -> Result<RoomFacts, Refusal> {
+        self.hub.readable(room, party.key())
+    }
+
+    /// Takes one of the messages and acts that the key may send in a minute.
+    pub(super) fn count(&self, party: &Party, now: Instant) -> Result<(), Refusal> {
+        match self.config.quota(party.standing()).messages_per_minute {
+            Some(max) if !self.meter.take(party.key(), max, now) => {
+                Err(Refusal::TooFast { per_minute: max })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The command that a call is put to the mesh with, if the party may make the call. One that counts is counted.
+    pub(super) fn judge<C: ToMesh>(
+        &self,
+        party: &Party,
+        call: C,
+        now: Instant,
+    ) -> Result<(Hook, Command), Refusal> {
+        let facts = call.room().map(|room| self.readable(party, room)).transpose()?;
+        call.check(facts, self.config.quota(party.standing()))?;
+        let (hook, command) = (call.hook(), call.command(party)?);
+        if C::ROW.counts {
+            self.count(party, now)?;
+        }
+        Ok((hook, command))
+    }
+}
