@@ -13,6 +13,7 @@ use mesh::{
     wire::acts::Tier,
 };
 use tokio::{
+    runtime::Handle,
     sync::{Semaphore, oneshot},
     time::sleep,
 };
@@ -84,27 +85,56 @@ pub struct Applicant {
     stranger: Option<IpAddr>,
 }
 
-/// A party that asks without a connection. Cheap to clone.
+/// A party that asks without a connection. Cheap to clone. An agent is detached when its last clone is dropped: it does not
+/// outlive a request that was given up.
 #[derive(Clone, Debug)]
-pub struct Visitor(Arc<Party>);
+pub struct Visitor(Arc<Visit>);
+
+struct Visit {
+    party: Arc<Party>,
+    /// The way to detach its agent, if it is one.
+    mesh: Option<Arc<dyn Mesh>>,
+}
+
+impl std::fmt::Debug for Visit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.party.fmt(f)
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let (Some(mesh), Ok(caller)) = (self.mesh.take(), self.party.caller()) else { return };
+        // An error: the node has ended, and all its agents with it.
+        if let Ok(runtime) = Handle::try_current() {
+            let caller = caller.clone();
+            drop(runtime.spawn(async move { backend::detach(&*mesh, &caller, &[]).await }));
+        }
+    }
+}
 
 impl Visitor {
     /// Somebody who shows no key: reads what everybody may.
     #[must_use]
     pub fn stranger() -> Visitor {
-        Visitor(Arc::new(Party::Holder { key: NOBODY, standing: Standing::Minted(Tier::Low) }))
+        Visitor::new(Party::Holder { key: NOBODY, standing: Standing::Minted(Tier::Low) })
+    }
+
+    /// Somebody who is no agent.
+    fn new(party: Party) -> Visitor {
+        Visitor(Arc::new(Visit { party: Arc::new(party), mesh: None }))
     }
 
     /// Its agent. `None`: it is none.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {
-        self.0.agent()
+        self.0.party.agent()
     }
 
     /// Its key. Of a stranger it is one that nobody has.
     #[must_use]
     pub fn key(&self) -> KeyPrint {
-        self.0.key()
+        self.0.party.key()
     }
 }
 
@@ -158,23 +188,24 @@ impl Desk {
     /// The holder of a key that is valid here: reads what the key may.
     pub async fn holder(&self, key: Secret) -> Result<Visitor, Refusal> {
         let party = self.ask(&Visitor::stranger(), ShowKey(key)).await?;
-        Ok(Visitor(Arc::new(party)))
+        Ok(Visitor::new(party))
     }
 
     /// An agent without a connection: it is in its rooms, and asks as others do. It hears no events: its dialect reads
-    /// history. It takes no id over that is connected, whatever the call says, and is to be [detached](Desk::detach).
+    /// history. It takes no id over that is connected, whatever the call says.
     pub async fn attach(&self, call: Attach) -> Result<Visitor, Refusal> {
+        let desk = self.clone();
+        // Begun is finished: an agent that nobody waits for any more is detached.
+        let attaching = tokio::spawn(async move { desk.attach_now(call).await });
+        attaching.await.unwrap_or(Err(Refusal::Unknown))
+    }
+
+    async fn attach_now(&self, call: Attach) -> Result<Visitor, Refusal> {
         let mut seat = Seat::new(self.office.rules.clone(), Arc::new(Mute));
         let call = Attach { reconnect: false, ..call };
         self.answer(&mut seat, call).await?;
-        seat.me().cloned().map(Visitor).ok_or(Refusal::Unknown)
-    }
-
-    /// Takes the agent of a visitor out of the mesh, if it is one.
-    pub async fn detach(&self, visitor: &Visitor) {
-        if let Ok(caller) = visitor.0.caller() {
-            backend::detach(&*self.office.mesh, caller, &[]).await;
-        }
+        let party = seat.me().cloned().ok_or(Refusal::Unknown)?;
+        Ok(Visitor(Arc::new(Visit { party, mesh: Some(self.office.mesh.clone()) })))
     }
 
     /// Asks for a visitor. The call is judged, counted and carried out as one that comes by a connection; agents alone have
@@ -182,7 +213,7 @@ impl Desk {
     /// [`Refusal::NotAttached`]. What was begun goes on if the future is dropped.
     pub async fn ask<C: Ask>(&self, visitor: &Visitor, call: C) -> Result<C::Answer, Refusal> {
         let rules = self.office.rules.clone();
-        let mut seat = Seat::visited(rules, Arc::new(Mute), visitor.0.clone());
+        let mut seat = Seat::visited(rules, Arc::new(Mute), visitor.0.party.clone());
         self.answer(&mut seat, call).await
     }
 

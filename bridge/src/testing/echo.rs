@@ -167,15 +167,11 @@ async fn visit(
         "-" => desk.holder(Secret::new("key")).await.map_err(refuse)?,
         _ => desk.attach(attach(agent)).await.map_err(refuse)?,
     };
-    let say = async {
-        if visitor.agent().is_some() {
-            desk.ask(&visitor, Join(lobby())).await?;
-        }
-        desk.ask(&visitor, chat(lobby(), text)).await
-    };
-    let said = say.await;
-    desk.detach(&visitor).await;
-    Ok(said.map_err(refuse)?.number.0.to_string())
+    if visitor.agent().is_some() {
+        desk.ask(&visitor, Join(lobby())).await.map_err(refuse)?;
+    }
+    let said = desk.ask(&visitor, chat(lobby(), text)).await.map_err(refuse)?;
+    Ok(said.number.0.to_string())
 }
 
 fn attach(agent: String) -> Attach {

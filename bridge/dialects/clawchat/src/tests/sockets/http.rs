@@ -1,6 +1,9 @@
 //! What is served over HTTP, and to whom.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use axum::http::StatusCode;
 use mesh::{
@@ -159,7 +162,17 @@ async fn an_agent_without_a_connection_speaks_as_others_do() {
     assert_eq!(refused("-/hey").await, "NotAttached", "a key has no name to speak under");
     assert_eq!(refused("a/hey").await, "Mesh(AgentTaken(\"a\"))", "it takes nobody's place");
     a.call("send_message", json!({"room_id": "lobby", "content": "ho"})).await;
+    node.until("it is detached", |node| node.fake.attached() == 1).await;
     assert_eq!(refused("v/hey").await, "TooFast { per_minute: 2 }", "counted with the other's");
+    node.until("it is detached", |node| node.fake.attached() == 1).await;
+    // A client that hangs up while its agent is attached leaves none behind.
+    node.fake.knobs.stalls.store(true, Ordering::Relaxed);
+    let mut io = TcpStream::connect(node.http).await.unwrap();
+    io.write_all(b"POST /echo/w/x HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    node.until("it is attached", |node| node.fake.attached() == 2).await;
+    drop(io);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    node.fake.flow();
     node.until("it is detached", |node| node.fake.attached() == 1).await;
     node.stop().await;
 }
