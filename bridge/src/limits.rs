@@ -69,10 +69,6 @@ pub const METERED_KEYS_MAX: usize = mesh::limits::AGENTS_PER_NODE_MAX;
 pub const BODY_OVERHEAD_BYTES: usize = 1_024;
 /// Votes in one list.
 pub const VOTES_MAX: usize = 100;
-/// The id of the message that a message answers.
-pub const REPLY_TO_BYTES_MAX: usize = 128;
-/// One capability.
-pub const CAPABILITY_BYTES_MAX: usize = 256;
 /// A key. Longer ones are not hashed before they are refused.
 pub const KEY_BYTES_MAX: usize = 1_024;
 

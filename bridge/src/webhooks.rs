@@ -55,7 +55,7 @@ use crate::{
         answer::SubscriptionView,
         call::Subscribe,
         event::Voice,
-        refusal::{Field, Refusal, Rule, at_most, within},
+        refusal::{Refusal, Rule, WebhookField, WebhookRule},
     },
 };
 
@@ -196,20 +196,28 @@ impl Webhooks {
     fn judge(&self, key: KeyPrint, call: Subscribe) -> Result<Sound, Refusal> {
         let Subscribe { room, url, secret, mut filter, since } = call;
         let facts = self.shop.hub.readable(room, key)?;
-        let bad =
-            |bad: target::BadTarget| Refusal::Field(Field::WebhookUrl, Rule::Url(bad.to_string()));
-        let target = Target::parse(&url).map_err(bad)?;
-        within(Field::Secret, secret.expose(), limits::WEBHOOK_SECRET_BYTES_MAX)?;
+        let breaks = |field, rule| Err(Refusal::Webhook(field, WebhookRule::Text(rule)));
+        let target = Target::parse(&url)
+            .map_err(|bad| Refusal::Webhook(WebhookField::Url, WebhookRule::Url(bad)))?;
+        let max = limits::WEBHOOK_SECRET_BYTES_MAX;
+        if !(1..=max).contains(&secret.expose().len()) {
+            return breaks(WebhookField::Secret, Rule::Within(max));
+        }
         filter.kinds = filter.kinds.filter(|kinds| !kinds.is_empty());
         let (count, bytes) = (limits::WEBHOOK_KINDS_MAX, limits::WEBHOOK_KIND_BYTES_MAX);
         let kinds = filter.kinds.as_deref().unwrap_or_default();
         if kinds.len() > count || kinds.iter().any(|kind| kind.len() > bytes) {
-            return Err(Refusal::Field(Field::Kinds, Rule::Entries { count, bytes }));
+            return breaks(WebhookField::Kinds, Rule::Entries { count, bytes });
         }
-        let names = [(Field::OnlyFrom, &filter.only_from), (Field::NotFrom, &filter.not_from)];
+        let names = [
+            (WebhookField::OnlyFrom, &filter.only_from),
+            (WebhookField::NotFrom, &filter.not_from),
+        ];
+        let max = mesh::limits::NAME_BYTES_MAX;
         for (field, name) in names {
-            let name = name.as_deref().unwrap_or_default();
-            at_most(field, name, mesh::limits::NAME_BYTES_MAX)?;
+            if name.as_ref().is_some_and(|name| name.len() > max) {
+                return breaks(field, Rule::AtMost(max));
+            }
         }
         let since = match since {
             Some(number) => Number(number.min(limits::NUMBERS_END - 1)),
@@ -225,8 +233,8 @@ impl Webhooks {
         // Before a name is looked up for a key that may have no more; and once more, when that is done.
         self.shop.book.may_add(record.owner()).map_err(too_many)?;
         if let Err(error) = self.shop.post.check(record.owner(), &target).await {
-            let rule = Rule::Reachable(error.to_string());
-            return Err(Refusal::Field(Field::WebhookUrl, rule));
+            let rule = WebhookRule::Reachable(error.to_string());
+            return Err(Refusal::Webhook(WebhookField::Url, rule));
         }
         let hook = Subscription::new(record, target, self.policy, unix(Duration::as_millis));
         let hook = Arc::new(if ephemeral { hook.ephemeral() } else { hook });

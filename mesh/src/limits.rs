@@ -163,6 +163,8 @@ pub const CAPABILITIES_MAX: usize = 64;
 pub const CAPABILITY_BYTES_MAX: usize = 256;
 /// Mentions in one message.
 pub const MENTIONS_MAX: usize = 256;
+/// The id of a message that a message answers, as its author wrote it.
+pub const REPLY_TO_BYTES_MAX: usize = 128;
 /// A client's dedup id.
 pub const DEDUP_ID_BYTES_MAX: usize = 128;
 /// Dedup ids remembered, the newest kept.

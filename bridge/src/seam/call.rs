@@ -6,12 +6,9 @@ use mesh::{
         command::{
             self, AgentView, Command, Encryption, NewRoom, RoomInfo, RoomView, SaidOk, Speech,
         },
+        rules::check_references,
     },
-    limits::{
-        AGENT_ID_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
-        PLAIN_BODY_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
-        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
-    },
+    limits::{CONTENT_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::{
         id::{AgentId, MessageId, RoomId},
         number::Number,
@@ -22,11 +19,11 @@ use mesh::{
 use crate::{
     config::Quota,
     delivery::hook::Hook,
-    limits::{self, BODY_OVERHEAD_BYTES, REPLY_TO_BYTES_MAX},
+    limits::{self, BODY_OVERHEAD_BYTES},
     seam::{
         answer::{Answer, Cast, Filter, Page, RoomFacts, SubscriptionView, Welcome},
         event::Message,
-        refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
+        refusal::{Bound, Refusal},
     },
     secret::Secret,
     session::party::Party,
@@ -339,14 +336,7 @@ impl CreateRoom {
     /// # Errors
     /// The refusal names the field.
     pub fn fields(&self) -> Result<(), Refusal> {
-        let NewRoom { name, description, .. } = &self.0;
-        not_blank(Field::Name, name)?;
-        at_most(Field::Name, name, NAME_BYTES_MAX)?;
-        at_most(
-            Field::Description,
-            description.as_deref().unwrap_or_default(),
-            DESCRIPTION_BYTES_MAX,
-        )
+        Ok(self.0.check()?)
     }
 }
 
@@ -413,12 +403,7 @@ impl ToMesh for Say {
         if self.content.len() > max {
             return Err(Refusal::ContentTooLarge { max });
         }
-        let too_long = |id: &String| id.len() > AGENT_ID_BYTES_MAX;
-        if self.mentions.len() > MENTIONS_MAX || self.mentions.iter().any(too_long) {
-            let rule = Rule::Entries { count: MENTIONS_MAX, bytes: AGENT_ID_BYTES_MAX };
-            return Err(Refusal::Field(Field::Mentions, rule));
-        }
-        at_most(Field::ReplyTo, self.reply_to.as_deref().unwrap_or_default(), REPLY_TO_BYTES_MAX)?;
+        check_references(&self.mentions, self.reply_to.as_deref())?;
         let metadata = self.metadata.as_ref().map_or(0, String::len);
         let mentions: usize = self.mentions.iter().map(|id| id.len() + 4).sum();
         let body = self.content.len() + metadata + mentions + BODY_OVERHEAD_BYTES;
@@ -487,8 +472,7 @@ impl ToMesh for SetTyping {
 
 impl ToMesh for SetPresence {
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
-        let detail = self.0.detail.as_deref().unwrap_or_default();
-        at_most(Field::StatusDetail, detail, DESCRIPTION_BYTES_MAX)
+        Ok(self.0.check()?)
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
@@ -504,22 +488,7 @@ impl ToMesh for CreateVote {
     }
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
-        let NewVote { title, description, options, duration_secs, .. } = &self.0;
-        titled(title, description.as_deref(), VOTE_TITLE_BYTES_MAX)?;
-        let refuse = |field, rule| Err(Refusal::Field(field, rule));
-        let max = VOTE_OPTIONS_MAX;
-        if !(2..=max).contains(&options.len()) {
-            return refuse(Field::Options, Rule::Count { min: 2, max });
-        }
-        let max = VOTE_OPTION_BYTES_MAX;
-        if options.iter().any(|option| option.trim().is_empty() || option.len() > max) {
-            return refuse(Field::Options, Rule::EachWithin(max));
-        }
-        let max = VOTE_FOR_MAX.as_secs();
-        if duration_secs.is_some_and(|secs| !(1..=max).contains(&secs)) {
-            return refuse(Field::Duration, Rule::Between { min: 1, max });
-        }
-        Ok(())
+        Ok(self.0.check()?)
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
@@ -591,9 +560,7 @@ impl ToMesh for AssignTask {
     }
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
-        let NewTask { title, description, assignee, .. } = &self.0;
-        titled(title, description.as_deref(), TASK_TITLE_BYTES_MAX)?;
-        agent_id(Field::Assignee, assignee.as_ref())
+        Ok(self.0.check()?)
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
@@ -605,10 +572,7 @@ impl ToMesh for ChangeTask {
     const ROW: Row = Row::counted(Bound::Room);
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
-        let TaskUpdate { note, if_assignee, assignee, .. } = &self.0;
-        at_most(Field::Note, note.as_deref().unwrap_or_default(), TASK_NOTE_BYTES_MAX)?;
-        agent_id(Field::IfAssignee, if_assignee.as_ref().and_then(Option::as_ref))?;
-        agent_id(Field::Assignee, assignee.as_ref())
+        Ok(self.0.check()?)
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
@@ -624,14 +588,4 @@ impl ToMesh for ListTasks {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::ListTasks { key: party.key(), room: self.room, status: self.status })
     }
-}
-
-fn titled(title: &str, description: Option<&str>, max: usize) -> Result<(), Refusal> {
-    not_blank(Field::Title, title)?;
-    at_most(Field::Title, title, max)?;
-    at_most(Field::Description, description.unwrap_or_default(), DESCRIPTION_BYTES_MAX)
-}
-
-fn agent_id(field: Field, id: Option<&AgentId>) -> Result<(), Refusal> {
-    id.map_or(Ok(()), |id| within(field, id, AGENT_ID_BYTES_MAX))
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use mesh::api::{command::Refused, rules};
+use mesh::api::command::Refused;
+pub use mesh::api::rules::{Broken, Field, Rule};
 
-use crate::backend::ReadError;
+use crate::{backend::ReadError, limits::WEBHOOK_URL_BYTES_MAX};
 
 /// Why a call came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,9 @@ pub enum Refusal {
     /// An agent is attached on this connection already.
     AttachedAlready,
     /// A field breaks a rule.
-    Field(Field, Rule),
+    Field(Broken),
+    /// A field of a subscription breaks a rule.
+    Webhook(WebhookField, WebhookRule),
     /// The content of a message is larger than its key may send.
     ContentTooLarge {
         /// Bytes that are allowed.
@@ -79,101 +82,50 @@ pub enum Bound {
     Node,
 }
 
-/// A field of a call. Dialects have names of their own for them.
+/// A field of a subscription. Dialects have names of their own for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named for what they are")]
-pub enum Field {
-    Name,
-    AgentId,
-    Capabilities,
-    Description,
-    StatusDetail,
-    Progress,
-    Mentions,
-    ReplyTo,
-    Title,
-    Options,
-    Duration,
-    Assignee,
-    IfAssignee,
-    Note,
-    WebhookUrl,
+pub enum WebhookField {
+    /// Where messages are posted.
+    Url,
+    /// The secret that signs them.
     Secret,
+    /// Only messages of these kinds.
     Kinds,
+    /// Only those of agents of this name.
     OnlyFrom,
+    /// None of agents of this name.
     NotFrom,
 }
 
-/// A rule that a field breaks. Lengths are in bytes.
+/// Why a URL cannot be posted to. The texts follow "must".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadUrl {
+    /// It is too long.
+    #[error("have at most {WEBHOOK_URL_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is no URL.
+    #[error("be a URL such as https://example.org/hook")]
+    NotAUrl,
+    /// It begins otherwise.
+    #[error("begin with http:// or https://")]
+    Scheme,
+    /// It names no host, or port 0.
+    #[error("name a host after http:// or https://, and no port 0")]
+    Nowhere,
+    /// It carries a user name or a password.
+    #[error("carry no user name or password: deliveries are signed with the secret instead")]
+    UserInfo,
+}
+
+/// A rule that a field of a subscription breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// It has more than white space.
-    NotBlank,
-    /// At most so long.
-    AtMost(usize),
-    /// Not empty, and at most so long.
-    Within(usize),
-    /// So many entries.
-    Count {
-        /// At least.
-        min: usize,
-        /// At most.
-        max: usize,
-    },
-    /// At most so many entries, none longer than this.
-    Entries {
-        /// How many.
-        count: usize,
-        /// How long each.
-        bytes: usize,
-    },
-    /// Each entry has more than white space, and is at most so long.
-    EachWithin(usize),
-    /// A whole number.
-    Between {
-        /// At least.
-        min: u64,
-        /// At most.
-        max: u64,
-    },
-    /// A URL that can be posted to. The text follows "must".
-    Url(String),
-    /// A URL whose host can be reached. The text says why it cannot.
+pub enum WebhookRule {
+    /// One that holds for texts and lists.
+    Text(Rule),
+    /// A URL that can be posted to.
+    Url(BadUrl),
+    /// A host that can be reached. The text says why it cannot, for people.
     Reachable(String),
-}
-
-impl From<rules::Field> for Field {
-    fn from(field: rules::Field) -> Field {
-        match field {
-            rules::Field::Name => Field::Name,
-            rules::Field::AgentId => Field::AgentId,
-            rules::Field::Capabilities => Field::Capabilities,
-            rules::Field::Description => Field::Description,
-            rules::Field::PresenceDetail => Field::StatusDetail,
-            rules::Field::Progress => Field::Progress,
-            rules::Field::Mentions => Field::Mentions,
-            rules::Field::Title => Field::Title,
-            rules::Field::Options => Field::Options,
-            rules::Field::Duration => Field::Duration,
-            rules::Field::Assignee => Field::Assignee,
-            rules::Field::Holder => Field::IfAssignee,
-            rules::Field::Note => Field::Note,
-        }
-    }
-}
-
-impl From<rules::Rule> for Rule {
-    fn from(rule: rules::Rule) -> Rule {
-        match rule {
-            rules::Rule::NotBlank => Rule::NotBlank,
-            rules::Rule::AtMost(max) => Rule::AtMost(max),
-            rules::Rule::Within(max) => Rule::Within(max),
-            rules::Rule::Count { min, max } => Rule::Count { min, max },
-            rules::Rule::Entries { count, bytes } => Rule::Entries { count, bytes },
-            rules::Rule::EachWithin(max) => Rule::EachWithin(max),
-            rules::Rule::Between { min, max } => Rule::Between { min, max },
-        }
-    }
 }
 
 impl Refusal {
@@ -201,6 +153,9 @@ impl Refusal {
         if let Refused::Full(text) = refused {
             return Refusal::Full { bound, text };
         }
+        if let Refused::Field(broken) = refused {
+            return Refusal::Field(broken);
+        }
         Refusal::Mesh(refused)
     }
 }
@@ -211,21 +166,8 @@ impl From<ReadError> for Refusal {
     }
 }
 
-/// At most so many bytes.
-pub(crate) fn at_most(field: Field, text: &str, max: usize) -> Result<(), Refusal> {
-    if text.len() > max { Err(Refusal::Field(field, Rule::AtMost(max))) } else { Ok(()) }
-}
-
-/// More than white space.
-pub(crate) fn not_blank(field: Field, text: &str) -> Result<(), Refusal> {
-    if text.trim().is_empty() { Err(Refusal::Field(field, Rule::NotBlank)) } else { Ok(()) }
-}
-
-/// 1 to so many bytes.
-pub(crate) fn within(field: Field, text: &str, max: usize) -> Result<(), Refusal> {
-    if (1..=max).contains(&text.len()) {
-        Ok(())
-    } else {
-        Err(Refusal::Field(field, Rule::Within(max)))
+impl From<Broken> for Refusal {
+    fn from(broken: Broken) -> Refusal {
+        Refusal::Field(broken)
     }
 }

@@ -6,6 +6,7 @@ use mesh::{
     api::{
         agenda::Standing,
         command::{self, Attached, Caller, Command, Roamed},
+        rules::check_attach,
     },
     name::{
         id::{KeyPrint, RoomId},
@@ -28,7 +29,7 @@ use crate::{
     seam::{
         answer::{self, Resumed, Welcome},
         call::{Attach, Call},
-        refusal::{Bound, Field, Refusal, Rule, at_most, not_blank, within},
+        refusal::{Bound, Refusal},
     },
     secret::Secret,
 };
@@ -270,14 +271,5 @@ impl Ask for ShowKey {
 }
 
 fn check(call: &Attach) -> Result<(), Refusal> {
-    not_blank(Field::Name, &call.name)?;
-    at_most(Field::Name, &call.name, mesh::limits::NAME_BYTES_MAX)?;
-    if let Some(id) = &call.agent {
-        within(Field::AgentId, id, mesh::limits::AGENT_ID_BYTES_MAX)?;
-    }
-    let (count, bytes) = (mesh::limits::CAPABILITIES_MAX, limits::CAPABILITY_BYTES_MAX);
-    if call.capabilities.len() > count || call.capabilities.iter().any(|text| text.len() > bytes) {
-        return Err(Refusal::Field(Field::Capabilities, Rule::Entries { count, bytes }));
-    }
-    Ok(())
+    Ok(check_attach(&call.name, call.agent.as_deref(), &call.capabilities)?)
 }

@@ -3,10 +3,9 @@
 use std::fmt;
 
 use axum::http::Uri;
-use thiserror::Error;
 use url::{Host, Url};
 
-use crate::limits::WEBHOOK_URL_BYTES_MAX;
+use crate::{limits::WEBHOOK_URL_BYTES_MAX, seam::refusal::BadUrl};
 
 /// A URL that may be posted to, as far as its form says.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,47 +14,32 @@ pub(super) struct Target {
     uri: Uri,
 }
 
-/// Why a URL is none. The text follows "`webhook_url` must …".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(super) enum BadTarget {
-    #[error("have at most {WEBHOOK_URL_BYTES_MAX} bytes")]
-    TooLong,
-    #[error("be a URL such as https://example.org/hook")]
-    NotAUrl,
-    #[error("begin with http:// or https://")]
-    Scheme,
-    #[error("name a host after http:// or https://, and no port 0")]
-    Nowhere,
-    #[error("carry no user name or password: sign deliveries with `secret` instead")]
-    UserInfo,
-}
-
 impl Target {
-    pub(super) fn parse(text: &str) -> Result<Target, BadTarget> {
+    pub(super) fn parse(text: &str) -> Result<Target, BadUrl> {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
-            return Err(BadTarget::TooLong);
+            return Err(BadUrl::TooLong);
         }
         // The parser drops these, as browsers do. The text that is shown is to be the address that is posted to.
         if text.trim() != text || text.chars().any(char::is_control) {
-            return Err(BadTarget::NotAUrl);
+            return Err(BadUrl::NotAUrl);
         }
-        let url = Url::parse(text).map_err(|_| BadTarget::NotAUrl)?;
+        let url = Url::parse(text).map_err(|_| BadUrl::NotAUrl)?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(BadTarget::Scheme);
+            return Err(BadUrl::Scheme);
         }
         // And it takes the text after any slashes for the host.
         let host = text.split_once("://").map(|(_, rest)| rest).unwrap_or_default();
         if host.is_empty() || host.starts_with(['/', '\\']) || url.port() == Some(0) {
-            return Err(BadTarget::Nowhere);
+            return Err(BadUrl::Nowhere);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(BadTarget::UserInfo);
+            return Err(BadUrl::UserInfo);
         }
         let query = url.query().map_or_else(String::new, |query| format!("?{query}"));
         let uri = Uri::try_from(format!("{}{query}", url.path()));
-        let uri = uri.map_err(|_| BadTarget::NotAUrl)?;
+        let uri = uri.map_err(|_| BadUrl::NotAUrl)?;
         if url.host().is_none() {
-            return Err(BadTarget::NotAUrl);
+            return Err(BadUrl::NotAUrl);
         }
         Ok(Target { url, uri })
     }
@@ -128,27 +112,27 @@ mod tests {
     #[test]
     fn what_cannot_be_posted_to_is_refused() {
         let check = |text: &str, expect| assert_eq!(Target::parse(text), Err(expect), "{text}");
-        check("", BadTarget::NotAUrl);
-        check("example.org/hook", BadTarget::NotAUrl);
-        check("http://", BadTarget::NotAUrl);
-        check("http://exa mple.org", BadTarget::NotAUrl);
-        check("http://999.1.1.1/", BadTarget::NotAUrl);
+        check("", BadUrl::NotAUrl);
+        check("example.org/hook", BadUrl::NotAUrl);
+        check("http://", BadUrl::NotAUrl);
+        check("http://exa mple.org", BadUrl::NotAUrl);
+        check("http://999.1.1.1/", BadUrl::NotAUrl);
         for blank in [" https://a.org", "https://a.org ", "https://a.org/\r\nx", "https://a\t.org"]
         {
-            check(blank, BadTarget::NotAUrl);
+            check(blank, BadUrl::NotAUrl);
         }
         for nowhere in
             ["http:///x", "http:a.org", "http:/a.org", "http:\\\\a.org", "http://a.org:0/"]
         {
-            check(nowhere, BadTarget::Nowhere);
+            check(nowhere, BadUrl::Nowhere);
         }
-        check("ftp://example.org/x", BadTarget::Scheme);
-        check("file:///etc/passwd", BadTarget::Scheme);
-        check("javascript:alert(1)", BadTarget::Scheme);
-        check("https://me@example.org/", BadTarget::UserInfo);
-        check("https://:pw@example.org/", BadTarget::UserInfo);
+        check("ftp://example.org/x", BadUrl::Scheme);
+        check("file:///etc/passwd", BadUrl::Scheme);
+        check("javascript:alert(1)", BadUrl::Scheme);
+        check("https://me@example.org/", BadUrl::UserInfo);
+        check("https://:pw@example.org/", BadUrl::UserInfo);
         let long = format!("https://example.org/{}", "a".repeat(WEBHOOK_URL_BYTES_MAX));
-        check(&long, BadTarget::TooLong);
+        check(&long, BadUrl::TooLong);
     }
 
     #[test]

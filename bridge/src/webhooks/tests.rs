@@ -512,29 +512,34 @@ fn room(node: &Node, public: bool, ephemeral: bool) -> RoomId {
 async fn what_cannot_be_delivered_to_is_refused() {
     let node = Node::start(HASTE);
     node.receivers.0.state.lock().unwrap().private.push("inside.example");
-    let check = async |more: Value, field: Field, text: &str| {
+    let check = async |more: Value, field: WebhookField, text: &str| {
         let refused = node.refused(mine(), "subscribe", wish(more)).await;
-        let Refusal::Field(broken, rule) = refused else { panic!("{refused:?}") };
+        let Refusal::Webhook(broken, rule) = refused else { panic!("{refused:?}") };
         assert_eq!(broken, field);
-        assert!(format!("{rule:?}").contains(text), "{rule:?}");
+        let said = match rule {
+            WebhookRule::Text(rule) => format!("{rule:?}"),
+            WebhookRule::Url(bad) => format!("{bad:?}"),
+            WebhookRule::Reachable(why) => why,
+        };
+        assert!(said.contains(text), "{said}");
     };
     let url = async |url: &str, text: &str| {
-        check(json!({"webhook_url": url}), Field::WebhookUrl, text).await;
+        check(json!({"webhook_url": url}), WebhookField::Url, text).await;
     };
-    url("ftp://hook.example", "begin with http").await;
-    url("hook", "be a URL").await;
-    url("http://a:b@hook.example", "carry no").await;
+    url("ftp://hook.example", "Scheme").await;
+    url("hook", "NotAUrl").await;
+    url("http://a:b@hook.example", "UserInfo").await;
     url("http://inside.example", "10.0.0.1, which is not public").await;
     let long = "s".repeat(limits::WEBHOOK_SECRET_BYTES_MAX + 1);
     for secret in ["", &long] {
-        check(json!({"secret": secret}), Field::Secret, "Within").await;
+        check(json!({"secret": secret}), WebhookField::Secret, "Within").await;
     }
     let (most, bytes) = (limits::WEBHOOK_KINDS_MAX, limits::WEBHOOK_KIND_BYTES_MAX);
     for kinds in [vec!["k".to_owned(); most + 1], vec!["k".repeat(bytes + 1)]] {
-        check(json!({"kinds": kinds}), Field::Kinds, "Entries").await;
+        check(json!({"kinds": kinds}), WebhookField::Kinds, "Entries").await;
     }
     let long = "n".repeat(mesh::limits::NAME_BYTES_MAX + 1);
-    check(json!({"only_from": long}), Field::OnlyFrom, "AtMost").await;
+    check(json!({"only_from": long}), WebhookField::OnlyFrom, "AtMost").await;
     let nowhere = wish(json!({"room_id": RoomId([9; 16]).to_uuid()}));
     assert_eq!(node.refused(mine(), "subscribe", nowhere).await, Refusal::Mesh(No::NoRoom));
     assert_eq!((node.list().await.len(), node.kept()), (0, 0), "nothing half done stays behind");

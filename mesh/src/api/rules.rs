@@ -7,8 +7,9 @@ use crate::{
     },
     limits::{
         AGENT_ID_BYTES_MAX, CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, DESCRIPTION_BYTES_MAX,
-        MENTIONS_MAX, NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
-        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
+        MENTIONS_MAX, NAME_BYTES_MAX, REPLY_TO_BYTES_MAX, TASK_NOTE_BYTES_MAX,
+        TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX,
+        VOTE_TITLE_BYTES_MAX,
     },
     wire::roster::Presence,
 };
@@ -30,6 +31,8 @@ pub enum Field {
     Progress,
     /// The agents that a message names.
     Mentions,
+    /// The message that a message answers.
+    ReplyTo,
     /// Of a vote or a task.
     Title,
     /// Of a vote.
@@ -156,14 +159,18 @@ impl NewRoom {
     }
 }
 
-/// Whether a message may name these agents.
+/// Whether a message may name these agents, and answer this message.
 ///
 /// # Errors
-/// They are too many, or the id of one is too long.
-pub fn check_mentions<Id: AsRef<str>>(mentions: &[Id]) -> Result<(), Broken> {
+/// The first field that breaks a rule.
+pub fn check_references<Id: AsRef<str>>(
+    mentions: &[Id],
+    reply_to: Option<&str>,
+) -> Result<(), Broken> {
     let (count, bytes) = (MENTIONS_MAX, AGENT_ID_BYTES_MAX);
     let good = mentions.len() <= count && mentions.iter().all(|id| id.as_ref().len() <= bytes);
-    holds(good, Field::Mentions, Rule::Entries { count, bytes })
+    holds(good, Field::Mentions, Rule::Entries { count, bytes })?;
+    at_most(Field::ReplyTo, reply_to, REPLY_TO_BYTES_MAX)
 }
 
 impl NewVote {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     api::{
         command::{CallId, Caller, Encryption, Outcome, Refused, SaidOk, Say, Speech},
-        rules::check_mentions,
+        rules::check_references,
     },
     limits::{
         CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX,
@@ -159,7 +159,7 @@ fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
     if say.content.len() > CONTENT_BYTES_MAX {
         return Err(Refused::TooLarge { len: say.content.len(), max: CONTENT_BYTES_MAX });
     }
-    check_mentions(&say.mentions)?;
+    check_references(&say.mentions, say.reply_to.as_deref())?;
     let encrypted = known.told.get(&say.room).is_some_and(|view| view.encrypted);
     if encrypted && say.encryption == Encryption::None {
         return Err(Refused::Plaintext);

@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use bridge::seam::refusal::{Bound, Field, Refusal, Rule};
+use bridge::seam::refusal::{
+    BadUrl, Bound, Broken, Field, Refusal, Rule, WebhookField, WebhookRule,
+};
 use mesh::api::command::Refused;
 use protocol::{
     code::Code,
@@ -44,7 +46,8 @@ impl From<Refusal> for Problem {
             Refusal::AttachedAlready => {
                 Problem::invalid("this connection is registered; open another one")
             }
-            Refusal::Field(field, rule) => Problem::invalid(broken(field, &rule)),
+            Refusal::Field(at) => Problem::invalid(broken(at)),
+            Refusal::Webhook(field, rule) => Problem::invalid(broken_webhook(field, rule)),
             Refusal::ContentTooLarge { max } => {
                 let text = format!("`content` must have at most {max} bytes");
                 Problem::new(Code::MessageTooLarge, text)
@@ -134,7 +137,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let text = format!("message is too large: {len} bytes, allowed are {max}");
             Problem::new(Code::MessageTooLarge, text)
         }
-        Refused::Field(at) => Problem::invalid(broken(at.field.into(), &at.rule.into())),
+        Refused::Field(at) => Problem::invalid(broken(at)),
         Refused::TooManyIds { max } => Problem::invalid(too_many_ids(max)),
         Refused::Impossible(text) => Problem::invalid(text),
         Refused::Held { holder } => {
@@ -191,26 +194,48 @@ fn too_many_ids(max: usize) -> String {
 }
 
 /// The rule that a field breaks, for people.
-fn broken(field: Field, rule: &Rule) -> String {
-    let name = name(field);
+fn broken(Broken { field, rule }: Broken) -> String {
+    let entries = if field == Field::Mentions { "ids" } else { "entries" };
+    must(name(field), rule, entries)
+}
+
+fn must(name: &str, rule: Rule, entries: &str) -> String {
     match rule {
         Rule::NotBlank => format!("`{name}` must not be empty"),
         Rule::AtMost(max) => format!("`{name}` must have at most {max} bytes"),
         Rule::Within(max) => format!("`{name}` must have 1 to {max} bytes"),
         Rule::Count { min, max } => format!("`{name}` must have {min} to {max} entries"),
-        Rule::Entries { count, bytes } if field == Field::Kinds => {
-            format!("`{name}` must be at most {count}, each of at most {bytes} bytes")
-        }
         Rule::Entries { count, bytes } => {
-            let entries = if field == Field::Mentions { "ids" } else { "entries" };
             format!("`{name}` must have at most {count} {entries} of at most {bytes} bytes")
         }
         Rule::EachWithin(max) => {
             format!("each of `{name}` must have 1 to {max} bytes and not be blank")
         }
         Rule::Between { min, max } => format!("`{name}` must be within {min} to {max}"),
-        Rule::Url(bad) => format!("`{name}` must {bad}"),
-        Rule::Reachable(why) => format!("`{name}` cannot be used: {why}"),
+    }
+}
+
+/// The same of a subscription.
+fn broken_webhook(field: WebhookField, rule: WebhookRule) -> String {
+    let name = match field {
+        WebhookField::Url => "webhook_url",
+        WebhookField::Secret => "secret",
+        WebhookField::Kinds => "kinds",
+        WebhookField::OnlyFrom => "only_from",
+        WebhookField::NotFrom => "not_from",
+    };
+    match rule {
+        WebhookRule::Text(Rule::Entries { count, bytes }) => {
+            format!("`{name}` must be at most {count}, each of at most {bytes} bytes")
+        }
+        WebhookRule::Text(rule) => must(name, rule, "entries"),
+        WebhookRule::Url(BadUrl::UserInfo) => {
+            format!(
+                "`{name}` must carry no user name or password: sign deliveries with `secret` instead"
+            )
+        }
+        WebhookRule::Url(bad) => format!("`{name}` must {bad}"),
+        WebhookRule::Reachable(why) => format!("`{name}` cannot be used: {why}"),
     }
 }
 
@@ -221,7 +246,7 @@ fn name(field: Field) -> &'static str {
         Field::AgentId => "agent_id",
         Field::Capabilities => "capabilities",
         Field::Description => "description",
-        Field::StatusDetail => "status_detail",
+        Field::PresenceDetail => "status_detail",
         Field::Progress => "progress",
         Field::Mentions => "mentions",
         Field::ReplyTo => "reply_to",
@@ -229,13 +254,8 @@ fn name(field: Field) -> &'static str {
         Field::Options => "options",
         Field::Duration => "duration_secs",
         Field::Assignee => "assignee",
-        Field::IfAssignee => "if_assignee",
+        Field::Holder => "if_assignee",
         Field::Note => "note",
-        Field::WebhookUrl => "webhook_url",
-        Field::Secret => "secret",
-        Field::Kinds => "kinds",
-        Field::OnlyFrom => "only_from",
-        Field::NotFrom => "not_from",
     }
 }
 
