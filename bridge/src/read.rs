@@ -346,6 +346,10 @@ impl Voice for Mute {
         Frames::none()
     }
 
+    fn kind(&self, _: &Message) -> Option<String> {
+        None
+    }
+
     fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
         None
     }

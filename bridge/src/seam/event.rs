@@ -154,6 +154,9 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// The kind that a message has in this dialect, for filters of subscriptions.
+    fn kind(&self, message: &Message) -> Option<String>;
+
     /// The body of a post to the webhook of a subscription of this id. `None`: nothing is posted.
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes>;
 }

@@ -241,6 +241,11 @@ impl Voice for EchoVoice {
         self.numbered
     }
 
+    fn kind(&self, message: &Message) -> Option<String> {
+        let metadata: Value = serde_json::from_str(message.said.metadata.as_ref()?).ok()?;
+        metadata.get("kind")?.as_str().map(String::from)
+    }
+
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {
         Some(line(&json!({"subscription": subscription, "message": told(message)})))
     }

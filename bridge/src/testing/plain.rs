@@ -23,6 +23,10 @@ impl Voice for Plain {
         agent.presence.detail.clone().map(Bytes::from).into_iter().collect()
     }
 
+    fn kind(&self, _: &Message) -> Option<String> {
+        None
+    }
+
     fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
         None
     }

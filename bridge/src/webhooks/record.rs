@@ -15,7 +15,7 @@ use crate::{
     limits::{WEBHOOK_KEEP_AFTER, WEBHOOK_RETRY_AFTER},
     seam::{
         answer::{Filter, SubscriptionStatus as Status, SubscriptionView},
-        event::Message,
+        event::{Message, Voice},
     },
     secret::Secret,
 };
@@ -204,37 +204,48 @@ impl Record {
 
 impl Filter {
     /// Whether a message is to be delivered.
-    pub(super) fn wants(&self, message: &Message) -> bool {
+    pub(super) fn wants(&self, message: &Message, voice: &dyn Voice) -> bool {
         let from = |name: &String| *name == message.said.name;
         (message.speech != Speech::Thinking || !self.exclude_thinking)
             && self.only_from.as_ref().is_none_or(from)
             && !self.not_from.as_ref().is_some_and(from)
-            && self.kinds.as_ref().is_none_or(|kinds| is_one_of(kinds, message))
+            && self
+                .kinds
+                .as_ref()
+                .is_none_or(|kinds| voice.kind(message).is_some_and(|kind| kinds.contains(&kind)))
     }
-}
-
-/// Whether `metadata.kind` is one of these.
-fn is_one_of(kinds: &[String], message: &Message) -> bool {
-    #[derive(Deserialize)]
-    struct Tagged {
-        kind: String,
-    }
-    // Pulses have no metadata of their own.
-    let metadata = message.said.metadata.as_ref().filter(|_| message.speech != Speech::Thinking);
-    let tagged = metadata.and_then(|json| serde_json::from_str::<Tagged>(json).ok());
-    tagged.is_some_and(|tagged| kinds.contains(&tagged.kind))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use bytes::Bytes;
     use mesh::{
         name::id::{MessageId, NodeId},
         wire::entry::Said,
     };
 
     use super::*;
+    use crate::seam::event::{Event, Frames};
+
+    /// A dialect in which the metadata of a message is its kind.
+    #[derive(Debug)]
+    struct Tagged;
+
+    impl Voice for Tagged {
+        fn frames(&self, _: &Event) -> Frames {
+            Frames::none()
+        }
+
+        fn kind(&self, message: &Message) -> Option<String> {
+            message.said.metadata.clone()
+        }
+
+        fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
+            None
+        }
+    }
 
     fn record() -> Record {
         Record::new(New {
@@ -316,29 +327,26 @@ mod tests {
                 id: None,
             }),
         };
-        let pulse = |metadata| Message { speech: Speech::Thinking, ..message("a", metadata) };
-        let verdict = || message("claude", Some(r#"{"kind":"verdict"}"#));
+        let pulse = || Message { speech: Speech::Thinking, ..message("a", None) };
+        let verdict = || message("claude", Some("verdict"));
         let check = |filter: &Filter, message: Message, expect| {
-            assert_eq!(filter.wants(&message), expect, "{filter:?} {message:?}");
+            assert_eq!(filter.wants(&message, &Tagged), expect, "{filter:?} {message:?}");
         };
         let kinds =
             Filter { kinds: Some(vec!["fyi".into(), "verdict".into()]), ..Filter::default() };
         check(&kinds, verdict(), true);
-        check(&kinds, message("claude", Some(r#"{"kind":"checkpoint"}"#)), false);
-        check(&kinds, message("claude", Some(r#"{"kind":7}"#)), false);
-        check(&kinds, message("claude", Some(r#""verdict""#)), false);
+        check(&kinds, message("claude", Some("checkpoint")), false);
         check(&kinds, message("claude", None), false);
         let both = Filter { only_from: Some("claude".into()), ..kinds.clone() };
         check(&both, verdict(), true);
-        check(&both, message("other", Some(r#"{"kind":"verdict"}"#)), false);
-        check(&both, message("claude", Some(r#"{"kind":"x"}"#)), false);
+        check(&both, message("other", Some("verdict")), false);
+        check(&both, message("claude", Some("x")), false);
         let not = Filter { not_from: Some("claude".into()), ..Filter::default() };
         check(&not, verdict(), false);
         check(&not, message("other", None), true);
         let quiet = Filter { exclude_thinking: true, ..Filter::default() };
-        assert!(!quiet.wants(&pulse(None)));
-        assert!(quiet.wants(&message("a", None)));
-        assert!(!kinds.wants(&pulse(Some(r#"{"kind":"verdict"}"#))), "pulses have no kind");
-        assert!(Filter::default().wants(&pulse(None)));
+        check(&quiet, pulse(), false);
+        check(&quiet, message("a", None), true);
+        check(&Filter::default(), pulse(), true);
     }
 }

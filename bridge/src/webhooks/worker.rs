@@ -169,7 +169,7 @@ impl Worker {
     /// A message as it is posted, if it is there and to be delivered.
     fn wanted(&self, row: Row) -> Option<Letter> {
         let message = Message::read(self.hook.room, row)?;
-        if !self.hook.filter.wants(&message) {
+        if !self.hook.filter.wants(&message, &*self.shop.voice) {
             return None;
         }
         let body = self.shop.voice.letter(&self.hook.id, &message)?;

@@ -312,12 +312,17 @@ pub struct SaidOk {
     pub message: MessageId,
     /// Its number here.
     pub number: Number,
+    /// `None`: an earlier send that was repeated. This is its message, to be read for the rest.
+    pub fresh: Option<Fresh>,
+}
+
+/// What a message that was written just now says beyond its command.
+#[derive(Clone, Debug)]
+pub struct Fresh {
     /// When it was written. Unix milliseconds.
     pub wall_ms: u64,
     /// The author's name with it.
     pub name: String,
-    /// Whether this is an earlier send that was repeated.
-    pub repeated: bool,
 }
 
 /// A room as clients see it.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     api::{
-        command::{CallId, Caller, Encryption, Outcome, Refused, SaidOk, Say, Speech},
+        command::{CallId, Caller, Encryption, Fresh, Outcome, Refused, SaidOk, Say, Speech},
         rules::check_references,
     },
     limits::{
@@ -122,7 +122,8 @@ fn say(
     };
     let at = write(known, room, &body)?;
     let wall_ms = known.cx.now.wall_ms;
-    waiters.wait((room, at), Waiter::Said { call, name, wall_ms, repeated: false });
+    let fresh = Some(Fresh { wall_ms, name });
+    waiters.wait((room, at), Waiter::Said { call, fresh });
     Ok(())
 }
 
@@ -173,18 +174,16 @@ fn repeats(known: &mut Known, waiters: &mut Waiters, call: CallId, say: &Say) ->
     let wall_ms = known.cx.now.wall_ms;
     let Some(room) = known.rooms.get_mut(&say.room) else { return false };
     let Some((at, number)) = room.order.sent.find(wall_ms, id) else { return false };
-    let name = String::new();
     match number {
         Some(number) => {
             let Some(message) = known.message_id(say.room, at) else { return false };
-            let said = SaidOk { message, number, wall_ms, name, repeated: true };
+            let said = SaidOk { message, number, fresh: None };
             known.cx.reply(call, Ok(Outcome::Said(said)));
         }
         // Nobody takes what was written here, so nobody is to wait for it.
         None if !room.is_writable(&known.cx) => return false,
         None => {
-            let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
-            waiters.wait((say.room, at), waiter);
+            waiters.wait((say.room, at), Waiter::Said { call, fresh: None });
         }
     }
     true

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::known::{Known, NOT_WRITABLE};
 use crate::{
-    api::command::{Attach, CallId, Outcome, Refused, SaidOk},
+    api::command::{Attach, CallId, Fresh, Outcome, Refused, SaidOk},
     directory::{Source, naming::Named},
     name::{
         id::{KeyPrint, LocalRef, RoomId},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Waiter {
     /// A message: answered with its number.
-    Said { call: CallId, name: String, wall_ms: u64, repeated: bool },
+    Said { call: CallId, fresh: Option<Fresh> },
     /// A room: answered when its name is certain.
     Created { call: CallId, key: KeyPrint },
     /// A stable id: the registration goes on when its owner is certain.
@@ -185,9 +185,9 @@ pub(super) struct Unsettled {
 /// Answers a call; a registration goes on instead.
 fn answer(known: &mut Known, place: Source, waiter: Waiter, number: Number) -> Option<Registering> {
     match waiter {
-        Waiter::Said { call, name, wall_ms, repeated } => {
+        Waiter::Said { call, fresh } => {
             if let Some(message) = known.message_id(place.0, place.1) {
-                let said = SaidOk { message, number, wall_ms, name, repeated };
+                let said = SaidOk { message, number, fresh };
                 known.cx.reply(call, Ok(Outcome::Said(said)));
             }
         }

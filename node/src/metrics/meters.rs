@@ -88,7 +88,7 @@ impl Meters {
 
     /// A message of an agent of this node has its answer.
     pub(crate) fn said(&self, said: &SaidOk) {
-        if !said.repeated {
+        if said.fresh.is_some() {
             self.accepted.fetch_add(1, Relaxed);
         }
     }

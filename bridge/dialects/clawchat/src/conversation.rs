@@ -18,8 +18,11 @@ use bridge::{
     session::{ask::Ask, seat::Seat},
 };
 use mesh::{
-    api::command::{Encryption, NewRoom, SaidOk, Speech},
-    name::id::{MessageId, RoomId},
+    api::command::{Encryption, Fresh, NewRoom, SaidOk, Speech},
+    name::{
+        id::{MessageId, RoomId},
+        number::Number,
+    },
     wire::roster::Presence,
 };
 use protocol::{
@@ -358,7 +361,6 @@ impl Turn {
         let agent = seat.agent().map(|agent| agent.to_string()).unwrap_or_default();
         let echo = Echo {
             room,
-            speech,
             metadata: encode::metadata(speech, &agent, metadata.as_ref()),
             agent,
             content: content.clone(),
@@ -376,13 +378,18 @@ impl Turn {
             dedup: options.and_then(|options| options.dedup).map(|id| String::from(id.as_str())),
         };
         seat.ask(say, move |seat, said| match said {
-            // The first one is the answer. Of a decision the reply shows nothing but its id.
-            Ok(said) if said.repeated && speech != Speech::Decision => {
-                self.repeat(seat, OneMessage { room, message: said.message });
+            // Of a decision the reply shows nothing but its id.
+            Ok(said) if speech == Speech::Decision => {
+                let (message_id, room_id) = (said.message.to_uuid(), self.voice.name(room));
+                self.reply(seat, &Frame::Decided(Decided { message_id, room_id }));
             }
-            Ok(said) => {
-                let frame = echo.into_reply(&self.voice, said);
+            Ok(SaidOk { message, number, fresh: Some(fresh) }) => {
+                let frame = echo.into_reply(&self.voice, message, number, fresh);
                 self.reply(seat, &frame);
+            }
+            // The first one is the answer.
+            Ok(SaidOk { message, fresh: None, .. }) => {
+                self.repeat(seat, OneMessage { room, message });
             }
             Err(refusal) => self.refuse(seat, refusal),
         });
@@ -479,7 +486,6 @@ impl std::convert::From<request::Decision> for Utterance {
 /// A message on its way, as the reply will show it.
 struct Echo {
     room: RoomId,
-    speech: Speech,
     agent: String,
     content: String,
     reply_to: Option<String>,
@@ -487,21 +493,17 @@ struct Echo {
 }
 
 impl Echo {
-    fn into_reply(self, voice: &Voice, said: SaidOk) -> Frame {
-        let (message_id, room_id) = (said.message.to_uuid(), voice.name(self.room));
-        if self.speech == Speech::Decision {
-            return Frame::Decided(Decided { message_id, room_id });
-        }
+    fn into_reply(self, voice: &Voice, id: MessageId, number: Number, fresh: Fresh) -> Frame {
         Frame::Message(Box::new(Message {
-            message_id,
-            room_id,
+            message_id: id.to_uuid(),
+            room_id: voice.name(self.room),
             agent_id: self.agent,
-            agent_name: said.name,
+            agent_name: fresh.name,
             content: self.content,
             reply_to_message: self.reply_to,
             metadata: self.metadata,
-            timestamp: encode::timestamp(said.wall_ms),
-            seq: said.number.0,
+            timestamp: encode::timestamp(fresh.wall_ms),
+            seq: number.0,
             mesh: None,
         }))
     }

@@ -122,10 +122,16 @@ pub(crate) fn metadata(speech: Speech, agent: &str, own: Option<&Metadata>) -> O
     }
 }
 
+/// The same of a delivered message. What another node let through and is not sound is not shown.
+pub(crate) fn shown_metadata(message: &event::Message) -> Option<Metadata> {
+    let said = &message.said;
+    let own = said.metadata.as_deref().and_then(|json| Metadata::parse(json).ok());
+    metadata(message.speech, &said.agent, own.as_ref())
+}
+
 /// A delivered message, with all that is known of it.
 pub(crate) fn message(lobby: RoomId, message: &event::Message) -> Message {
     let said = &message.said;
-    let own = said.metadata.as_deref().and_then(|json| Metadata::parse(json).ok());
     Message {
         message_id: message.message.to_uuid(),
         room_id: room_text(lobby, message.room),
@@ -133,7 +139,7 @@ pub(crate) fn message(lobby: RoomId, message: &event::Message) -> Message {
         agent_name: said.name.clone(),
         content: said.content.clone(),
         reply_to_message: said.reply_to.clone(),
-        metadata: metadata(message.speech, &said.agent, own.as_ref()),
+        metadata: shown_metadata(message),
         timestamp: timestamp(message.wall_ms),
         seq: message.number.0,
         mesh: note(message),

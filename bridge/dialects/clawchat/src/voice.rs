@@ -20,7 +20,7 @@ use protocol::{
     object::MeshNote,
     reply::Reply,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{codes::Refusals, encode, ids::FrameIds};
 
@@ -149,6 +149,16 @@ impl event::Voice for Voice {
         self.event(&wire).into()
     }
 
+    /// `metadata.kind`, as clients see it.
+    fn kind(&self, message: &Message) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Tagged {
+            kind: String,
+        }
+        let metadata = encode::shown_metadata(message)?;
+        serde_json::from_str::<Tagged>(metadata.get()).ok().map(|tagged| tagged.kind)
+    }
+
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes> {
         #[derive(Serialize)]
         struct Letter<'a> {
@@ -182,16 +192,16 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_letter_is_what_receivers_know() {
-        let lobby = RoomId([1; 16]);
-        let message = Message {
-            room: lobby,
+    const LOBBY: RoomId = RoomId([1; 16]);
+
+    fn message(speech: Speech, metadata: &str) -> Message {
+        Message {
+            room: LOBBY,
             number: Number(7),
             canonical: Number(5),
             numbers: Vec::new(),
             message: MessageId([3; 16]),
-            speech: Speech::Chat,
+            speech,
             wall_ms: 1_700_000_000_123,
             by: NodeId([9; 32]),
             said: Arc::new(Said {
@@ -200,14 +210,35 @@ mod tests {
                 content: "hi".into(),
                 reply_to: None,
                 mentions: Vec::new(),
-                metadata: Some(r#"{"kind":"verdict"}"#.into()),
+                metadata: Some(metadata.into()),
                 dedup: None,
                 turn: None,
                 id: None,
             }),
-        };
-        let letter = Voice::new(lobby).letter("s", &message).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_letter_is_what_receivers_know() {
+        let message = message(Speech::Chat, r#"{"kind":"verdict"}"#);
+        let letter = Voice::new(LOBBY).letter("s", &message).unwrap();
         let expect = r#"{"type":"clawchat.message.created","subscription_id":"s","room_id":"lobby","message":{"message_id":"03030303-0303-0303-0303-030303030303","room_id":"lobby","agent_id":"a","agent_name":"ann","content":"hi","metadata":{"kind":"verdict"},"timestamp":"2023-11-14T22:13:20.123Z","seq":7,"mesh":{"canonical_seq":5,"late":true}}}"#;
         assert_eq!(str::from_utf8(&letter).unwrap(), expect);
+    }
+
+    /// Filters judge what receivers would be shown.
+    #[test]
+    fn the_kind_of_a_message_is_that_of_the_metadata_that_clients_see() {
+        let voice = Voice::new(LOBBY);
+        let kind = |speech, metadata: &str| voice.kind(&message(speech, metadata));
+        let verdict = Some("verdict".to_owned());
+        assert_eq!(kind(Speech::Chat, r#"{"kind":"verdict"}"#), verdict);
+        for none in [r#"{"kind":7}"#, r#""verdict""#, "{}", r#"{"kind":"verdict","x":1e999}"#] {
+            assert_eq!(kind(Speech::Chat, none), None, "{none}");
+        }
+        assert_eq!(kind(Speech::Thinking, r#"{"kind":"verdict"}"#), None, "pulses have no kind");
+        let twice = r#"{"kind":"fyi","kind":"verdict"}"#;
+        assert_eq!(kind(Speech::Decision, twice), verdict, "of two the last one is shown");
+        assert_eq!(kind(Speech::Decision, r#"["verdict"]"#), None, "no object is not shown");
     }
 }

@@ -242,7 +242,7 @@ fn it_is_shown_when_an_agent_spoke_last_and_how_many_there_are() {
         let list = Command::ListAgents { key: KEY, room: Some(lobby) };
         let Ok(Outcome::Agents(agents)) = world.ask(n, list) else { panic!("anybody may") };
         let active = agents.iter().find(|it| *it.agent == *"more").map(|it| it.last_active_ms);
-        assert_eq!(active, Some(said.wall_ms), "node {n}");
+        assert_eq!(active, said.fresh.as_ref().map(|fresh| fresh.wall_ms), "node {n}");
         let Ok(Outcome::Status(status)) = world.ask(n, Command::Status) else { panic!("it says") };
         let (here, there) = if n == 0 { (2, 1) } else { (1, 2) };
         assert_eq!((status.agents, status.agents_mesh), (here, 3));

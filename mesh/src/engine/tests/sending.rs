@@ -47,21 +47,21 @@ fn a_send_that_is_repeated_is_answered_with_the_first_ones_message() {
     let head = |node: &Node| node.engine.known.rooms[&lobby].replica.logs.heads();
     let heads = head(&node);
     let again = send(&mut node, 1);
-    assert_eq!((first.repeated, again.repeated), (false, true));
+    assert_eq!((first.fresh.is_some(), again.fresh.is_some()), (true, false));
     assert!(is_of(&first, &again));
     assert_eq!(head(&node), heads, "nothing more was written");
     let other = send(&mut node, 2);
-    assert!(!other.repeated && !is_of(&first, &other));
+    assert!(other.fresh.is_some() && !is_of(&first, &other));
     let mut restarted = Node::open(1, disk::stored(&node.rows), node.now);
     let join = restarted.joins("me");
     let again = said_ok(restarted.ask(Command::Say { caller: join, say: once(lobby, 1) }));
-    assert!(again.repeated && is_of(&first, &again), "also after a start");
+    assert!(again.fresh.is_none() && is_of(&first, &again), "also after a start");
     // For so long, and then it is a new one.
     let keep_ms = u64::try_from(DEDUP_FOR.as_millis()).expect("short");
-    node.now.wall_ms = first.wall_ms + keep_ms - 2;
+    node.now.wall_ms = first.fresh.as_ref().expect("it is the first").wall_ms + keep_ms - 2;
     assert!(is_of(&first, &send(&mut node, 1)));
     let anew = send(&mut node, 1);
-    assert!(!anew.repeated && !is_of(&first, &anew));
+    assert!(anew.fresh.is_some() && !is_of(&first, &anew));
     assert!(is_of(&anew, &send(&mut node, 1)), "which is what is repeated from now on");
 }
 
@@ -79,7 +79,7 @@ fn a_send_that_is_repeated_before_it_has_its_number_is_answered_with_it() {
     let said = calls.map(|call| said_ok(world.reply(1, call).expect("it is back")));
     assert_eq!(said[0].message, said[1].message);
     assert_eq!(said[0].number, said[1].number);
-    assert_eq!(said.map(|it| it.repeated), [false, true]);
+    assert_eq!(said.map(|said| said.fresh.is_some()), [true, false]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use mesh::{
     api::{
         agenda::{LeaderGone, TaskUpdate, TaskView, VoteNotes, VoteResult, VoteView},
-        command::{Command, Outcome, Refused, SaidOk, Speech},
+        command::{Command, Fresh, Outcome, Refused, SaidOk, Speech},
         event::{Delivered, RoomEvent},
     },
     limits::{VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX},
@@ -354,15 +354,8 @@ fn a_decision_is_told_to_all_and_kept_as_a_message() {
         assert_eq!((&kept["metadata"], &kept["seq"]), (&metadata, &json!(number)));
         assert_eq!(kept["message_id"], id);
     }
-    let said = || SaidOk {
-        message: MessageId([7; 16]),
-        number: Number(1),
-        wall_ms: 0,
-        name: "A".into(),
-        repeated: false,
-    };
-    for repeated in [false, true] {
-        let said = SaidOk { repeated, ..said() };
+    for fresh in [Some(Fresh { wall_ms: 0, name: "A".into() }), None] {
+        let said = SaidOk { message: MessageId([7; 16]), number: Number(1), fresh };
         let payload = json!({"room_id": room, "content": "go", "metadata": {"w": 1}});
         let (reply, asked) = it.when(Ok(Outcome::Said(said)), "decision", payload);
         let expect = json!({"message_id": MessageId([7; 16]).to_uuid(), "room_id": room});
