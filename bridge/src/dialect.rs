@@ -6,14 +6,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{Router, http::Method, response::Response};
-use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
     counters::Transport,
     delivery::ending::Ending,
     read::Desk,
-    seam::event::{Event, Frames, Voice},
+    seam::event::{Event, Frames, Recipient, Voice},
     session::seat::Seat,
 };
 
@@ -84,7 +83,7 @@ pub trait Dialect: Send + Sync + 'static {
 }
 
 /// One connection in a dialect.
-pub trait Conversation: Send {
+pub trait Conversation: Recipient + Send {
     /// A frame came. Frames of one connection come in their order, and none before the calls that have to be done first
     /// are answered.
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>);
@@ -92,18 +91,6 @@ pub trait Conversation: Send {
     /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
     /// its timers.
     fn manners(&self) -> Manners;
-
-    /// Whether the client is told of an event that has a frame. Asked in a [personal](Voice::is_personal) voice alone, when
-    /// the event is about to leave: once for each, in the order in which they leave.
-    fn admits(&self, _: &Event) -> bool {
-        true
-    }
-
-    /// A frame of an event that was admitted, as this client gets it: with a number of its own, say. Asked as
-    /// [`admits`](Conversation::admits) is. A frame that the client is too slow for is not numbered.
-    fn stamp(&mut self, frame: Bytes) -> Bytes {
-        frame
-    }
 }
 
 /// How a dialect treats a client.

@@ -16,7 +16,10 @@ use bytes::Bytes;
 use mesh::name::{id::RoomId, number::Number};
 
 use super::notice::Notice;
-use crate::{dialect::Conversation, limits, seam::event::Rendered};
+use crate::{
+    limits,
+    seam::event::{Recipient, Rendered},
+};
 
 /// A reply or an event that waits. An event may have several frames, or, once it is personal, none.
 #[derive(Clone, Debug)]
@@ -36,8 +39,8 @@ impl Frame {
     }
 
     /// See [`Rendered::personalize`].
-    pub(crate) fn personalize(&mut self, conversation: &mut dyn Conversation) {
-        self.rendered.personalize(conversation);
+    pub(crate) fn personalize(&mut self, recipient: &mut dyn Recipient) {
+        self.rendered.personalize(recipient);
     }
 
     fn bytes(&self) -> usize {

@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         .route("/ws", get(websocket))
         .route("/healthz", get(async || StatusCode::OK))
         .route("/readyz", get(readiness))
-        .route(metrics::PATH, get(metrics::show))
+        .route(metrics::PATH, get(numbers))
         .with_state(Web { shared, ready })
         .fallback(async move |request: Request| sites.answer(request).await)
         .layer(middleware::from_fn_with_state(guard, guard::check));
@@ -82,6 +82,10 @@ async fn websocket(
             let (texts, sink) = Texts::split(socket, stranger, share);
             connection::serve(web.shared, Transport::WebSocket, texts, sink).await;
         })
+}
+
+async fn numbers(State(web): State<Web>) -> Response {
+    metrics::show(web.shared.metrics.get()).await
 }
 
 async fn readiness(State(web): State<Web>) -> StatusCode {

@@ -22,7 +22,7 @@ use mesh::{
     },
 };
 
-use crate::{backend::Row, dialect::Conversation};
+use crate::backend::Row;
 
 /// News for clients.
 #[derive(Clone, Debug)]
@@ -147,8 +147,8 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
     fn frames(&self, event: &Event) -> Frames;
 
     /// Whether its clients get frames of their own: numbered for each, or not all. Then
-    /// [`Conversation::admits`] and
-    /// [`Conversation::stamp`] are asked for each event that leaves. Events are held
+    /// [`Recipient::admits`] and
+    /// [`Recipient::stamp`] are asked for each event that leaves. Events are held
     /// in memory with their frames then.
     fn is_personal(&self) -> bool {
         false
@@ -159,6 +159,21 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
 
     /// The body of a post to the webhook of a subscription of this id. `None`: nothing is posted.
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes>;
+}
+
+/// One client, as far as it has a say in the events that it is told of: a conversation of a dialect.
+pub trait Recipient {
+    /// Whether the client is told of an event that has a frame. Asked in a [personal](Voice::is_personal) voice alone, when
+    /// the event is about to leave: once for each, in the order in which they leave.
+    fn admits(&self, _: &Event) -> bool {
+        true
+    }
+
+    /// A frame of an event that was admitted, as this client gets it: with a number of its own, say. Asked as
+    /// [`admits`](Recipient::admits) is. A frame that the client is too slow for is not numbered.
+    fn stamp(&mut self, frame: Bytes) -> Bytes {
+        frame
+    }
 }
 
 /// The frames of one event: mostly one. They stay together. Cheap to clone.
@@ -262,11 +277,11 @@ impl Rendered {
     }
 
     /// As the reader's conversation has it, once. It may have no frames then.
-    pub(crate) fn personalize(&mut self, conversation: &mut dyn Conversation) {
+    pub(crate) fn personalize(&mut self, recipient: &mut dyn Recipient) {
         let Some(told) = self.personal.take() else { return };
         let frames = std::mem::take(&mut self.frames);
-        if conversation.admits(&told.event) {
-            self.frames = frames.map(|frame| conversation.stamp(frame));
+        if recipient.admits(&told.event) {
+            self.frames = frames.map(|frame| recipient.stamp(frame));
         }
     }
 }

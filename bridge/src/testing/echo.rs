@@ -32,7 +32,7 @@ use crate::{
     read::Desk,
     seam::{
         call::{Attach, Join, Say},
-        event::{Event, Frames, Message, Voice},
+        event::{Event, Frames, Message, Recipient, Voice},
         refusal::Refusal,
     },
     secret::Secret,
@@ -142,7 +142,9 @@ impl Conversation for Chat {
     fn manners(&self) -> Manners {
         MANNERS
     }
+}
 
+impl Recipient for Chat {
     fn admits(&self, event: &Event) -> bool {
         let (Event::Said(message) | Event::Mentioned(message)) = event else { return true };
         self.deaf_to.as_deref() != Some(&*message.said.agent)

@@ -12,6 +12,7 @@ use bridge::{
             Attach, CreateRoom, DescribeRoom, From, History, Join, Leave, ListAgents, ListRooms,
             Look, OneMessage, Say, SetPresence, SetTyping, Tip,
         },
+        event::Recipient,
         refusal::Refusal,
     },
     secret::Secret,
@@ -52,6 +53,8 @@ impl Talk {
         Talk { voice, manners }
     }
 }
+
+impl Recipient for Talk {}
 
 impl Conversation for Talk {
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>) {

@@ -4,12 +4,9 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use axum::{
-    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-
-use super::Web;
 
 /// Where it is.
 pub(super) const PATH: &str = "/metrics";
@@ -38,8 +35,9 @@ impl Metrics {
     }
 }
 
-pub(super) async fn show(State(web): State<Web>) -> Response {
-    match web.shared.metrics.get() {
+/// The page, if there is one.
+pub(super) async fn show(page: Option<&Metrics>) -> Response {
+    match page {
         Some(Metrics(write)) => ([(header::CONTENT_TYPE, TEXT)], write().await).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
