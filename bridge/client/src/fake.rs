@@ -76,11 +76,12 @@ impl Conn {
     }
 
     pub(crate) async fn answer(&mut self, incoming: &Incoming, reply: Reply) {
-        self.send(&encode_reply(&reply, incoming.id.as_deref(), "u")).await;
+        let frame = encode_reply(&reply, incoming.id.as_deref(), "u");
+        self.send(&format!("{frame}\n")).await;
     }
 
     pub(crate) async fn push(&mut self, event: Event) {
-        self.send(&encode_event(&event, "e")).await;
+        self.send(&format!("{}\n", encode_event(&event, "e"))).await;
     }
 
     pub(crate) async fn send(&mut self, line: &str) {

@@ -450,7 +450,7 @@ async fn web_socket_and_unix_socket_carry_the_same_frames() {
         let mut stream = tokio::io::BufReader::new(stream);
         let mut line = String::new();
         stream.read_line(&mut line).await.unwrap();
-        stream.write_all(registered(&line).as_bytes()).await.unwrap();
+        stream.write_all(format!("{}\n", registered(&line)).as_bytes()).await.unwrap();
         stream
     };
     let address = crate::address::Address::Unix(path);

@@ -3,7 +3,7 @@
 //! A request is read in two steps, envelope then payload, so that a bad payload is refused with the
 //! id of its request.
 
-use std::fmt;
+use std::{cell::RefCell, fmt};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -70,26 +70,45 @@ struct Outgoing<'a, T> {
     payload: &'a T,
 }
 
-fn line<T: Serialize>(frame: &Outgoing<'_, T>) -> String {
-    let mut line = serde_json::to_string(frame)
-        .expect("wire types have string keys and no failing serializer");
-    line.push('\n');
-    line
+/// Memory for writing that a thread keeps.
+const SCRATCH_BYTES_MAX: usize = 64 * 1024;
+
+thread_local! {
+    /// Frames are written here and then copied, so that each takes memory once, and as much as it needs. A frame that grew
+    /// step by step would wait at every step for the threads that give memory of other frames back.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The line of a pushed event. `id` is a fresh UUID.
+/// The frame, with room for `more` bytes.
+fn frame<T: Serialize>(frame: &Outgoing<'_, T>, more: usize) -> String {
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.clear();
+        serde_json::to_writer(&mut *scratch, frame)
+            .expect("wire types have string keys and no failing serializer");
+        let mut text = String::with_capacity(scratch.len() + more);
+        text.push_str(str::from_utf8(scratch).expect("JSON is UTF-8"));
+        scratch.shrink_to(SCRATCH_BYTES_MAX);
+        text
+    })
+}
+
+/// The frame of a pushed event, without a newline. `id` is a fresh UUID.
 pub fn encode_event(event: &Event, id: &str) -> String {
-    line(&Outgoing { id: Some(id), reply_to: None, kind: event.type_name(), payload: event })
+    let payload = event;
+    frame(&Outgoing { id: Some(id), reply_to: None, kind: event.type_name(), payload }, 0)
 }
 
-/// The line of a reply. `id` is a fresh UUID, `reply_to` the id of the request.
+/// The frame of a reply, without a newline. `id` is a fresh UUID, `reply_to` the id of the request.
 pub fn encode_reply(reply: &Reply, reply_to: Option<&str>, id: &str) -> String {
-    line(&Outgoing { id: Some(id), reply_to, kind: reply.type_name(), payload: reply })
+    frame(&Outgoing { id: Some(id), reply_to, kind: reply.type_name(), payload: reply }, 0)
 }
 
 /// The line of a request. A `pong` carries the id of the heartbeat as `reply_to`, others nothing.
 pub fn encode_request(request: &Request, id: Option<&str>, reply_to: Option<&str>) -> String {
-    line(&Outgoing { id, reply_to, kind: request.type_name(), payload: request })
+    let mut line =
+        frame(&Outgoing { id, reply_to, kind: request.type_name(), payload: request }, 1);
+    line.push('\n');
+    line
 }
 
 /// A line of a node, its payload unread.

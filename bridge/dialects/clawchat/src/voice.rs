@@ -52,11 +52,11 @@ impl Voice {
     }
 
     pub(crate) fn reply(&self, reply: &Reply, reply_to: Option<&str>) -> Bytes {
-        frame(encode_reply(reply, reply_to, &self.ids.fresh()))
+        Bytes::from(encode_reply(reply, reply_to, &self.ids.fresh()))
     }
 
     fn event(&self, event: &Wire) -> Bytes {
-        frame(encode_event(event, &self.ids.fresh()))
+        Bytes::from(encode_event(event, &self.ids.fresh()))
     }
 
     fn error(&self, code: Code, text: &str) -> Bytes {
@@ -81,12 +81,6 @@ impl Voice {
             })),
         }
     }
-}
-
-/// A line without its newline.
-fn frame(mut line: String) -> Bytes {
-    line.pop();
-    Bytes::from(line)
 }
 
 impl event::Voice for Voice {
