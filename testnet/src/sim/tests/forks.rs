@@ -7,7 +7,7 @@ use mesh::{
     name::id::NodeId,
 };
 
-use super::probing::{ask, run};
+use super::probing::{ask, others_go_on, run};
 use crate::sim::{plan::Plan, votes, world::World};
 
 const FORKED: usize = 1;
@@ -46,31 +46,10 @@ fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
         for node in (0..4).filter(|node| *node != FORKED) {
             assert_eq!(forked(&mut world, node), vec![author], "seed {seed}, node{node}");
         }
-        world.cluster.quiet = true;
-        run(&mut world, 2).expect("others keep every promise");
-        // Messages of others are delivered by all others, under one number.
-        let lobby = world.cluster.lobby();
-        let others: Vec<NodeId> =
-            world.cluster.nodes.iter().map(|node| node.id).filter(|id| *id != author).collect();
-        let before = world.promises.seen(others[0], lobby);
-        world.agents.everybody_joins(&mut world.cluster);
-        run(&mut world, 1).expect("others keep every promise");
-        world.agents.everybody_speaks(&mut world.cluster);
-        run(&mut world, 10).expect("others keep every promise");
-        let after = world.promises.seen(others[0], lobby);
-        assert!(
-            after.len() >= before.len() + 6,
-            "seed {seed}: {} to {}",
-            before.len(),
-            after.len()
-        );
-        world
-            .promises
-            .agree(&others, lobby, |entry| entry.0.author != author && !before.contains(entry))
-            .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
-        for other in &others {
-            let mine: Vec<_> = world.promises.seen(*other, lobby).into_iter().collect();
-            let theirs: Vec<_> = after.iter().copied().collect();
+        let others = others_go_on(&mut world, author, 6);
+        for other in &others.nodes {
+            let mine: Vec<_> = world.promises.seen(*other, others.lobby).into_iter().collect();
+            let theirs: Vec<_> = others.seen.iter().copied().collect();
             let honest = |entries: Vec<crate::sim::promises::Entry>| {
                 entries.into_iter().filter(|entry| entry.0.author != author).collect::<Vec<_>>()
             };
@@ -78,7 +57,7 @@ fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
         }
         votes::end::others_say_the_same(&mut world, Some(FORKED))
             .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
-        for other in &others {
+        for other in &others.nodes {
             let i = world.cluster.index(*other).expect("it is one of them");
             let running = world.cluster.nodes[i].running.as_ref().expect("it runs");
             let evidence = running.reader.evidence().expect("a sound store reads");

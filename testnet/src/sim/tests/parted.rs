@@ -11,7 +11,7 @@ use mesh::{
     wire::entry::Parting,
 };
 
-use super::probing::{ask, run};
+use super::probing::{ask, others_go_on, run};
 use crate::sim::{plan::Plan, votes, world::World};
 
 /// The node that is expelled, and the one that expels it.
@@ -65,27 +65,13 @@ fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
         }
         let told = member(&mut world, OUT, out).parted;
         assert!(told.is_some(), "seed {seed}: nobody has told it");
-        world.cluster.quiet = true;
-        run(&mut world, 2).expect("others keep every promise");
-        let lobby = world.cluster.lobby();
-        let others: Vec<NodeId> =
-            world.cluster.nodes.iter().map(|node| node.id).filter(|id| *id != out).collect();
-        let before = world.promises.seen(others[0], lobby);
-        world.agents.everybody_joins(&mut world.cluster);
-        run(&mut world, 1).expect("others keep every promise");
-        world.agents.everybody_speaks(&mut world.cluster);
-        run(&mut world, 10).expect("others keep every promise");
-        let after = world.promises.seen(others[0], lobby);
-        assert!(after.len() >= before.len() + 3, "{seed}: {} {}", before.len(), after.len());
-        world
-            .promises
-            .agree(&others, lobby, |entry| entry.0.author != out && !before.contains(entry))
-            .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+        let others = others_go_on(&mut world, out, 3);
         // Entries of others are everywhere, and so are those that count of the node that is out: an entry that only
         // some have was delivered before it was known how far that node counts.
-        for other in &others {
-            let seen: BTreeSet<_> = world.promises.seen(*other, lobby).into_iter().collect();
-            let lacks = after.iter().find(|entry| entry.0.author != out && !seen.contains(entry));
+        for other in &others.nodes {
+            let seen: BTreeSet<_> = world.promises.seen(*other, others.lobby).into_iter().collect();
+            let lacks =
+                others.seen.iter().find(|entry| entry.0.author != out && !seen.contains(entry));
             assert_eq!(lacks, None, "seed {seed}: {}", other.short());
         }
         let digests = world.cluster.nodes.iter().enumerate().filter(|(node, _)| *node != OUT);
