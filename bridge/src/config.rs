@@ -8,15 +8,21 @@ use std::{
 
 use mesh::{
     api::agenda::Standing,
-    name::id::{KeyPrint, RoomKey},
-    wire::acts::Tier,
+    name::{
+        id::{KeyPrint, RoomKey},
+        key::KeySecret,
+    },
+    wire::{acts::Tier, signatures::SignedLog},
 };
+use sha2::{Digest as _, Sha256};
 
 use crate::limits;
 
 /// Settings of a bridge.
 #[derive(Debug)]
 pub struct Config {
+    /// The log that this node writes in its mesh: keys sign for it.
+    pub here: SignedLog,
     /// The keys that may register.
     pub auth: Auth,
     /// How much agents may say.
@@ -44,8 +50,9 @@ pub struct Config {
 impl Config {
     /// The defaults of the specification.
     #[must_use]
-    pub fn new(auth: Auth) -> Config {
+    pub fn new(auth: Auth, here: SignedLog) -> Config {
         Config {
+            here,
             auth,
             quotas: Quotas::default(),
             signup: Signup::Off,
@@ -124,19 +131,19 @@ pub enum Signup {
     Open,
 }
 
-/// The operator's secret, as its fingerprint: the secret itself is not kept.
+/// The operator's secret, as a hash: the secret itself is not kept.
 #[derive(Debug)]
-pub struct AdminSecret(KeyPrint);
+pub struct AdminSecret([u8; 32]);
 
 impl AdminSecret {
     /// From the secret's text.
     #[must_use]
     pub fn new(secret: &str) -> AdminSecret {
-        AdminSecret(KeyPrint::of(secret))
+        AdminSecret(Sha256::digest(secret).into())
     }
 
     pub(crate) fn is(&self, given: &str) -> bool {
-        given.len() <= limits::KEY_BYTES_MAX && same(self.0, KeyPrint::of(given))
+        given.len() <= limits::KEY_BYTES_MAX && same(&self.0, &Sha256::digest(given).into())
     }
 }
 
@@ -150,14 +157,17 @@ pub enum Auth {
 }
 
 /// A key that a client showed, as the mesh is told of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) key: KeyPrint,
     /// It is the node's own, or the node checks none. Whether another one is valid the mesh knows.
     pub(crate) own: bool,
     /// Opens the private rooms of a key that is not the node's own: those of its own stay on it.
     pub(crate) opener: Option<RoomKey>,
+    /// Signs for it. `None`: the node checks no keys.
+    pub(crate) secret: Option<KeySecret>,
 }
+
 impl Auth {
     /// Whether a key is valid here without being minted: it is the node's own, or none is checked.
     pub(crate) fn owns(&self, key: KeyPrint) -> bool {
@@ -170,12 +180,17 @@ impl Auth {
     /// The meaning of a key here. `None`: it cannot be valid.
     pub(crate) fn identify(&self, text: &str) -> Option<Shown> {
         match self {
-            Auth::Open => Some(Shown { key: KeyPrint::OPEN, own: true, opener: None }),
+            Auth::Open => {
+                Some(Shown { key: KeyPrint::OPEN, own: true, opener: None, secret: None })
+            }
             Auth::Key(_) if text.len() > limits::KEY_BYTES_MAX => None,
             Auth::Key(own) => {
-                let key = KeyPrint::of(text);
+                // Once for each connection, on its own thread: it costs a tenth of a millisecond.
+                let secret = KeySecret::of(text);
+                let key = secret.print();
                 let own = own.is(key);
-                Some(Shown { key, own, opener: (!own).then(|| RoomKey::of(text)) })
+                let opener = (!own).then(|| RoomKey::of(text));
+                Some(Shown { key, own, opener, secret: Some(secret) })
             }
         }
     }
@@ -198,13 +213,13 @@ impl NodeKey {
     }
 
     fn is(&self, given: KeyPrint) -> bool {
-        same(*self.0.read().unwrap_or_else(PoisonError::into_inner), given)
+        same(&self.0.read().unwrap_or_else(PoisonError::into_inner).0, &given.0)
     }
 }
 
 /// In constant time: how long it takes tells nothing of either.
-fn same(one: KeyPrint, other: KeyPrint) -> bool {
-    one.0.iter().zip(other.0).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+fn same<const N: usize>(one: &[u8; N], other: &[u8; N]) -> bool {
+    one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 #[cfg(test)]

@@ -2,11 +2,6 @@
 
 use std::fmt::Write as _;
 
-/// An id for an agent that gave none: a UUID of version 4.
-pub(crate) fn agent() -> String {
-    uuid(random(), 4)
-}
-
 /// The text of a new key: 256 random bits.
 pub(crate) fn key() -> String {
     random::<32>().iter().fold(String::with_capacity(64), |mut text, byte| {
@@ -54,7 +49,7 @@ mod tests {
     fn ids_are_uuids_and_differ() {
         assert_ne!(key(), key());
         assert_eq!(key().len(), 64);
-        assert_eq!(agent().as_bytes()[14], b'4');
-        assert!(b"89ab".contains(&agent().as_bytes()[19]));
+        assert_eq!(subscription().as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&subscription().as_bytes()[19]));
     }
 }

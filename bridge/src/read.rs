@@ -9,8 +9,11 @@ use mesh::{
         agenda::{NewKey, Standing},
         command::Command,
     },
-    name::id::{AgentId, KeyPrint},
-    wire::acts::Tier,
+    name::{
+        id::{AgentId, KeyPrint},
+        key::KeySecret,
+    },
+    wire::acts::{KeyMinted, Tier},
 };
 use tokio::{
     runtime::Handle,
@@ -248,8 +251,11 @@ impl Desk {
             taken.map_err(|wait| Refusal::TooManyKeys { wait })?;
         }
         let text = ids::key();
-        let key = KeyPrint::of(&text);
-        let new = NewKey { key, tier: Tier::Low, label, local: false };
+        let minted =
+            KeyMinted::sign(&KeySecret::of(&text), &self.office.config.here, Tier::Low, label);
+        let minted = minted.expect("a key of 64 characters is long enough");
+        let key = minted.key();
+        let new = NewKey { minted, local: false };
         let is_stranger = applicant.stranger.is_some();
         self.ask(&Visitor::stranger(), MakeKey { new, is_stranger }).await?;
         tracing::info!(%key, "a key was made over HTTP");

@@ -24,6 +24,7 @@ use mesh::{
         number::Number,
         time::Now,
     },
+    wire::signatures::SignedLog,
 };
 
 use crate::{
@@ -43,6 +44,22 @@ pub use connection::{Connection, keyed};
 pub fn lobby() -> RoomId {
     static LOBBY: LazyLock<RoomId> = LazyLock::new(|| RoomId::lobby(secret().mesh_id()));
     *LOBBY
+}
+
+/// The one key that is the node's own.
+pub const KEY: &str = "the own key of the node, in tests";
+/// One that is not.
+pub const OTHER_KEY: &str = "a key of somebody else, for tests";
+
+/// The print of [`KEY`].
+pub fn own_key() -> KeyPrint {
+    static PRINT: LazyLock<KeyPrint> = LazyLock::new(|| KeyPrint::of(KEY));
+    *PRINT
+}
+
+/// The log that the node writes.
+pub fn here() -> SignedLog {
+    SignedLog { mesh: secret().mesh_id(), node: node() }
 }
 
 /// The node, as others know it.
@@ -220,12 +237,12 @@ impl Fake {
     }
 
     pub fn members(&self, room: RoomId) -> Vec<String> {
-        self.agents(KeyPrint::of("key"), Some(room))
+        self.agents(own_key(), Some(room))
     }
 
-    /// How many agents of the key `key` are attached.
+    /// How many agents of its own key are attached.
     pub fn attached(&self) -> usize {
-        self.agents(KeyPrint::of("key"), None).len()
+        self.agents(own_key(), None).len()
     }
 
     /// The agent's connection is gone; this is how far it is said to have seen.
@@ -265,7 +282,7 @@ impl Fake {
     }
 
     fn attach(&self, core: &mut Core, agent: &str) -> Caller {
-        let key = KeyPrint::of("key");
+        let key = own_key();
         let attach = Attach {
             agent: agent.into(),
             stable: false,
@@ -273,6 +290,7 @@ impl Fake {
             key,
             own: true,
             opener: None,
+            claim: None,
             name: agent.into(),
             capabilities: Vec::new(),
         };

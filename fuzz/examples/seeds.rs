@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, path::Path};
 
-use mesh::{Identity, MeshSecret, name::{id::{EntryRef, KeyPrint, LogId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}}};
+use mesh::{Identity, MeshSecret, name::{key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Claimant, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::SignedLog}};
 
 const LINES: [&str; 9] = [
     r#"{"id":"1","type":"register","payload":{"key":"k","name":"n","agent_id":"a","reconnect":true,"capabilities":["x"]}}"#,
@@ -17,7 +17,7 @@ const LINES: [&str; 9] = [
 ];
 
 /// What three clients say: see the target `session`.
-const SESSION: &str = r#"0{"id":"1","type":"register","payload":{"key":"key","name":"n","agent_id":"x","reconnect":true}}
+const SESSION: &str = r#"0{"id":"1","type":"register","payload":{"key":"the own key of the node, in tests","name":"n","agent_id":"x","reconnect":true}}
 0{"id":"2","type":"join_room","payload":{"room_id":"lobby"}}
 a{"id":"3","type":"send_message","payload":{"room_id":"lobby","content":"hello","mentions":["x"],"metadata":{"k":1}}}
 b{"id":"4","type":"create_room","payload":{"name":"r","public":true,"ephemeral":false}}
@@ -46,8 +46,13 @@ fn said() -> Said {
     }
 }
 
+fn mesh_id() -> MeshId {
+    MeshSecret::new([7; 32], Identity::from_seed(&[1; 32]).node_id()).mesh_id()
+}
+
 /// The first author's log in the lobby, as the target `entries` has it.
 fn bodies() -> Vec<(u8, Body)> {
+    let mesh = mesh_id();
     let log = LogId { author: Identity::from_seed(&[2; 32]).node_id(), incarnation: 0 };
     let place = |seq| EntryRef { log, seq };
     let named = || Named { agent: "a".into(), name: "n".to_owned() };
@@ -72,7 +77,9 @@ fn bodies() -> Vec<(u8, Body)> {
         created_by: "a".into(),
         imported: None,
     };
-    let minted = KeyMinted { key: KeyPrint([2; 16]), tier: Tier::Low, label: None };
+    let key = KeySecret::of("a key of an example, of 32 characters");
+    let minted = KeyMinted::sign(&key, &SignedLog { mesh, node: log.author }, Tier::Low, None).expect("it is long enough");
+    let claim = Claimant::sign(&key, mesh, "a").expect("it is long enough");
     let opened = VoteOpened {
         title: "t".to_owned(),
         description: None,
@@ -113,7 +120,7 @@ fn bodies() -> Vec<(u8, Body)> {
         (0, Body::Ordered(Ordered { era, first: 1, logs: vec![log], items, by: None })),
         (0, Body::HandedOver(HandedOver { era, next: 2, to: log, by: None })),
         (3, Body::RoomCreated(created)),
-        (3, Body::AgentClaimed(AgentClaimed { agent: "a".into(), key: KeyPrint([1; 16]) })),
+        (3, Body::AgentClaimed(AgentClaimed { agent: "a".into(), by: Some(claim) })),
         (3, Body::Key(KeyAct::Minted(minted))),
     ]
 }
@@ -138,7 +145,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         all.extend(entry);
     }
     fs::write(folder("entries")?.join("all"), all)?;
-    let mesh = MeshSecret::new([7; 32], Identity::from_seed(&[1; 32]).node_id()).mesh_id();
+    let mesh = mesh_id();
     let log = LogId { author: Identity::from_seed(&[2; 32]).node_id(), incarnation: 0 };
     let room = RoomId::lobby(mesh);
     let span = Span { log, after: 1, upto: 2 };

@@ -103,6 +103,7 @@ fuzz_target!(|bytes: &[u8]| {
         key,
         own: true,
         opener: None,
+        claim: None,
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };

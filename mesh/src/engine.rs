@@ -160,15 +160,15 @@ impl Engine {
         let known = &mut self.known;
         match brought {
             Import::Key(key, opener) => {
-                let print = key.key;
+                let print = key.minted.key();
                 keys::mint(known, key, 0)?;
                 self.fold_facts();
                 if let Some(opener) = opener {
                     self.private.follow(&mut self.known, &self.digests, print, &opener);
                 }
             }
-            Import::Agent(agent, key) => {
-                import::agent(known, AgentClaimed { agent, key })?;
+            Import::Agent(agent, by) => {
+                import::agent(known, AgentClaimed { agent, by })?;
                 self.fold_facts();
             }
             Import::Lobby(description, created_ms) => {

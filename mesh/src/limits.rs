@@ -215,6 +215,9 @@ pub const KEYS_MAX: usize = 65_536;
 pub const KEYS_FOR_OPERATORS: usize = 4_096;
 /// An operator's name for a key.
 pub const KEY_LABEL_BYTES_MAX: usize = 128;
+/// Characters of a key's text, before its public halves are shown to others: who has these can try texts, as many as
+/// they like, on machines of their own.
+pub const KEY_TEXT_CHARS_MIN: usize = 32;
 /// Keys whose private rooms one node follows: its tokens of them are told to all.
 pub const KEYS_FOLLOWED_MAX: usize = 1_024;
 /// How often nodes that follow a key compare their heads of its private rooms.

@@ -1,6 +1,8 @@
 //! Names of things: ids, numbers, time, keys.
 
+pub mod agent;
 pub mod id;
 pub mod identity;
+pub mod key;
 pub mod number;
 pub mod time;

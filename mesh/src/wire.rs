@@ -8,3 +8,4 @@ pub mod message;
 pub mod roster;
 pub mod run;
 pub mod seal;
+pub mod signatures;

@@ -15,17 +15,14 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use bridge::{Bridge, config::Auth};
 use mesh::{
-    api::{
-        agenda::NewKey,
-        command::{Command, Outcome},
-    },
+    api::command::{Command, Outcome},
     name::{
         id::{KeyPrint, NodeId, RoomId, parse_hex},
         number::Number,
     },
 };
 use net::Net;
-use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, WantedKey};
+use protocol::operator::{Answer, Entry, Joined, Member, Request, Status};
 use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -202,9 +199,8 @@ impl Control {
                 Answer::Done
             }
             Request::MintKey(wanted) => {
-                let key = fingerprint(&wanted.fingerprint)?;
-                let WantedKey { tier, label, local, .. } = wanted;
-                let new = NewKey { key, tier: keys::core_tier(tier), label, local };
+                let new = keys::wanted(wanted)?;
+                let (key, local) = (new.minted.key(), new.local);
                 self.engine(Command::MintKey(new)).await?;
                 tracing::info!(%key, local, "a key was minted");
                 Answer::Done

@@ -3,8 +3,16 @@
 
 use std::fmt::Write as _;
 
-use mesh::{api::agenda::KeyView, wire::acts};
-use protocol::operator::{MintedKey, Tier};
+use anyhow::{Context as _, Result};
+use mesh::{
+    api::agenda::{KeyView, NewKey},
+    name::{id::parse_hex, key::KeySecret},
+    wire::{
+        acts::{self, KeyMinted},
+        signatures::SignedLog,
+    },
+};
+use protocol::operator::{MintedKey, Tier, WantedKey};
 
 /// A tier as it is on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -25,11 +33,47 @@ impl From<TierName> for Tier {
 }
 
 /// A tier as the core has it.
-pub(crate) fn core_tier(tier: Tier) -> acts::Tier {
+fn core_tier(tier: Tier) -> acts::Tier {
     match tier {
         Tier::Free => acts::Tier::Low,
         Tier::Pro => acts::Tier::High,
     }
+}
+
+/// A key that an operator wants, with the signature of the command that made it up.
+pub(crate) fn wanted(wanted: WantedKey) -> Result<NewKey> {
+    let WantedKey { signer, mailbox, signature, tier, label, local } = wanted;
+    let half = |text: &str| parse_hex(text).context("a half of a key has 64 hex digits");
+    let minted = KeyMinted {
+        signer: half(&signer)?,
+        mailbox: half(&mailbox)?,
+        tier: core_tier(tier),
+        label,
+        signature: parse_hex(&signature).context("a signature has 128 hex digits")?,
+    };
+    Ok(NewKey { minted, local })
+}
+
+/// A key that was made up here, for the log of a running node. The node gets public halves and a signature.
+pub(crate) fn signed(
+    key: &KeySecret,
+    log: &SignedLog,
+    (tier, label): (Tier, Option<String>),
+    local: bool,
+) -> Result<WantedKey> {
+    let minted = KeyMinted::sign(key, log, core_tier(tier), label)?;
+    Ok(WantedKey {
+        signer: hex(&minted.signer),
+        mailbox: hex(&minted.mailbox),
+        signature: hex(&minted.signature),
+        tier,
+        label: minted.label,
+        local,
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A key as operators see it.
@@ -82,9 +126,25 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mesh::name::id::{KeyPrint, NodeId};
+    use mesh::name::{
+        id::{KeyPrint, MeshId, NodeId},
+        identity::Strict,
+    };
 
     use super::*;
+
+    #[test]
+    fn a_key_that_is_wanted_arrives_as_it_was_signed() {
+        let key = KeySecret::of(&"k".repeat(64));
+        let log = SignedLog { mesh: MeshId([1; 16]), node: NodeId([2; 32]) };
+        let asked = signed(&key, &log, (Tier::Pro, Some("ci".into())), true).unwrap();
+        let new = wanted(asked.clone()).unwrap();
+        assert!(new.minted.is_signed_by_its_key(&Strict, &log) && new.local);
+        assert_eq!((new.minted.key(), new.minted.tier), (key.print(), acts::Tier::High));
+        assert!(wanted(WantedKey { signer: "abc".into(), ..asked.clone() }).is_err());
+        assert!(wanted(WantedKey { signature: asked.signer.clone(), ..asked }).is_err());
+        assert!(signed(&KeySecret::of("short"), &log, (Tier::Pro, None), false).is_err());
+    }
 
     #[test]
     fn a_label_is_one_line_whatever_its_operator_wrote() {

@@ -15,7 +15,7 @@ use bridge::{
     dialect::Dialect,
 };
 use clawchat::{ClawChat, Refusals};
-use mesh::{Engine, api::command::Command, name::id::RoomId};
+use mesh::{Engine, api::command::Command, name::id::RoomId, wire::signatures::SignedLog};
 use net::{Inbox, Net, StartError};
 use store::{Reader, Store};
 use tokio::{
@@ -126,7 +126,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
 
     let metrics = settings.metrics;
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
-    let config = bridge_config(settings, auth, signup);
+    let here = SignedLog { mesh, node: me };
+    let config = bridge_config(settings, auth, signup, here);
     parts.assemble(inbox, doors, config).await
 }
 
@@ -386,7 +387,12 @@ fn signup(signup: &Signup) -> Result<BridgeSignup> {
     })
 }
 
-fn bridge_config(settings: Settings, auth: BridgeAuth, signup: BridgeSignup) -> bridge::Config {
+fn bridge_config(
+    settings: Settings,
+    auth: BridgeAuth,
+    signup: BridgeSignup,
+    here: SignedLog,
+) -> bridge::Config {
     bridge::Config {
         quotas: settings.limits.quotas,
         signup,
@@ -394,7 +400,7 @@ fn bridge_config(settings: Settings, auth: BridgeAuth, signup: BridgeSignup) -> 
         hosts: settings.http_hosts,
         trusted_proxies: settings.trusted_proxies,
         allow_private_webhooks: settings.allow_private_webhooks,
-        ..bridge::Config::new(auth)
+        ..bridge::Config::new(auth, here)
     }
 }
 

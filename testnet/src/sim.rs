@@ -2,7 +2,7 @@
 //!
 //! [`run()`] plays the world of a seed and judges it. In reading order:
 //!
-//! - `plan` (faults, weather, and when), `dice` (the only chance), `signing`, `retention`, [`Kind`];
+//! - `plan` (faults, weather, and when), `dice` (the only chance), `signing`, `keys`, `retention`, [`Kind`];
 //! - `timeline`, `network`, `node`, `rooms` and, over them, `cluster`: nodes, their network and their time. They know
 //!   no agents;
 //! - `parts` (the trait of all that agents do: its calls, and the answers to them), and the parts: `agents`, `votes`,
@@ -23,6 +23,7 @@ mod elections;
 mod end;
 mod handing;
 mod holders;
+mod keys;
 mod kind;
 pub(crate) mod liar;
 mod network;

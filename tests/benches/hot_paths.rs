@@ -173,6 +173,7 @@ impl Node {
             key: KEY,
             own: true,
             opener: None,
+            claim: None,
             name: "its name".to_owned(),
             capabilities: Vec::new(),
         };

@@ -244,11 +244,15 @@ pub enum Tier {
     Pro,
 }
 
-/// A key to be minted, by its fingerprint.
+/// A key to be minted: its public halves, and its word for the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedKey {
-    /// 32 hex digits.
-    pub fingerprint: String,
+    /// Its half that verifies: 64 hex digits.
+    pub signer: String,
+    /// Its half that others seal to: 64 hex digits.
+    pub mailbox: String,
+    /// The signer's, over mesh, node, halves, tier and label: 128 hex digits.
+    pub signature: String,
     /// Its tier.
     pub tier: Tier,
     /// Its name, from the operator.

@@ -9,9 +9,11 @@ use mesh::{
         rules::check_attach,
     },
     name::{
-        id::{KeyPrint, RoomId},
+        agent::drawn,
+        id::{AgentId, KeyPrint, RoomId},
         number::Number,
     },
+    wire::entry::Claimant,
 };
 
 use super::{
@@ -52,7 +54,7 @@ impl Seat {
         let Some(shown) = self.rules.config.auth.identify(call.key.expose()) else {
             return then(self, Err(Refusal::Mesh(command::Refused::NoKey)));
         };
-        let Shown { key, own, opener } = shown;
+        let Shown { key, own, opener, secret } = shown;
         if let Err(refusal) = check(&call) {
             if own {
                 return then(self, Err(refusal));
@@ -65,7 +67,14 @@ impl Seat {
             });
         }
         let stable = call.agent.is_some();
-        let agent = call.agent.unwrap_or_else(ids::agent).into();
+        let agent: AgentId = match call.agent {
+            Some(agent) => agent.into(),
+            None => drawn(ids::random(), key),
+        };
+        // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
+        let mesh = self.rules.config.here.mesh;
+        let claim = secret.filter(|_| stable);
+        let claim = claim.and_then(|secret| Claimant::sign(&secret, mesh, &agent).ok());
         let me = link::Me { agent, key, stable };
         let name = call.name.clone();
         let attach = command::Attach {
@@ -75,6 +84,7 @@ impl Seat {
             key,
             own,
             opener,
+            claim: claim.map(Box::new),
             name: call.name,
             capabilities: call.capabilities,
         };

@@ -8,10 +8,10 @@ use mesh::{
         command::{Command, NewRoom, Outcome, RoomView},
         event::RoomEvent,
     },
-    name::id::{KeyPrint, RoomId},
+    name::id::RoomId,
 };
 
-use super::Fake;
+use super::{Fake, own_key};
 use crate::{Hub, Mesh as _, Reads as _, Reply, delivery::readers::PREFIX};
 
 impl Fake {
@@ -51,7 +51,7 @@ impl Fake {
 
     /// All rooms of the key `key`, and public ones.
     pub fn views(&self) -> Vec<RoomView> {
-        match self.does(Command::ListRooms { key: KeyPrint::of("key"), parent: None }) {
+        match self.does(Command::ListRooms { key: own_key(), parent: None }) {
             Ok(Outcome::Rooms(views)) => views,
             other => panic!("{other:?}"),
         }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc, time::Instant};
 use bytes::Bytes;
 use mesh::api::command::Command;
 
-use super::Fake;
+use super::{Fake, KEY, here};
 use crate::{
     Hub, Mesh as _, Reply,
     config::{Auth, Config, NodeKey},
@@ -37,9 +37,9 @@ pub struct Connection {
     pub now: Instant,
 }
 
-/// A node whose only key is `key`.
+/// A node whose only key is [`KEY`].
 pub fn keyed() -> Config {
-    Config::new(Auth::Key(NodeKey::new("key")))
+    Config::new(Auth::Key(NodeKey::new(KEY)), here())
 }
 
 impl Connection {

@@ -24,7 +24,7 @@ use mesh::{
 };
 use serde_json::{Value, json};
 
-use super::lobby;
+use super::{KEY, lobby};
 use crate::{
     Transport,
     delivery::ending::Ending,
@@ -166,7 +166,7 @@ async fn visit(
     let refuse =
         |why: Refusal| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")}));
     let visitor = match &*agent {
-        "-" => desk.holder(Secret::new("key")).await.map_err(refuse)?,
+        "-" => desk.holder(Secret::new(KEY)).await.map_err(refuse)?,
         _ => desk.attach(attach(agent)).await.map_err(refuse)?,
     };
     if visitor.agent().is_some() {
@@ -178,7 +178,7 @@ async fn visit(
 
 fn attach(agent: String) -> Attach {
     Attach {
-        key: Secret::new("key"),
+        key: Secret::new(KEY),
         name: agent.clone(),
         agent: Some(agent),
         capabilities: Vec::new(),

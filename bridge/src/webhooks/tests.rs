@@ -20,7 +20,7 @@ use super::{
 use crate::{
     seam::answer::{Filter, SubscriptionStatus},
     secret::Secret,
-    testing::{Fake, chat, lobby},
+    testing::{Fake, chat, lobby, own_key},
 };
 
 /// Nothing here takes this long.
@@ -30,7 +30,7 @@ const EVER: Duration = Duration::from_secs(3_600);
 
 /// The key of all who speak.
 fn mine() -> KeyPrint {
-    KeyPrint::of("key")
+    own_key()
 }
 
 const OTHER: KeyPrint = KeyPrint([6; 16]);

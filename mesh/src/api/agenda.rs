@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
-    wire::acts::{TaskStatus, Tier},
+    wire::acts::{KeyMinted, TaskStatus, Tier},
 };
 
 // Votes.
@@ -161,15 +161,11 @@ pub enum LeaderGone {
 
 // Keys.
 
-/// A key to be made valid. The key itself stays where it was made up.
+/// A key to be made valid. The key itself, and its secrets, stay where it was made up.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Its fingerprint.
-    pub key: KeyPrint,
-    /// Its tier.
-    pub tier: Tier,
-    /// Its operator's name for it.
-    pub label: Option<String>,
+    /// As it will stand in this node's log: signed for that ([`KeyMinted::sign`]).
+    pub minted: KeyMinted,
     /// Valid on this node alone.
     pub local: bool,
 }

@@ -19,7 +19,7 @@ use crate::{
     },
     wire::{
         acts::TaskStatus,
-        entry::{DedupId, Parting},
+        entry::{Claimant, DedupId, Parting},
         roster::Presence,
     },
 };
@@ -163,6 +163,8 @@ pub struct Attach {
     pub own: bool,
     /// The secret that opens the key's private rooms.
     pub opener: Option<RoomKey>,
+    /// The key's word that a stable id is to be its own ([`Claimant::sign`]): used if nobody has claimed the id.
+    pub claim: Option<Box<Claimant>>,
     /// Its name.
     pub name: String,
     /// Its capabilities, in its own words.

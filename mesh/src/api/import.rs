@@ -12,7 +12,7 @@ use crate::{
     name::id::{AgentId, EntryRef, KeyPrint, LogId, MessageId, RoomId, RoomKey},
     wire::{
         acts::{TaskAssigned, TaskStatus, VoteImported},
-        entry::Said,
+        entry::{Claimant, Said},
     },
 };
 
@@ -21,8 +21,8 @@ use crate::{
 pub enum Import {
     /// A key, minted for the mesh; and the secret that opens its private rooms, if it has any.
     Key(NewKey, Option<RoomKey>),
-    /// A stable agent id, and the key whose it is.
-    Agent(AgentId, KeyPrint),
+    /// A stable agent id, and the key whose it is; `None`: of nodes that check no keys.
+    Agent(AgentId, Option<Claimant>),
     /// The lobby's purpose, and when it was made (Unix milliseconds).
     Lobby(Option<String>, u64),
     /// A room.

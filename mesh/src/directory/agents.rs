@@ -38,10 +38,11 @@ impl AgentIds {
         source: Source,
         standing: Standing,
     ) -> Learned {
-        if claim.agent.len() > AGENT_ID_BYTES_MAX {
+        if claim.agent.len() > AGENT_ID_BYTES_MAX || !claim.may_count() {
             return Learned::Nothing;
         }
-        let AgentClaimed { agent, key } = claim;
+        let key = claim.key();
+        let AgentClaimed { agent, by: _ } = claim;
         self.by_source.insert(source, agent.clone());
         let known = self.claims.entry(agent.clone()).or_default();
         if known.iter().all(|claim| claim.source != source) {
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn so_many_ids_are_known_and_of_these_more_is_learned() {
-        let claim = |agent: &str| AgentClaimed { agent: agent.into(), key: KeyPrint([1; 16]) };
+        let claim = |agent: &str| AgentClaimed { agent: agent.into(), by: None };
         let mut ids = AgentIds::default();
         for nth in 0..AGENT_IDS_MAX {
             let source = (RoomId([7; 16]), LocalRef { log: 1, seq: nth as u64 });

@@ -82,7 +82,9 @@ impl Keys {
         let KeyEntry { of, log, seq, facts } = entry;
         let author = Author { of, log };
         match act {
-            KeyAct::Minted(KeyMinted { key, tier, label }) => {
+            KeyAct::Minted(minted) => {
+                let key = minted.key();
+                let KeyMinted { tier, label, .. } = minted;
                 if label.as_ref().is_some_and(|label| label.len() > KEY_LABEL_BYTES_MAX) {
                     return None;
                 }
@@ -131,8 +133,11 @@ impl Keys {
 
     /// Whether there is room for an act: another one of a known key takes none.
     pub(crate) fn has_room_for(&self, act: &KeyAct) -> bool {
-        let (KeyAct::Minted(KeyMinted { key, .. }) | KeyAct::Revoked(key)) = act;
-        self.places() > 0 || self.knows(*key)
+        let key = match act {
+            KeyAct::Minted(minted) => minted.key(),
+            KeyAct::Revoked(key) => *key,
+        };
+        self.places() > 0 || self.knows(key)
     }
 
     /// Minted keys, the oldest first.
@@ -168,17 +173,31 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::id::NodeId;
+    use crate::{
+        name::{id::NodeId, key::KeyHalves},
+        wire::signatures::testing::{PRINTS, secret},
+    };
 
-    const KEY: KeyPrint = KeyPrint([1; 16]);
-    const OTHER: KeyPrint = KeyPrint([2; 16]);
+    const KEY: KeyPrint = PRINTS[1];
+    const OTHER: KeyPrint = PRINTS[2];
 
     fn log(author: u8) -> LogId {
         LogId { author: NodeId([author; 32]), incarnation: 0 }
     }
 
     fn minted(key: KeyPrint, tier: Tier) -> KeyAct {
-        KeyAct::Minted(KeyMinted { key, tier, label: None })
+        labelled(key, tier, None)
+    }
+
+    /// Signed by nobody: that was looked at before.
+    fn labelled(key: KeyPrint, tier: Tier, label: Option<String>) -> KeyAct {
+        let halves = secret(key).expect("it is known").halves();
+        of_halves(halves, tier, label)
+    }
+
+    fn of_halves(halves: KeyHalves, tier: Tier, label: Option<String>) -> KeyAct {
+        let KeyHalves { signer, mailbox } = halves;
+        KeyAct::Minted(KeyMinted { signer, mailbox, tier, label, signature: [0; 64] })
     }
 
     /// Author, place in its log, clock, what.
@@ -270,11 +289,11 @@ mod tests {
     fn a_label_that_no_node_would_write_makes_no_key() {
         let mut keys = Keys::default();
         let label = Some("x".repeat(KEY_LABEL_BYTES_MAX + 1));
-        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Low, label });
+        let act = labelled(KEY, Tier::Low, label);
         learn(&mut keys, (1, 1, 1, act));
         assert!(!keys.knows(KEY));
         let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
-        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Low, label });
+        let act = labelled(KEY, Tier::Low, label);
         learn(&mut keys, (1, 1, 1, act));
         assert!(keys.knows(KEY), "as long as any may be");
     }
@@ -294,19 +313,21 @@ mod tests {
 
     #[test]
     fn so_many_keys_are_known_and_of_these_anything_more_is_learned() {
-        let print = |nth: usize| {
-            let mut print = [0; 16];
-            print[..8].copy_from_slice(&(nth as u64).to_be_bytes());
-            KeyPrint(print)
+        let halves = |nth: usize| {
+            let mut signer = [0; 32];
+            signer[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            KeyHalves { signer, mailbox: [0; 32] }
         };
+        let print = |nth| halves(nth).print();
+        let minted = |nth| of_halves(halves(nth), Tier::Low, None);
         let mut keys = Keys::default();
         for nth in 0..KEYS_MAX {
-            let act = minted(print(nth), Tier::Low);
+            let act = minted(nth);
             assert!(keys.has_room_for(&act), "{nth}");
             learn(&mut keys, (1, 1, 1, act));
         }
         assert_eq!(keys.places(), 0);
-        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Low)));
+        assert!(!keys.has_room_for(&minted(KEYS_MAX)));
         assert!(!keys.has_room_for(&KeyAct::Revoked(print(KEYS_MAX))));
         assert!(keys.has_room_for(&KeyAct::Revoked(print(7))), "it can be revoked");
     }

@@ -2,7 +2,13 @@ use super::{naming::Named, *};
 use crate::{
     limits::AGENT_ID_BYTES_MAX,
     name::number::Era,
-    wire::entry::{Facts, NodeAdmitted},
+    wire::{
+        entry::{Facts, NodeAdmitted},
+        signatures::{
+            SignedLog,
+            testing::{PRINTS, claimed, minted},
+        },
+    },
 };
 
 const MESH: MeshId = MeshId([9; 16]);
@@ -149,20 +155,20 @@ fn nobody_can_create_a_room_under_an_id_that_is_not_theirs() {
 #[test]
 fn an_agent_id_belongs_to_the_claim_with_the_lowest_number() {
     let claim = |author, key| {
-        let body = AgentClaimed { agent: "me".into(), key: KeyPrint([key; 16]) };
+        let body = claimed(MESH, "me", PRINTS[key]);
         fact(author, 1, Body::AgentClaimed(body))
     };
     let mut directory = Directory::default();
     directory.learn(MESH, claim(1, 1), &[]);
-    assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), false)));
+    assert_eq!(directory.owner("me"), Some((PRINTS[1], false)));
     directory.learn(MESH, claim(2, 2), &[Number(7)]);
-    assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
+    assert_eq!(directory.owner("me"), Some((PRINTS[2], true)));
     directory.renumber((DIRECTORY, LocalRef { log: 1, seq: 1 }), Number(6));
-    assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), true)));
-    assert_eq!(directory.claimed_by(NodeId([1; 32]), KeyPrint([1; 16])), 1);
+    assert_eq!(directory.owner("me"), Some((PRINTS[1], true)));
+    assert_eq!(directory.claimed_by(NodeId([1; 32]), PRINTS[1]), 1);
     directory.forget(MESH, DIRECTORY, EntryRef { log: log(1), seq: 1 });
-    assert_eq!(directory.claimed_by(NodeId([1; 32]), KeyPrint([1; 16])), 0);
-    assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
+    assert_eq!(directory.claimed_by(NodeId([1; 32]), PRINTS[1]), 0);
+    assert_eq!(directory.owner("me"), Some((PRINTS[2], true)));
 }
 
 #[test]
@@ -246,7 +252,7 @@ fn a_room_is_called_and_described_as_it_may_be_or_is_none() {
 #[test]
 fn agent_ids_are_as_long_as_they_may_be() {
     let mut directory = Directory::default();
-    let claim = |agent: &str| AgentClaimed { agent: agent.into(), key: KeyPrint([1; 16]) };
+    let claim = |agent: &str| claimed(MESH, agent, PRINTS[1]);
     for (seq, len) in [(1, AGENT_ID_BYTES_MAX), (2, AGENT_ID_BYTES_MAX + 1)] {
         let body = Body::AgentClaimed(claim(&"x".repeat(len)));
         let learned = directory.learn(MESH, fact(1, seq, body), &[Number(seq)]);
@@ -278,12 +284,9 @@ fn nodes_are_called_by_their_names_or_ids_and_have_their_newest_lanes() {
 
 #[test]
 fn keys_of_the_part_of_a_log_that_does_not_count_are_none_in_its_directory_alone() {
-    let print = KeyPrint([8; 16]);
-    let minted = crate::wire::acts::KeyMinted {
-        key: print,
-        tier: crate::wire::acts::Tier::Low,
-        label: None,
-    };
+    let print = PRINTS[8];
+    let signed = SignedLog { mesh: MESH, node: log(1).author };
+    let minted = minted(&signed, print, crate::wire::acts::Tier::Low);
     let mesh = RoomId::directory(MESH);
     for (room, other) in [(mesh, DIRECTORY), (DIRECTORY, mesh)] {
         let mut directory = Directory::default();

@@ -19,7 +19,10 @@ use crate::{
         ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
     name::{
+        agent::{Belongs, belongs},
         id::{AgentId, RoomId},
+        identity::Strict,
+        key::ShortKey,
         number::Number,
     },
     wire::{
@@ -201,7 +204,14 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
         return Err(Refused::Full("too many agents are attached to this node".to_owned()));
     }
     let owner = known.directory.owner(agent).map(|(key, _)| key);
-    if attach.stable && owner.is_some_and(|key| key != attach.key) {
+    let is_anothers = match belongs(agent, attach.key) {
+        Belongs::Another => true,
+        Belongs::Drawn => false,
+        Belongs::FirstClaim | Belongs::IfClaimed => {
+            attach.stable && owner.is_some_and(|key| key != attach.key)
+        }
+    };
+    if is_anothers {
         return Err(Refused::AgentTaken(agent.clone()));
     }
     let connected = known.rosters.record(agent);
@@ -273,14 +283,20 @@ pub(super) fn admit(known: &mut Known, attach: &Attach) -> Result<Standing, Refu
     Ok(standing)
 }
 
-/// Whether the id must be claimed for its key first: it is to be stable, and nobody has claimed it.
+/// Whether the id must be claimed for its key first: it is to be stable, its form does not say whose it is, and nobody
+/// has claimed it.
 pub(super) fn must_claim(known: &Known, attach: &Attach) -> bool {
-    attach.stable && known.directory.owner(&attach.agent).is_none()
+    let is_drawn = belongs(&attach.agent, attach.key) == Belongs::Drawn;
+    attach.stable && !is_drawn && known.directory.owner(&attach.agent).is_none()
 }
 
 /// Claims a stable id. The registration goes on when the claim has its number.
 pub(super) fn claim_id(known: &mut Known, attach: &Attach) -> Result<Source, Refused> {
-    let claim = AgentClaimed { agent: attach.agent.clone(), key: attach.key };
+    let claim = AgentClaimed { agent: attach.agent.clone(), by: attach.claim.as_deref().cloned() };
+    // Others would refuse another one, and everything that this node writes after it.
+    if claim.key() != attach.key || !claim.is_signed_by_its_key(&Strict, known.cx.mesh) {
+        return Err(Refused::Impossible(ShortKey.to_string()));
+    }
     if !known.directory.has_room_for(&claim) {
         let full = "the mesh has no room for more stable agent ids";
         return Err(Refused::Full(full.to_owned()));

@@ -7,7 +7,10 @@ use crate::{
         import::{ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
     },
     limits::{AGENT_ID_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
-    name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
+    name::{
+        id::{EntryRef, KeyPrint, LocalRef, RoomId},
+        identity::Strict,
+    },
     room::Room,
     turn::context::Context,
     wire::{
@@ -31,7 +34,10 @@ pub(super) fn check(known: &Known) -> Result<(), Refused> {
 /// In the ordinary form: as if an agent with that key had come with the id.
 pub(super) fn agent(known: &mut Known, claim: AgentClaimed) -> Result<(), Refused> {
     let fits = (1..=AGENT_ID_BYTES_MAX).contains(&claim.agent.len());
+    let signed = claim.is_signed_by_its_key(&Strict, known.cx.mesh);
     if !fits
+        || !signed
+        || !claim.may_count()
         || !known.directory.has_room_for(&claim)
         || known.directory.owner(&claim.agent).is_some()
     {

@@ -15,11 +15,15 @@ use crate::{
     },
     directory::{keys::Directories, naming::Named},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_MAX},
-    name::id::{AgentId, KeyPrint, RoomId},
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        identity::Strict,
+    },
     wire::{
-        acts::{KeyAct, KeyMinted, Tier},
+        acts::{KeyAct, Tier},
         entry::Body,
         roster::AgentRecord,
+        signatures::SignedLog,
     },
 };
 
@@ -27,11 +31,18 @@ use crate::{
 
 /// `kept`: how many places it leaves.
 pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Refused> {
-    if key.label.as_ref().is_some_and(|text| text.len() > KEY_LABEL_BYTES_MAX) {
+    let NewKey { minted, local } = key;
+    if minted.label.as_ref().is_some_and(|text| text.len() > KEY_LABEL_BYTES_MAX) {
         let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
         return Err(Refused::Impossible(text));
     }
-    if key.key == KeyPrint::OPEN || known.directory.keys.knows(key.key) {
+    // Others would refuse it, and everything that this node writes after it.
+    let log = SignedLog { mesh: known.cx.mesh, node: known.cx.me };
+    if !minted.is_signed_by_its_key(&Strict, &log) {
+        let text = "the key has not signed that it becomes valid at this node";
+        return Err(Refused::Impossible(text.to_owned()));
+    }
+    if known.directory.keys.knows(minted.key()) {
         let text = "a key with this fingerprint was minted before: make up another one";
         return Err(Refused::Impossible(text.to_owned()));
     }
@@ -39,8 +50,7 @@ pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Re
         let max = KEYS_MAX - kept;
         return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
     }
-    let minted = KeyMinted { key: key.key, tier: key.tier, label: key.label };
-    let of = if key.local { Directories::Node } else { Directories::Mesh };
+    let of = if local { Directories::Node } else { Directories::Mesh };
     write(known, of, KeyAct::Minted(minted))
 }
 

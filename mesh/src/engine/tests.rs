@@ -45,6 +45,7 @@ use std::time::Duration;
 use super::Engine;
 use crate::{
     api::{
+        agenda::NewKey,
         batch::{Change, Summary},
         boundary::{Effect, Input},
         command::{
@@ -63,14 +64,19 @@ use crate::{
         time::Now,
     },
     wire::{
+        acts::Tier,
         entry::{Body, Facts, RoomCreated, Said},
         message::{Beacon, Message, Signed},
         roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
+        signatures::{
+            SignedLog,
+            testing::{PRINTS, claimed, minted},
+        },
     },
 };
 
-const KEY: KeyPrint = KeyPrint([1; 16]);
+const KEY: KeyPrint = PRINTS[1];
 
 /// One engine, its clock, and what it said in its last turns.
 struct Node {
@@ -128,7 +134,12 @@ impl Node {
         self.effects.extend(turn.effects);
     }
 
-    fn give(&mut self, input: Input) {
+    fn give(&mut self, mut input: Input) {
+        if let Input::Command { command: Command::Attach(attach), .. } = &mut input {
+            // As bridges do.
+            attach.claim =
+                claimed(self.secret.mesh_id(), &attach.agent, attach.key).by.map(Box::new);
+        }
         self.now.mono += Duration::from_millis(1);
         self.now.wall_ms += 1;
         self.now.wall_us += 1_000;
@@ -164,6 +175,7 @@ impl Node {
             key,
             own: true,
             opener: None,
+            claim: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
@@ -181,6 +193,16 @@ impl Node {
         let join = Command::Join { caller: caller.clone(), room: self.lobby() };
         self.ask(join).expect("public");
         caller
+    }
+
+    /// Its log of the directory.
+    fn signed_log(&self) -> SignedLog {
+        SignedLog { mesh: self.secret.mesh_id(), node: self.engine.known.cx.me }
+    }
+
+    /// One of [`PRINTS`], to be minted here.
+    fn new_key(&self, key: KeyPrint, tier: Tier, local: bool) -> NewKey {
+        NewKey { minted: minted(&self.signed_log(), key, tier), local }
     }
 
     fn lobby(&self) -> RoomId {
@@ -612,7 +634,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
     let caller = node.attach("bob", true, KEY).expect("free");
     let thief = AgentRecord {
         name: "bob".into(),
-        key: KeyPrint([2; 16]),
+        key: PRINTS[2],
         capabilities: Vec::new(),
         registered: node.now.wall_us << 8 | 0xff,
         connected_ms: 0,
@@ -632,7 +654,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
     let nodes: Vec<NodeId> = agents.iter().map(|it| it.node).collect();
     assert_eq!(nodes, [node.engine.known.cx.me]);
     assert_eq!(
-        node.attach("bob", true, KeyPrint([2; 16])).expect_err("another key"),
+        node.attach("bob", true, PRINTS[2]).expect_err("another key"),
         Refused::AgentTaken("bob".into())
     );
 }
@@ -646,6 +668,7 @@ fn an_agent_that_had_just_come_when_its_node_crashed_comes_back_to_its_seats() {
         key: KEY,
         own: true,
         opener: None,
+        claim: None,
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };

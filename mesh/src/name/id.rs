@@ -95,7 +95,7 @@ impl RoomId {
 /// An agent's id as clients know it: 1 to [`crate::limits::AGENT_ID_BYTES_MAX`] bytes.
 pub type AgentId = Arc<str>;
 
-/// Fingerprint of an API key (HKDF; see [`KeyPrint::of`]): says who owns what, reveals nothing.
+/// Fingerprint of an API key: a hash of its public halves ([`crate::name::key`]). It says who owns what.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct KeyPrint(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
@@ -103,20 +103,10 @@ pub struct KeyPrint(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 impl KeyPrint {
     /// The fingerprint of everybody on a node that checks no keys.
     pub const OPEN: KeyPrint = KeyPrint([0; 16]);
-
-    /// The fingerprint of an API key's text.
-    #[must_use]
-    pub fn of(api_key: &str) -> KeyPrint {
-        let mut out = [0; 16];
-        hkdf::Hkdf::<Sha256>::new(None, api_key.as_bytes())
-            .expand(b"clawmesh key fingerprint", &mut out)
-            .expect("16 bytes are within HKDF's 8160");
-        KeyPrint(out)
-    }
 }
 
-/// The secret that opens the private rooms of an API key (HKDF, with another label than
-/// [`KeyPrint::of`]'s): a node keeps it over restarts, the API key itself it does not. Secret.
+/// The secret that opens the private rooms of an API key (HKDF, with a label of its own): a node keeps it over
+/// restarts, the API key itself it does not. Secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RoomKey(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
@@ -264,7 +254,7 @@ pub(crate) fn is_foreign(id: [u8; 16]) -> bool {
     (1..=7).contains(&version) && variant == 0b10
 }
 
-fn uuid_text(bytes: [u8; 16]) -> String {
+pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
     use fmt::Write as _;
     let mut out = String::with_capacity(36);
     for (i, byte) in bytes.iter().enumerate() {
@@ -276,7 +266,7 @@ fn uuid_text(bytes: [u8; 16]) -> String {
     out
 }
 
-fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+pub(crate) fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let groups = [8, 13, 18, 23];
     if text.len() != 36 || !text.is_ascii() || groups.iter().any(|&i| text.as_bytes()[i] != b'-') {
         return None;

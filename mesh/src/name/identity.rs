@@ -237,6 +237,12 @@ impl fmt::Debug for Identity {
 pub trait Judge: fmt::Debug {
     /// Whether `signature` is `node`'s over `message`.
     fn holds(&self, node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool;
+
+    /// Whether `signature` is over `message`, by the API key with this public half. Those are few, so a simulated world
+    /// judges them as every node does.
+    fn holds_key(&self, signer: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
+        holds_strictly(signer, message, signature)
+    }
 }
 
 /// As every node judges: ed25519, strictly (no malleable forms).
@@ -245,9 +251,13 @@ pub struct Strict;
 
 impl Judge for Strict {
     fn holds(&self, node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool {
-        VerifyingKey::from_bytes(&node.0)
-            .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok())
+        holds_strictly(&node.0, message, signature)
     }
+}
+
+fn holds_strictly(public: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
+    VerifyingKey::from_bytes(public)
+        .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok())
 }
 
 /// As a simulated world judges what [`Identity::simulated`] signs: half of its time would go into

@@ -9,6 +9,7 @@ use minicbor::{Decode, Encode};
 use crate::{
     name::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId},
+        key::KeyHalves,
         number::Era,
     },
     wire::cbor::{maybe_text, text},
@@ -364,7 +365,7 @@ pub struct Grant {
 
 // Keys.
 
-/// In the directory: an API key, by its fingerprint.
+/// In the directory: an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum KeyAct {
     /// A key is valid from now on, on every node that folds this directory.
@@ -375,18 +376,39 @@ pub enum KeyAct {
     Revoked(#[n(0)] KeyPrint),
 }
 
-/// See [`KeyAct::Minted`].
+/// See [`KeyAct::Minted`]. Signed by the key itself, so that nobody mints a key that it was not shown, or says
+/// anything else of it: [`crate::wire::signatures`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct KeyMinted {
-    /// Its fingerprint.
-    #[n(0)]
-    pub key: KeyPrint,
+    /// [`KeyHalves::signer`].
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub signer: [u8; 32],
+    /// [`KeyHalves::mailbox`].
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub mailbox: [u8; 32],
     /// Its tier.
-    #[n(1)]
+    #[n(2)]
     pub tier: Tier,
     /// Its operator's name for it.
-    #[n(2)]
+    #[n(3)]
     pub label: Option<String>,
+    /// The signer's, over the mesh, the node in whose log it stands, and all of the above.
+    #[cbor(n(4), with = "minicbor::bytes")]
+    pub signature: [u8; 64],
+}
+
+impl KeyMinted {
+    /// The halves of the key.
+    #[must_use]
+    pub fn halves(&self) -> KeyHalves {
+        KeyHalves { signer: self.signer, mailbox: self.mailbox }
+    }
+
+    /// The key, by its fingerprint.
+    #[must_use]
+    pub fn key(&self) -> KeyPrint {
+        self.halves().print()
+    }
 }
 
 /// A class of minted keys, by which each node sets limits ([`crate::api::agenda::Tiers`]). Dialects have names for

@@ -8,7 +8,9 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 use crate::{
     limits::LOG_SEQ_MAX,
     name::{
+        agent::{Belongs, belongs},
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
+        key::KeyHalves,
         number::Era,
     },
     wire::{
@@ -373,9 +375,46 @@ pub struct AgentClaimed {
     /// The id.
     #[cbor(n(0), with = "text")]
     pub agent: AgentId,
-    /// The key.
+    /// The key. `None`: [`KeyPrint::OPEN`], which is everybody's on nodes that check no keys.
     #[n(1)]
-    pub key: KeyPrint,
+    pub by: Option<Claimant>,
+}
+
+impl AgentClaimed {
+    /// The key, by its fingerprint.
+    #[must_use]
+    pub fn key(&self) -> KeyPrint {
+        self.by.as_ref().map_or(KeyPrint::OPEN, |by| by.halves().print())
+    }
+
+    /// Whether the key can claim this id: a drawn one needs no claim of its key, and others' claims of it are void, as
+    /// those of an id that says whose it is.
+    #[must_use]
+    pub fn may_count(&self) -> bool {
+        matches!(belongs(&self.agent, self.key()), Belongs::FirstClaim | Belongs::IfClaimed)
+    }
+}
+
+/// A key that claims an agent id, and its word for it: [`crate::wire::signatures`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Claimant {
+    /// [`KeyHalves::signer`].
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub signer: [u8; 32],
+    /// [`KeyHalves::mailbox`].
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub mailbox: [u8; 32],
+    /// The signer's, over the mesh and the id.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub signature: [u8; 64],
+}
+
+impl Claimant {
+    /// The halves of the key.
+    #[must_use]
+    pub fn halves(&self) -> KeyHalves {
+        KeyHalves { signer: self.signer, mailbox: self.mailbox }
+    }
 }
 
 /// The content of an entry. The table of its kinds is [`crate::wire::kinds`].

@@ -7,7 +7,10 @@ use minicbor::Decode;
 
 use crate::{
     limits::CLAIM_SEEN_MAX,
-    name::id::{EntryRef, MessageId},
+    name::{
+        id::{EntryRef, MessageId},
+        identity::Judge,
+    },
     wire::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::encode,
@@ -15,6 +18,7 @@ use crate::{
             AgentClaimed, Body, Decision, EraClaimed, HandedOver, NodeAdmitted, NodeParted,
             Ordered, RoomCreated, Said,
         },
+        signatures::SignedLog,
     },
 };
 
@@ -65,6 +69,15 @@ pub enum Begins {
     Never,
 }
 
+/// Whose signature an entry has to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signed {
+    /// Its author's, under the run.
+    ByNode,
+    /// Besides, an API key's, in its body ([`crate::wire::signatures`]). So the body travels in the run.
+    ByKey,
+}
+
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
@@ -78,6 +91,8 @@ pub struct Traits {
     pub seen: Seen,
     /// Whether it begins a run, as a rule: [`Body::begins`] knows the exceptions.
     pub begins: Begins,
+    /// Whose signature it has to have.
+    pub signed: Signed,
 }
 
 /// Not in headers of this version: its author knows whether it is visible.
@@ -87,6 +102,7 @@ const UNKNOWN: Traits = Traits {
     class: Class::Unknown,
     seen: Seen::Hidden,
     begins: Begins::IfHeard,
+    signed: Signed::ByNode,
 };
 
 /// The parts of a body that code asks for without knowing its kind.
@@ -105,11 +121,16 @@ trait Payload {
     fn foreign_id_mut(&mut self) -> Option<&mut Option<MessageId>> {
         None
     }
+
+    /// See [`Body::is_signed`].
+    fn is_signed(&self, _judge: &dyn Judge, _log: &SignedLog) -> bool {
+        true
+    }
 }
 
 macro_rules! kinds {
     ($( $constant:ident = $number:literal, $variant:ident($body:ty), $name:literal,
-        $class:ident, $seen:ident, $begins:ident; )*) => {
+        $class:ident, $seen:ident, $begins:ident, $signed:ident; )*) => {
         $(
             #[doc = concat!("The kind of [`Body::", stringify!($variant), "`].")]
             pub const $constant: u8 = $number;
@@ -125,6 +146,7 @@ macro_rules! kinds {
                     class: Class::$class,
                     seen: Seen::$seen,
                     begins: Begins::$begins,
+                    signed: Signed::$signed,
                 }, )*
                 _ => return None,
             })
@@ -176,6 +198,14 @@ macro_rules! kinds {
                 }
             }
 
+            /// Whether the API key that it speaks for has signed it, in this log. Others have nothing to sign.
+            pub(crate) fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+                match self {
+                    $( Body::$variant(body) => body.is_signed(judge, log), )*
+                    Body::Unknown => true,
+                }
+            }
+
             /// The id that it was given elsewhere, where a body can have one ([`crate::api::import`]).
             pub fn foreign_id_mut(&mut self) -> Option<&mut Option<MessageId>> {
                 match self {
@@ -188,20 +218,20 @@ macro_rules! kinds {
 }
 
 kinds! {
-    CHAT          =  1, Chat(Said),                 "chat",          Said,      Numbered, Never;
-    THINKING      =  2, Thinking(Said),             "thinking",      Said,      Numbered, Never;
-    DECISION      =  3, Decision(Decision),         "decision",      Said,      Numbered, Always;
-    ORDERED       = 16, Ordered(Ordered),           "ordered",       Order,     Hidden,   IfHeard;
-    ERA_CLAIMED   = 17, EraClaimed(EraClaimed),     "era_claimed",   Order,     Hidden,   IfHeard;
-    HANDED_OVER   = 18, HandedOver(HandedOver),     "handed_over",   Order,     Hidden,   IfHeard;
-    NODE_ADMITTED = 32, NodeAdmitted(NodeAdmitted), "node_admitted", Directory, Hidden,   IfHeard;
-    ROOM_CREATED  = 33, RoomCreated(RoomCreated),   "room_created",  Directory, Numbered, IfHeard;
-    AGENT_CLAIMED = 34, AgentClaimed(AgentClaimed), "agent_claimed", Directory, Numbered, IfHeard;
-    KEY           = 35, Key(KeyAct),                "key",           Directory, Hidden,   IfHeard;
-    PARTED        = 36, Parted(NodeParted),         "parted",        Directory, Hidden,   IfHeard;
-    VOTE          = 48, Vote(VoteAct),              "vote",          Vote,      Hidden,   IfHeard;
-    ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard;
-    TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard;
+    CHAT          =  1, Chat(Said),                 "chat",          Said,      Numbered, Never,   ByNode;
+    THINKING      =  2, Thinking(Said),             "thinking",      Said,      Numbered, Never,   ByNode;
+    DECISION      =  3, Decision(Decision),         "decision",      Said,      Numbered, Always,  ByNode;
+    ORDERED       = 16, Ordered(Ordered),           "ordered",       Order,     Hidden,   IfHeard, ByNode;
+    ERA_CLAIMED   = 17, EraClaimed(EraClaimed),     "era_claimed",   Order,     Hidden,   IfHeard, ByNode;
+    HANDED_OVER   = 18, HandedOver(HandedOver),     "handed_over",   Order,     Hidden,   IfHeard, ByNode;
+    NODE_ADMITTED = 32, NodeAdmitted(NodeAdmitted), "node_admitted", Directory, Hidden,   IfHeard, ByNode;
+    ROOM_CREATED  = 33, RoomCreated(RoomCreated),   "room_created",  Directory, Numbered, IfHeard, ByNode;
+    AGENT_CLAIMED = 34, AgentClaimed(AgentClaimed), "agent_claimed", Directory, Numbered, IfHeard, ByKey;
+    KEY           = 35, Key(KeyAct),                "key",           Directory, Hidden,   IfHeard, ByKey;
+    PARTED        = 36, Parted(NodeParted),         "parted",        Directory, Hidden,   IfHeard, ByNode;
+    VOTE          = 48, Vote(VoteAct),              "vote",          Vote,      Hidden,   IfHeard, ByNode;
+    ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard, ByNode;
+    TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
 }
 
 /// The part that takes entries of this kind in.
@@ -298,8 +328,23 @@ impl Payload for EraClaimed {
 
 impl Payload for NodeAdmitted {}
 impl Payload for RoomCreated {}
-impl Payload for AgentClaimed {}
-impl Payload for KeyAct {}
+
+impl Payload for AgentClaimed {
+    fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        self.is_signed_by_its_key(judge, log.mesh)
+    }
+}
+
+impl Payload for KeyAct {
+    fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        match self {
+            KeyAct::Minted(minted) => minted.is_signed_by_its_key(judge, log),
+            // Any node may revoke.
+            KeyAct::Revoked(_) => true,
+        }
+    }
+}
+
 impl Payload for NodeParted {}
 
 impl Payload for VoteAct {

@@ -12,8 +12,9 @@ use crate::{
     },
     wire::{
         cbor::encode,
-        entry::{Facts, Gone, Header, VERSION},
-        kinds::{self, Seen},
+        entry::{Body, Facts, Gone, Header, VERSION},
+        kinds::{self, Seen, Signed},
+        signatures::SignedLog,
     },
 };
 
@@ -96,6 +97,10 @@ pub enum BadRun {
     /// The signature is not the author's.
     #[error("seal does not verify")]
     Seal,
+    /// It says something for an API key that the key has not signed, or not where it can be seen. No honest node writes
+    /// that, or passes it on.
+    #[error("an entry of kind {0} is not signed by its key")]
+    Unsigned(u8),
 }
 
 /// A run whose form, hashes and seal hold. Whether it continues a log is for the log to say.
@@ -164,6 +169,11 @@ impl Run {
         let certificate = self.certificate(*last);
         if !certificate.verify_by(judge) {
             return Err(BadRun::Seal);
+        }
+        // The seal comes first: nobody has others verify more than it has sealed.
+        let log = SignedLog { mesh, node: self.log.author };
+        if let Some(entry) = self.entries.iter().find(|entry| !is_signed(judge, &log, entry)) {
+            return Err(BadRun::Unsigned(entry.facts.kind));
         }
         Ok(Verified { run: self, hashes })
     }
@@ -239,6 +249,19 @@ impl Run {
     }
 }
 
+/// Whether the API key that an entry speaks for has signed it. A function of the run alone, so that all nodes judge alike:
+/// a body that cannot be read is without effect everywhere, and one that is not in the run might be anything.
+fn is_signed(judge: &dyn Judge, log: &SignedLog, entry: &RunEntry) -> bool {
+    let kind = entry.facts.kind;
+    if kinds::traits(kind).is_none_or(|row| row.signed == Signed::ByNode) {
+        return true;
+    }
+    match &entry.body {
+        Carried::Here(body) => Body::decode(kind, body).is_signed(judge, log),
+        Carried::Apart { .. } | Carried::Gone(_) => false,
+    }
+}
+
 /// The statement of a seal: its author's log has the header with this hash at this place. Two of
 /// one place with different hashes prove that the author forked its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -308,7 +331,15 @@ impl Verified {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{limits::LOG_SEQ_MAX, name::id::RoomId};
+    use crate::{
+        limits::LOG_SEQ_MAX,
+        name::id::{KeyPrint, NodeId, RoomId},
+        wire::{
+            acts::{KeyAct, KeyMinted, Tier},
+            entry::AgentClaimed,
+            signatures::testing::{PRINTS, claimed, minted},
+        },
+    };
 
     const MESH: MeshId = MeshId([1; 16]);
 
@@ -405,6 +436,81 @@ mod tests {
         assert!(matches!(large.verify(MESH).unwrap_err(), BadRun::Body(_)));
         let (many, _) = run(&[[0; 8_000].as_slice(); 5]);
         assert!(matches!(many.verify(MESH).unwrap_err(), BadRun::Bytes(_)));
+    }
+
+    /// One entry of this kind, in a log of the node.
+    fn sealed_with(kind: u8, body: Carried) -> Result<(), BadRun> {
+        let (mut run, identity) = run(&[b"a"]);
+        let visible = kinds::traits(kind).is_some_and(|row| row.seen == Seen::Numbered);
+        run.entries[0].facts = Facts { kind, visible, ..run.entries[0].facts };
+        run.entries[0].body = body;
+        run.seal(MESH, &identity).run().clone().verify(MESH).map(drop)
+    }
+
+    fn taken(body: &Body) -> Result<(), BadRun> {
+        sealed_with(body.kind(), Carried::Here(body.encode().into()))
+    }
+
+    #[test]
+    fn nobody_mints_a_key_that_has_not_signed_it() {
+        let node = run(&[]).1.node_id();
+        let here = SignedLog { mesh: MESH, node };
+        let bad = Err(BadRun::Unsigned(kinds::KEY));
+        let said = |minted: KeyMinted| taken(&Body::Key(KeyAct::Minted(minted)));
+        let good = minted(&here, PRINTS[1], Tier::Low);
+        assert_eq!(said(good.clone()), Ok(()));
+        // What is said of it is what it signed.
+        assert_eq!(said(KeyMinted { tier: Tier::High, ..good.clone() }), bad);
+        assert_eq!(said(KeyMinted { label: Some(String::new()), ..good.clone() }), bad);
+        assert_eq!(said(KeyMinted { mailbox: [7; 32], ..good.clone() }), bad);
+        // By somebody who was not shown it.
+        let own = minted(&here, PRINTS[2], Tier::Low);
+        assert_eq!(said(KeyMinted { signature: own.signature, ..good.clone() }), bad);
+        assert_eq!(said(KeyMinted { signer: own.signer, ..good.clone() }), bad);
+        assert_eq!(said(KeyMinted { signature: [0; 64], ..good.clone() }), bad);
+        assert_eq!(said(KeyMinted { signer: [0; 32], ..good.clone() }), bad);
+        // Word for word, in another log or another mesh.
+        let elsewhere = SignedLog { node: NodeId([8; 32]), ..here };
+        assert_eq!(said(minted(&elsewhere, PRINTS[1], Tier::Low)), bad);
+        let other_mesh = SignedLog { mesh: MeshId([2; 16]), ..here };
+        assert_eq!(said(minted(&other_mesh, PRINTS[1], Tier::Low)), bad);
+        // Anybody revokes.
+        assert_eq!(taken(&Body::Key(KeyAct::Revoked(PRINTS[1]))), Ok(()));
+    }
+
+    #[test]
+    fn nobody_claims_an_agent_id_for_a_key_that_has_not_signed_it() {
+        let bad = Err(BadRun::Unsigned(kinds::AGENT_CLAIMED));
+        let said = |agent: &str, claim: AgentClaimed| {
+            taken(&Body::AgentClaimed(AgentClaimed { agent: agent.into(), ..claim }))
+        };
+        let claim = |key| claimed(MESH, "bob", key);
+        assert_eq!(said("bob", claim(PRINTS[1])), Ok(()));
+        assert_eq!(said("eve", claim(PRINTS[1])), bad);
+        assert_eq!(said("bob", claimed(MeshId([2; 16]), "bob", PRINTS[1])), bad);
+        let (mut stolen, own) = (claim(PRINTS[1]), claim(PRINTS[2]));
+        let signature = own.by.as_ref().expect("it is signed").signature;
+        stolen.by.as_mut().expect("it is signed").signature = signature;
+        assert_eq!(said("bob", stolen), bad);
+        // Where keys are not checked there is none that could sign; nor is an id anybody's there.
+        assert_eq!(said("bob", claim(KeyPrint::OPEN)), Ok(()));
+    }
+
+    #[test]
+    fn what_a_key_has_to_sign_travels_in_the_run() {
+        for kind in [kinds::KEY, kinds::AGENT_CLAIMED] {
+            let len = BODY_INLINE_BYTES_MAX as u64 + 1;
+            let unsigned = Err(BadRun::Unsigned(kind));
+            assert_eq!(sealed_with(kind, Carried::Apart { hash: [1; 32], len }), unsigned);
+            // It means nothing to anybody.
+            for unread in [&b""[..], b"\x82\x01", b"\xff"] {
+                assert_eq!(Body::decode(kind, unread), Body::Unknown);
+                assert_eq!(sealed_with(kind, Carried::Here(unread.to_vec().into())), Ok(()));
+            }
+        }
+        let gone = Carried::Gone(Gone { hash: [1; 32], len: 1 });
+        let unsigned = Err(BadRun::Unsigned(kinds::AGENT_CLAIMED));
+        assert_eq!(sealed_with(kinds::AGENT_CLAIMED, gone), unsigned);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) fn topic(index: u16) -> IdentTopic {
 }
 
 /// The protocol version that a node names to its peers.
-pub(crate) const VERSION: &str = "clawmesh/1";
+pub(crate) const VERSION: &str = "clawmesh/2";
 
 /// A swarm that is subscribed to all topics and does not listen yet. `version`: [`VERSION`].
 pub(crate) fn swarm(

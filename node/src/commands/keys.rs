@@ -1,9 +1,15 @@
 //! `clawmeshd keys`.
 
 use anyhow::{Context, Result, bail};
-use mesh::{limits::KEY_LABEL_BYTES_MAX, name::id::KeyPrint};
-
-use protocol::operator::{Answer, MintedKey, Request, WantedKey};
+use mesh::{
+    limits::KEY_LABEL_BYTES_MAX,
+    name::{
+        id::{MeshId, NodeId, parse_hex},
+        key::KeySecret,
+    },
+    wire::signatures::SignedLog,
+};
+use protocol::operator::{Answer, MintedKey, Request};
 
 use super::{
     node_args::NodeArgs,
@@ -12,7 +18,7 @@ use super::{
 };
 use crate::{
     files::api_key::ApiKey,
-    keys::{TierName, table},
+    keys::{TierName, signed, table},
 };
 
 /// Fewer digits of a fingerprint are too easily those of another one.
@@ -20,7 +26,7 @@ const PREFIX_MIN: usize = 6;
 
 /// Keys for agents, besides the node's own: valid on all nodes of the mesh.
 ///
-/// The mesh knows fingerprints only. The node has to run.
+/// The mesh knows fingerprints and public halves only. The node has to run.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Keys {
     /// Make a key and print it, once: it is kept nowhere.
@@ -82,16 +88,17 @@ impl Mint {
                 "--label {shown}: write at most {KEY_LABEL_BYTES_MAX} bytes, no control characters"
             );
         }
-        // Made here: the node only ever hears of its fingerprint.
+        // Made here: the node only ever hears of its public halves.
         let key = ApiKey::draw()?;
-        let fingerprint = KeyPrint::of(key.text()).to_string();
-        let (tier, local) = (self.tier, self.local);
-        let wanted = WantedKey {
-            fingerprint: fingerprint.clone(),
-            tier: tier.into(),
-            label: self.label,
-            local,
+        let secret = KeySecret::of(key.text());
+        let (fingerprint, local) = (secret.print().to_string(), self.local);
+        let Answer::Status(status) = asked(&self.node_args, Request::Status)? else {
+            return Err(strange());
         };
+        let (mesh, node) = (parse_hex(&status.mesh_id), parse_hex(&status.node_id));
+        let (Some(mesh), Some(node)) = (mesh, node) else { return Err(strange()) };
+        let log = SignedLog { mesh: MeshId(mesh), node: NodeId(node) };
+        let wanted = signed(&secret, &log, (self.tier.into(), self.label), local)?;
         done(&self.node_args, Request::MintKey(wanted))?;
         say(key.text()).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")

@@ -13,17 +13,26 @@ mod talk;
 mod texts;
 mod webhooks;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bridge::BroughtWebhook;
 use mesh::{
     api::{
         agenda::NewKey,
-        import::{ImportedRoom, ImportedTask},
+        import::{Import, ImportedRoom, ImportedTask},
     },
     name::{
-        id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
+        id::{AgentId, MeshId, MessageId, RoomId, RoomKey},
+        key::KeySecret,
         number::Era,
+    },
+    wire::{
+        acts::{KeyMinted, Tier},
+        entry::Claimant,
+        signatures::SignedLog,
     },
 };
 
@@ -41,12 +50,51 @@ pub(crate) enum Place {
 /// A vote that had ended: where, when it was opened, and its result.
 pub(crate) type EndedVote = (Place, u64, mesh::wire::acts::VoteImported);
 
+/// A key that becomes one of the mesh.
+#[derive(Debug)]
+pub(crate) struct PlannedKey {
+    /// Its text is long enough for it to sign.
+    pub(crate) secret: Arc<KeySecret>,
+    pub(crate) tier: Tier,
+    pub(crate) label: Option<String>,
+    /// Opens its private rooms, if there are any.
+    pub(crate) opener: Option<RoomKey>,
+}
+
+impl PlannedKey {
+    /// As it becomes valid by this log.
+    pub(crate) fn signed(&self, log: &SignedLog) -> Import {
+        let minted = KeyMinted::sign(&self.secret, log, self.tier, self.label.clone());
+        let minted = minted.expect("a key that is too short is not in the plan");
+        Import::Key(NewKey { minted, local: false }, self.opener.clone())
+    }
+}
+
+/// A stable id, and the key whose it is.
+#[derive(Debug)]
+pub(crate) struct PlannedId {
+    pub(crate) agent: AgentId,
+    /// Its text is long enough for it to sign. `None`: the node checks no keys.
+    pub(crate) secret: Option<Arc<KeySecret>>,
+}
+
+impl PlannedId {
+    /// As it is claimed in this mesh.
+    pub(crate) fn signed(&self, mesh: MeshId) -> Import {
+        let sign = |secret: &Arc<KeySecret>| {
+            Claimant::sign(secret, mesh, &self.agent)
+                .expect("an id of a key that is too short is not in the plan")
+        };
+        Import::Agent(self.agent.clone(), self.secret.as_ref().map(sign))
+    }
+}
+
 /// See the module. Messages are read again when they are written.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) keys: Vec<(NewKey, Option<RoomKey>)>,
+    pub(crate) keys: Vec<PlannedKey>,
     /// Stable ids, and whose they are.
-    pub(crate) agents: Vec<(AgentId, KeyPrint)>,
+    pub(crate) agents: Vec<PlannedId>,
     /// Purpose and time of the lobby, as far as they are known.
     pub(crate) lobby: Option<(Option<String>, Option<u64>)>,
     /// Rooms, and their parents.

@@ -13,6 +13,7 @@ use mesh::{
         import::{Import, ImportedMessage, ImportedMessages, ImportedRoom},
     },
     name::id::RoomId,
+    wire::signatures::SignedLog,
 };
 use store::{Reader, Store};
 
@@ -64,12 +65,13 @@ pub(crate) fn bring<'w>(
     watch: Watch<'w>,
 ) -> Result<Brought> {
     let clock = Clock::start();
-    let engine = target.enter(clock)?;
+    let (engine, log) = target.enter(clock)?;
     let lobby = target.lobby()?;
     let reader = target.store.reader();
     let (skip, store) = (journal.written, &mut target.store);
     let mut writer = Writer {
         engine,
+        log,
         store,
         reader,
         clock,
@@ -110,6 +112,8 @@ impl From<ReadError> for Stop {
 
 struct Writer<'w> {
     engine: Engine,
+    /// The log that it writes: keys sign for it.
+    log: SignedLog,
     store: &'w mut Store,
     reader: Reader,
     clock: Clock,
@@ -131,11 +135,11 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     fn write(&mut self, file: &ServerFile, plan: &Plan) -> Result<(), Stop> {
-        for (key, opener) in &plan.keys {
-            self.thing(Some(Thing::Key), |_| Import::Key(key.clone(), opener.clone()))?;
+        for key in &plan.keys {
+            self.thing(Some(Thing::Key), |writer| key.signed(&writer.log))?;
         }
-        for (agent, key) in &plan.agents {
-            self.thing(Some(Thing::AgentId), |_| Import::Agent(agent.clone(), *key))?;
+        for id in &plan.agents {
+            self.thing(Some(Thing::AgentId), |writer| id.signed(writer.log.mesh))?;
         }
         if let Some((description, created_ms)) = &plan.lobby {
             let created_ms = created_ms.unwrap_or(self.clock.now().wall_ms);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use mesh::{Engine, name::id::RoomId};
+use mesh::{Engine, name::id::RoomId, wire::signatures::SignedLog};
 use store::Store;
 
 use super::journal::Journal;
@@ -83,14 +83,15 @@ impl Target {
     }
 
     /// Founds the mesh, if there is none, and opens the engine.
-    pub(crate) fn enter(&mut self, clock: Clock) -> Result<Engine> {
+    pub(crate) fn enter(&mut self, clock: Clock) -> Result<(Engine, SignedLog)> {
         let member = membership::enter(&self.dir, &mut self.store, &[])?;
         let Member { identity, mesh, summary, .. } = member;
         let mut config = mesh::Config::new(mesh.mesh_id(), mesh.founder());
         config.name =
             self.name.clone().unwrap_or_else(|| membership::default_name(identity.node_id()));
         config.seed = chance::number()?;
-        Ok(Engine::open(identity, config, summary, clock.now()))
+        let log = SignedLog { mesh: mesh.mesh_id(), node: identity.node_id() };
+        Ok((Engine::open(identity, config, summary, clock.now()), log))
     }
 
     /// The lobby of the node's mesh, once there is one.

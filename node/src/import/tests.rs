@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{
     Brought, Choices, OpenVotes, OwnKeys, Plan,
     plan::{
-        Place,
+        Place, PlannedId,
         findings::Refusals,
         ledger::{Counts, Ledger, Thing},
     },
@@ -25,8 +25,12 @@ const AT: &str = "2023-11-14T22:13:20.000Z";
 const ROOM: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 const OTHER: &str = "1f0e0d0c-0b0a-4908-8706-050403020100";
 /// The node's own key, and the server's.
-const OWN: &str = "the key of the node";
-const SERVER: &str = "the key of the server";
+const OWN: &str = "the key of the node, for tests of import";
+const SERVER: &str = "the key of the server, for tests of import";
+/// Keys of the table, and one that is nowhere.
+const KEY: &str = "a key of the table, for tests of import";
+const ANOTHER: &str = "another of the table, for tests of import";
+const UNKNOWN: &str = "a key of nobody, for tests of import";
 
 struct Made(TempDir);
 
@@ -138,8 +142,9 @@ fn bad() -> Made {
                 FROM messages WHERE message_id = 'far';
              UPDATE room_sequences SET high_water = 12;
              INSERT INTO votes VALUES ('one', '{ROOM}', 'lunch?', NULL, '[\"yes\"]', 'ann', '{AT}', NULL, 'closed', 3);
-             INSERT INTO api_keys VALUES ('a key', 'pro', 'rich', '{AT}');
-             INSERT INTO agent_identities VALUES ('{}', 'a key', '{AT}');",
+             INSERT INTO api_keys VALUES ('{KEY}', 'pro', 'rich', '{AT}'), ('short', 'free', 'brief', '{AT}');
+             INSERT INTO agent_identities VALUES ('{}', '{KEY}', '{AT}'), ('ann', 'short', '{AT}'),
+                ('a3bb189e-8bf9-8c4a-9b3e-0f2f3c1d4e5f', '{KEY}', '{AT}');",
             "x".repeat(129)
         ),
         vote("running", ROOM, "open"),
@@ -168,12 +173,15 @@ fn all_that_cannot_be_brought_is_said_at_once_or_left_out() {
             "--skip-open-votes",
             "votes \"one\": it must have 2 to 64 options",
             "room_tasks \"odd\": its status \"begun\" is none of a task",
+            "api_keys \"brief\": the key has fewer than 32 characters",
             "agent_identities \"xxx",
+            "agent_identities \"ann\": the key has fewer than 32 characters",
+            "agent_identities \"a3bb189e-8bf9-8c4a-9b3e-0f2f3c1d4e5f\": by its form it is an id that nodes draw",
             "subscriptions \"elsewhere\": its URL must begin with http",
             "subscriptions \"stranger\": its key is neither in api_keys nor the server's",
         ],
     );
-    assert_eq!(said.lines().count(), 12, "{said}");
+    assert_eq!(said.lines().count(), 15, "{said}");
     assert!(!said.contains("--server-key-file"), "its key is known: {said}");
     let unknown = made.refused(Choices { server: None, ..choices() });
     contains(&unknown, &["--server-key-file if it is of that", "--server-key-file, or --private"]);
@@ -181,12 +189,12 @@ fn all_that_cannot_be_brought_is_said_at_once_or_left_out() {
     made.add(&more);
     let said = made.refused(choices());
     assert_eq!(said.lines().count(), 51, "{said}");
-    assert!(said.contains("… and 62 more"), "{said}");
+    assert!(said.contains("… and 65 more"), "{said}");
     // Or all that is left out, and the rest comes.
     let plan = made.taken(Choices { skip_refused: true, ..choices() });
     let counts = |counts: Counts| Thing::ALL.map(|thing| counts.of(thing));
     assert_eq!(counts(plan.ledger.brought), [2, 1, 0, 0, 1, 0, 0]);
-    assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 0, 1, 2]);
+    assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 1, 3, 2]);
     let list = plan.ledger.to_string();
     contains(
         &list,
@@ -299,18 +307,18 @@ fn an_odd_room_gets_another_name_or_id_or_is_left_out_and_blocks_nothing_else() 
 fn what_a_flag_chooses_is_brought_so() {
     let made = Made::new(
         &[
-            room(ROOM, "of a key", "'private', 'a key'"),
-            room(OTHER, "of nobody", "'private', 'unknown'"),
+            room(ROOM, "of a key", &format!("'private', '{KEY}'")),
+            room(OTHER, "of nobody", &format!("'private', '{UNKNOWN}'")),
             room("2f0e0d0c-0b0a-4908-8706-050403020100", "of the server", &format!("'private', '{SERVER}'")),
             room("3f0e0d0c-0b0a-4908-8706-050403020100", "without", "'private', NULL"),
             vote("running", ROOM, "open"),
             format!(
                 "INSERT INTO vote_ballots VALUES ('running', 'ann', 'Ann', 1, '{AT}');
-                 INSERT INTO api_keys VALUES ('a key', 'pro', 'mine', '{AT}'), ('another key', 'free', NULL, '{AT}');
-                 INSERT INTO agent_identities VALUES ('ada', 'a key', '{AT}'), ('bob', '{SERVER}', '{AT}'),
-                    ('cy', 'unknown', '{AT}');"
+                 INSERT INTO api_keys VALUES ('{KEY}', 'pro', 'mine', '{AT}'), ('{ANOTHER}', 'free', NULL, '{AT}');
+                 INSERT INTO agent_identities VALUES ('ada', '{KEY}', '{AT}'), ('bob', '{SERVER}', '{AT}'),
+                    ('cy', '{UNKNOWN}', '{AT}');"
             ),
-            webhook("of-key", ROOM, "a key", "https://example.org/x"),
+            webhook("of-key", ROOM, KEY, "https://example.org/x"),
             webhook("of-server", "lobby", SERVER, "http://127.0.0.1:9/x"),
             message("n", "lobby", 7),
         ]
@@ -321,12 +329,14 @@ fn what_a_flag_chooses_is_brought_so() {
     let skip = Choices { open_votes: OpenVotes::Skip, private_to_own_key: true, ..choices() };
     let plan = made.taken(skip);
     let owners: Vec<KeyPrint> = plan.rooms.iter().map(|(it, _)| it.owner).collect();
-    let (key, own) = (KeyPrint::of("a key"), KeyPrint::of(OWN));
+    let (key, own) = (KeyPrint::of(KEY), KeyPrint::of(OWN));
     assert_eq!(owners, [key, own, own, own]);
-    let keys: Vec<_> = plan.keys.iter().map(|(it, opener)| (it.key, opener.is_some())).collect();
-    assert_eq!(keys, [(key, true), (KeyPrint::of("another key"), false)]);
+    let keys: Vec<_> =
+        plan.keys.iter().map(|it| (it.secret.print(), it.opener.is_some())).collect();
+    assert_eq!(keys, [(key, true), (KeyPrint::of(ANOTHER), false)]);
     let owner = |plan: &Plan, agent: &str| {
-        plan.agents.iter().find(|(it, _)| &**it == agent).map(|(_, owner)| *owner).unwrap()
+        let id = plan.agents.iter().find(|it| &*it.agent == agent).unwrap();
+        owner_of(id)
     };
     assert_eq!((owner(&plan, "ada"), owner(&plan, "bob"), owner(&plan, "cy")), (key, own, own));
     let hooks: Vec<_> = plan.webhooks.iter().map(|(_, it)| (&*it.id, it.owner)).collect();
@@ -348,9 +358,11 @@ fn what_a_flag_chooses_is_brought_so() {
     assert_eq!((ended.eligible, &ended.tally[..]), (3, &[0, 1][..]));
     // Its rooms are private to nobody whom this node knows: without a flag only what has no room is
     // taken.
-    made.add("DELETE FROM rooms WHERE visibility = 'private' AND coalesce(owner_key, 'unknown') = 'unknown'");
+    made.add(&format!(
+        "DELETE FROM rooms WHERE visibility = 'private' AND coalesce(owner_key, '{UNKNOWN}') = '{UNKNOWN}'"
+    ));
     let plan = made.taken(Choices { private_to_own_key: false, ..close });
-    assert_eq!(owner(&plan, "cy"), KeyPrint::of("unknown"), "only that key may ever have it");
+    assert_eq!(owner(&plan, "cy"), KeyPrint::of(UNKNOWN), "only that key may ever have it");
     contains(
         &plan.ledger.to_string(),
         &["1 stable agent ids stay those of keys that are not known"],
@@ -403,6 +415,10 @@ fn messages_votes_and_tasks_keep_ids_that_clawchat_draws() {
     assert_eq!(plan.lobby.unwrap().0.as_deref(), Some("Default lobby for all agents"));
 }
 
+fn owner_of(id: &PlannedId) -> KeyPrint {
+    id.secret.as_ref().map_or(KeyPrint::OPEN, |secret| secret.print())
+}
+
 /// How many rows of each kind the file has, by the list, and how many it has.
 fn adds_up(made: &Made, plan: &Plan) {
     let db = Connection::open(made.path()).unwrap();
@@ -436,9 +452,10 @@ fn a_key_of_the_table_is_brought_whoever_else_has_it() {
     ));
     let plan = made.taken(choices());
     let [own, server] = [OWN, SERVER].map(KeyPrint::of);
-    let keys: Vec<_> = plan.keys.iter().map(|(it, opener)| (it.key, opener.is_some())).collect();
+    let keys: Vec<_> =
+        plan.keys.iter().map(|it| (it.secret.print(), it.opener.is_some())).collect();
     assert_eq!(keys, [(own, true), (server, false)]);
-    assert_eq!((plan.rooms[0].0.owner, plan.agents[0].1), (own, server));
+    assert_eq!((plan.rooms[0].0.owner, owner_of(&plan.agents[0])), (own, server));
     adds_up(&made, &plan);
     contains(
         &plan.ledger.to_string(),
@@ -455,11 +472,10 @@ fn a_key_of_the_table_is_brought_whoever_else_has_it() {
 fn a_key_comes_whatever_its_label_and_tier_are() {
     let long = "é".repeat(100);
     let made = Made::new(&format!(
-        "INSERT INTO api_keys VALUES ('a', 'platinum', 'rich', '{AT}'), ('b', 'pro', '{long}', '{AT}');"
+        "INSERT INTO api_keys VALUES ('{KEY}', 'platinum', 'rich', '{AT}'), ('{ANOTHER}', 'pro', '{long}', '{AT}');"
     ));
     let plan = made.taken(choices());
-    let keys: Vec<_> =
-        plan.keys.iter().map(|(it, _)| (it.tier, it.label.clone().unwrap())).collect();
+    let keys: Vec<_> = plan.keys.iter().map(|it| (it.tier, it.label.clone().unwrap())).collect();
     let cut = "é".repeat(64);
     assert_eq!(
         keys,
@@ -539,11 +555,11 @@ fn of_more_keys_with_private_rooms_than_a_node_follows_the_rest_is_refused_or_le
     let made = Made::new(&format!(
         "INSERT INTO api_keys
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
-         SELECT 'key ' || i, 'free', NULL, '{AT}' FROM n;
+         SELECT printf('a key of the table, number %9d', i), 'free', NULL, '{AT}' FROM n;
          INSERT INTO rooms
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
          SELECT printf('%08x-0000-4000-8000-000000000000', i), 'room ' || i, NULL, NULL, 'ann', '{AT}', 'private',
-            'key ' || i, 0 FROM n;"
+            printf('a key of the table, number %9d', i), 0 FROM n;"
     ));
     let (plan, refusals) = made.plan(choices());
     assert_eq!(refusals.to_string().lines().count(), 2, "{refusals}");
@@ -563,8 +579,14 @@ fn what_is_more_than_a_mesh_can_have_is_refused_or_left_out() {
     };
     let made = Made::new(&format!(
         "INSERT INTO api_keys {} INSERT INTO agent_identities {}",
-        rows(keys + 1, &format!("'key ' || i, 'free', 'number ' || i, '{AT}'")),
-        rows(ids + 1, &format!("'agent ' || i, 'key 1', '{AT}'")),
+        rows(
+            keys + 1,
+            &format!("printf('a key of the table, number %9d', i), 'free', 'number ' || i, '{AT}'")
+        ),
+        rows(
+            ids + 1,
+            &format!("'agent ' || i, printf('a key of the table, number %9d', 1), '{AT}'")
+        ),
     ));
     let (plan, refusals) = made.plan(choices());
     assert_eq!(refusals.to_string().lines().count(), 2, "{refusals}");

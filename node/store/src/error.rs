@@ -30,7 +30,7 @@ pub enum OpenError {
     },
     /// Written by a later version.
     #[error(
-        "{} has layout {found}, this version reads up to {known}; it was left as it is: run the newer version",
+        "{} has layout {found}, this version reads layout {known}; it was left as it is: run the newer version",
         file.display()
     )]
     Newer {
@@ -38,7 +38,21 @@ pub enum OpenError {
         file: PathBuf,
         /// Its layout.
         found: u64,
-        /// The newest layout that this version knows.
+        /// The layout that this version reads.
+        known: u64,
+    },
+    /// Written by a version before the first release, in a form that this one does not read.
+    #[error(
+        "{} has layout {found}, which only versions before the first release wrote; this one reads layout {known}. It was \
+         left as it is: run the version that wrote it, or move the file away to start anew",
+        file.display()
+    )]
+    Older {
+        /// The file.
+        file: PathBuf,
+        /// Its layout.
+        found: u64,
+        /// The layout that this version reads.
         known: u64,
     },
     /// A redb database, but not one of ours.

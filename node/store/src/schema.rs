@@ -1,24 +1,18 @@
 //! Tables: their names, keys and values. Byte by byte: `docs/store.md`.
 
 use minicbor::{Decode, Encode};
-use redb::{
-    Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle,
-    WriteTransaction,
-};
+use redb::{Database, ReadTransaction, ReadableDatabase, TableDefinition, TableHandle};
 
 use mesh::{
     api::batch::Fate,
     name::number::{Era, Number},
-    wire::{
-        entry::{Facts, Gone},
-        kinds::is_act,
-    },
+    wire::entry::{Facts, Gone},
 };
 
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 3;
+pub(crate) const LAYOUT: u64 = 4;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -53,48 +47,20 @@ pub(crate) const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> =
     TableDefinition::new("evidence/1");
 /// 0 → `NodeRecord`.
 pub(crate) const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
-/// (room, log, log seq) of each entry that is an act. From layout 2 on.
+/// (room, log, log seq) of each entry that is an act.
 pub(crate) const ACTS: TableDefinition<'_, PlaceKey, ()> = TableDefinition::new("acts/1");
-/// (room, log, log seq) of the act that opened a vote → `VoteNote`. From layout 2 on.
+/// (room, log, log seq) of the act that opened a vote → `VoteNote`.
 pub(crate) const NOTES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("notes/1");
-/// Name → value, of the node's own. From layout 2 on.
+/// Name → value, of the node's own.
 pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("kept/1");
 
-/// Room → the number up to which all that was delivered has lost its body. From layout 2 on.
+/// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
 /// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log
-/// seq). From layout 3 on.
+/// seq).
 pub(crate) const CALLED: TableDefinition<'_, (u32, u128), (u32, u64)> =
     TableDefinition::new("called/1");
-
-/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in
-/// the one transaction that also writes the new layout's number. Tables that begin empty are made
-/// after all steps.
-const MIGRATIONS: &[Step] = &[index_acts, nothing_called];
-
-type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
-
-/// To layout 2. Versions that wrote layout 1 kept acts that a later version had sent them, like
-/// every kind that they did not know.
-fn index_acts(write: &WriteTransaction) -> Result<(), redb::Error> {
-    let entries = write.open_table(ENTRIES)?;
-    let mut acts = write.open_table(ACTS)?;
-    for row in entries.iter()? {
-        let (key, row) = row?;
-        let entry: Gist = minicbor::decode(row.value())
-            .map_err(|_| redb::Error::Corrupted("entry cannot be read".to_owned()))?;
-        if is_act(entry.facts.kind) {
-            acts.insert(key.value(), ())?;
-        }
-    }
-    Ok(())
-}
-
-/// To layout 3. Versions that wrote layout 2 gave messages that were brought ids of this mesh.
-fn nothing_called(_: &WriteTransaction) -> Result<(), redb::Error> {
-    Ok(())
-}
 
 /// A [`mesh::wire::entry::Stored`] without its body, which is skipped, not copied.
 #[derive(Decode)]
@@ -135,18 +101,10 @@ pub(crate) fn find(db: &Database) -> Result<Found, ReadError> {
     Ok(layout.map_or(Found::Foreign, Found::Layout))
 }
 
-/// Makes all tables, or brings older ones up to date. One transaction.
-pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
-    if found == LAYOUT {
-        return Ok(());
-    }
+/// Makes all tables, in one transaction.
+pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     let mut write = db.begin_write()?;
     write.set_quick_repair(true);
-    if let Some(done) = found.checked_sub(1) {
-        for step in MIGRATIONS.iter().skip(usize::try_from(done).unwrap_or(usize::MAX)) {
-            step(&write)?;
-        }
-    }
     write.open_table(ROOM_IDS)?;
     write.open_table(ROOMS)?;
     write.open_table(LOGS)?;

@@ -332,7 +332,7 @@ impl Databases {
         let memory = builder(MEMORY_CACHE_BYTES)
             .create_with_backend(InMemoryBackend::new())
             .map_err(|error| storage(error.into()))?;
-        schema::prepare(&memory, 0).map_err(storage)?;
+        schema::make(&memory).map_err(storage)?;
         Ok(self.memory.get_or_init(|| memory))
     }
 }
@@ -401,7 +401,7 @@ struct Opened {
     repaired: bool,
 }
 
-/// Opens, decides whether it is ours, brings it up to date and reads which rooms there are. All of
+/// Opens, decides whether it is ours, makes it if it is new, and reads which rooms there are. All of
 /// it on a backend that is still held back.
 fn inspect(backend: HoldBack, dir: &Path, file: &Path) -> Result<Opened, OpenError> {
     let unread = |error: ReadError| match error {
@@ -421,15 +421,16 @@ fn inspect(backend: HoldBack, dir: &Path, file: &Path) -> Result<Opened, OpenErr
         }
         Err(error) => return Err(unusable(file, error.into())),
     };
-    let found = match schema::find(&disk).map_err(unread)? {
-        Found::Empty => 0,
+    let (file_name, known) = (file.to_owned(), LAYOUT);
+    match schema::find(&disk).map_err(unread)? {
+        Found::Empty => schema::make(&disk).map_err(|error| unusable(file, error))?,
+        Found::Layout(LAYOUT) => {}
         Found::Layout(found) if found > LAYOUT => {
-            return Err(OpenError::Newer { file: file.to_owned(), found, known: LAYOUT });
+            return Err(OpenError::Newer { file: file_name, found, known });
         }
-        Found::Layout(found) => found,
-        Found::Foreign => return Err(OpenError::Foreign { file: file.to_owned() }),
-    };
-    schema::prepare(&disk, found).map_err(|error| unusable(file, error))?;
+        Found::Layout(found) => return Err(OpenError::Older { file: file_name, found, known }),
+        Found::Foreign => return Err(OpenError::Foreign { file: file_name }),
+    }
     let seats = seats(&disk).map_err(unread)?;
     Ok(Opened { disk, seats, repaired: repaired.load(Ordering::Relaxed) })
 }

@@ -130,6 +130,7 @@ fn join(world: &mut World, nodes: usize) -> Result<Vec<(usize, Caller)>> {
             key: KEY,
             own: true,
             opener: None,
+            claim: None,
             name: format!("name{nth}"),
             capabilities: Vec::new(),
         };

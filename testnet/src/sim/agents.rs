@@ -8,22 +8,20 @@ use std::{
 
 use mesh::{
     api::command::{
-        Attach, Attached, CallId, Caller, Command, Encryption, NewRoom, Outcome, RoomInfo, Say,
-        Speech,
+        Attached, CallId, Caller, Command, Encryption, NewRoom, Outcome, RoomInfo, Say, Speech,
     },
-    name::id::{AgentId, KeyPrint, MessageId, RoomId},
+    name::id::{AgentId, MessageId, RoomId},
     wire::entry::DedupId,
 };
 
 use super::{
     cluster::Cluster,
     dice::Dice,
+    keys::{self, KEY},
     parts::{Answers, Calls, Part, Reply, Seated, may_be_in_the_way},
     promises::{Broken, broken},
 };
 
-/// The one key of all agents.
-pub(super) const KEY: KeyPrint = KeyPrint([1; 16]);
 /// Agents at each node.
 const AGENTS_PER_NODE: usize = 2;
 /// Rooms that they make, at most.
@@ -123,16 +121,8 @@ impl Agents {
     pub(super) fn attach_missing(&mut self, cluster: &mut Cluster, node: usize) {
         for (i, agent) in self.agents.iter().enumerate() {
             if agent.home == node && agent.caller.is_none() {
-                let attach = Attach {
-                    agent: agent.id.clone(),
-                    stable: true,
-                    reconnect: true,
-                    key: KEY,
-                    own: true,
-                    opener: None,
-                    name: format!("name{i}"),
-                    capabilities: Vec::new(),
-                };
+                let (mesh, id) = (cluster.secret.mesh_id(), agent.id.clone());
+                let attach = keys::attach(mesh, id, format!("name{i}"));
                 self.calls.ask(cluster, node, Asked::Attach(i), Command::Attach(attach));
             }
         }
@@ -215,7 +205,7 @@ impl Agents {
         let large = cluster.dice.chance(3);
         let content = if large { format!("{n:>20000}") } else { format!("message {n}") };
         let speech = if cluster.dice.chance(20) { Speech::Thinking } else { Speech::Chat };
-        let dedup = DedupId::new(KEY, &caller.agent, &format!("send {n}"));
+        let dedup = DedupId::new(*KEY, &caller.agent, &format!("send {n}"));
         let say = Say { dedup: Some(dedup), ..say(room, speech, content) };
         let again = cluster.dice.chance(10).then(|| say.clone());
         for say in [Some(say), again].into_iter().flatten() {
@@ -232,7 +222,7 @@ impl Agents {
         if agent.caller.as_ref().is_some_and(|caller| caller.registration > registration) {
             return;
         }
-        agent.caller = Some(Caller { agent: Arc::clone(&agent.id), key: KEY, registration });
+        agent.caller = Some(Caller { agent: Arc::clone(&agent.id), key: *KEY, registration });
         let restored = attached.restored.iter().flatten();
         agent.rooms.extend(restored.map(|(room, _)| *room));
         let lobby = cluster.lobby();
@@ -326,9 +316,9 @@ impl Agents {
         self.views.clear();
         let lobby = cluster.lobby();
         for node in 0..cluster.nodes.len() {
-            let rooms = Command::ListRooms { key: KEY, parent: None };
+            let rooms = Command::ListRooms { key: *KEY, parent: None };
             self.calls.ask(cluster, node, Asked::Rooms, rooms);
-            let room = Command::RoomInfo { key: KEY, room: lobby };
+            let room = Command::RoomInfo { key: *KEY, room: lobby };
             self.calls.ask(cluster, node, Asked::Room(lobby), room);
         }
     }

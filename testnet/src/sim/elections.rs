@@ -32,8 +32,9 @@ use mesh::{
 };
 
 use super::{
-    agents::{Agents, KEY, say},
+    agents::{Agents, say},
     cluster::Cluster,
+    keys::KEY,
     parts::{Desk, Matter, Seated, Written},
     promises::{Broken, Entry, broken},
 };
@@ -168,7 +169,7 @@ impl Elections {
         let n = cluster.text();
         let dedup = cluster.dice.chance(50);
         let content = format!("decision {n}");
-        let dedup = dedup.then(|| DedupId::new(KEY, &caller.agent, &content));
+        let dedup = dedup.then(|| DedupId::new(*KEY, &caller.agent, &content));
         let say = Say { dedup, ..say(room, Speech::Decision, content) };
         let agent = caller.agent.clone();
         let led_since = self.led_since(node, room, &agent);
@@ -187,7 +188,7 @@ impl Elections {
     }
 
     fn ask_leader(&mut self, cluster: &mut Cluster, node: usize, room: RoomId) {
-        let command = Command::RoomInfo { key: KEY, room };
+        let command = Command::RoomInfo { key: *KEY, room };
         self.desk.calls.ask(cluster, node, Asked::Leader(room), command);
     }
 }

@@ -12,8 +12,9 @@ use mesh::{
 };
 
 use super::{
-    agents::{KEY, say},
+    agents::say,
     cluster::Cluster,
+    keys::KEY,
     parts::Seated,
     promises::{Broken, broken},
     world::World,
@@ -110,7 +111,7 @@ impl Hand<'_> {
             Ask::Cast => Command::CastVote { caller, vote: message(&given.vote), option: 0 },
             Ask::View => {
                 let agent = Some(caller.agent);
-                Command::GetVote { key: KEY, agent, vote: message(&given.vote) }
+                Command::GetVote { key: *KEY, agent, vote: message(&given.vote) }
             }
             Ask::Assign => {
                 let title = "somebody has to".to_owned();

@@ -4,7 +4,7 @@
 //!
 //! *keys*: a key is valid where it was minted and from then on, and never again where it was revoked.
 //! *ids*: an id that nobody else wants is never refused to its agent, and without splits and crashes
-//! one that two keys want is only ever given to one of them. *sealed*: private rooms are only where
+//! one that two keys want is only ever given to one of them; one that was drawn for a key is never another's. *sealed*: private rooms are only where
 //! their key was presented, and neither their names nor anything that is written there leaves a node
 //! in the clear.
 
@@ -25,15 +25,23 @@ use mesh::{
         command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Speech},
         event::AgentEvent,
     },
-    name::id::{AgentId, KeyPrint, RoomId, RoomKey},
-    wire::{acts::Tier, entry::Body},
+    name::{
+        agent::{Belongs, DRAWN_BYTES, belongs, drawn},
+        id::{AgentId, KeyPrint, MeshId, RoomId, RoomKey},
+        key::KeySecret,
+    },
+    wire::{
+        acts::{KeyMinted, Tier},
+        entry::Body,
+        signatures::SignedLog,
+    },
 };
 
 use super::{
     agents::say,
     cluster::Cluster,
     coverage::Happening,
-    dice::Dice,
+    keys,
     parts::{Answers, Calls, Part, Reply, Seated, may_be_in_the_way},
     promises::{Broken, Entry, broken},
 };
@@ -49,14 +57,20 @@ const IDS: [(&str, &[usize]); 6] = [
     ("lost0", &[2]),
     ("lost1", &[2]),
 ];
+/// Some keys, by their place.
+const RED: usize = 0;
+const BLUE: usize = 1;
 /// The key that is revoked.
 const LOST: usize = 2;
+/// Of an id that is drawn for the red key, and that an agent with the blue one wants, too.
+const DRAWN: [u8; DRAWN_BYTES] = *b"random";
 /// Permanent and ephemeral rooms of one key.
 const ROOMS_MAX: usize = 5;
 
 /// A minted key.
 #[derive(Debug)]
 struct Key {
+    secret: KeySecret,
     print: KeyPrint,
     opener: RoomKey,
     tier: Tier,
@@ -116,6 +130,7 @@ enum Asked {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Holders {
+    mesh: MeshId,
     keys: Vec<Key>,
     holders: Vec<Holder>,
     made: Vec<Made>,
@@ -133,15 +148,19 @@ pub(super) struct Holders {
 }
 
 impl Holders {
-    pub(super) fn new(nodes: usize, dice: &mut Dice) -> Holders {
-        let key = |name: &str, tier, dice: &mut Dice| {
+    pub(super) fn new(cluster: &mut Cluster) -> Holders {
+        let (nodes, mesh) = (cluster.plan.nodes, cluster.secret.mesh_id());
+        let mut key = |name: &str, tier| {
+            let dice = &mut cluster.dice;
             let mut at: Vec<usize> = (0..nodes).filter(|_| dice.chance(60)).collect();
             if at.is_empty() {
                 at.push(dice.index(nodes));
             }
+            let secret = keys::secret(name);
             Key {
-                print: KeyPrint::of(name),
-                opener: RoomKey::of(name),
+                print: secret.print(),
+                secret,
+                opener: RoomKey::of(&keys::text(name)),
                 tier,
                 nodes: at,
                 minted: BTreeSet::new(),
@@ -149,30 +168,37 @@ impl Holders {
                 revoking: false,
             }
         };
-        let holder = |id: &str, key: usize, contested: bool| Holder {
-            id: id.into(),
+        let keys = vec![
+            key("red key", Tier::High),
+            key("blue key", Tier::Low),
+            key("lost key", Tier::Low),
+        ];
+        let holder = |id: AgentId, key: usize, contested: bool| Holder {
+            id,
             key,
             contested,
             place: None,
             rooms: BTreeSet::new(),
             registering: None,
         };
-        let holders = IDS
-            .iter()
-            .flat_map(|(id, keys)| keys.iter().map(move |key| holder(id, *key, keys.len() > 1)));
+        let holders = IDS.iter().flat_map(|(id, keys)| {
+            keys.iter().map(move |key| holder((*id).into(), *key, keys.len() > 1))
+        });
+        let mut holders: Vec<Holder> = holders.collect();
+        let of_red = drawn(DRAWN, keys[RED].print);
+        holders.push(holder(Arc::clone(&of_red), RED, false));
+        holders.push(holder(Arc::clone(&of_red), BLUE, true));
         Holders {
-            keys: vec![
-                key("red key", Tier::High, dice),
-                key("blue key", Tier::Low, dice),
-                key("lost key", Tier::Low, dice),
-            ],
-            holders: holders.collect(),
+            mesh,
+            keys,
+            holders,
             made: Vec::new(),
             calls: Calls::default(),
             presented: BTreeSet::new(),
             valid: BTreeSet::new(),
             claims: BTreeMap::new(),
-            had: BTreeMap::new(),
+            // Without a claim, from the beginning.
+            had: [(of_red, RED)].into(),
             leaked: None,
         }
     }
@@ -235,7 +261,10 @@ impl Holders {
         // Now and then it is minted in two places: on two sides of a split nobody knows.
         if key.minted.is_empty() || cluster.dice.chance(30) {
             let label = Some(format!("label {i}"));
-            let mint = NewKey { key: key.print, tier: key.tier, label, local: false };
+            let log = SignedLog { mesh: self.mesh, node: cluster.nodes[node].id };
+            let minted = KeyMinted::sign(&key.secret, &log, key.tier, label);
+            let minted = minted.expect("keys of worlds are long enough");
+            let mint = NewKey { minted, local: false };
             self.calls.ask(cluster, node, Asked::Mint(i), Command::MintKey(mint));
         } else if i == LOST && cluster.dice.chance(40) {
             key.revoking = true;
@@ -270,6 +299,7 @@ impl Holders {
     fn attach_of(&self, i: usize, reconnect: bool, opener: Option<RoomKey>) -> Attach {
         let holder = &self.holders[i];
         Attach {
+            claim: Some(Box::new(keys::claim(&self.key_of(i).secret, self.mesh, &holder.id))),
             agent: holder.id.clone(),
             stable: true,
             reconnect,
@@ -429,6 +459,9 @@ impl Holders {
                 let restored = attached.restored.iter().flatten().map(|(room, _)| *room);
                 holder.rooms = restored.collect();
                 let had = *self.had.entry(id.clone()).or_insert(key);
+                if had != key && belongs(&id, print) == Belongs::Another {
+                    return broken("ids", format!("another key has {id}, which was drawn"));
+                }
                 if cluster.plan.calm && had != key {
                     return broken("ids", format!("two keys have had {id} in calm weather"));
                 }
@@ -496,7 +529,7 @@ impl Holders {
             && let Body::AgentClaimed(claim) = Body::decode(entry.facts.kind, &entry.body)
         {
             let place = cluster.entry(node, *room, *at)?;
-            self.claims.insert(place, (claim.agent, claim.key));
+            self.claims.insert(place, (Arc::clone(&claim.agent), claim.key()));
         }
         Ok(())
     }

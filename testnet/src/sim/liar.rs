@@ -5,6 +5,7 @@
 //!
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
 
+mod keys;
 mod themes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +20,12 @@ use mesh::{
     wire::{
         acts::{
             BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, KeyAct,
-            KeyMinted, Named, Shown, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct,
-            VoteClosed, VoteOpened,
+            Named, Shown, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
+            VoteOpened,
         },
         entry::{
-            AgentClaimed, Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted,
-            Ordered, Reached, RoomCreated, Said,
+            Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
+            RoomCreated, Said,
         },
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
@@ -75,6 +76,7 @@ pub(crate) struct Liar {
     acts: Vec<EntryRef>,
     eras: Vec<Era>,
     agents: Vec<AgentId>,
+    keys: keys::Known,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
@@ -107,6 +109,7 @@ impl Liar {
             acts: Vec::new(),
             eras: vec![Era::HOME],
             agents: vec!["nobody".into()],
+            keys: keys::Known::new(),
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
@@ -157,6 +160,7 @@ impl Liar {
         for (seq, entry) in (run.first..).zip(&run.entries) {
             let Carried::Here(bytes) = &entry.body else { continue };
             let body = Body::decode(entry.facts.kind, bytes);
+            self.keys.learn(&mut self.dice, &body);
             if let Body::Chat(said) | Body::Thinking(said) = body {
                 remember(&mut self.dice, &mut self.agents, KNOWN_MAX, said.agent);
             } else if let Body::EraClaimed(claim) = body {
@@ -236,7 +240,7 @@ impl Liar {
                     1 => clock.saturating_add(1 << 20),
                     _ => clock.saturating_add(self.dice.within(1, 200)),
                 };
-                self.entry(room, clock)
+                self.entry(room, log.author, clock)
             })
             .collect();
         let first = match self.dice.within(0, 30) {
@@ -254,7 +258,7 @@ impl Liar {
         run
     }
 
-    fn entry(&mut self, room: RoomId, clock: u64) -> RunEntry {
+    fn entry(&mut self, room: RoomId, author: NodeId, clock: u64) -> RunEntry {
         let wall_ms = if self.dice.chance(80) { 1_800_000_000_000 } else { self.some_u64() };
         if self.dice.chance(10) {
             // Of no kind that there is, or nothing that can be read.
@@ -265,7 +269,7 @@ impl Liar {
             let facts = Facts { clock, wall_ms, kind, visible };
             return RunEntry { facts, body: Carried::Here(body.into()) };
         }
-        let body = self.body(room);
+        let body = self.body(room, author);
         self.coverage.count(written(&body));
         let facts = Facts { clock, wall_ms, kind: body.kind(), visible: body.visible() };
         RunEntry { facts, body: Carried::Here(body.encode().into()) }
@@ -282,7 +286,7 @@ impl Liar {
         }
     }
 
-    fn body(&mut self, room: RoomId) -> Body {
+    fn body(&mut self, room: RoomId, author: NodeId) -> Body {
         match self.dice.within(0, 15) {
             0 => Body::Chat(self.said()),
             1 => Body::Thinking(self.said()),
@@ -315,15 +319,8 @@ impl Liar {
                 created_by: self.agent(),
                 imported: None,
             }),
-            9 => Body::AgentClaimed(AgentClaimed {
-                agent: "a liar's".into(),
-                key: KeyPrint(self.sixteen()),
-            }),
-            10 => Body::Key(KeyAct::Minted(KeyMinted {
-                key: KeyPrint(self.sixteen()),
-                tier: Tier::High,
-                label: Some(self.text()),
-            })),
+            9 => Body::AgentClaimed(self.claimed()),
+            10 => Body::Key(KeyAct::Minted(self.minted(author))),
             11 | 12 => Body::Vote(self.vote()),
             13 => Body::Election(self.election()),
             _ => Body::Task(self.task()),

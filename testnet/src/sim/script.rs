@@ -8,7 +8,7 @@ use std::{
 use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
-        command::{Attach, CallId, Caller, Command, Outcome, Refused, Speech},
+        command::{CallId, Caller, Command, Outcome, Refused, Speech},
         event::{Delivered, RoomEvent},
     },
     name::{
@@ -19,8 +19,9 @@ use mesh::{
 use store::Row as Stored;
 
 use super::{
-    agents::{KEY, say},
+    agents::say,
     cluster::Cluster,
+    keys::{self, KEY},
     parts::{Calls, Part, Reply},
     promises::{Broken, broken},
 };
@@ -182,8 +183,8 @@ impl Script {
             if cluster.nodes[node].running.is_none() {
                 continue;
             }
-            let vote = self.vote.map(|vote| Command::GetVote { key: KEY, agent: None, vote });
-            let tasks = Command::ListTasks { key: KEY, room, status: None };
+            let vote = self.vote.map(|vote| Command::GetVote { key: *KEY, agent: None, vote });
+            let tasks = Command::ListTasks { key: *KEY, room, status: None };
             let tasks = (!self.history.tasks.is_empty()).then_some(tasks);
             for command in [Some(Command::Status), vote, tasks].into_iter().flatten() {
                 self.looks.ask(cluster, node, (), command);
@@ -228,16 +229,8 @@ impl Script {
         let room = cluster.lobby();
         let Some(caller) = agent.caller.clone() else {
             if agent.open == 0 {
-                let attach = Attach {
-                    agent: AgentId::from(agent.name.clone()),
-                    stable: true,
-                    reconnect: true,
-                    key: KEY,
-                    own: true,
-                    opener: None,
-                    name: agent.name.clone(),
-                    capabilities: Vec::new(),
-                };
+                let (mesh, name) = (cluster.secret.mesh_id(), agent.name.clone());
+                let attach = keys::attach(mesh, AgentId::from(name.clone()), name);
                 self.ask(cluster, seat, Asked::Attach, Command::Attach(attach));
             }
             return;
@@ -342,7 +335,7 @@ impl Script {
             (Asked::Attach, Ok(Outcome::Attached(attached))) => {
                 let id = AgentId::from(agent.name.clone());
                 let registration = attached.registration;
-                agent.caller = Some(Caller { agent: Arc::clone(&id), key: KEY, registration });
+                agent.caller = Some(Caller { agent: Arc::clone(&id), key: *KEY, registration });
             }
             (Asked::Join, Ok(_)) => {
                 (agent.joined, agent.connection) = (true, self.history.connect());

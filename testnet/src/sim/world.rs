@@ -71,7 +71,7 @@ impl World {
             votes: Votes::default(),
             elections: Elections::default(),
             tasks: Tasks::default(),
-            holders: Holders::new(cluster.plan.nodes, &mut cluster.dice),
+            holders: Holders::new(&mut cluster),
             operators: Operators::default(),
             script: Script::default(),
             probes: Probes::default(),

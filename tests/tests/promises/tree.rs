@@ -36,6 +36,7 @@ const PACKAGES: &[Package] = &[
             "minicbor",
             "sha2",
             "thiserror",
+            "x25519-dalek",
             "zeroize",
         ],
         in_tests: &["proptest"],

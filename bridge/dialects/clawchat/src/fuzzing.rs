@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bridge::testing::{Fake, keyed};
+use bridge::testing::{Fake, KEY, keyed};
 use serde_json::json;
 
 use crate::local::Local;
@@ -29,7 +29,7 @@ pub fn play(lines: &str) {
             'a'..='c' => {
                 let client = &mut clients[how as usize - 'a' as usize];
                 if client.line.is_fresh() {
-                    client.post("register", json!({"key": "key", "name": how, "agent_id": how}));
+                    client.post("register", json!({"key": KEY, "name": how, "agent_id": how}));
                     client.post("join_room", json!({"room_id": "lobby"}));
                 }
                 client.hear(rest.as_str());
@@ -47,7 +47,7 @@ pub fn play(lines: &str) {
     }
     clients.iter_mut().for_each(Local::settle);
     let mut witness = Local::fresh(&fake, keyed());
-    let registered = witness.call("register", json!({"key": "key", "name": "witness"}));
+    let registered = witness.call("register", json!({"key": KEY, "name": "witness"}));
     assert!(registered["agent_id"].is_string(), "{registered}");
     witness.call("join_room", json!({"room_id": "lobby"}));
     let said = witness.call("send_message", json!({"room_id": "lobby", "content": "still here"}));

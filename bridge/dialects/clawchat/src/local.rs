@@ -7,7 +7,7 @@ use std::{
 
 use bridge::{
     Config,
-    testing::{Connection, Fake, keyed, lobby},
+    testing::{Connection, Fake, KEY, keyed, lobby},
 };
 use mesh::name::id::RoomId;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Local {
     }
 
     pub(crate) fn register(&mut self, id: &str) -> Value {
-        self.ask("register", json!({"key": "key", "name": id, "agent_id": id, "reconnect": true}))
+        self.ask("register", json!({"key": KEY, "name": id, "agent_id": id, "reconnect": true}))
     }
 
     /// Sends a line; answers that come at once are worked off.

@@ -118,10 +118,10 @@ fn is_ours(config: &Config, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Auth;
+    use crate::{config::Auth, testing::here};
 
     fn config() -> Config {
-        let mut config = Config::new(Auth::Open);
+        let mut config = Config::new(Auth::Open, here());
         config.origins.push("https://Good.example".into());
         config.hosts.push("node.lan".into());
         config

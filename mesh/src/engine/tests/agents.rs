@@ -10,7 +10,7 @@ use crate::{
     name::{id::AgentId, number::Era},
 };
 
-const OTHER_KEY: KeyPrint = KeyPrint([2; 16]);
+const OTHER_KEY: KeyPrint = PRINTS[2];
 
 fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
     Attach {
@@ -20,6 +20,7 @@ fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
         key,
         own: true,
         opener: None,
+        claim: None,
         name: agent.to_owned(),
         capabilities: Vec::new(),
     }
@@ -145,11 +146,95 @@ fn who_had_an_id_loses_it_when_another_key_has_claimed_it() {
     let mut node = Node::new(1);
     let attach = registers("bob", (OTHER_KEY, false));
     node.register(attach).expect("nobody has it");
-    let claim = crate::wire::entry::AgentClaimed { agent: "bob".into(), key: KEY };
+    let claim = claimed(node.secret.mesh_id(), "bob", KEY);
     let directory = RoomId::directory(node.secret.mesh_id());
     let run = log_of(&node, directory, 6, &[Body::AgentClaimed(claim)]);
     node.hear(&run);
     assert_eq!(node.displaced(), ["bob".into()]);
+}
+
+/// As one that the node draws for an agent that chose none.
+fn drawn(key: KeyPrint) -> AgentId {
+    crate::name::agent::drawn([1, 2, 3, 4, 5, 6], key)
+}
+
+impl Node {
+    fn claims(&self) -> usize {
+        let stored = self.rows.iter().filter_map(|it| match it {
+            Change::Entry { entry, .. } => Some(entry.facts.kind),
+            _ => None,
+        });
+        stored.filter(|kind| *kind == crate::wire::kinds::AGENT_CLAIMED).count()
+    }
+}
+
+#[test]
+fn a_drawn_id_is_its_keys_at_every_node_and_is_not_claimed() {
+    for seed in [1, 2] {
+        let mut node = Node::new(seed);
+        let id = drawn(KEY);
+        let taken = Err(Refused::AgentTaken(id.clone()));
+        for stable in [false, true] {
+            assert_eq!(node.attach(&id, stable, OTHER_KEY), taken);
+            assert_eq!(node.attach(&id, stable, KeyPrint::OPEN), taken);
+        }
+        let caller = node.attach(&id, true, KEY).expect("its own");
+        assert_eq!((&caller.agent, node.claims()), (&id, 0));
+        node.attach(&drawn(KeyPrint::OPEN), true, KeyPrint::OPEN).expect("its own");
+        assert_eq!(node.claims(), 0);
+    }
+    let mut node = Node::new(1);
+    node.attach("bob", true, KEY).expect("free");
+    assert_eq!(node.claims(), 1, "one that a client chose is claimed");
+}
+
+#[test]
+fn an_id_that_says_whose_it_is_is_claimed_by_that_key_alone() {
+    let mut node = Node::new(1);
+    for prefix in ["mcp-", "u-"] {
+        let id: AgentId = format!("{prefix}{}-claude", &KEY.to_string()[..16]).as_str().into();
+        let taken = Err(Refused::AgentTaken(id.clone()));
+        assert_eq!(node.attach(&id, true, OTHER_KEY), taken);
+        node.attach(&id, true, KEY).expect("its own");
+        assert_eq!(node.directory_owner(&id), Some(KEY), "it claims it");
+    }
+}
+
+impl Node {
+    fn directory_owner(&self, agent: &str) -> Option<KeyPrint> {
+        self.engine.known.directory.owner(agent).map(|(key, _)| key)
+    }
+}
+
+#[test]
+fn what_others_claim_of_ids_that_are_a_keys_by_their_form_is_void() {
+    let mut node = Node::new(1);
+    let mesh = node.secret.mesh_id();
+    let reserved = format!("mcp-{}", &KEY.to_string()[..16]);
+    let bodies = [&*drawn(KEY), &reserved, "bob"];
+    let bodies = bodies.map(|agent| Body::AgentClaimed(claimed(mesh, agent, OTHER_KEY)));
+    let run = log_of(&node, RoomId::directory(mesh), 6, &bodies);
+    node.hear(&run);
+    assert_eq!(node.directory_owner(&drawn(KEY)), None);
+    assert_eq!(node.directory_owner(&reserved), None);
+    assert_eq!(
+        node.directory_owner("bob"),
+        Some(OTHER_KEY),
+        "of the others the first claim counts"
+    );
+    node.attach(&drawn(KEY), true, KEY).expect("its own");
+    node.attach(&reserved, true, KEY).expect("its own");
+}
+
+/// Its halves may not be shown, or it has not signed for itself.
+#[test]
+fn a_key_that_does_not_sign_claims_no_id() {
+    let mut node = Node::new(1);
+    let refused = node.attach("bob", true, KeyPrint([9; 16])).expect_err("nobody signed");
+    let Refused::Impossible(text) = refused else { panic!("{refused:?}") };
+    assert!(text.contains("32 characters"), "{text}");
+    assert_eq!(node.claims(), 0);
+    node.attach("bob", false, KeyPrint([9; 16])).expect("it is not to stay its own");
 }
 
 // What they say of themselves.

@@ -6,7 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    api::agenda::{NewKey, NewTask, NewVote, TaskUpdate},
+    api::agenda::{NewTask, NewVote, TaskUpdate},
     limits::{
         BARRIER_EVERY, BARRIER_LEFT_OUT_FOR, BARRIER_SEEKING_MAX, BARRIER_WAITING_MAX,
         BARRIER_WITHIN,
@@ -249,8 +249,8 @@ fn a_message_is_found_by_its_id_as_soon_as_that_is_known() {
 #[test]
 fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free() {
     let mut world = World::connected(2);
-    let minted = KeyPrint([5; 16]);
-    let mint = NewKey { key: minted, tier: Tier::High, label: None, local: false };
+    let minted = PRINTS[5];
+    let mint = world.nodes[0].new_key(minted, Tier::High, false);
     world.unheard(0, Command::MintKey(mint));
     let attach = |agent: &str, key, own| {
         Command::Attach(Attach {
@@ -260,6 +260,7 @@ fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free
             key,
             own,
             opener: None,
+            claim: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         })

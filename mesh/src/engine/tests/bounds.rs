@@ -328,6 +328,7 @@ fn what_is_answered_while_nothing_can_be_written_asks_for_nothing_to_be_written(
             key: KEY,
             own: true,
             opener: None,
+            claim: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         })
@@ -371,13 +372,8 @@ fn what_is_answered_while_nothing_can_be_written_asks_for_nothing_to_be_written(
         assert!(other.is_none(), "{shown}: {other:?}");
     }
     // The private rooms of a minted key may be elsewhere: they are asked for first.
-    let key = KeyPrint([9; 16]);
-    let mint = crate::api::agenda::NewKey {
-        key,
-        tier: crate::wire::acts::Tier::High,
-        label: None,
-        local: false,
-    };
+    let key = PRINTS[9];
+    let mint = node.new_key(key, Tier::High, false);
     node.ask(Command::MintKey(mint)).expect("it is new");
     let Command::Attach(it) = attach("eve", false) else { panic!("it is one") };
     let of_key = |own| Command::Attach(Attach { key, own, ..it.clone() });

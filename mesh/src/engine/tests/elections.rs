@@ -622,6 +622,7 @@ fn a_leader_that_moved_to_another_node_leads_no_longer() {
         key: KEY,
         own: true,
         opener: None,
+        claim: None,
         name: agent.clone(),
         capabilities: Vec::new(),
     };

@@ -573,7 +573,7 @@ fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
     let room = |node: &Node, seq| {
         crate::directory::room_id(node.secret.mesh_id(), directory, Liar::new(5).log(), seq)
     };
-    let claim = crate::wire::entry::AgentClaimed { agent: "bob".into(), key: KeyPrint([2; 16]) };
+    let claim = claimed(node.secret.mesh_id(), "bob", PRINTS[2]);
     let bodies = [
         Body::RoomCreated(public_room(room(&node, 1), "before")),
         Body::RoomCreated(public_room(room(&node, 2), "beyond")),

@@ -15,10 +15,11 @@ use crate::{
     fold::act::Fold as _,
     name::{
         id::{AgentId, EntryRef, LocalRef, MessageId, RoomKey},
+        key::KeySecret,
         number::Era,
     },
     wire::{
-        acts::{TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
+        acts::{KeyMinted, TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
         entry::{Decision, Imported, Items, Ordered, RoomCreated},
     },
 };
@@ -189,9 +190,19 @@ fn a_lobby_that_was_brought_goes_on_where_it_was() {
 #[test]
 fn a_stable_id_that_was_brought_is_its_keys_at_every_node() {
     let mut world = World::new(2);
-    let other = KeyPrint([8; 16]);
-    world.nodes[0].bring(Import::Agent("ada".into(), other)).expect("nobody's");
-    let again = world.nodes[0].bring(Import::Agent("ada".into(), KEY));
+    let other = PRINTS[8];
+    let mesh = world.nodes[0].secret.mesh_id();
+    let ada = |key| Import::Agent("ada".into(), claimed(mesh, "ada", key).by);
+    world.nodes[0].bring(ada(other)).expect("nobody's");
+    let again = world.nodes[0].bring(ada(KEY));
+    let drawn = crate::name::agent::drawn([1; 6], KEY);
+    for key in [KEY, other] {
+        let claim = Import::Agent(drawn.clone(), claimed(mesh, &drawn, key).by);
+        let refused = world.nodes[0].bring(claim);
+        assert!(matches!(refused, Err(Refused::Impossible(_))), "by its form: {refused:?}");
+    }
+    let unsigned = Import::Agent("eve".into(), claimed(mesh, "ada", KEY).by);
+    assert!(matches!(world.nodes[0].bring(unsigned), Err(Refused::Impossible(_))));
     assert!(matches!(again, Err(Refused::Impossible(_))), "{again:?}");
     world.carry();
     for _ in 0..2 {
@@ -203,7 +214,7 @@ fn a_stable_id_that_was_brought_is_its_keys_at_every_node() {
     }
     world.nodes[1].attach("ada", true, other).expect("its own");
     let mut elsewhere = Node::new(2);
-    let refused = elsewhere.bring(Import::Agent("ada".into(), other));
+    let refused = elsewhere.bring(ada(other));
     assert!(matches!(refused, Err(Refused::Impossible(_))), "{refused:?}");
 }
 
@@ -351,8 +362,9 @@ fn decisions_of_leaders_of_old_are_in_history() {
 #[test]
 fn rooms_of_a_key_are_sealed_and_those_of_the_node_stay_on_it() {
     let mut node = Node::new(1);
-    let text = "a key of the old server";
-    let key = NewKey { key: KeyPrint::of(text), tier: Tier::High, label: None, local: false };
+    let text = "a key of the old server, long enough";
+    let minted = KeyMinted::sign(&KeySecret::of(text), &node.signed_log(), Tier::High, None);
+    let key = NewKey { minted: minted.expect("it is"), local: false };
     node.bring(Import::Key(key, Some(RoomKey::of(text)))).expect("new");
     let mine = ImportedRoom { public: false, owner: KeyPrint::of(text), ..brought() };
     let other = RoomId([2, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);

@@ -8,13 +8,22 @@ use crate::{
     },
     directory::keys::{Directories, KeyEntry},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
-    wire::acts::{KeyAct, Tier},
+    name::key::KeySecret,
+    wire::{
+        acts::{KeyAct, KeyMinted, Tier},
+        signatures::testing::secret,
+    },
 };
 
-const MINTED: KeyPrint = KeyPrint([8; 16]);
+const MINTED: KeyPrint = PRINTS[8];
 
-fn new_key(tier: Tier, local: bool) -> NewKey {
-    NewKey { key: MINTED, tier, label: Some("ci".to_owned()), local }
+fn labelled(node: &Node, key: &KeySecret, (tier, label): (Tier, &str), local: bool) -> NewKey {
+    let minted = KeyMinted::sign(key, &node.signed_log(), tier, Some(label.to_owned()));
+    NewKey { minted: minted.expect("it is long enough"), local }
+}
+
+fn new_key(node: &Node, tier: Tier, local: bool) -> NewKey {
+    labelled(node, secret(MINTED).expect("it is known"), (tier, "ci"), local)
 }
 
 fn public(name: &str, ephemeral: bool) -> NewRoom {
@@ -35,7 +44,7 @@ fn limited(agents: usize, rooms: usize) -> Tiers {
 
 impl Node {
     fn mint(&mut self, tier: Tier) {
-        self.ask(Command::MintKey(new_key(tier, false))).expect("it is new");
+        self.ask(Command::MintKey(new_key(self, tier, false))).expect("it is new");
     }
 
     fn check(&mut self, key: KeyPrint) -> Result<Standing, Refused> {
@@ -54,6 +63,7 @@ impl Node {
             key,
             own: false,
             opener: None,
+            claim: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
@@ -125,7 +135,8 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
         let Ok(Outcome::Keys(keys)) = node.ask(Command::ListKeys) else { panic!("it lists") };
         assert_eq!((keys.len(), keys[0].revoked), (1, true));
         assert_eq!((keys[0].label.as_deref(), keys[0].node), (Some("ci"), identity(1).node_id()));
-        node.ask(Command::MintKey(new_key(Tier::High, false))).expect_err("it is revoked for ever");
+        let again = new_key(node, Tier::High, false);
+        node.ask(Command::MintKey(again)).expect_err("it is revoked for ever");
         node.ask(Command::RevokeKey { key: MINTED }).expect("it is revoked");
     }
     assert_eq!(there.revocations(), 1, "told once");
@@ -135,7 +146,8 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
 fn a_local_key_is_valid_where_it_was_minted_and_nobody_else_hears_of_it() {
     let (mut here, mut there) = (Node::new(1), Node::new(2));
     here.runs_sent();
-    here.ask(Command::MintKey(new_key(Tier::Low, true))).expect("it is new");
+    let local = new_key(&here, Tier::Low, true);
+    here.ask(Command::MintKey(local)).expect("it is new");
     assert_eq!(here.check(MINTED), Ok(Standing::Minted(Tier::Low)));
     let runs = here.runs_sent();
     assert!(runs.is_empty(), "{runs:?}");
@@ -165,19 +177,36 @@ fn what_cannot_be_minted_or_revoked_is_refused() {
         Err(Refused::Impossible(why)) => why,
         other => panic!("{other:?}"),
     };
+    let key = secret(PRINTS[7]).expect("it is known");
     let label = "x".repeat(KEY_LABEL_BYTES_MAX + 1);
-    let long = NewKey { label: Some(label), ..new_key(Tier::Low, false) };
+    let long = labelled(&node, key, (Tier::Low, &label), false);
     assert!(refused(&mut node, long).contains("128 bytes"));
-    let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
-    let labelled = NewKey { key: KeyPrint([7; 16]), label, ..new_key(Tier::Low, false) };
-    node.ask(Command::MintKey(labelled)).expect("as long as any may be");
-    let open = NewKey { key: KeyPrint::OPEN, ..new_key(Tier::Low, false) };
-    assert!(refused(&mut node, open).contains("fingerprint"));
+    let longest = labelled(&node, key, (Tier::Low, &label[1..]), false);
+    node.ask(Command::MintKey(longest)).expect("as long as any may be");
     assert_eq!(node.ask(Command::RevokeKey { key: MINTED }).err(), Some(Refused::NoKey));
     node.mint(Tier::Low);
-    assert!(refused(&mut node, new_key(Tier::High, false)).contains("minted before"));
-    assert!(refused(&mut node, new_key(Tier::High, true)).contains("minted before"));
+    let refused_again = |node: &mut Node, local| {
+        let again = new_key(node, Tier::High, local);
+        refused(node, again)
+    };
+    assert!(refused_again(&mut node, false).contains("minted before"));
+    assert!(refused_again(&mut node, true).contains("minted before"));
     assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Low)));
+}
+
+/// Others would refuse the run, and this node could write nothing more that they take.
+#[test]
+fn a_key_that_has_signed_something_else_is_not_minted() {
+    let mut node = Node::new(1);
+    let good = new_key(&node, Tier::Low, false);
+    let elsewhere = new_key(&Node::new(2), Tier::Low, false);
+    let higher = KeyMinted { tier: Tier::High, ..good.minted.clone() };
+    for key in [elsewhere, NewKey { minted: higher, ..good.clone() }] {
+        let refused = node.ask(Command::MintKey(key)).expect_err("it is not signed");
+        assert!(matches!(refused, Refused::Impossible(_)), "{refused:?}");
+    }
+    assert_eq!(node.check(MINTED), Err(Refused::NoKey), "nothing was written");
+    node.ask(Command::MintKey(good)).expect("it is");
 }
 
 #[test]
@@ -199,12 +228,12 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
             .keys
             .learn(KeyEntry { of: Directories::Mesh, log, seq: nth, facts }, act);
     }
-    let new = |nth| NewKey { key: print(nth), tier: Tier::Low, label: None, local: false };
-    node.ask(Command::SignUp(new(strangers))).expect("the last one");
-    let refused = node.ask(Command::SignUp(new(strangers + 1)));
+    let [last, next] = [PRINTS[2], PRINTS[3]].map(|key| node.new_key(key, Tier::Low, false));
+    node.ask(Command::SignUp(last)).expect("the last one");
+    let refused = node.ask(Command::SignUp(next.clone()));
     let Err(Refused::Full(text)) = refused else { panic!("{refused:?}") };
     assert!(text.contains(&strangers.to_string()), "{text}");
-    node.ask(Command::MintKey(new(strangers + 1))).expect("there are places for operators");
+    node.ask(Command::MintKey(next)).expect("there are places for operators");
 }
 
 #[test]
@@ -259,6 +288,7 @@ fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
                 key: MINTED,
                 own: false,
                 opener: None,
+                claim: None,
                 name: agent.to_owned(),
                 capabilities: Vec::new(),
             };
@@ -287,6 +317,7 @@ fn a_key_claims_so_many_stable_ids_at_a_node_and_no_more() {
         key: MINTED,
         own: false,
         opener: None,
+        claim: None,
         name: "bot".to_owned(),
         capabilities: Vec::new(),
     };

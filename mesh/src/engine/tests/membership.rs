@@ -426,13 +426,9 @@ pub(super) fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run
 fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_always() {
     let mut node = Node::new(1);
     let directory = RoomId::directory(node.secret.mesh_id());
-    let minted = |byte: u8| {
-        let (key, tier) = (KeyPrint([byte; 16]), crate::wire::acts::Tier::High);
-        Body::Key(crate::wire::acts::KeyAct::Minted(crate::wire::acts::KeyMinted {
-            key,
-            tier,
-            label: None,
-        }))
+    let log = SignedLog { node: identity(5).node_id(), ..node.signed_log() };
+    let minted = |nth: usize| {
+        Body::Key(crate::wire::acts::KeyAct::Minted(minted(&log, PRINTS[nth], Tier::High)))
     };
     let third = NodeParted { node: identity(7).node_id(), why: Parting::Expelled, cut: Vec::new() };
     let said = [minted(1), minted(2), Body::Parted(third)];
@@ -448,8 +444,8 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
     node.hear(&all);
     assert_ne!(digest(&node), before, "who has not heard of it is to find out");
     let keys = &node.engine.known.directory.keys;
-    assert!(keys.knows(KeyPrint([1; 16])), "what was within the cut stays");
-    assert!(!keys.knows(KeyPrint([2; 16])));
+    assert!(keys.knows(PRINTS[1]), "what was within the cut stays");
+    assert!(!keys.knows(PRINTS[2]));
     assert!(node.engine.known.cx.parted.has(identity(7).node_id()));
     let alarms = node.effects.iter().filter(|it| matches!(it, Effect::Alarm(Alarm::Parted { .. })));
     assert_eq!(alarms.count(), 2, "of each once");

@@ -4,10 +4,13 @@ use super::{retention::bare, *};
 use crate::{
     api::agenda::NewKey,
     limits::{GONE_AFTER, HOLE_AFTER},
-    name::id::{EntryRef, RoomKey},
+    name::{
+        id::{EntryRef, RoomKey},
+        key::KeySecret,
+    },
     presence::ephemeral::ephemeral_id,
     wire::{
-        acts::Tier,
+        acts::{KeyMinted, Tier},
         entry::{Decision, RoomCreated},
         message::{Beacon, Followed, Head, Signed, Span},
         roster::{EphemeralRoom, RoomFacts},
@@ -15,7 +18,7 @@ use crate::{
     },
 };
 
-pub(super) const API_KEY: &str = "a key of the whole mesh";
+pub(super) const API_KEY: &str = "a key that is valid in the whole mesh";
 /// A node without the key.
 const STRANGER: u8 = 9;
 
@@ -415,11 +418,11 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
         })
     };
     let lane = crate::wire::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
-    let minted =
-        crate::wire::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::High, label: None };
+    let signed = SignedLog { node: author.node_id(), ..node.signed_log() };
+    let minted = minted(&signed, PRINTS[6], Tier::High);
     let bodies = [
         created(1, true, key()),
-        created(2, false, KeyPrint([6; 16])),
+        created(2, false, PRINTS[6]),
         Body::NodeAdmitted(lane),
         Body::Key(crate::wire::acts::KeyAct::Minted(minted)),
         created(5, false, key()),
@@ -446,14 +449,15 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
         !node.engine.known.cx.lanes.contains_key(&author.node_id()),
         "a lane is everybody's business"
     );
-    let check = node.ask(Command::CheckKey { key: KeyPrint([6; 16]), own: false });
+    let check = node.ask(Command::CheckKey { key: PRINTS[6], own: false });
     assert_eq!(check.err(), Some(Refused::NoKey));
 }
 
 /// A node that knows the key and has not been shown it, and who presents it.
 pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
     let mut node = Node::new(1);
-    let mint = NewKey { key: key(), tier: Tier::High, label: None, local };
+    let minted = KeyMinted::sign(&KeySecret::of(API_KEY), &node.signed_log(), Tier::High, None);
+    let mint = NewKey { minted: minted.expect("it is long enough"), local };
     node.ask(Command::MintKey(mint)).expect("it is new");
     let attach = Attach {
         agent: "me".into(),
@@ -462,6 +466,7 @@ pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
         key: key(),
         own,
         opener: Some(RoomKey::of(API_KEY)),
+        claim: None,
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };

@@ -6,12 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    api::{
-        agenda::{NewKey, Retention},
-        batch::Fate,
-        boundary::Alarm,
-        event::RoomEvent,
-    },
+    api::{agenda::Retention, batch::Fate, boundary::Alarm, event::RoomEvent},
     limits::{
         GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN,
         STAMP_AHEAD_MS_MAX,
@@ -412,8 +407,8 @@ fn with_rooms(retention: Retention) -> (Node, [RoomId; 5]) {
     let mut node = Node::with(1, |config| config.retention = retention);
     let mut keys = vec![KEY];
     for (n, tier) in [(8, Tier::Low), (9, Tier::High)] {
-        let key = KeyPrint([n; 16]);
-        let minted = NewKey { key, tier, label: None, local: false };
+        let key = PRINTS[n];
+        let minted = node.new_key(key, tier, false);
         node.ask(Command::MintKey(minted)).expect("it is new");
         keys.push(key);
     }
@@ -428,6 +423,7 @@ fn with_rooms(retention: Retention) -> (Node, [RoomId; 5]) {
             key,
             own,
             opener: (!own).then(|| RoomKey::of(&key.to_string())),
+            claim: None,
             name: agent.clone(),
             capabilities: Vec::new(),
         };
@@ -476,7 +472,7 @@ fn each_room_is_pruned_by_the_tier_of_its_owner() {
     let known = [lobby, own, low, high, private];
     assert!(pruned.iter().all(|it| known.contains(&it.0)), "no directory: {pruned:?}");
     // Rooms outlive the key that made them.
-    node.ask(Command::RevokeKey { key: KeyPrint([8; 16]) }).expect("it was minted");
+    node.ask(Command::RevokeKey { key: PRINTS[8] }).expect("it was minted");
     node.wait(PRUNE_EVERY * 10);
     let after = node.pruned();
     let of_low = after.iter().find(|it| it.0 == low).expect("its turn came");
@@ -585,8 +581,8 @@ fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
 fn rooms_of_the_nodes_own_key_are_pruned_as_its_own_though_it_was_minted() {
     let retention = Retention { own: Some(9 * DAY), low: Some(HOUR * 2), high: None };
     let mut node = Node::with(1, |config| config.retention = retention);
-    let key = KeyPrint([8; 16]);
-    let minted = NewKey { key, tier: Tier::Low, label: None, local: false };
+    let key = PRINTS[8];
+    let minted = node.new_key(key, Tier::Low, false);
     node.ask(Command::MintKey(minted)).expect("it is new");
     let owner = node.attach("owner", false, key).expect("free");
     let room = node.create_private(&owner, false);
@@ -627,7 +623,7 @@ fn each_room_of_an_earlier_mesh_is_pruned_by_the_tier_of_its_own_owner() {
         config.archive = views.to_vec();
         config.retention = Retention { own: Some(DAY), low: None, high: Some(3 * DAY) };
     });
-    let key = NewKey { key: KeyPrint([9; 16]), tier: Tier::High, label: None, local: false };
+    let key = node.new_key(PRINTS[9], Tier::High, false);
     node.ask(Command::MintKey(key)).expect("it is new");
     node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
     let pruned = node.pruned();

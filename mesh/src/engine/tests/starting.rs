@@ -4,7 +4,7 @@ use super::{asking::log, world::Liar, *};
 use crate::{
     name::number::LANES,
     wire::{
-        acts::{KeyAct, KeyMinted, Tier},
+        acts::{KeyAct, Tier},
         entry::{NodeAdmitted, NodeParted, Parting},
     },
 };
@@ -60,14 +60,13 @@ fn nodes_draw_lanes_that_differ_and_another_one_when_theirs_is_taken() {
 fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     let mut node = Node::new(1);
     let directory = RoomId::directory(node.secret.mesh_id());
-    let keys = [7, 8, 9].map(|n| KeyPrint([n; 16]));
+    let keys = [PRINTS[7], PRINTS[8], PRINTS[9]];
     let mut liar = Liar::new(5);
-    let minted = |key| Body::Key(KeyAct::Minted(KeyMinted { key, tier: Tier::High, label: None }));
+    let log = SignedLog { node: identity(5).node_id(), ..node.signed_log() };
+    let minted = |key| Body::Key(KeyAct::Minted(minted(&log, key, Tier::High)));
     let (_, first) = liar.write_in(&node, directory, &minted(keys[0]));
     let (_, second) = liar.write_in(&node, directory, &minted(keys[1]));
-    let claim = |agent: &str| {
-        Body::AgentClaimed(crate::wire::entry::AgentClaimed { agent: agent.into(), key: keys[0] })
-    };
+    let claim = |agent: &str| Body::AgentClaimed(claimed(log.mesh, agent, keys[0]));
     let (_, third) = liar.write_in(&node, directory, &claim("bob"));
     let mut other = second.clone();
     other.entries[0].facts.clock += 1;

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     directory::keys::{Directories, KeyEntry},
     limits::KEYS_MAX,
-    wire::acts::{KeyAct, KeyMinted, Tier},
+    wire::acts::{KeyAct, Tier},
 };
 
 /// One entry that begins a log.
@@ -115,11 +115,12 @@ fn keys_beyond_those_that_may_be_are_not_taken_from_others() {
             .learn(KeyEntry { of: Directories::Mesh, log, seq: 1, facts }, act);
     }
     let overflow = node.engine.known.cx.faults.overflow;
-    let minted = KeyMinted { key: KeyPrint([8; 16]), tier: Tier::High, label: None };
+    let log = SignedLog { node: identity(5).node_id(), ..node.signed_log() };
+    let minted = minted(&log, PRINTS[8], Tier::High);
     let body = Body::Key(KeyAct::Minted(minted));
     let run = begins(&node, 5, (RoomId::directory(node.secret.mesh_id()), &body));
     node.hear(&run);
-    assert!(!node.engine.known.directory.keys.knows(KeyPrint([8; 16])));
+    assert!(!node.engine.known.directory.keys.knows(PRINTS[8]));
     assert_eq!(node.engine.known.cx.faults.overflow, overflow + 1);
 }
 

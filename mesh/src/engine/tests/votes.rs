@@ -258,6 +258,7 @@ fn an_agent_that_moved_votes_once() {
         key: KEY,
         own: true,
         opener: None,
+        claim: None,
         name: "agent1".to_owned(),
         capabilities: Vec::new(),
     };

@@ -68,9 +68,9 @@ pub(super) fn take(
         plan.rooms.push((imported(room, id, owner), parent));
     }
     // This node is to follow the keys that have private rooms.
-    for (key, opener) in &mut plan.keys {
-        if !followed.contains(&key.key) {
-            *opener = None;
+    for key in &mut plan.keys {
+        if !followed.contains(&key.secret.print()) {
+            key.opener = None;
         }
     }
     Ok(())

@@ -151,7 +151,7 @@ fn a_node_that_has_something_is_refused_and_one_that_has_nothing_is_not() {
     {
         let mut target = open(dir.path()).unwrap();
         let clock = crate::clock::Clock::start();
-        let mut engine = target.enter(clock).unwrap();
+        let (mut engine, _) = target.enter(clock).unwrap();
         target.store.commit(&engine.take_turn().batch).unwrap();
         let in_use = open(dir.path()).unwrap_err();
         assert!(format!("{in_use:#}").contains("is in use by another process"), "{in_use:#}");

@@ -5,7 +5,7 @@
     reason = "a test names what it looks for; a new variant is none of its business"
 )]
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::LazyLock, time::Duration};
 
 use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
@@ -19,13 +19,16 @@ use mesh::{
     },
     name::{
         id::{KeyPrint, MeshId, MessageId, NodeId, RoomId},
+        key::KeySecret,
         time::Now,
     },
-    wire::entry::DedupId,
+    wire::entry::{Claimant, DedupId},
 };
 use store::Store;
 
-pub(crate) const KEY: KeyPrint = KeyPrint([7; 16]);
+/// The key of all its agents.
+static SECRET: LazyLock<KeySecret> = LazyLock::new(|| KeySecret::of(&"7".repeat(64)));
+pub(crate) static KEY: LazyLock<KeyPrint> = LazyLock::new(|| SECRET.print());
 /// As a ClawChat server draws them: version 4.
 pub(crate) const OF_OLD: MessageId =
     MessageId([1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
@@ -119,15 +122,16 @@ impl Lone {
             agent: agent.into(),
             stable: true,
             reconnect: true,
-            key: KEY,
+            key: *KEY,
             own: true,
             opener: None,
+            claim: Some(Box::new(Claimant::sign(&SECRET, mesh_id(), agent).unwrap())),
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
         match self.ask(Command::Attach(attach)).unwrap() {
             Outcome::Attached(it) => {
-                Caller { agent: agent.into(), key: KEY, registration: it.registration }
+                Caller { agent: agent.into(), key: *KEY, registration: it.registration }
             }
             other => panic!("{other:?}"),
         }
@@ -161,7 +165,7 @@ impl Lone {
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,
-            dedup: Some(DedupId::new(KEY, &caller.agent, content)),
+            dedup: Some(DedupId::new(*KEY, &caller.agent, content)),
         };
         match self.ask(Command::Say { caller: caller.clone(), say }).unwrap() {
             Outcome::Said(it) => it,
@@ -209,7 +213,7 @@ impl Lone {
 
     /// Rooms that the key may see, by name.
     pub(crate) fn rooms(&mut self) -> Vec<(String, RoomId)> {
-        match self.ask(Command::ListRooms { key: KEY, parent: None }).unwrap() {
+        match self.ask(Command::ListRooms { key: *KEY, parent: None }).unwrap() {
             Outcome::Rooms(rooms) => {
                 rooms.into_iter().map(|it| (it.name.to_string(), it.room)).collect()
             }

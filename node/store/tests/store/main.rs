@@ -5,7 +5,6 @@
 mod check;
 mod copy;
 mod crash;
-mod fixtures;
 mod full;
 mod keep;
 mod lone;

@@ -57,16 +57,22 @@ fn a_directory_is_one_stores_only() {
 }
 
 #[test]
-fn a_newer_layout_is_refused_and_left_alone() {
+fn another_layout_is_refused_and_left_alone() {
+    let newer = of_layout(5);
+    assert!(matches!(newer, OpenError::Newer { found: 5, known: 4, .. }), "{newer}");
+    let older = of_layout(3);
+    assert!(matches!(older, OpenError::Older { found: 3, known: 4, .. }), "{older}");
+}
+
+fn of_layout(layout: u64) -> OpenError {
     let dir = directory();
     let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
     let db = Database::open(dir.path().join(FILE_NAME)).unwrap();
     let write = db.begin_write().unwrap();
-    write.open_table(meta).unwrap().insert("layout", 4).unwrap();
+    write.open_table(meta).unwrap().insert("layout", layout).unwrap();
     write.commit().unwrap();
     drop(db);
-    let error = refused(dir.path());
-    assert!(matches!(error, OpenError::Newer { found: 4, known: 3, .. }), "{error}");
+    refused(dir.path())
 }
 
 #[test]

@@ -14,8 +14,11 @@ use mesh::{
         command::{CallId, Command, Opaque, Outcome, Refused},
         event::AgentEvent,
     },
-    name::{id::KeyPrint, time::Now},
-    wire::acts::Tier,
+    name::{id::KeyPrint, key::KeySecret, time::Now},
+    wire::{
+        acts::{KeyMinted, Tier},
+        signatures::SignedLog,
+    },
 };
 use store::{Store, testing::CrashingBackend};
 
@@ -33,9 +36,13 @@ fn identity() -> Identity {
     Identity::from_seed(&[1; 32])
 }
 
+fn mesh_secret() -> MeshSecret {
+    MeshSecret::new([7; 32], identity().node_id())
+}
+
 fn open(store: &Store, now: Now) -> Engine {
     let me = identity().node_id();
-    let config = Config::new(MeshSecret::new([7; 32], me).mesh_id(), me);
+    let config = Config::new(mesh_secret().mesh_id(), me);
     let summary = store.summary(me, Some(config.mesh)).unwrap();
     Engine::open(identity(), config, summary, now)
 }
@@ -95,10 +102,12 @@ impl Node {
 #[test]
 fn keys_and_revocations_outlive_the_process() {
     let mut node = Node::new();
-    let key = |n| KeyPrint([n; 16]);
+    let secret = |n: u8| KeySecret::of(&format!("{n:0>64}"));
+    let key = |n| secret(n).print();
+    let log = SignedLog { mesh: mesh_secret().mesh_id(), node: identity().node_id() };
     for (n, local) in [(1, false), (2, true), (3, false), (4, true)] {
-        let minted = NewKey { key: key(n), tier: Tier::High, label: None, local };
-        node.ask(Command::MintKey(minted)).unwrap();
+        let minted = KeyMinted::sign(&secret(n), &log, Tier::High, None).unwrap();
+        node.ask(Command::MintKey(NewKey { minted, local })).unwrap();
     }
     for n in [3, 4] {
         node.ask(Command::RevokeKey { key: key(n) }).unwrap();

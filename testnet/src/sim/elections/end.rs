@@ -15,9 +15,9 @@ use mesh::{
 
 use super::{Asked, DONE_WITHIN, Elections};
 use crate::sim::{
-    agents::KEY,
     cluster::Cluster,
     end::{Told, ask_all, dissent},
+    keys::KEY,
     parts::Seated,
     plan::Fault,
     promises::{Broken, broken},
@@ -48,7 +48,7 @@ fn permanent(world: &World) -> BTreeSet<RoomId> {
 }
 
 fn views(world: &mut World, room: RoomId) -> Result<BTreeMap<usize, RoomInfo>, Broken> {
-    ask_all::<Elections>(world, &Asked::Leader(room), &Command::RoomInfo { key: KEY, room })
+    ask_all::<Elections>(world, &Asked::Leader(room), &Command::RoomInfo { key: *KEY, room })
 }
 
 fn same_leader<'a>(

@@ -19,7 +19,7 @@ use super::{
     has_mark, owners,
 };
 use crate::sim::{
-    agents,
+    keys,
     promises::{Broken, broken},
     world::World,
 };
@@ -102,7 +102,7 @@ fn rooms_are_listed(world: &mut World) -> Result<(), Broken> {
     let keys: Vec<KeyPrint> = (0..world.holders.keys.len())
         .filter(|key| is_valid(world, *key))
         .map(|key| world.holders.keys[key].print)
-        .chain([agents::KEY])
+        .chain([*keys::KEY])
         .collect();
     let mut shared: Option<Vec<String>> = None;
     for key in keys {

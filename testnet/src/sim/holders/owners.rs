@@ -9,6 +9,7 @@ use std::{
 use mesh::{
     api::command::{Attached, Caller, Command, Outcome, Refused},
     name::{
+        agent::{Belongs, belongs},
         id::{AgentId, KeyPrint, RoomId},
         number::Number,
     },
@@ -45,7 +46,13 @@ fn owners_of_ids(world: &World) -> BTreeMap<AgentId, KeyPrint> {
         let best = first.entry(agent.clone()).or_insert((number, *key));
         *best = (*best).min((number, *key));
     }
-    first.into_iter().map(|(agent, (_, key))| (agent, key)).collect()
+    let claimed = first.into_iter().map(|(agent, (_, key))| (agent, key));
+    // Needs no claim.
+    let drawn = world.holders.holders.iter().filter_map(|holder| {
+        let key = world.holders.keys[holder.key].print;
+        (belongs(&holder.id, key) == Belongs::Drawn).then(|| (holder.id.clone(), key))
+    });
+    claimed.chain(drawn).collect()
 }
 
 /// Holders of keys that are valid, of ids that somebody has claimed; and whether the id is theirs.

@@ -164,11 +164,13 @@ impl Liar {
     /// An entry that may travel as it is: any other is refused at the door.
     fn short(&mut self, room: RoomId, clock: u64) -> RunEntry {
         loop {
-            let entry = self.entry(room, clock);
+            let author = self.authors[Liar::ITSELF].node_id();
+            let entry = self.entry(room, author, clock);
             let Carried::Here(body) = &entry.body else { continue };
             let sound = body.len() <= BODY_INLINE_BYTES_MAX;
-            let known = !matches!(Body::decode(entry.facts.kind, body), Body::Unknown);
-            if sound && known {
+            let body = Body::decode(entry.facts.kind, body);
+            let known = !matches!(body, Body::Unknown);
+            if sound && known && self.has_signed(&body, author) {
                 return entry;
             }
         }

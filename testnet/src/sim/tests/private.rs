@@ -22,18 +22,21 @@ use mesh::{
     },
     name::{
         id::{KeyPrint, NodeId, RoomId, RoomKey},
+        key::KeySecret,
         number::Number,
     },
     order::pulse::Beat,
     wire::{
-        acts::Tier,
+        acts::{KeyMinted, Tier},
         message::{Message, Signed},
+        signatures::SignedLog,
     },
 };
 
 use crate::sim::{node::Node, signing::Signing};
 
-const API_KEY: &str = "a key of the whole mesh";
+const LOCAL_KEY: &str = "a key of one node alone, in tests";
+const API_KEY: &str = "a key of the whole mesh, in tests";
 /// Texts that nobody without the key is to see.
 const NAME: &str = "the plan that nobody knows";
 const WORDS: &str = "words that are for few";
@@ -244,8 +247,9 @@ impl Nodes {
     }
 
     fn mint(&mut self, node: usize, api_key: &str, local: bool) {
-        let key = KeyPrint::of(api_key);
-        let mint = NewKey { key, tier: Tier::High, label: None, local };
+        let log = SignedLog { mesh: self.secret.mesh_id(), node: self.nodes[node].id };
+        let minted = KeyMinted::sign(&KeySecret::of(api_key), &log, Tier::High, None);
+        let mint = NewKey { minted: minted.expect("it is long enough"), local };
         self.ask(node, Command::MintKey(mint)).expect("it is new");
         self.run(3_000);
     }
@@ -259,6 +263,7 @@ impl Nodes {
             key,
             own: false,
             opener: Some(RoomKey::of(api_key)),
+            claim: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
@@ -539,12 +544,12 @@ fn a_node_in_the_middle_carries_what_it_cannot_read() {
 #[test]
 fn rooms_of_a_key_for_one_node_stay_there() {
     let mut nodes = Nodes::new(2, true);
-    nodes.mint(1, "a local key", true);
-    let ada = nodes.try_attach(1, "ada", "a local key").expect("it is valid there");
+    nodes.mint(1, LOCAL_KEY, true);
+    let ada = nodes.try_attach(1, "ada", LOCAL_KEY).expect("it is valid there");
     let room = nodes.create(1, &ada, false);
     nodes.say(1, &ada, room, WORDS);
     nodes.run(3_000);
-    let refused = nodes.try_attach(0, "bob", "a local key").expect_err("not valid here");
+    let refused = nodes.try_attach(0, "bob", LOCAL_KEY).expect_err("not valid here");
     assert_eq!(refused, Refused::NoKey);
     assert!(!nodes.has(0, room));
     let id: Vec<u8> = room.0.to_vec();

@@ -13,9 +13,9 @@ use mesh::{
 
 use super::{Asked, Made, Votes};
 use crate::sim::{
-    agents::KEY,
     cluster::Cluster,
     end::{Told, ask_all, dissent},
+    keys::KEY,
     parts::Seated,
     promises::{Broken, broken},
     world::World,
@@ -52,7 +52,7 @@ fn permanent(world: &World) -> Vec<Made> {
 }
 
 fn views(world: &mut World, vote: MessageId) -> Result<BTreeMap<usize, Option<VoteView>>, Broken> {
-    ask_all::<Votes>(world, &Asked::View, &Command::GetVote { key: KEY, agent: None, vote })
+    ask_all::<Votes>(world, &Asked::View, &Command::GetVote { key: *KEY, agent: None, vote })
 }
 
 /// The nodes' views of a vote, which all of them know.

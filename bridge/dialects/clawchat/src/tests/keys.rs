@@ -7,15 +7,18 @@ use mesh::{
         agenda::{NewKey, Standing},
         command::{Command, Refused},
     },
-    name::id::{KeyPrint, RoomKey},
-    wire::acts::Tier,
+    name::{
+        id::{KeyPrint, RoomKey},
+        key::KeySecret,
+    },
+    wire::acts::{KeyMinted, Tier},
 };
 use serde_json::json;
 
 use bridge::{
     config::{Auth, Config, Quota},
     delivery::ending::Ending,
-    testing::{Fake, keyed},
+    testing::{Fake, here, keyed},
 };
 
 use crate::local::Local;
@@ -79,22 +82,26 @@ fn quotas_follow_what_the_key_is() {
     assert_eq!(of(Standing::Own), (None, 65_536));
     assert_eq!(of(free), (Some(200), 65_536));
     assert_eq!(of(pro), (Some(2_000), 262_144));
-    let open = Config::new(Auth::Open);
+    let open = Config::new(Auth::Open, here());
     assert_eq!(open.quota(Standing::Own).messages_per_minute, None);
 }
 
+const FREE: &str = "a key of the free tier, in tests";
+const PRO: &str = "a key of the pro tier, used in tests";
+const MINTED: &str = "a key that somebody minted for tests";
+
 fn mint(fake: &Fake, key: &str, tier: Tier) {
-    let key = KeyPrint::of(key);
-    fake.does(Command::MintKey(NewKey { key, tier, label: None, local: false })).unwrap();
+    let minted = KeyMinted::sign(&KeySecret::of(key), &here(), tier, None).unwrap();
+    fake.does(Command::MintKey(NewKey { minted, local: false })).unwrap();
 }
 
 #[test]
 fn a_minted_key_registers_and_has_the_quota_of_its_tier() {
     let (fake, _) = Fake::new();
     let ask = |key: &str| json!({"key": key, "name": "n"});
-    assert_eq!(Local::fresh(&fake, keyed()).code("register", ask("free")), "unauthorized");
-    mint(&fake, "free", Tier::Low);
-    mint(&fake, "pro", Tier::High);
+    assert_eq!(Local::fresh(&fake, keyed()).code("register", ask(FREE)), "unauthorized");
+    mint(&fake, FREE, Tier::Low);
+    mint(&fake, PRO, Tier::High);
     let sends = |key: &str, times: usize| {
         let mut it = Local::fresh(&fake, keyed());
         it.call("register", ask(key));
@@ -105,11 +112,11 @@ fn a_minted_key_registers_and_has_the_quota_of_its_tier() {
         it
     };
     let text = |len| json!({"room_id": "lobby", "content": "x".repeat(len)});
-    let mut free = sends("free", 199);
+    let mut free = sends(FREE, 199);
     assert_eq!(free.code("send_message", text(65_537)), "message_too_large");
     free.call("send_message", text(1));
     assert_eq!(free.code("send_message", text(1)), "rate_limit_messages");
-    let mut pro = sends("pro", 201);
+    let mut pro = sends(PRO, 201);
     pro.call("send_message", text(262_144));
     assert_eq!(pro.code("send_message", text(262_145)), "message_too_large");
     let mut own = Local::agent(&fake, "own");
@@ -123,8 +130,8 @@ fn a_minted_key_registers_and_has_the_quota_of_its_tier() {
 #[test]
 fn a_key_has_so_many_agents_and_rooms() {
     let (fake, _) = Fake::new();
-    mint(&fake, "free", Tier::Low);
-    let ask = json!({"key": "free", "name": "n"});
+    mint(&fake, FREE, Tier::Low);
+    let ask = json!({"key": FREE, "name": "n"});
     let mut agents: Vec<Local> = (0..20)
         .map(|_| {
             let mut it = Local::fresh(&fake, keyed());
@@ -145,13 +152,13 @@ fn a_key_has_so_many_agents_and_rooms() {
 #[test]
 fn connections_of_a_revoked_key_are_told_so_and_end() {
     let (fake, _) = Fake::new();
-    mint(&fake, "free", Tier::Low);
+    mint(&fake, FREE, Tier::Low);
     let mut own = Local::agent(&fake, "own");
     own.call("join_room", json!({"room_id": "lobby"}));
     let mut it = Local::fresh(&fake, keyed());
-    it.call("register", json!({"key": "free", "name": "n", "agent_id": "it"}));
+    it.call("register", json!({"key": FREE, "name": "n", "agent_id": "it"}));
     it.call("join_room", json!({"room_id": "lobby"}));
-    fake.does(Command::RevokeKey { key: KeyPrint::of("free") }).unwrap();
+    fake.does(Command::RevokeKey { key: KeyPrint::of(FREE) }).unwrap();
     assert_eq!(it.event("error").unwrap()["code"], "unauthorized");
     assert!(!it.is_open());
     assert_eq!(it.line.ending(), Ending::Revoked);
@@ -159,7 +166,7 @@ fn connections_of_a_revoked_key_are_told_so_and_end() {
     assert!(own.is_open());
     assert_eq!(own.event("agent_left").unwrap()["agent_id"], "it");
     let mut late = Local::fresh(&fake, keyed());
-    assert_eq!(late.code("register", json!({"key": "free", "name": "n"})), "unauthorized");
+    assert_eq!(late.code("register", json!({"key": FREE, "name": "n"})), "unauthorized");
 }
 
 #[test]
@@ -167,17 +174,17 @@ fn a_key_that_is_not_the_nodes_own_is_for_the_mesh_to_judge() {
     let (fake, _) = Fake::new();
     let mut it = Local::fresh(&fake, keyed());
     *fake.knobs.script.lock().unwrap() = Some(Err(Refused::NoKey));
-    assert_eq!(it.code("register", json!({"key": "minted", "name": "n"})), "unauthorized");
+    assert_eq!(it.code("register", json!({"key": MINTED, "name": "n"})), "unauthorized");
     let Some(Command::Attach(asked)) = fake.knobs.scripted.lock().unwrap().take() else {
         panic!("not asked to attach")
     };
-    assert_eq!((asked.key, asked.own), (KeyPrint::of("minted"), false));
-    assert!(asked.opener == Some(RoomKey::of("minted")));
+    assert_eq!((asked.key, asked.own), (KeyPrint::of(MINTED), false));
+    assert!(asked.opener == Some(RoomKey::of(MINTED)));
     // What is wrong with the rest is told to those with a valid key alone.
-    mint(&fake, "minted", Tier::Low);
+    mint(&fake, MINTED, Tier::Low);
     let nameless = |key: &str| json!({"key": key, "name": " "});
     let mut it = Local::fresh(&fake, keyed());
-    assert_eq!(it.code("register", nameless("minted")), "invalid_payload");
+    assert_eq!(it.code("register", nameless(MINTED)), "invalid_payload");
     assert!(it.is_open());
     assert_eq!(it.code("register", nameless("nope")), "unauthorized");
     assert!(!it.is_open());
@@ -186,12 +193,10 @@ fn a_key_that_is_not_the_nodes_own_is_for_the_mesh_to_judge() {
 #[test]
 fn who_shows_no_key_at_a_node_that_asks_for_none_does_not_see_what_is_sealed() {
     let (fake, _) = Fake::new();
-    let key = KeyPrint::of("minted");
-    let mint = NewKey { key, tier: Tier::High, label: None, local: false };
-    fake.does(Command::MintKey(mint)).unwrap();
+    mint(&fake, MINTED, Tier::High);
     let mut owner = Local::fresh(&fake, keyed());
-    owner.call("register", json!({"key": "minted", "name": "owner"}));
-    let mut open = Local::fresh(&fake, Config::new(Auth::Open));
+    owner.call("register", json!({"key": MINTED, "name": "owner"}));
+    let mut open = Local::fresh(&fake, Config::new(Auth::Open, here()));
     open.call("register", json!({"key": "", "name": "open", "agent_id": "open"}));
 
     for (name, ephemeral) in [("plan", false), ("talk", true)] {

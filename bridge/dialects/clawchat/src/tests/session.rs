@@ -10,7 +10,7 @@ use bridge::{
     backend::{Reads as _, Roam},
     config::{Auth, Config},
     limits,
-    testing::{Fake, chat, keyed, lobby},
+    testing::{Fake, KEY, OTHER_KEY, chat, here, keyed, lobby},
 };
 
 use crate::local::{Local, room};
@@ -54,7 +54,7 @@ fn before_it_registers_a_client_may_only_ping() {
     it.line("junk");
     assert_eq!(it.event("error").unwrap()["code"], "invalid_payload");
     assert_eq!(it.code("no_such_command", json!({})), "invalid_payload");
-    assert_eq!(it.code("register", json!({"key": "key"})), "invalid_payload");
+    assert_eq!(it.code("register", json!({"key": KEY})), "invalid_payload");
     assert!(it.is_open());
 }
 
@@ -72,29 +72,29 @@ fn registration_checks_version_then_key_then_the_rest() {
     let mut it = Local::fresh(&fake, keyed());
     let long = |len| "x".repeat(len);
     for (bad, field) in [
-        (json!({"key": "key", "name": " "}), "name"),
-        (json!({"key": "key", "name": long(257)}), "name"),
-        (json!({"key": "key", "name": "n", "agent_id": ""}), "agent_id"),
-        (json!({"key": "key", "name": "n", "agent_id": long(129)}), "agent_id"),
-        (json!({"key": "key", "name": "n", "capabilities": [long(257)]}), "capabilities"),
+        (json!({"key": KEY, "name": " "}), "name"),
+        (json!({"key": KEY, "name": long(257)}), "name"),
+        (json!({"key": KEY, "name": "n", "agent_id": ""}), "agent_id"),
+        (json!({"key": KEY, "name": "n", "agent_id": long(129)}), "agent_id"),
+        (json!({"key": KEY, "name": "n", "capabilities": [long(257)]}), "capabilities"),
     ] {
         let reply = it.ask("register", bad);
         assert_eq!(reply["payload"]["code"], "invalid_payload");
         assert!(reply["payload"]["message"].as_str().unwrap().contains(field), "{reply}");
     }
     assert!(it.is_open());
-    let reply = it.call("register", json!({"key": "key", "name": "n"}));
+    let reply = it.call("register", json!({"key": KEY, "name": "n"}));
     assert_eq!(reply["name"], "n");
     assert_eq!(reply["protocol_version"], 1);
     assert_eq!(reply["agent_id"].as_str().unwrap().len(), 36);
     assert!(reply.get("reconnected").is_none());
-    assert_eq!(it.code("register", json!({"key": "key", "name": "n"})), "invalid_payload");
+    assert_eq!(it.code("register", json!({"key": KEY, "name": "n"})), "invalid_payload");
 }
 
 #[test]
 fn without_keys_everybody_may_register() {
     let (fake, _) = Fake::new();
-    let mut it = Local::fresh(&fake, Config::new(Auth::Open));
+    let mut it = Local::fresh(&fake, Config::new(Auth::Open, here()));
     it.call("register", json!({"key": "anything", "name": "n"}));
 }
 
@@ -102,7 +102,7 @@ fn without_keys_everybody_may_register() {
 fn a_taken_id_keeps_the_connection_and_a_reconnection_takes_it_over() {
     let (fake, a, mut b, room) = pair();
     let mut late = Local::fresh(&fake, keyed());
-    let taken = json!({"key": "key", "name": "a", "agent_id": "a"});
+    let taken = json!({"key": KEY, "name": "a", "agent_id": "a"});
     assert_eq!(late.code("register", taken), "agent_id_taken");
     assert!(late.is_open());
     let welcome = late.register("a");
@@ -252,9 +252,9 @@ fn rooms_are_created_listed_and_described() {
 #[test]
 fn a_private_room_is_for_its_key_alone() {
     let (fake, _) = Fake::new();
-    let other = || Config::new(Auth::Key(bridge::config::NodeKey::new("other")));
+    let other = || Config::new(Auth::Key(bridge::config::NodeKey::new(OTHER_KEY)), here());
     let (mut a, mut b) = (Local::agent(&fake, "a"), Local::fresh(&fake, other()));
-    b.call("register", json!({"key": "other", "name": "b"}));
+    b.call("register", json!({"key": OTHER_KEY, "name": "b"}));
     let room = a.call("create_room", json!({"name": "p"}))["room_id"].clone();
     assert!(b.event("room_created").is_none());
     for kind in ["join_room", "leave_room", "get_history", "room_tip", "room_info", "list_agents"] {
@@ -331,9 +331,9 @@ fn a_mention_reaches_who_may_read_the_room_and_nobody_else() {
     let text = json!({"room_id": room, "content": "come", "mentions": ["b"]});
     let sent = a.call("send_message", text);
     assert_eq!(b.event("mention").unwrap()["message"], sent);
-    let other = Config::new(Auth::Key(bridge::config::NodeKey::new("other")));
+    let other = Config::new(Auth::Key(bridge::config::NodeKey::new(OTHER_KEY)), here());
     let mut c = Local::fresh(&fake, other);
-    c.call("register", json!({"key": "other", "name": "c", "agent_id": "c"}));
+    c.call("register", json!({"key": OTHER_KEY, "name": "c", "agent_id": "c"}));
     let private = a.call("create_room", json!({"name": "p"}))["room_id"].clone();
     a.call("join_room", json!({"room_id": private}));
     a.call("send_message", json!({"room_id": private, "content": "x", "mentions": ["c", "b"]}));

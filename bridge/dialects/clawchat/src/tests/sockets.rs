@@ -24,7 +24,7 @@ use bridge::{
     dialect::{Dialect, Manners},
     limits,
     testing::{
-        Fake, chat,
+        Fake, KEY, chat,
         echo::{self, Echo},
         keyed, lobby,
     },
@@ -212,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     async fn register(&mut self, name: &str) {
-        let payload = json!({"key": "key", "name": name, "agent_id": name, "reconnect": true});
+        let payload = json!({"key": KEY, "name": name, "agent_id": name, "reconnect": true});
         self.call("register", payload).await;
     }
 
@@ -284,7 +284,7 @@ async fn pipelined_requests_are_worked_off_in_order() {
     let mut a = node.tcp().await;
     let mut lines = Vec::new();
     for (id, kind, payload) in [
-        ("1", "register", json!({"key": "key", "name": "a"})),
+        ("1", "register", json!({"key": KEY, "name": "a"})),
         ("2", "join_room", json!({"room_id": "lobby"})),
         ("3", "send_message", json!({"room_id": "lobby", "content": "x"})),
         ("4", "get_history", json!({"room_id": "lobby"})),
@@ -428,7 +428,7 @@ async fn a_refused_registration_is_answered_before_the_end() {
     let node = Node::start(keyed()).await;
     for (payload, code) in [
         (json!({"key": "wrong", "name": "x"}), "unauthorized"),
-        (json!({"key": "key", "name": "x", "protocol_version": 9}), "unsupported_protocol"),
+        (json!({"key": KEY, "name": "x", "protocol_version": 9}), "unsupported_protocol"),
     ] {
         let mut a = node.tcp().await;
         a.post("r", "register", payload).await;
@@ -504,7 +504,10 @@ async fn a_websocket_speaks_the_same() {
     let mut a = websocket(&node).await;
     for (line, kind) in [
         ("{\"type\":\"ping\",\"id\":\"1\"}\n", "pong"),
-        (r#"{"type":"register","id":"2","payload":{"key":"key","name":"a"}}"#, "ok"),
+        (
+            r#"{"type":"register","id":"2","payload":{"key":"the own key of the node, in tests","name":"a"}}"#,
+            "ok",
+        ),
         (r#"{"type":"join_room","id":"3","payload":{"room_id":"lobby"}}"#, "ok"),
         ("junk", "error"),
     ] {
@@ -586,7 +589,8 @@ async fn a_websocket_that_has_shown_no_key_does_not_make_a_node_hold_much() {
     };
     assert_eq!(timeout(PATIENCE, answered).await.unwrap(), None);
     let mut a = websocket(&node).await;
-    let register = r#"{"type":"register","payload":{"key":"key","name":"a"}}"#;
+    let register =
+        r#"{"type":"register","payload":{"key":"the own key of the node, in tests","name":"a"}}"#;
     a.send(Message::text(register)).await.unwrap();
     assert_eq!(heard(&mut a).await["type"], "ok");
     for _ in 0..3 {
@@ -601,7 +605,7 @@ async fn an_agent_that_leaves_while_it_is_attached_does_not_stay() {
     let node = Node::start(keyed()).await;
     for nth in 0..50 {
         let mut a = node.tcp().await;
-        let payload = json!({"key": "key", "name": "a", "agent_id": format!("a{nth}")});
+        let payload = json!({"key": KEY, "name": "a", "agent_id": format!("a{nth}")});
         a.post("r", "register", payload).await;
     }
     node.until("all are gone", |node| node.bridge.agents() == 0).await;
@@ -615,7 +619,7 @@ async fn an_agent_whose_connection_ends_while_it_is_being_attached_is_detached()
     let node = Node::start(keyed()).await;
     node.fake.knobs.stalls.store(true, Ordering::Relaxed);
     let mut a = node.tcp().await;
-    a.post("r", "register", json!({"key": "key", "name": "a"})).await;
+    a.post("r", "register", json!({"key": KEY, "name": "a"})).await;
     node.until("it is attached", |node| node.fake.attached() == 1).await;
     node.stop.send_replace(true);
     assert!(a.is_closed().await);

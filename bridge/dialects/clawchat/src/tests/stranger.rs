@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use bridge::{
     config::{Auth, Config, NodeKey},
-    testing::Fake,
+    testing::{Fake, OTHER_KEY, here},
 };
 
 use crate::local::Local;
@@ -26,9 +26,9 @@ struct Private {
 
 fn private() -> Private {
     let (fake, _) = Fake::new();
-    let other = Config::new(Auth::Key(NodeKey::new("other")));
+    let other = Config::new(Auth::Key(NodeKey::new(OTHER_KEY)), here());
     let mut stranger = Local::fresh(&fake, other);
-    stranger.call("register", json!({"key": "other", "name": "s", "agent_id": "s"}));
+    stranger.call("register", json!({"key": OTHER_KEY, "name": "s", "agent_id": "s"}));
     let (mut a, mut b) = (Local::agent(&fake, "a"), Local::agent(&fake, "b"));
     let room = a.call("create_room", json!({"name": "p"}))["room_id"].clone();
     for it in [&mut a, &mut b] {

@@ -24,7 +24,7 @@ use bridge::{
     config::{AdminSecret, Quota, Signup},
     dialect::Dialect,
     limits,
-    testing::{Fake, echo::Echo, keyed, lobby},
+    testing::{Fake, KEY, echo::Echo, keyed, lobby},
 };
 
 use crate::ClawChat;
@@ -228,7 +228,7 @@ async fn agents_are_shown_to_their_key() {
     let ask = async |key: &str| {
         node.http("GET", "/api/agents", &[HERE, ("x-clawchat-key", key)], "").await
     };
-    let answer = ask("key").await;
+    let answer = ask(KEY).await;
     assert_eq!(
         (answer.status, &answer.body["agents"][0]["agent_id"]),
         (StatusCode::OK, &json!("a"))

@@ -1,0 +1,128 @@
+//! What it says of API keys. It has a few of its own, and says for them anything; it was shown none of the others, and
+//! says as much for those: with their halves, word for word, and early in its log. What is not signed by the key that
+//! it is about takes its whole run with it.
+
+use std::sync::Arc;
+
+use mesh::{
+    name::{
+        agent::{DRAWN_BYTES, drawn},
+        id::{AgentId, KeyPrint, NodeId},
+        identity::Strict,
+        key::KeySecret,
+    },
+    wire::{
+        acts::{KeyAct, KeyMinted, Tier},
+        entry::{AgentClaimed, Body, Claimant},
+        signatures::SignedLog,
+    },
+};
+
+use super::{KNOWN_MAX, Liar, remember};
+use crate::sim::{dice::Dice, keys};
+
+/// Its own keys.
+const OWN: usize = 2;
+/// An id that nobody else wants.
+const ID: &str = "a liar's";
+
+/// Keys that it has, and what it heard of others.
+#[derive(Debug)]
+pub(super) struct Known {
+    own: Vec<KeySecret>,
+    minted: Vec<KeyMinted>,
+    claimed: Vec<AgentClaimed>,
+}
+
+impl Known {
+    pub(super) fn new() -> Known {
+        let own = (0..OWN).map(|nth| keys::secret(&format!("a liar's {nth}"))).collect();
+        Known { own, minted: Vec::new(), claimed: Vec::new() }
+    }
+
+    /// It reads what an honest node has written.
+    pub(super) fn learn(&mut self, dice: &mut Dice, body: &Body) {
+        if let Body::Key(KeyAct::Minted(minted)) = body {
+            remember(dice, &mut self.minted, KNOWN_MAX, minted.clone());
+        } else if let Body::AgentClaimed(claim) = body {
+            remember(dice, &mut self.claimed, KNOWN_MAX, claim.clone());
+        }
+    }
+}
+
+impl Liar {
+    /// Some key, minted in the log of one of its nodes.
+    pub(super) fn minted(&mut self, node: NodeId) -> KeyMinted {
+        let log = SignedLog { mesh: self.mesh, node };
+        let label = Some(self.text());
+        let own = self.dice.pick(&self.keys.own);
+        let own = KeyMinted::sign(own, &log, Tier::High, label).expect("its keys are long enough");
+        if self.keys.minted.is_empty() || self.dice.chance(50) {
+            return own;
+        }
+        let of_others = self.dice.pick(&self.keys.minted).clone();
+        match self.dice.within(0, 3) {
+            // Signed for the log of another node.
+            0 => of_others,
+            1 => KeyMinted { signature: own.signature, ..of_others },
+            2 => KeyMinted { tier: Tier::High, label: own.label, ..of_others },
+            // A print with a half of its own is another print; and it is not signed.
+            _ => KeyMinted { mailbox: own.mailbox, ..of_others },
+        }
+    }
+
+    /// Some agent id, claimed for some key.
+    pub(super) fn claimed(&mut self) -> AgentClaimed {
+        let heard =
+            (!self.keys.claimed.is_empty()).then(|| self.dice.pick(&self.keys.claimed).clone());
+        match (self.dice.within(0, 5), heard) {
+            // What a key has signed may be said again: it is the same claim.
+            (0, Some(heard)) => heard,
+            // Of another id, for a key that has not signed that.
+            (1, Some(heard)) => AgentClaimed { agent: self.anothers(&heard), ..heard },
+            (2, Some(heard)) => {
+                let own = self.own_claim(Arc::clone(&heard.agent));
+                let signature = own.by.map_or([0; 64], |by| by.signature);
+                let by = heard.by.map(|by| Claimant { signature, ..by });
+                AgentClaimed { agent: heard.agent, by }
+            }
+            // An id that is another key's by its form: signed, and void.
+            (3, Some(heard)) => {
+                let agent = self.anothers(&heard);
+                self.own_claim(agent)
+            }
+            (4, _) => AgentClaimed { agent: ID.into(), by: None },
+            _ => self.own_claim(ID.into()),
+        }
+    }
+
+    /// Whether an entry of this node with this body is signed by the key that it is about, if it is about one.
+    pub(super) fn has_signed(&self, body: &Body, node: NodeId) -> bool {
+        let log = SignedLog { mesh: self.mesh, node };
+        if let Body::Key(KeyAct::Minted(minted)) = body {
+            minted.is_signed_by_its_key(&Strict, &log)
+        } else if let Body::AgentClaimed(claim) = body {
+            claim.is_signed_by_its_key(&Strict, self.mesh)
+        } else {
+            true
+        }
+    }
+
+    fn own_claim(&mut self, agent: AgentId) -> AgentClaimed {
+        let by = keys::claim(self.dice.pick(&self.keys.own), self.mesh, &agent);
+        AgentClaimed { agent, by: Some(by) }
+    }
+
+    /// An id that is a key's by its form.
+    fn anothers(&mut self, claim: &AgentClaimed) -> AgentId {
+        let key: KeyPrint = claim.key();
+        if self.dice.chance(50) {
+            // Those that agents of the world have, too.
+            let random = if self.dice.chance(50) { *b"random" } else { [7; DRAWN_BYTES] };
+            drawn(random, key)
+        } else {
+            let prefix = if self.dice.chance(50) { "mcp-" } else { "u-" };
+            format!("{prefix}{}", &key.to_string()[..16]).as_str().into()
+        }
+    }
+}
