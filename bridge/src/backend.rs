@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use mesh::{
+    Proof,
     api::command::{Caller, Command},
     name::{
-        id::{LocalRef, LogId, MessageId, RoomId},
+        id::{LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
     wire::entry::{Facts, Said},
@@ -103,6 +104,9 @@ pub trait Reads: Send + Sync + 'static {
     /// Rows that were kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
 
+    /// Whether a message in a log of this node is its author's, as far as is known now.
+    fn proof(&self, node: NodeId, said: &Said) -> Proof;
+
     /// Whether a client that may have its cursor from any node can go on from it in this node's
     /// delivery log.
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
@@ -139,6 +143,8 @@ pub struct Row {
     pub facts: Facts,
     /// The content. `None`: no longer kept, or of a kind that this version does not know.
     pub said: Option<Said>,
+    /// Whether it is its author's, as far as is known now.
+    pub proof: Proof,
 }
 
 /// Messages for a client that came from another node.

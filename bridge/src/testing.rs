@@ -11,7 +11,7 @@ use std::{
 };
 
 use mesh::{
-    Effect, Engine, Identity, Input, MeshSecret,
+    Effect, Engine, Identity, Input, MeshSecret, Proof, Proofs,
     api::{
         batch::Summary,
         command::{
@@ -24,7 +24,7 @@ use mesh::{
         number::Number,
         time::Now,
     },
-    wire::signatures::SignedLog,
+    wire::{entry::Said, signatures::SignedLog},
 };
 
 use crate::{
@@ -81,6 +81,7 @@ pub struct Fake {
     meter: Arc<Meter>,
     hub: Mutex<Option<Arc<Hub>>>,
     core: Mutex<Core>,
+    proofs: Proofs,
     pub rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
     /// What is kept of the node's own.
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
@@ -164,6 +165,7 @@ impl Fake {
         let fake = Arc::new(Fake {
             started,
             meter: Arc::new(Meter::new(started)),
+            proofs: engine.proofs(),
             hub: Mutex::default(),
             core: Mutex::new(Core {
                 engine,
@@ -291,6 +293,7 @@ impl Fake {
             own: true,
             opener: None,
             claim: None,
+            shown: None,
             name: agent.into(),
             capabilities: Vec::new(),
         };
@@ -413,6 +416,7 @@ fn row(delivered: &Delivered) -> Row {
         message: delivered.message,
         facts: delivered.facts,
         said: delivered.said.as_deref().cloned(),
+        proof: Proof::default(),
     }
 }
 
@@ -446,11 +450,20 @@ impl Fake {
             self.knobs.failed_reads.fetch_add(1, Ordering::Relaxed);
             return Err(ReadError::new("broken on purpose"));
         }
-        Ok(self.rows.read().unwrap().get(&room).cloned().unwrap_or_default())
+        let mut rows = self.rows.read().unwrap().get(&room).cloned().unwrap_or_default();
+        for row in &mut rows {
+            let of = |said| self.proofs.of(row.log.author, said);
+            row.proof = row.said.as_ref().map(of).unwrap_or_default();
+        }
+        Ok(rows)
     }
 }
 
 impl Reads for Fake {
+    fn proof(&self, node: NodeId, said: &Said) -> Proof {
+        self.proofs.of(node, said)
+    }
+
     fn page_of_arrival(
         &self,
         room: RoomId,

@@ -7,11 +7,22 @@ use crate::output::Output;
 use crate::seq::Short;
 
 /// `[HH:MM:SS] #SEQ NAME: CONTENT`. Lines of the content after the first are indented, so that none
-/// can pass for a message of its own. On a terminal numbers are short, and names stand out.
+/// can pass for a message of its own. On a terminal numbers are short, names stand out, and a mark before the number says whose word it is.
 pub fn message(output: &Output, message: &Message) -> String {
     let content = printable(&message.content, "\n  ");
     let who = output.strong(&name(&message.agent_name));
-    format!("[{}] #{} {who}: {content}", clock(&message.timestamp), seq(output, message.seq))
+    let mark = if output.is_for_people() { mark(message) } else { "" };
+    format!("[{}] {mark}#{} {who}: {content}", clock(&message.timestamp), seq(output, message.seq))
+}
+
+/// Whether a message is its author's, in a column of its own, which no name or content can reach: `✓` if that is proven at the
+/// node that showed it, `✗` if its author's key was revoked.
+fn mark(message: &Message) -> &'static str {
+    match &message.mesh {
+        Some(note) if note.key_revoked == Some(true) => "✗ ",
+        Some(note) if note.verified == Some(true) => "✓ ",
+        _ => "  ",
+    }
 }
 
 /// A number: short for people, the integer for programs.
@@ -126,7 +137,10 @@ pub fn counted(count: u64, noun: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use protocol::value::{Progress, Status};
+    use protocol::{
+        object::MeshNote,
+        value::{Progress, Status},
+    };
 
     pub(crate) fn sample(seq: u64, metadata: Option<&str>) -> Message {
         Message {
@@ -160,6 +174,16 @@ pub(crate) mod tests {
         );
         assert_eq!(clock("yesterday"), "--:--:--");
         assert_eq!(clock("xT1"), "--:--:--");
+    }
+
+    #[test]
+    fn a_message_that_is_its_authors_is_marked_outside_of_what_the_author_wrote() {
+        let marked = |note: MeshNote| mark(&Message { mesh: Some(note), ..sample(1, None) });
+        let verified = MeshNote { verified: Some(true), ..MeshNote::default() };
+        assert_eq!(marked(verified.clone()), "✓ ");
+        assert_eq!(marked(MeshNote { key_revoked: Some(true), ..verified }), "✗ ");
+        assert_eq!(marked(MeshNote::default()), "  ");
+        assert_eq!(mark(&Message { agent_name: "✓ alice".into(), ..sample(1, None) }), "  ");
     }
 
     #[test]

@@ -43,6 +43,7 @@ fn said() -> Said {
         dedup: None,
         turn: Some(1),
         id: Some(MessageId([7; 16])),
+        key: None,
     }
 }
 

@@ -104,6 +104,7 @@ fuzz_target!(|bytes: &[u8]| {
         own: true,
         opener: None,
         claim: None,
+        shown: None,
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };

@@ -5,10 +5,12 @@ mod agents;
 pub(crate) mod keys;
 pub(crate) mod naming;
 pub(crate) mod nodes;
+pub(crate) mod proofs;
 pub(crate) mod removals;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod vouchers;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,9 +18,9 @@ use std::{
 };
 
 use self::{
-    agents::AgentIds,
-    keys::{Directories, KeyEntry, Keys},
+    keys::{Directories, KeyEntry},
     nodes::Nodes,
+    proofs::{KnownKeys, Proofs},
     standing::{Firsts, Lost, Numbered, Standing},
 };
 
@@ -30,7 +32,10 @@ use crate::{
         number::Number,
     },
     turn::happened::Fact,
-    wire::entry::{AgentClaimed, Body, RoomCreated},
+    wire::{
+        acts::KeyAct,
+        entry::{AgentClaimed, Body, RoomCreated},
+    },
 };
 
 /// The id of the room that the entry at `seq` of a directory log creates: nobody can take another's.
@@ -80,9 +85,9 @@ pub(crate) struct Directory {
     by_source: BTreeMap<Source, RoomId>,
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
     by_maker: BTreeMap<(NodeId, KeyPrint), BTreeSet<RoomId>>,
-    agents: AgentIds,
     pub(crate) nodes: Nodes,
-    pub(crate) keys: Keys,
+    /// Agent ids, keys, vouchers.
+    proofs: Proofs,
     lost: Lost,
 }
 
@@ -99,6 +104,8 @@ pub(crate) enum Learned {
     Agent(AgentId),
     /// A key is not valid any more.
     Revoked(KeyPrint),
+    /// A key was shown at a node.
+    Voucher(NodeId, KeyPrint),
 }
 
 impl Directory {
@@ -123,7 +130,7 @@ impl Directory {
             return self.learn_room(mesh, &fact, created, numbers);
         }
         if let Body::AgentClaimed(claim) = fact.body {
-            return self.agents.learn(claim, (fact.room, fact.at), standing);
+            return self.proofs.write().agents.learn(claim, (fact.room, fact.at), standing);
         }
         if let Body::NodeAdmitted(admitted) = fact.body {
             return self.nodes.learn(admitted, standing, fact.facts.wall_ms);
@@ -131,9 +138,23 @@ impl Directory {
         if let Body::Key(act) = fact.body {
             let of = directories(mesh, fact.room);
             let entry = KeyEntry { of, log: fact.log, seq: fact.at.seq, facts: fact.facts };
-            return self.keys.learn(entry, act).map_or(Learned::Nothing, Learned::Revoked);
+            return self.learn_key(entry, act);
         }
         Learned::Nothing
+    }
+
+    /// Takes in what a directory says of a key.
+    pub(crate) fn learn_key(&mut self, entry: KeyEntry, act: KeyAct) -> Learned {
+        let mut proofs = self.proofs.write();
+        if let KeyAct::Shown(shown) = act {
+            // Others are told of it by the mesh's directory alone.
+            if entry.of == Directories::Mesh {
+                proofs.vouchers.learn(entry.log, entry.seq, shown.key());
+                return Learned::Voucher(entry.log.author, shown.key());
+            }
+            return Learned::Nothing;
+        }
+        proofs.keys.learn(entry, act).map_or(Learned::Nothing, Learned::Revoked)
     }
 
     /// The lobby is there without being created. The founder may bring more about it, once.
@@ -198,7 +219,7 @@ impl Directory {
     /// An entry of a directory got a number.
     pub(crate) fn renumber(&mut self, source: Source, number: Number) -> Learned {
         let Some(id) = self.by_source.get(&source) else {
-            return self.agents.renumber(source, number);
+            return self.proofs.write().agents.renumber(source, number);
         };
         let Some(room) = self.rooms.get_mut(id) else { return Learned::Nothing };
         room.firsts.add(number, self.lost.counts(source.0, number));
@@ -237,17 +258,37 @@ impl Directory {
 
     /// The key that owns an agent id, by the claim with the lowest number, and whether that claim has a number.
     pub(crate) fn owner(&self, agent: &str) -> Option<(KeyPrint, bool)> {
-        self.agents.owner(agent)
+        self.proofs.read().agents.owner(agent)
     }
 
     /// Whether there is room for a claim: another one of a known id takes none.
     pub(crate) fn has_room_for(&self, claim: &AgentClaimed) -> bool {
-        self.agents.has_room_for(claim)
+        self.proofs.read().agents.has_room_for(claim)
     }
 
     /// Stable ids that agents of this key claimed at this node.
     pub(crate) fn claimed_by(&self, node: NodeId, key: KeyPrint) -> usize {
-        self.agents.claimed_by(node, key)
+        self.proofs.read().agents.claimed_by(node, key)
+    }
+
+    /// In whose name nodes can speak, for those who show messages.
+    pub(crate) fn proofs(&self) -> &Proofs {
+        &self.proofs
+    }
+
+    /// The keys, as long as this is held.
+    pub(crate) fn keys(&self) -> KnownKeys<'_> {
+        KnownKeys(self.proofs.read())
+    }
+
+    /// Whether a key was shown at a node.
+    pub(crate) fn is_vouched(&self, node: NodeId, key: KeyPrint) -> bool {
+        self.proofs.read().vouchers.has(node, key)
+    }
+
+    /// Whether one more voucher of this node would count.
+    pub(crate) fn has_room_for_voucher(&self, node: NodeId) -> bool {
+        self.proofs.read().vouchers.has_room_for(node)
     }
 
     /// From these numbers on none of their eras counts, in directories.
@@ -271,7 +312,8 @@ impl Directory {
         directory: RoomId,
         from: EntryRef,
     ) -> Vec<AgentId> {
-        self.keys.forget(directories(mesh, directory), from);
+        let of = directories(mesh, directory);
+        self.proofs.write().forget(of, from);
         let void = Void { directory, from };
         self.rooms.retain(|_, room| !void.covers(room.source, room.standing));
         let by_founder = self.founder == Some(from.log.author);
@@ -281,7 +323,7 @@ impl Directory {
         for ids in self.by_name.values_mut().chain(self.by_maker.values_mut()) {
             ids.retain(|id| rooms.contains_key(id));
         }
-        self.agents.forget(void)
+        self.proofs.write().agents.forget(void)
     }
 }
 

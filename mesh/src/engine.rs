@@ -41,18 +41,20 @@ mod secret;
 mod speaking;
 mod tasks;
 mod turn_token;
+mod unvouched;
 mod votes;
 mod waiters;
 
 use std::time::Duration;
 
 use crate::{
+    Proofs,
     api::{
         agenda::NewKey,
         batch::Change,
         boundary::{Input, Turn},
         command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused,
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Speech,
             traits::{Unwritten, WhileStopping},
         },
         import::Import,
@@ -75,6 +77,7 @@ use crate::{
         speaking::{Saying, Speaking},
         tasks::Claims,
         turn_token::Turns,
+        unvouched::Unvouched,
         votes::Voting,
         waiters::{Registering, Waiter, Waiters},
     },
@@ -111,6 +114,7 @@ pub struct Engine {
     beacons: Beacons,
     pruning: Pruning,
     handovers: Handovers,
+    unvouched: Unvouched,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -133,10 +137,17 @@ impl Engine {
         }
     }
 
+    /// In whose name nodes can speak: what it knows of that, now and later, for any thread.
+    #[must_use]
+    pub fn proofs(&self) -> Proofs {
+        self.known.directory.proofs().clone()
+    }
+
     /// When [`Input::Timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Duration {
-        self.barriers.due().map_or(self.next_tick, |due| due.min(self.next_tick))
+        let due = [self.barriers.due(), self.unvouched.due()];
+        due.into_iter().flatten().fold(self.next_tick, Duration::min)
     }
 
     fn note_time(&mut self, now: Now) {
@@ -221,6 +232,10 @@ impl Engine {
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {
+                if say.speech == Speech::Decision {
+                    // A leader decides after members were told that it leads.
+                    self.unvouched.hurry(say.room);
+                }
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
@@ -283,6 +298,10 @@ impl Engine {
         let Some(Registering { call, attach }) = registering else { return };
         if agents::must_claim(&self.known, &attach) {
             return self.claim_id(call, attach);
+        }
+        if keys::vouch(&mut self.known, &attach) {
+            // Known at once, as claims are.
+            self.fold_facts();
         }
         let attached = self.agents.register(&mut self.known, attach, standing);
         self.known.cx.reply(call, Ok(Outcome::Attached(attached)));
@@ -438,6 +457,7 @@ impl Engine {
 
     /// The rows and effects so far, as a turn.
     fn end_turn(&mut self) -> Turn {
+        self.unvouched.pass(&mut self.known);
         if std::mem::take(&mut self.known.node_changed) {
             self.known.cx.batch.push(Change::Node(self.known.node.clone()));
         }

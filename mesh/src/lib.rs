@@ -36,6 +36,7 @@ pub mod wire;
 pub use api::boundary::{Alarm, Effect, Input, Turn};
 pub use api::config::Config;
 pub use api::deferred::DeferredCommit;
+pub use directory::proofs::{Proof, Proofs};
 pub use engine::{Engine, archived::archive, digests::bucket};
 pub use name::identity::{Identity, LinkSecret, MeshSecret};
 pub use turn::noise::Hearing;

@@ -213,6 +213,21 @@ pub const AGENT_IDS_PER_AGENT: usize = 10;
 pub const KEYS_MAX: usize = 65_536;
 /// The last of these, which operators alone may mint: strangers who sign up leave them.
 pub const KEYS_FOR_OPERATORS: usize = 4_096;
+/// Vouchers of one node that count: keys that were shown at it, for ever, 50 bytes each. Messages of further keys show as not
+/// verified.
+pub const VOUCHERS_PER_NODE_MAX: usize = 16_384;
+/// Vouchers of all nodes that count: a member that makes keys up must not fill others' memory.
+pub const VOUCHERS_MAX: usize = 262_144;
+/// How long local clients are not told of a message, and of what follows it in its room, for its author's voucher may be on its
+/// way: as long as a round trip between any two places, and a little more.
+pub const VOUCHER_WITHIN: Duration = Duration::from_millis(100);
+/// Events in all rooms that wait so, 64 MiB of content at the very most; with more of them nothing waits.
+pub const VOUCHER_WAITS_MAX: usize = 256;
+/// After a voucher of a node has not come, none of it is waited for: a member that makes up keys delays a room by
+/// [`VOUCHER_WITHIN`] once in this time, and not with each message.
+pub const VOUCHERS_IN_VAIN_FOR: Duration = Duration::from_secs(60);
+/// Nodes that are remembered so. A member with more identities than this could delay rooms more often.
+pub const VOUCHERS_IN_VAIN_MAX: usize = 4_096;
 /// An operator's name for a key.
 pub const KEY_LABEL_BYTES_MAX: usize = 128;
 /// Characters of a key's text, before its public halves are shown to others: who has these can try texts, as many as

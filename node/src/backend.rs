@@ -7,11 +7,13 @@ use bridge::{
     backend::{self, Kept, ReadError, Roam, Row, Serves},
 };
 use mesh::{
+    Proof, Proofs,
     api::{batch::Fate, command::Command},
     name::{
-        id::{LocalRef, MessageId, RoomId},
+        id::{LocalRef, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
+    wire::entry::Said,
 };
 use store::{Cursor, Reader};
 
@@ -29,15 +31,33 @@ impl backend::Mesh for ToEngine {
 
 /// The store, as the bridge reads it.
 #[derive(Debug)]
-pub(crate) struct FromStore(pub(crate) Reader);
+pub(crate) struct FromStore {
+    reader: Reader,
+    proofs: Proofs,
+}
 
 impl FromStore {
+    /// What a store has, and what its engine knows of those who wrote it.
+    pub(crate) fn new(reader: Reader, proofs: Proofs) -> FromStore {
+        FromStore { reader, proofs }
+    }
+
+    fn convert(&self, row: store::Row) -> Row {
+        let store::Row { number, canonical, numbers, at, log, message, facts, said } = row;
+        let proof = said.as_ref().map(|said| self.proofs.of(log.author, said)).unwrap_or_default();
+        Row { number, canonical, numbers, at, log, message, facts, said, proof }
+    }
+
+    fn converted(&self, rows: Vec<store::Row>) -> Vec<Row> {
+        rows.into_iter().map(|row| self.convert(row)).collect()
+    }
+
     /// The row of an entry, if it was delivered here, under the number that it was delivered with.
     fn delivered(&self, room: RoomId, row: Option<store::Row>) -> Result<Option<Row>, ReadError> {
         let Some(row) = row else { return Ok(None) };
-        let numbers = self.0.numbers_of(room, row.at).map_err(ReadError::new)?;
+        let numbers = self.reader.numbers_of(room, row.at).map_err(ReadError::new)?;
         let delivered = numbers.into_iter().find(|(_, fate)| *fate == Fate::Delivered);
-        Ok(delivered.map(|(number, _)| Row { number, ..convert(row) }))
+        Ok(delivered.map(|(number, _)| Row { number, ..self.convert(row) }))
     }
 }
 
@@ -49,9 +69,11 @@ impl backend::Reads for FromStore {
         origin_cursor: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
-        let rows =
-            self.0.page_of_arrival(room, after, origin_cursor, limit).map_err(ReadError::new)?;
-        Ok(rows.into_iter().map(convert).collect())
+        let rows = self
+            .reader
+            .page_of_arrival(room, after, origin_cursor, limit)
+            .map_err(ReadError::new)?;
+        Ok(self.converted(rows))
     }
 
     fn page_at_once(
@@ -60,8 +82,8 @@ impl backend::Reads for FromStore {
         after: Number,
         limit: usize,
     ) -> Result<Option<Vec<Row>>, ReadError> {
-        let rows = self.0.page_at_once(room, after, limit).map_err(ReadError::new)?;
-        Ok(rows.map(|rows| rows.into_iter().map(convert).collect()))
+        let rows = self.reader.page_at_once(room, after, limit).map_err(ReadError::new)?;
+        Ok(rows.map(|rows| self.converted(rows)))
     }
 
     fn page_newest(
@@ -70,30 +92,30 @@ impl backend::Reads for FromStore {
         limit: usize,
         before_ms: Option<u64>,
     ) -> Result<Vec<Row>, ReadError> {
-        let rows = self.0.page_newest(room, limit, before_ms).map_err(ReadError::new)?;
-        Ok(rows.into_iter().map(convert).collect())
+        let rows = self.reader.page_newest(room, limit, before_ms).map_err(ReadError::new)?;
+        Ok(self.converted(rows))
     }
 
     fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
-        self.delivered(room, self.0.by_message(room, message).map_err(ReadError::new)?)
+        self.delivered(room, self.reader.by_message(room, message).map_err(ReadError::new)?)
     }
 
     fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
-        self.delivered(room, self.0.by_number(room, number).map_err(ReadError::new)?)
+        self.delivered(room, self.reader.by_number(room, number).map_err(ReadError::new)?)
     }
 
     fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {
-        self.delivered(room, self.0.row_at(room, at).map_err(ReadError::new)?)
+        self.delivered(room, self.reader.row_at(room, at).map_err(ReadError::new)?)
     }
 
     fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
-        self.0.tip(room).map_err(ReadError::new)
+        self.reader.tip(room).map_err(ReadError::new)
     }
 
     fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
-        let roam = self.0.roam(room, cursor, limit).map_err(ReadError::new)?;
+        let roam = self.reader.roam(room, cursor, limit).map_err(ReadError::new)?;
         Ok(Roam {
-            rows: roam.rows.into_iter().map(convert).collect(),
+            rows: self.converted(roam.rows),
             more: roam.more,
             later: roam.later.is_some(),
             unproven: roam.unproven,
@@ -102,28 +124,27 @@ impl backend::Reads for FromStore {
     }
 
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
-        self.0.kept(prefix).map_err(ReadError::new)
+        self.reader.kept(prefix).map_err(ReadError::new)
+    }
+
+    fn proof(&self, node: NodeId, said: &Said) -> Proof {
+        self.proofs.of(node, said)
     }
 
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError> {
         // In the home era all nodes deliver the same, in one order: below a cursor that is in it
         // nobody was given less. Asking for more than that looks at all that is above the cursor.
         let calm = cursor.era() == Era::HOME
-            && self.0.tip(room).map_err(ReadError::new)?.era() == Era::HOME;
+            && self.reader.tip(room).map_err(ReadError::new)?.era() == Era::HOME;
         let serves = if calm {
-            self.0.serves(room, cursor)
+            self.reader.serves(room, cursor)
         } else {
             // A cursor does not say which node it is from.
-            self.0.serves_roamer(room, cursor)
+            self.reader.serves_roamer(room, cursor)
         };
         Ok(match serves.map_err(ReadError::new)? {
             Cursor::Here => Serves::Here,
             Cursor::Foreign => Serves::Foreign,
         })
     }
-}
-
-fn convert(row: store::Row) -> Row {
-    let store::Row { number, canonical, numbers, at, log, message, facts, said } = row;
-    Row { number, canonical, numbers, at, log, message, facts, said }
 }

@@ -17,7 +17,7 @@ use bridge::{
 use clawchat::{ClawChat, Refusals};
 use mesh::{Engine, api::command::Command, name::id::RoomId, wire::signatures::SignedLog};
 use net::{Inbox, Net, StartError};
-use store::{Reader, Store};
+use store::Store;
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{mpsc, oneshot, watch},
@@ -151,8 +151,9 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
         let meters = Arc::<Meters>::default();
+        let stored = FromStore::new(reader.clone(), engine.proofs());
         let Clients { hub, bridge, refusals } =
-            Clients::new(RoomId::lobby(mesh), config, &reader, &queue);
+            Clients::new(RoomId::lobby(mesh), config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -412,12 +413,17 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(lobby: RoomId, config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> Clients {
+    fn new(
+        lobby: RoomId,
+        config: bridge::Config,
+        stored: FromStore,
+        queue: &Arc<Queue>,
+    ) -> Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         // The last one has all connections that no other recognises.
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
-        let hub = Arc::new(Hub::new(Arc::new(FromStore(reader.clone()))));
+        let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
         Clients { hub, bridge, refusals }

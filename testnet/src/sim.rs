@@ -10,8 +10,8 @@
 //!   `operators`, `script` (a scenario instead of chance), `probes` (questions from outside);
 //! - `promises` and `bodies`: checkers of every moment; `liar`: a member that lies; [`Coverage`];
 //! - `world`: hands events, effects and answers to the parts;
-//! - `run` and `end`: a world from its plan to its end, and the checks there. `votes::end` and its like, `still` and
-//!   `sound` drive a world; nothing of a world knows them;
+//! - `run` and `end`: a world from its plan to its end, and the checks there. `votes::end` and its like, `still`, `proven`
+//!   and `sound` look at a world; nothing of a world knows them;
 //! - `scripted` and `handing`: the steps of a [scenario](crate::scenario) in a world.
 
 mod agents;
@@ -34,6 +34,7 @@ mod parts;
 mod plan;
 mod probes;
 mod promises;
+mod proven;
 mod retention;
 mod roamers;
 mod rooms;

@@ -108,6 +108,7 @@ fn run_of(entries: u64) -> Run {
         dedup: None,
         turn: None,
         id: None,
+        key: None,
     };
     let body = Body::Chat(said).encode();
     let entry = |clock| RunEntry {
@@ -174,6 +175,7 @@ impl Node {
             own: true,
             opener: None,
             claim: None,
+            shown: None,
             name: "its name".to_owned(),
             capabilities: Vec::new(),
         };

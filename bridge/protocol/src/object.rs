@@ -143,9 +143,16 @@ pub struct MeshNote {
     /// The node the object comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The node's seal over the object was checked here.
+    /// The author's node was shown the key that owns the author's id, and the key says so itself. `true`, or absent: that is not
+    /// proven here, or not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
+    /// The author's key was revoked, before or after. `true`, or absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_revoked: Option<bool>,
+    /// Of an agent: the fingerprint of its key, as its node says; absent at nodes that check none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The number under which this node delivered it, where the object has no `seq` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,

@@ -66,6 +66,7 @@ fn notice_time(notice: &Notice, rows: &[(RoomId, Row)], times: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use mesh::{
+        Proof,
         name::id::{LocalRef, LogId, MessageId, NodeId},
         wire::entry::Facts,
     };
@@ -86,6 +87,7 @@ mod tests {
             message: MessageId([0; 16]),
             facts: Facts { clock: number, wall_ms, kind: 1, visible: true },
             said: None,
+            proof: Proof::default(),
         };
         (room, row)
     }

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use mesh::{
+    Proof,
     api::{
         agenda::{LeaderGone, TaskView, VoteResult, VoteView},
         command::{AgentView, RoomView, Speech},
@@ -89,11 +90,18 @@ pub struct Message {
     pub by: NodeId,
     /// The author and the content.
     pub said: Arc<Said>,
+    /// Whether it is its author's, as far as was known when it was read or told.
+    pub proof: Proof,
 }
 
 impl Message {
     /// `None` if it is of a kind that this version does not know.
-    pub(crate) fn delivered(room: RoomId, event: &Delivered, said: Arc<Said>) -> Option<Message> {
+    pub(crate) fn delivered(
+        room: RoomId,
+        event: &Delivered,
+        said: Arc<Said>,
+        proof: Proof,
+    ) -> Option<Message> {
         Some(Message {
             room,
             number: event.number,
@@ -104,6 +112,7 @@ impl Message {
             wall_ms: event.facts.wall_ms,
             by: event.log.author,
             said,
+            proof,
         })
     }
 
@@ -119,6 +128,7 @@ impl Message {
             wall_ms: row.facts.wall_ms,
             by: row.log.author,
             said: Arc::new(row.said?),
+            proof: row.proof,
         })
     }
 

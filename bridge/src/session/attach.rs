@@ -13,7 +13,7 @@ use mesh::{
         id::{AgentId, KeyPrint, RoomId},
         number::Number,
     },
-    wire::entry::Claimant,
+    wire::{acts::KeyShown, entry::Claimant},
 };
 
 use super::{
@@ -72,9 +72,10 @@ impl Seat {
             None => drawn(ids::random(), key),
         };
         // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
-        let mesh = self.rules.config.here.mesh;
+        let here = &self.rules.config.here;
+        let shown = secret.as_ref().and_then(|secret| KeyShown::sign(secret, here).ok());
         let claim = secret.filter(|_| stable);
-        let claim = claim.and_then(|secret| Claimant::sign(&secret, mesh, &agent).ok());
+        let claim = claim.and_then(|secret| Claimant::sign(&secret, here.mesh, &agent).ok());
         let me = link::Me { agent, key, stable };
         let name = call.name.clone();
         let attach = command::Attach {
@@ -85,6 +86,7 @@ impl Seat {
             own,
             opener,
             claim: claim.map(Box::new),
+            shown: shown.map(Box::new),
             name: call.name,
             capabilities: call.capabilities,
         };

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mesh::{api::command::AgentView, name::id::NodeId, wire::roster::Presence};
+use mesh::{
+    api::command::AgentView,
+    name::id::{KeyPrint, NodeId},
+    wire::roster::Presence,
+};
 
 use crate::seam::event::{Event, Frames, Message, Voice};
 
@@ -38,6 +42,8 @@ pub fn presence(bytes: usize) -> Event {
         agent: "a".into(),
         name: "a".into(),
         node: NodeId([0; 32]),
+        key: KeyPrint::OPEN,
+        verified: false,
         capabilities: Vec::new(),
         connected_ms: 0,
         last_active_ms: 0,

@@ -222,6 +222,7 @@ mod tests {
 
     use bytes::Bytes;
     use mesh::{
+        Proof,
         name::id::{MessageId, NodeId},
         wire::entry::Said,
     };
@@ -325,7 +326,9 @@ mod tests {
                 dedup: None,
                 turn: None,
                 id: None,
+                key: None,
             }),
+            proof: Proof::default(),
         };
         let pulse = || Message { speech: Speech::Thinking, ..message("a", None) };
         let verdict = || message("claude", Some("verdict"));

@@ -15,14 +15,45 @@ pub struct Agents {
     /// Only the members of this room (id, or exact name)
     #[arg(long, value_name = "ROOM")]
     pub room: Option<String>,
+    /// Also by whose word each speaks: its key's, or only its node's
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.some_room(&client, args.room.as_deref()).await?;
     let list = client.call(ListAgents { room_id }).await?;
-    cx.output.show(&list, || lines(&cx.output, &list.agents, None))?;
+    let agents = &list.agents;
+    cx.output.show(&list, || {
+        if args.verbose { words(&cx.output, agents) } else { lines(&cx.output, agents, None) }
+    })?;
     Ok(Outcome::Done)
+}
+
+/// By whose word agents speak, as a table. A node that was shown an agent's key can speak for it; that it was shown the key is
+/// the key's own word, or only the node's.
+fn words(output: &Output, agents: &[Agent]) -> Vec<String> {
+    let row = |agent: &Agent| {
+        let note = agent.mesh.clone().unwrap_or_default();
+        let by = match (&note.key, note.verified) {
+            (Some(_), Some(true)) => "its key",
+            (Some(_), _) => "its node alone",
+            (None, _) => "its node, which checks no keys",
+        };
+        vec![
+            agent.name.clone(),
+            agent.agent_id.clone(),
+            note.node.unwrap_or_default().chars().take(8).collect(),
+            note.key.unwrap_or_default().chars().take(16).collect(),
+            by.to_owned(),
+        ]
+    };
+    table::lines(
+        output,
+        &["name", "id", "node", "key", "by the word of"],
+        agents.iter().map(row).collect(),
+    )
 }
 
 /// Agents as a table; `turn`: whose it is.

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 use crate::{
+    Proof,
     api::{
         agenda::{
             KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
@@ -18,7 +19,7 @@ use crate::{
         number::Number,
     },
     wire::{
-        acts::TaskStatus,
+        acts::{KeyShown, TaskStatus},
         entry::{Claimant, DedupId, Parting},
         roster::Presence,
     },
@@ -165,6 +166,9 @@ pub struct Attach {
     pub opener: Option<RoomKey>,
     /// The key's word that a stable id is to be its own ([`Claimant::sign`]): used if nobody has claimed the id.
     pub claim: Option<Box<Claimant>>,
+    /// The key's word that it was shown at this node ([`KeyShown::sign`]): written once, so that others can see in whose name
+    /// the node speaks.
+    pub shown: Option<Box<KeyShown>>,
     /// Its name.
     pub name: String,
     /// Its capabilities, in its own words.
@@ -325,6 +329,8 @@ pub struct Fresh {
     pub wall_ms: u64,
     /// The author's name with it.
     pub name: String,
+    /// Whether it is its author's, as others will judge it, too.
+    pub proof: Proof,
 }
 
 /// A room as clients see it.
@@ -407,6 +413,10 @@ pub struct AgentView {
     pub name: Arc<str>,
     /// The node it is attached to.
     pub node: NodeId,
+    /// The key that it showed there, as that node says.
+    pub key: KeyPrint,
+    /// Whether the key itself says so, and owns the agent's id: [`crate::Proof::verified`].
+    pub verified: bool,
     /// Its capabilities, in its own words.
     pub capabilities: Vec<String>,
     /// Unix milliseconds.

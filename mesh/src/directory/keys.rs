@@ -102,6 +102,8 @@ impl Keys {
                 *at = seq.min(*at);
                 first.then_some(key)
             }
+            // Vouchers are folded elsewhere: they make no key valid.
+            KeyAct::Shown(_) => None,
         }
     }
 
@@ -114,6 +116,11 @@ impl Keys {
     /// The same of a key that may have been revoked meanwhile: its rooms are still there.
     pub(crate) fn tier_once(&self, key: KeyPrint) -> Option<Tier> {
         self.known.get(&key)?.first().map(|(_, minted)| minted.tier)
+    }
+
+    /// Whether it was revoked, anywhere.
+    pub(crate) fn is_revoked(&self, key: KeyPrint) -> bool {
+        self.known.get(&key).is_some_and(|known| !known.is_valid())
     }
 
     /// Minted or revoked, anywhere.
@@ -136,6 +143,8 @@ impl Keys {
         let key = match act {
             KeyAct::Minted(minted) => minted.key(),
             KeyAct::Revoked(key) => *key,
+            // It takes none.
+            KeyAct::Shown(_) => return true,
         };
         self.places() > 0 || self.knows(key)
     }

@@ -344,7 +344,7 @@ pub(super) fn let_all_go(known: &mut Known) {
 
 /// Tells the rooms of an agent how it is.
 pub(super) fn tell_presence(known: &mut Known, agent: &AgentId) {
-    let Some(view) = known.rosters.view(agent) else { return };
+    let Some(view) = known.agent(agent) else { return };
     let view = Arc::new(view);
     let rooms: Vec<RoomId> = known
         .rosters

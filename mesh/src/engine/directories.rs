@@ -61,7 +61,7 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
 fn is_too_much(known: &Known, body: &Body) -> bool {
     let directory = &known.directory;
     matches!(body, Body::RoomCreated(_)) && directory.room_count() >= ROOMS_MAX
-        || matches!(body, Body::Key(act) if !directory.keys.has_room_for(act))
+        || matches!(body, Body::Key(act) if !directory.keys().has_room_for(act))
         || matches!(body, Body::AgentClaimed(claim) if !directory.has_room_for(claim))
 }
 

@@ -137,6 +137,8 @@ fn imported_body(known: &Known, room: RoomId, message: ImportedMessage) -> Body 
         dedup: None,
         turn: None,
         id: message.id,
+        // Nothing here says who wrote it there.
+        key: None,
     };
     match message.speech {
         Speech::Chat => Body::Chat(said),

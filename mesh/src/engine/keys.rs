@@ -42,11 +42,11 @@ pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Re
         let text = "the key has not signed that it becomes valid at this node";
         return Err(Refused::Impossible(text.to_owned()));
     }
-    if known.directory.keys.knows(minted.key()) {
+    if known.directory.keys().knows(minted.key()) {
         let text = "a key with this fingerprint was minted before: make up another one";
         return Err(Refused::Impossible(text.to_owned()));
     }
-    if known.directory.keys.places() <= kept {
+    if known.directory.keys().places() <= kept {
         let max = KEYS_MAX - kept;
         return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
     }
@@ -54,9 +54,25 @@ pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Re
     write(known, of, KeyAct::Minted(minted))
 }
 
+/// Writes down that the key was shown here, if that is new. Whether it did. It keeps nobody out: an agent whose voucher cannot be
+/// written shows as not verified.
+pub(super) fn vouch(known: &mut Known, attach: &Attach) -> bool {
+    let Some(shown) = attach.shown.as_deref().filter(|shown| shown.key() == attach.key) else {
+        return false;
+    };
+    let (me, directory) = (known.cx.me, &known.directory);
+    if directory.is_vouched(me, attach.key) || !directory.has_room_for_voucher(me) {
+        return false;
+    }
+    // Others would refuse it, and everything that this node writes after it.
+    let log = SignedLog { mesh: known.cx.mesh, node: me };
+    shown.is_signed_by_its_key(&Strict, &log)
+        && write(known, Directories::Mesh, KeyAct::Shown(shown.clone())).is_ok()
+}
+
 /// The directories in which a key has to be revoked.
 pub(super) fn to_revoke(known: &Known, key: KeyPrint) -> Result<Vec<Directories>, Refused> {
-    let keys = &known.directory.keys;
+    let keys = &known.directory.keys();
     let minted =
         [Directories::Mesh, Directories::Node].into_iter().filter(|of| keys.is_minted(key, *of));
     let minted: Vec<Directories> = minted.collect();
@@ -93,7 +109,7 @@ pub(super) fn on_revoked(known: &mut Known, key: KeyPrint) -> Option<Vec<(AgentI
 }
 
 pub(super) fn list(known: &Known) -> Outcome {
-    Outcome::Keys(known.directory.keys.views())
+    Outcome::Keys(known.directory.keys().views())
 }
 
 // Limits of each key here.
@@ -103,7 +119,7 @@ fn limits_of(known: &Known, key: KeyPrint) -> KeyLimits {
         return KeyLimits::default();
     }
     let tiers = &known.config.tiers;
-    match known.directory.keys.tier(key).filter(|_| !known.own_keys.contains(&key)) {
+    match known.directory.keys().tier(key).filter(|_| !known.own_keys.contains(&key)) {
         None => tiers.own,
         Some(Tier::Low) => tiers.low,
         Some(Tier::High) => tiers.high,

@@ -37,8 +37,7 @@ pub(super) fn list_agents(
         let all = known.rosters.agents().filter(|agent| {
             known.rosters.record(agent).is_some_and(|(_, record)| record.key == key)
         });
-        let mut agents: Vec<AgentView> =
-            all.filter_map(|agent| known.rosters.view(agent)).collect();
+        let mut agents: Vec<AgentView> = all.filter_map(|agent| known.agent(agent)).collect();
         agents.sort_by(|a, b| (a.connected_ms, &a.agent).cmp(&(b.connected_ms, &b.agent)));
         return Ok(Outcome::Agents(agents));
     };

@@ -22,6 +22,7 @@ use super::{
     speaking::Speaking,
     tasks::{self, Claims},
     turn_token::Turns,
+    unvouched::Unvouched,
     votes::Voting,
     waiters::Waiters,
 };
@@ -68,6 +69,7 @@ impl Engine {
             renewal: Renewal::new(now.mono),
             beacons: Beacons::new(boot),
             handovers: Handovers::default(),
+            unvouched: Unvouched::default(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };

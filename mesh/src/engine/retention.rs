@@ -101,7 +101,7 @@ impl Pruning {
 
 /// Of a minted key, though it may have been revoked; not of the node's own.
 fn tier_of(known: &Known, key: KeyPrint) -> Option<Tier> {
-    known.directory.keys.tier_once(key).filter(|_| !known.own_keys.contains(&key))
+    known.directory.keys().tier_once(key).filter(|_| !known.own_keys.contains(&key))
 }
 
 /// For how long bodies of a room are kept; `None`: for ever.

@@ -18,7 +18,10 @@ use crate::{
         id::{AgentId, LocalRef, RoomId},
         number::Number,
     },
-    wire::entry::{Body, Decision, Said},
+    wire::{
+        entry::{Body, Decision, Said},
+        roster::AgentRecord,
+    },
 };
 
 /// A message that an agent says.
@@ -108,7 +111,7 @@ fn say(
         Speech::Chat => turn_token::next(known, room, &caller.agent),
         Speech::Thinking | Speech::Decision => None,
     };
-    let said = said(caller.agent.clone(), name.clone(), say, turn);
+    let said = said(caller.agent.clone(), &record, say, turn);
     let body = match speech {
         Speech::Chat => Body::Chat(said),
         Speech::Thinking => Body::Thinking(said),
@@ -122,15 +125,16 @@ fn say(
     };
     let at = write(known, room, &body)?;
     let wall_ms = known.cx.now.wall_ms;
-    let fresh = Some(Fresh { wall_ms, name });
+    let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);
+    let fresh = Some(Fresh { wall_ms, name, proof });
     waiters.wait((room, at), Waiter::Said { call, fresh });
     Ok(())
 }
 
-fn said(agent: AgentId, name: String, say: Say, turn: Option<u64>) -> Said {
+fn said(agent: AgentId, record: &AgentRecord, say: Say, turn: Option<u64>) -> Said {
     Said {
         agent,
-        name,
+        name: record.name.to_string(),
         content: say.content,
         reply_to: say.reply_to,
         mentions: say.mentions,
@@ -138,6 +142,7 @@ fn said(agent: AgentId, name: String, say: Say, turn: Option<u64>) -> Said {
         dedup: say.dedup,
         turn,
         id: None,
+        key: record.key.checked(),
     }
 }
 

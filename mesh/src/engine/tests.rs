@@ -38,6 +38,7 @@ mod turn;
 mod unread;
 mod views;
 mod votes;
+mod vouchers;
 mod world;
 
 use std::time::Duration;
@@ -71,7 +72,7 @@ use crate::{
         run::{Carried, Run, RunEntry, Verified},
         signatures::{
             SignedLog,
-            testing::{PRINTS, claimed, minted},
+            testing::{PRINTS, claimed, minted, shown},
         },
     },
 };
@@ -139,6 +140,7 @@ impl Node {
             // As bridges do.
             attach.claim =
                 claimed(self.secret.mesh_id(), &attach.agent, attach.key).by.map(Box::new);
+            attach.shown = shown(&self.signed_log(), attach.key).map(Box::new);
         }
         self.now.mono += Duration::from_millis(1);
         self.now.wall_ms += 1;
@@ -176,6 +178,7 @@ impl Node {
             own: true,
             opener: None,
             claim: None,
+            shown: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
@@ -256,6 +259,7 @@ fn said(content: &str) -> Said {
         dedup: None,
         turn: None,
         id: None,
+        key: None,
     }
 }
 
@@ -669,6 +673,7 @@ fn an_agent_that_had_just_come_when_its_node_crashed_comes_back_to_its_seats() {
         own: true,
         opener: None,
         claim: None,
+        shown: None,
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };

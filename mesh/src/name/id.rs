@@ -103,6 +103,12 @@ pub struct KeyPrint(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 impl KeyPrint {
     /// The fingerprint of everybody on a node that checks no keys.
     pub const OPEN: KeyPrint = KeyPrint([0; 16]);
+
+    /// The key, if it is one: [`KeyPrint::OPEN`] is everybody's, and says nothing about anybody.
+    #[must_use]
+    pub fn checked(self) -> Option<KeyPrint> {
+        (self != KeyPrint::OPEN).then_some(self)
+    }
 }
 
 /// The secret that opens the private rooms of an API key (HKDF, with a label of its own): a node keeps it over

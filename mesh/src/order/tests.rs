@@ -51,6 +51,7 @@ impl Site {
             dedup: None,
             turn: None,
             id: None,
+            key: None,
         });
         let draft = self.replica.write(&mut self.cx, &body, 0).expect("there is room");
         let (at, facts) = (draft.at, draft.facts);

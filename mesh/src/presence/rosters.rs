@@ -493,12 +493,15 @@ impl Rosters {
         self.listed.keys().filter_map(|room| self.ephemeral(*room))
     }
 
+    /// Not verified: that is for the directory to say.
     pub(crate) fn view(&self, agent: &AgentId) -> Option<AgentView> {
         let (node, record) = self.record(agent)?;
         Some(AgentView {
             agent: agent.clone(),
             name: Arc::clone(&record.name),
             node,
+            key: record.key,
+            verified: false,
             capabilities: record.capabilities.clone(),
             connected_ms: record.connected_ms,
             last_active_ms: record.last_active_ms,

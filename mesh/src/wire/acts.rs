@@ -374,6 +374,9 @@ pub enum KeyAct {
     /// And from now on no longer, for ever.
     #[n(1)]
     Revoked(#[n(0)] KeyPrint),
+    /// A voucher: the key was shown at the node in whose log this stands, which can speak for it from now on.
+    #[n(2)]
+    Shown(#[n(0)] KeyShown),
 }
 
 /// See [`KeyAct::Minted`]. Signed by the key itself, so that nobody mints a key that it was not shown, or says
@@ -408,6 +411,28 @@ impl KeyMinted {
     #[must_use]
     pub fn key(&self) -> KeyPrint {
         self.halves().print()
+    }
+}
+
+/// See [`KeyAct::Shown`]. Signed by the key itself: [`crate::wire::signatures`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeyShown {
+    /// [`KeyHalves::signer`].
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub signer: [u8; 32],
+    /// [`KeyHalves::mailbox`].
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub mailbox: [u8; 32],
+    /// The signer's, over the mesh and the node.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub signature: [u8; 64],
+}
+
+impl KeyShown {
+    /// The key, by its fingerprint.
+    #[must_use]
+    pub fn key(&self) -> KeyPrint {
+        KeyHalves { signer: self.signer, mailbox: self.mailbox }.print()
     }
 }
 

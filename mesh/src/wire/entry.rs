@@ -132,6 +132,9 @@ pub struct Said {
     /// The id that it was given elsewhere ([`crate::api::import`]). By the founder alone.
     #[n(8)]
     pub id: Option<MessageId>,
+    /// The key that the agent has shown at the author's node. `None`: that checks no keys, or was brought from elsewhere.
+    #[n(9)]
+    pub key: Option<KeyPrint>,
 }
 
 /// A leader's decision: a message, and the election that made its author the leader.

@@ -335,9 +335,9 @@ mod tests {
         limits::LOG_SEQ_MAX,
         name::id::{KeyPrint, NodeId, RoomId},
         wire::{
-            acts::{KeyAct, KeyMinted, Tier},
+            acts::{KeyAct, KeyMinted, KeyShown, Tier},
             entry::AgentClaimed,
-            signatures::testing::{PRINTS, claimed, minted},
+            signatures::testing::{PRINTS, claimed, minted, shown},
         },
     };
 
@@ -476,6 +476,23 @@ mod tests {
         assert_eq!(said(minted(&other_mesh, PRINTS[1], Tier::Low)), bad);
         // Anybody revokes.
         assert_eq!(taken(&Body::Key(KeyAct::Revoked(PRINTS[1]))), Ok(()));
+    }
+
+    #[test]
+    fn nobody_vouches_for_a_key_that_has_not_signed_it() {
+        let node = run(&[]).1.node_id();
+        let here = SignedLog { mesh: MESH, node };
+        let bad = Err(BadRun::Unsigned(kinds::KEY));
+        let said = |shown: KeyShown| taken(&Body::Key(KeyAct::Shown(shown)));
+        let at = |log: &SignedLog, key| shown(log, key).expect("it is one of these");
+        let (good, own) = (at(&here, PRINTS[1]), at(&here, PRINTS[2]));
+        assert_eq!(said(good.clone()), Ok(()));
+        // As another node has written it.
+        assert_eq!(said(at(&SignedLog { node: NodeId([8; 32]), ..here }, PRINTS[1])), bad);
+        assert_eq!(said(at(&SignedLog { mesh: MeshId([2; 16]), ..here }, PRINTS[1])), bad);
+        assert_eq!(said(KeyShown { signature: own.signature, ..good.clone() }), bad);
+        assert_eq!(said(KeyShown { signer: own.signer, ..good.clone() }), bad);
+        assert_eq!(said(KeyShown { mailbox: own.mailbox, ..good }), bad, "another fingerprint");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Signatures of API keys in entries: a key that is minted and a key that claims an agent id say so themselves. A member
+//! Signatures of API keys in entries: a key that is minted, that is shown at a node, or that claims an agent id says so itself. A member
 //! that was not shown a key can say neither for it, whatever it writes and however early its clock
 //! (`docs/decisions/keys.md`). Receivers check it with the run: [`crate::wire::run::BadRun::Unsigned`].
 
@@ -6,12 +6,12 @@ use minicbor::Encode;
 
 use crate::{
     name::{
-        id::{MeshId, NodeId},
+        id::{KeyPrint, MeshId, NodeId},
         identity::Judge,
         key::{KeySecret, ShortKey},
     },
     wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyShown, Tier},
         cbor::encode,
         entry::{AgentClaimed, Claimant},
     },
@@ -72,6 +72,30 @@ impl KeyMinted {
     }
 }
 
+impl KeyShown {
+    /// A key says that it was shown at the node of this log, signed.
+    ///
+    /// # Errors
+    ///
+    /// Its text is too short for its halves to be shown.
+    pub fn sign(key: &KeySecret, log: &SignedLog) -> Result<KeyShown, ShortKey> {
+        let halves = key.halves();
+        let signature = key.sign(&shown_text(log, key.print()))?;
+        Ok(KeyShown { signer: halves.signer, mailbox: halves.mailbox, signature })
+    }
+
+    /// Whether the key has signed it, for this log.
+    #[must_use]
+    pub fn is_signed_by_its_key(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        judge.holds_key(&self.signer, &shown_text(log, self.key()), &self.signature)
+    }
+}
+
+/// With the fingerprint, so that nobody takes the signature to a key of the same signer and another mailbox.
+fn shown_text(log: &SignedLog, key: KeyPrint) -> Vec<u8> {
+    [b"clawmesh shown".as_slice(), &log.mesh.0, &log.node.0, &key.0].concat()
+}
+
 impl Claimant {
     /// A key's claim of an agent id in a mesh, signed.
     ///
@@ -80,7 +104,7 @@ impl Claimant {
     /// Its text is too short for its halves to be shown.
     pub fn sign(key: &KeySecret, mesh: MeshId, agent: &str) -> Result<Claimant, ShortKey> {
         let halves = key.halves();
-        let signature = key.sign(&claim_text(mesh, agent))?;
+        let signature = key.sign(&claim_text(mesh, key.print(), agent))?;
         Ok(Claimant { signer: halves.signer, mailbox: halves.mailbox, signature })
     }
 }
@@ -90,12 +114,13 @@ impl AgentClaimed {
     #[must_use]
     pub fn is_signed_by_its_key(&self, judge: &dyn Judge, mesh: MeshId) -> bool {
         let Some(by) = &self.by else { return true };
-        judge.holds_key(&by.signer, &claim_text(mesh, &self.agent), &by.signature)
+        judge.holds_key(&by.signer, &claim_text(mesh, self.key(), &self.agent), &by.signature)
     }
 }
 
-fn claim_text(mesh: MeshId, agent: &str) -> Vec<u8> {
-    [b"clawmesh claim".as_slice(), &mesh.0, agent.as_bytes()].concat()
+/// With the fingerprint, as of [`shown_text`].
+fn claim_text(mesh: MeshId, key: KeyPrint, agent: &str) -> Vec<u8> {
+    [b"clawmesh claim".as_slice(), &mesh.0, &key.0, agent.as_bytes()].concat()
 }
 
 /// Keys whose secrets tests know.
@@ -104,7 +129,6 @@ pub(crate) mod testing {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::name::id::KeyPrint;
 
     /// Their prints.
     pub(crate) const PRINTS: [KeyPrint; 10] = [
@@ -132,6 +156,11 @@ pub(crate) mod testing {
     pub(crate) fn claimed(mesh: MeshId, agent: &str, key: KeyPrint) -> AgentClaimed {
         let sign = |secret| Claimant::sign(secret, mesh, agent).expect("it is long enough");
         AgentClaimed { agent: agent.into(), by: secret(key).map(sign) }
+    }
+
+    /// As it is shown at a node, if it is one of them.
+    pub(crate) fn shown(log: &SignedLog, key: KeyPrint) -> Option<KeyShown> {
+        secret(key).map(|secret| KeyShown::sign(secret, log).expect("it is long enough"))
     }
 
     /// As it is minted at a node.

@@ -131,6 +131,7 @@ fn join(world: &mut World, nodes: usize) -> Result<Vec<(usize, Caller)>> {
             own: true,
             opener: None,
             claim: None,
+            shown: None,
             name: format!("name{nth}"),
             capabilities: Vec::new(),
         };

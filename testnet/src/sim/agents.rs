@@ -121,8 +121,8 @@ impl Agents {
     pub(super) fn attach_missing(&mut self, cluster: &mut Cluster, node: usize) {
         for (i, agent) in self.agents.iter().enumerate() {
             if agent.home == node && agent.caller.is_none() {
-                let (mesh, id) = (cluster.secret.mesh_id(), agent.id.clone());
-                let attach = keys::attach(mesh, id, format!("name{i}"));
+                let attach =
+                    keys::attach(&cluster.log_of(node), agent.id.clone(), format!("name{i}"));
                 self.calls.ask(cluster, node, Asked::Attach(i), Command::Attach(attach));
             }
         }

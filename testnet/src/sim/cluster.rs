@@ -7,9 +7,9 @@ use std::{
 
 use mesh::{
     Config, Input, MeshSecret,
-    api::command::CallId,
-    name::id::{LocalRef, NodeId, RoomId},
-    wire::{message::Message, run::Verified},
+    api::command::{CallId, Command},
+    name::id::{KeyPrint, LocalRef, NodeId, RoomId},
+    wire::{message::Message, run::Verified, signatures::SignedLog},
 };
 
 use super::{
@@ -65,6 +65,8 @@ pub(super) struct Cluster {
     pub(super) coverage: Coverage,
     /// Nodes whose promises are not judged: their disks were tampered with, or they lie.
     pub(super) exempt: BTreeSet<NodeId>,
+    /// Keys that agents have shown, and the nodes at which they did.
+    pub(super) shown: BTreeSet<(NodeId, KeyPrint)>,
     /// Agents do nothing by themselves, and no fault happens any more.
     pub(super) quiet: bool,
     trace: bool,
@@ -98,6 +100,7 @@ impl Cluster {
             rooms: Rooms::default(),
             coverage: Coverage::default(),
             exempt: BTreeSet::new(),
+            shown: BTreeSet::new(),
             quiet: false,
             trace,
             calls: 0,
@@ -167,6 +170,11 @@ impl Cluster {
         RoomId::lobby(self.secret.mesh_id())
     }
 
+    /// The logs of a node, as keys sign for them.
+    pub(super) fn log_of(&self, node: usize) -> SignedLog {
+        SignedLog { mesh: self.secret.mesh_id(), node: self.nodes[node].id }
+    }
+
     pub(super) fn directory(&self) -> RoomId {
         RoomId::directory(self.secret.mesh_id())
     }
@@ -182,6 +190,9 @@ impl Cluster {
         let now = self.now();
         if !self.nodes[node].hears(&input, now) {
             return self.coverage.count(Happening::Noise);
+        }
+        if let Input::Command { command: Command::Attach(attach), .. } = &input {
+            self.shown.insert((self.nodes[node].id, attach.key));
         }
         self.nodes[node].push(input);
         let wait = self.dice.within(20, 400);

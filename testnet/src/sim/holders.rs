@@ -27,7 +27,7 @@ use mesh::{
     },
     name::{
         agent::{Belongs, DRAWN_BYTES, belongs, drawn},
-        id::{AgentId, KeyPrint, MeshId, RoomId, RoomKey},
+        id::{AgentId, KeyPrint, RoomId, RoomKey},
         key::KeySecret,
     },
     wire::{
@@ -130,7 +130,6 @@ enum Asked {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Holders {
-    mesh: MeshId,
     keys: Vec<Key>,
     holders: Vec<Holder>,
     made: Vec<Made>,
@@ -149,7 +148,7 @@ pub(super) struct Holders {
 
 impl Holders {
     pub(super) fn new(cluster: &mut Cluster) -> Holders {
-        let (nodes, mesh) = (cluster.plan.nodes, cluster.secret.mesh_id());
+        let nodes = cluster.plan.nodes;
         let mut key = |name: &str, tier| {
             let dice = &mut cluster.dice;
             let mut at: Vec<usize> = (0..nodes).filter(|_| dice.chance(60)).collect();
@@ -189,7 +188,6 @@ impl Holders {
         holders.push(holder(Arc::clone(&of_red), RED, false));
         holders.push(holder(Arc::clone(&of_red), BLUE, true));
         Holders {
-            mesh,
             keys,
             holders,
             made: Vec::new(),
@@ -205,6 +203,17 @@ impl Holders {
 
     fn key_of(&self, holder: usize) -> &Key {
         &self.keys[self.holders[holder].key]
+    }
+
+    /// Whether an agent's key is valid, and its id wanted by no other key.
+    pub(super) fn is_undisputed(&self, agent: &str, key: KeyPrint) -> bool {
+        if key == *keys::KEY {
+            return true;
+        }
+        let own = |holder: &&Holder| self.keys[holder.key].print == key && *holder.id == *agent;
+        self.holders.iter().find(own).is_some_and(|holder| {
+            !holder.contested && self.keys[holder.key].revoked.is_empty() && holder.key != LOST
+        })
     }
 
     /// A promise that was broken by a message on its way, once.
@@ -261,8 +270,7 @@ impl Holders {
         // Now and then it is minted in two places: on two sides of a split nobody knows.
         if key.minted.is_empty() || cluster.dice.chance(30) {
             let label = Some(format!("label {i}"));
-            let log = SignedLog { mesh: self.mesh, node: cluster.nodes[node].id };
-            let minted = KeyMinted::sign(&key.secret, &log, key.tier, label);
+            let minted = KeyMinted::sign(&key.secret, &cluster.log_of(node), key.tier, label);
             let minted = minted.expect("keys of worlds are long enough");
             let mint = NewKey { minted, local: false };
             self.calls.ask(cluster, node, Asked::Mint(i), Command::MintKey(mint));
@@ -290,16 +298,24 @@ impl Holders {
             must_be_refused: key.revoked.contains(&node),
         };
         let opener = Some(key.opener.clone());
-        let attach = self.attach_of(i, reconnect, opener);
+        let attach = self.attach_of(i, &cluster.log_of(node), reconnect, opener);
         self.presented.insert((node, attach.key));
         self.holders[i].registering = Some(node);
         self.calls.ask(cluster, node, Asked::Attach(asked), Command::Attach(attach));
     }
 
-    fn attach_of(&self, i: usize, reconnect: bool, opener: Option<RoomKey>) -> Attach {
+    fn attach_of(
+        &self,
+        i: usize,
+        at: &SignedLog,
+        reconnect: bool,
+        opener: Option<RoomKey>,
+    ) -> Attach {
+        let secret = &self.key_of(i).secret;
         let holder = &self.holders[i];
         Attach {
-            claim: Some(Box::new(keys::claim(&self.key_of(i).secret, self.mesh, &holder.id))),
+            claim: Some(Box::new(keys::claim(secret, at.mesh, &holder.id))),
+            shown: Some(Box::new(keys::shown(secret, at))),
             agent: holder.id.clone(),
             stable: true,
             reconnect,

@@ -8,7 +8,7 @@ use mesh::{
         id::{AgentId, KeyPrint, MeshId},
         key::KeySecret,
     },
-    wire::entry::Claimant,
+    wire::{acts::KeyShown, entry::Claimant, signatures::SignedLog},
 };
 
 /// The one key of all agents whose key is their node's own.
@@ -30,10 +30,16 @@ pub(super) fn claim(secret: &KeySecret, mesh: MeshId, agent: &str) -> Claimant {
     Claimant::sign(secret, mesh, agent).expect("keys of worlds are long enough")
 }
 
-/// An agent whose key is its node's own registers under its id, whoever is connected under it.
-pub(super) fn attach(mesh: MeshId, agent: AgentId, name: String) -> Attach {
+/// A key's word that it was shown at a node.
+pub(super) fn shown(secret: &KeySecret, log: &SignedLog) -> KeyShown {
+    KeyShown::sign(secret, log).expect("keys of worlds are long enough")
+}
+
+/// An agent whose key is its node's own registers at that node under its id, whoever is connected under it.
+pub(super) fn attach(at: &SignedLog, agent: AgentId, name: String) -> Attach {
     Attach {
-        claim: Some(Box::new(claim(&OWN, mesh, &agent))),
+        claim: Some(Box::new(claim(&OWN, at.mesh, &agent))),
+        shown: Some(Box::new(shown(&OWN, at))),
         agent,
         stable: true,
         reconnect: true,

@@ -19,9 +19,8 @@ use mesh::{
     },
     wire::{
         acts::{
-            BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, KeyAct,
-            Named, Shown, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
-            VoteOpened,
+            BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, Named, Shown,
+            TaskAct, TaskAssigned, TaskStatus, TaskUpdated, VoteAct, VoteClosed, VoteOpened,
         },
         entry::{
             Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
@@ -123,6 +122,11 @@ impl Liar {
         self.authors.iter().map(Identity::node_id)
     }
 
+    /// Whether it has made this API key up.
+    pub(crate) fn owns(&self, key: KeyPrint) -> bool {
+        self.keys.owns(key)
+    }
+
     /// Of the keys that it writes under.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = [u8; 32]> {
         self.seeds.iter().copied()
@@ -162,6 +166,7 @@ impl Liar {
             let body = Body::decode(entry.facts.kind, bytes);
             self.keys.learn(&mut self.dice, &body);
             if let Body::Chat(said) | Body::Thinking(said) = body {
+                self.keys.heard(&mut self.dice, said.key);
                 remember(&mut self.dice, &mut self.agents, KNOWN_MAX, said.agent);
             } else if let Body::EraClaimed(claim) = body {
                 remember(&mut self.dice, &mut self.eras, KNOWN_MAX, claim.era);
@@ -320,7 +325,7 @@ impl Liar {
                 imported: None,
             }),
             9 => Body::AgentClaimed(self.claimed()),
-            10 => Body::Key(KeyAct::Minted(self.minted(author))),
+            10 => Body::Key(self.key_act(author)),
             11 | 12 => Body::Vote(self.vote()),
             13 => Body::Election(self.election()),
             _ => Body::Task(self.task()),
@@ -339,6 +344,7 @@ impl Liar {
             turn: self.dice.chance(50).then(|| self.some_u64()),
             // In a form that the founder could use.
             id: Some(MessageId([0x44; 16])),
+            key: self.some_key(),
         }
     }
 

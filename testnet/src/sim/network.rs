@@ -8,7 +8,7 @@ use super::{
 };
 
 /// How messages fare.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Weather {
     /// Percent of gossip lost.
     pub(super) lost: u64,

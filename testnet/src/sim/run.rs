@@ -19,7 +19,7 @@ use super::{
     parts::Answers,
     plan::{self, Plan},
     promises::{Broken, Entry, broken},
-    roamers,
+    proven, roamers,
     sound::stores_are_sound,
     still::is_still,
     tasks, votes,
@@ -70,6 +70,7 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     votes::end::converge(world)?;
     elections::end::converge(world)?;
     tasks::end::converge(world)?;
+    proven::all_that_can_be_is_proven(world)?;
     let election = elections::end::everybody_elects(world)?;
     votes::end::everybody_votes(world)?;
     tasks::end::everybody_claims(world)?;
@@ -110,6 +111,7 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
         everybody_speaks_once(world)?;
     }
     numbers_agree_again(world, &judged)?;
+    proven::nothing_forged_shows(world)?;
     is_still(world)?;
     Ok(report(world))
 }

@@ -229,8 +229,8 @@ impl Script {
         let room = cluster.lobby();
         let Some(caller) = agent.caller.clone() else {
             if agent.open == 0 {
-                let (mesh, name) = (cluster.secret.mesh_id(), agent.name.clone());
-                let attach = keys::attach(mesh, AgentId::from(name.clone()), name);
+                let (at, name) = (cluster.log_of(agent.node), agent.name.clone());
+                let attach = keys::attach(&at, AgentId::from(name.clone()), name);
                 self.ask(cluster, seat, Asked::Attach, Command::Attach(attach));
             }
             return;

@@ -28,6 +28,7 @@ use super::{
     plan::Plan,
     probes::Probes,
     promises::{Broken, Promises, broken},
+    proven,
     roamers::Roamers,
     script::Script,
     tasks::Tasks,
@@ -335,6 +336,10 @@ impl World {
         if matches!(event, RoomEvent::Destroyed { .. }) && !cluster.is_exempt(node) {
             cluster.rooms.void.insert(room);
         }
+        if let RoomEvent::Message(message) = event {
+            proven::shows_live(&self.cluster, &self.holders, node, message)?;
+        }
+        let cluster = &mut self.cluster;
         if let RoomEvent::VoteEnded(result) = event {
             self.votes.has_ended(cluster, node, result)?;
         }

@@ -507,7 +507,7 @@ impl Echo {
             metadata: self.metadata,
             timestamp: encode::timestamp(fresh.wall_ms),
             seq: number.0,
-            mesh: None,
+            mesh: encode::proven(fresh.proof),
         }))
     }
 }

@@ -6,6 +6,7 @@ use bridge::seam::{
 };
 use jiff::Timestamp;
 use mesh::{
+    Proof,
     api::command::{AgentView, RoomView, Speech},
     name::id::{AgentId, KeyPrint, RoomId},
     wire::roster::{Presence, Status as CoreStatus},
@@ -85,7 +86,12 @@ pub(crate) fn agent(view: &AgentView) -> Agent {
         status: status(view.presence.status),
         status_detail: view.presence.detail.clone(),
         progress: progress(&view.presence),
-        mesh: Some(MeshNote { node: Some(view.node.to_string()), ..MeshNote::default() }),
+        mesh: Some(MeshNote {
+            node: Some(view.node.to_string()),
+            verified: view.verified.then_some(true),
+            key: view.key.checked().map(|key| key.to_string()),
+            ..MeshNote::default()
+        }),
     }
 }
 
@@ -146,16 +152,25 @@ pub(crate) fn message(lobby: RoomId, message: &event::Message) -> Message {
     }
 }
 
-/// Nothing in calm weather, when a message has one number.
+/// Of a message with one number, as nearly all are, only what is proven.
 fn note(message: &event::Message) -> Option<MeshNote> {
     let is_late = message.canonical != message.number;
     let note = MeshNote {
         canonical_seq: is_late.then_some(message.canonical.0),
         late: is_late.then_some(true),
         numbers: message.numbers.iter().map(|number| number.0).collect(),
-        ..MeshNote::default()
+        ..proven(message.proof).unwrap_or_default()
     };
     (note != MeshNote::default()).then_some(note)
+}
+
+/// Of a message, what is proven of its author; nothing, if nothing is.
+pub(crate) fn proven(proof: Proof) -> Option<MeshNote> {
+    (proof != Proof::default()).then(|| MeshNote {
+        verified: proof.verified.then_some(true),
+        key_revoked: proof.key_revoked.then_some(true),
+        ..MeshNote::default()
+    })
 }
 
 pub(crate) fn subscription(lobby: RoomId, view: SubscriptionView) -> Subscription {

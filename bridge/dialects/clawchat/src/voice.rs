@@ -177,6 +177,7 @@ impl event::Voice for Voice {
 mod tests {
     use bridge::seam::event::Voice as _;
     use mesh::{
+        Proof,
         name::{
             id::{MessageId, NodeId},
             number::Number,
@@ -208,7 +209,9 @@ mod tests {
                 dedup: None,
                 turn: None,
                 id: None,
+                key: None,
             }),
+            proof: Proof::default(),
         }
     }
 

@@ -106,7 +106,9 @@ impl Hub {
         if known.seats.is_empty() && mentioned.is_empty() && away.is_empty() {
             return;
         }
-        let Some(message) = Message::delivered(room, delivered, said.clone()) else { return };
+        let proof = self.reads.proof(delivered.log.author, &said);
+        let message = Message::delivered(room, delivered, said.clone(), proof);
+        let Some(message) = message else { return };
         let anybody = !mentioned.is_empty() || !away.is_empty();
         let mention = anybody.then(|| Arc::new(Told::new(Event::Mentioned(message.clone()))));
         let author = (!message.reaches_its_author()).then_some(&said.agent);

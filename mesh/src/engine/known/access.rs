@@ -40,7 +40,7 @@ impl Known {
         if own {
             return Ok(Standing::Own);
         }
-        self.directory.keys.tier(key).map(Standing::Minted).ok_or(Refused::NoKey)
+        self.directory.keys().tier(key).map(Standing::Minted).ok_or(Refused::NoKey)
     }
 
     /// The caller's record, if it may do something in a room that is for its members alone.

@@ -153,7 +153,7 @@ impl Known {
 
     /// Whether the private rooms of a key span the mesh: it was minted for all of it.
     pub(crate) fn spans(&self, key: KeyPrint) -> bool {
-        self.directory.keys.is_minted(key, Directories::Mesh)
+        self.directory.keys().is_minted(key, Directories::Mesh)
     }
 
     /// Where a room that an agent of this key makes is listed, and so who has it.
@@ -199,7 +199,7 @@ impl Known {
 
     /// Whether clients may see the rooms of this key: not once it is revoked. Their entries stay.
     fn is_served(&self, key: KeyPrint) -> bool {
-        self.own_keys.contains(&key) || self.directory.keys.tier(key).is_some()
+        self.own_keys.contains(&key) || self.directory.keys().tier(key).is_some()
     }
 
     /// Whether clients may not see a room though it is here.

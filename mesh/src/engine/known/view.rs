@@ -9,7 +9,7 @@ use crate::{
         event::RoomEvent,
     },
     directory::naming::{Named, named_apart},
-    name::id::{KeyPrint, LocalRef, MessageId, RoomId},
+    name::id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
     presence::rosters::Ephemeral,
 };
 
@@ -126,9 +126,16 @@ impl Known {
         ids.filter_map(|id| self.view(*id).or_else(|| self.told.get(id).cloned()))
     }
 
+    pub(crate) fn agent(&self, agent: &AgentId) -> Option<AgentView> {
+        let mut view = self.rosters.view(agent)?;
+        let proof = self.directory.proofs().of_agent(view.node, view.key, agent);
+        view.verified = proof.verified;
+        Some(view)
+    }
+
     pub(crate) fn members_of(&self, room: RoomId) -> Vec<AgentView> {
         let members = self.rosters.members(room).iter();
-        members.filter_map(|member| self.rosters.view(&member.agent)).collect()
+        members.filter_map(|member| self.agent(&member.agent)).collect()
     }
 
     pub(crate) fn message_id(&self, room: RoomId, at: LocalRef) -> Option<MessageId> {

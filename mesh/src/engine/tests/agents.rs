@@ -21,6 +21,7 @@ fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
         own: true,
         opener: None,
         claim: None,
+        shown: None,
         name: agent.to_owned(),
         capabilities: Vec::new(),
     }

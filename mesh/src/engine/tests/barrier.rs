@@ -261,6 +261,7 @@ fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free
             own,
             opener: None,
             claim: None,
+            shown: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         })

@@ -329,6 +329,7 @@ fn what_is_answered_while_nothing_can_be_written_asks_for_nothing_to_be_written(
             own: true,
             opener: None,
             claim: None,
+            shown: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         })

@@ -623,6 +623,7 @@ fn a_leader_that_moved_to_another_node_leads_no_longer() {
         own: true,
         opener: None,
         claim: None,
+        shown: None,
         name: agent.clone(),
         capabilities: Vec::new(),
     };
@@ -672,6 +673,7 @@ fn decision(agent: &str, election: crate::name::id::EntryRef) -> Body {
         dedup: None,
         turn: None,
         id: None,
+        key: None,
     };
     Body::Decision(Decision { said, election })
 }

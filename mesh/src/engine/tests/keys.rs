@@ -64,6 +64,7 @@ impl Node {
             own: false,
             opener: None,
             claim: None,
+            shown: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
@@ -225,8 +226,7 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
         node.engine
             .known
             .directory
-            .keys
-            .learn(KeyEntry { of: Directories::Mesh, log, seq: nth, facts }, act);
+            .learn_key(KeyEntry { of: Directories::Mesh, log, seq: nth, facts }, act);
     }
     let [last, next] = [PRINTS[2], PRINTS[3]].map(|key| node.new_key(key, Tier::Low, false));
     node.ask(Command::SignUp(last)).expect("the last one");
@@ -289,6 +289,7 @@ fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
                 own: false,
                 opener: None,
                 claim: None,
+                shown: None,
                 name: agent.to_owned(),
                 capabilities: Vec::new(),
             };
@@ -318,6 +319,7 @@ fn a_key_claims_so_many_stable_ids_at_a_node_and_no_more() {
         own: false,
         opener: None,
         claim: None,
+        shown: None,
         name: "bot".to_owned(),
         capabilities: Vec::new(),
     };

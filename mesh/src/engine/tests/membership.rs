@@ -443,7 +443,7 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
     let before = digest(&node);
     node.hear(&all);
     assert_ne!(digest(&node), before, "who has not heard of it is to find out");
-    let keys = &node.engine.known.directory.keys;
+    let keys = &node.engine.known.directory.keys();
     assert!(keys.knows(PRINTS[1]), "what was within the cut stays");
     assert!(!keys.knows(PRINTS[2]));
     assert!(node.engine.known.cx.parted.has(identity(7).node_id()));

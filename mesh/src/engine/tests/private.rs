@@ -467,6 +467,7 @@ pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
         own,
         opener: Some(RoomKey::of(API_KEY)),
         claim: None,
+        shown: None,
         name: "me".to_owned(),
         capabilities: Vec::new(),
     };

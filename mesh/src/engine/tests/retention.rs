@@ -9,7 +9,7 @@ use crate::{
     api::{agenda::Retention, batch::Fate, boundary::Alarm, event::RoomEvent},
     limits::{
         GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN,
-        STAMP_AHEAD_MS_MAX,
+        STAMP_AHEAD_MS_MAX, VOUCHER_WITHIN,
     },
     name::{
         id::{RoomKey, sha256},
@@ -200,6 +200,7 @@ fn what_the_node_would_drop_too_is_taken_without_its_body_and_delivered_as_nothi
     for run in late.founder.runs_sent() {
         late.node.hear(&run);
     }
+    late.node.wait(VOUCHER_WITHIN);
     assert_eq!((late.kept(), late.heard()), ((1, 3, 4), 1));
     let Ok(Outcome::Rooms(rooms)) = late.node.ask(Command::ListRooms { key: KEY, parent: None })
     else {
@@ -235,6 +236,8 @@ fn a_body_that_is_needed_is_asked_of_everybody_who_may_have_it() {
     let last = vec![(said[2], late.body(said[2]))];
     late.spans(5, Vec::new(), last);
     assert_eq!(late.kept(), (3, 0, 3));
+    // It does not have the directory, where their vouchers are.
+    late.node.wait(VOUCHER_WITHIN);
     assert_eq!(late.heard(), 3);
 }
 
@@ -424,6 +427,7 @@ fn with_rooms(retention: Retention) -> (Node, [RoomId; 5]) {
             own,
             opener: (!own).then(|| RoomKey::of(&key.to_string())),
             claim: None,
+            shown: None,
             name: agent.clone(),
             capabilities: Vec::new(),
         };

@@ -76,7 +76,7 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     }
     let known = |node: &Node| {
         let directory = &node.engine.known.directory;
-        let tiers = keys.map(|key| directory.keys.tier(key).is_some());
+        let tiers = keys.map(|key| directory.keys().tier(key).is_some());
         (tiers, directory.owner("bob").is_some())
     };
     assert_eq!(known(&node), ([true, true, false], true));

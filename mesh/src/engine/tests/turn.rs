@@ -30,8 +30,8 @@ fn digests_are_of_what_everybody_has_and_of_all_of_it() {
     // Node 3 gives no numbers: what it has is what it heard, and its own admission.
     let mut node = Node::new(3);
     let digest = |node: &Node| node.engine.digests.all;
-    let before = digest(&node);
     let caller = node.attach("me", false, KEY).expect("free");
+    let before = digest(&node);
     let (name, description, parent) = ("now".to_owned(), None, None);
     let (ephemeral, public, encrypted) = (true, true, false);
     let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
@@ -111,8 +111,7 @@ fn keys_beyond_those_that_may_be_are_not_taken_from_others() {
         node.engine
             .known
             .directory
-            .keys
-            .learn(KeyEntry { of: Directories::Mesh, log, seq: 1, facts }, act);
+            .learn_key(KeyEntry { of: Directories::Mesh, log, seq: 1, facts }, act);
     }
     let overflow = node.engine.known.cx.faults.overflow;
     let log = SignedLog { node: identity(5).node_id(), ..node.signed_log() };
@@ -120,7 +119,7 @@ fn keys_beyond_those_that_may_be_are_not_taken_from_others() {
     let body = Body::Key(KeyAct::Minted(minted));
     let run = begins(&node, 5, (RoomId::directory(node.secret.mesh_id()), &body));
     node.hear(&run);
-    assert!(!node.engine.known.directory.keys.knows(PRINTS[8]));
+    assert!(!node.engine.known.directory.keys().knows(PRINTS[8]));
     assert_eq!(node.engine.known.cx.faults.overflow, overflow + 1);
 }
 

@@ -259,6 +259,7 @@ fn an_agent_that_moved_votes_once() {
         own: true,
         opener: None,
         claim: None,
+        shown: None,
         name: "agent1".to_owned(),
         capabilities: Vec::new(),
     };

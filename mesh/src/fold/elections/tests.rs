@@ -719,6 +719,7 @@ fn decision(election: EntryRef, agent: &str) -> Decision {
         dedup: None,
         turn: None,
         id: None,
+        key: None,
     };
     Decision { said, election }
 }

@@ -125,6 +125,7 @@ impl Lone {
             key: *KEY,
             own: true,
             opener: None,
+            shown: None,
             claim: Some(Box::new(Claimant::sign(&SECRET, mesh_id(), agent).unwrap())),
             name: agent.to_owned(),
             capabilities: Vec::new(),

@@ -66,6 +66,7 @@ pub(crate) fn said(content: &str) -> Said {
         dedup: None,
         turn: None,
         id: None,
+        key: None,
     }
 }
 

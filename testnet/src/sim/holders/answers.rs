@@ -40,6 +40,21 @@ pub(super) fn of_all(world: &mut World, command: &Command) -> Result<Vec<Answer>
     of_each(world, nodes.map(|node| (node, command.clone())).collect())
 }
 
+/// An agent of a minted key registers at every node.
+pub(super) fn of_all_to_its_registration(
+    world: &mut World,
+    holder: usize,
+) -> Result<Vec<Answer>, Broken> {
+    let nodes = 0..world.cluster.nodes.len();
+    of_each(world, nodes.map(|node| (node, registration(world, holder, node))).collect())
+}
+
+/// It takes over whatever is connected under its id, and brings no secret of its key's rooms.
+pub(super) fn registration(world: &World, holder: usize, node: usize) -> Command {
+    let at = world.cluster.log_of(node);
+    Command::Attach(world.holders.attach_of(holder, &at, true, None))
+}
+
 pub(super) fn is_valid(world: &World, key: usize) -> bool {
     world.holders.valid.contains(&world.holders.keys[key].print)
 }

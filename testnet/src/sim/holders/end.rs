@@ -76,8 +76,8 @@ fn key_is_taken(world: &mut World, key: KeyPrint, valid: bool) -> Result<(), Bro
     let holders = &world.holders;
     let mut agents = holders.holders.iter();
     let own = agents.position(|agent| holders.keys[agent.key].print == key && !agent.contested);
-    let attach = holders.attach_of(own.expect("every key has an agent of its own"), true, None);
-    let attached = answers::of_all(world, &Command::Attach(attach))?;
+    let own = own.expect("every key has an agent of its own");
+    let attached = answers::of_all_to_its_registration(world, own)?;
     for (node, (check, attached)) in check.into_iter().zip(attached).enumerate() {
         if check.is_ok() != valid || (!valid && !matches!(attached, Err(Refused::NoKey))) {
             let what = format!("node{node}: a key, valid: {valid}, gets {check:?}, {attached:?}");

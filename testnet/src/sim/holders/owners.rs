@@ -71,8 +71,7 @@ fn others_are_refused(
     owners: &BTreeMap<AgentId, KeyPrint>,
 ) -> Result<(), Broken> {
     for (i, _) in claimants(world, owners).into_iter().filter(|(_, owns)| !owns) {
-        let attach = world.holders.attach_of(i, true, None);
-        let answers = answers::of_all(world, &Command::Attach(attach))?;
+        let answers = answers::of_all_to_its_registration(world, i)?;
         for (node, answer) in answers.into_iter().enumerate() {
             if !matches!(answer, Err(Refused::AgentTaken(_))) {
                 let id = &world.holders.holders[i].id;
@@ -128,8 +127,8 @@ fn leave_behind(world: &mut World, movers: &[Mover], node: usize) -> Result<Opti
 
 fn movers_register(world: &mut World, movers: &mut [Mover], node: usize) -> Result<(), Broken> {
     let holders = movers.iter().map(|mover| mover.holder);
-    let attach = holders.map(|holder| world.holders.attach_of(holder, true, None));
-    let attach = attach.map(|attach| (node, Command::Attach(attach))).collect();
+    let attach = holders.map(|holder| (node, answers::registration(world, holder, node)));
+    let attach = attach.collect();
     for (mover, answer) in movers.iter_mut().zip(answers::of_each(world, attach)?) {
         let holder = &world.holders.holders[mover.holder];
         let (id, key) = (holder.id.clone(), world.holders.keys[holder.key].print);

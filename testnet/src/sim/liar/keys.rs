@@ -12,7 +12,7 @@ use mesh::{
         key::KeySecret,
     },
     wire::{
-        acts::{KeyAct, KeyMinted, Tier},
+        acts::{KeyAct, KeyMinted, KeyShown, Tier},
         entry::{AgentClaimed, Body, Claimant},
         signatures::SignedLog,
     },
@@ -31,26 +31,85 @@ const ID: &str = "a liar's";
 pub(super) struct Known {
     own: Vec<KeySecret>,
     minted: Vec<KeyMinted>,
+    shown: Vec<KeyShown>,
     claimed: Vec<AgentClaimed>,
+    prints: Vec<KeyPrint>,
 }
 
 impl Known {
     pub(super) fn new() -> Known {
         let own = (0..OWN).map(|nth| keys::secret(&format!("a liar's {nth}"))).collect();
-        Known { own, minted: Vec::new(), claimed: Vec::new() }
+        Known {
+            own,
+            minted: Vec::new(),
+            shown: Vec::new(),
+            claimed: Vec::new(),
+            prints: Vec::new(),
+        }
     }
 
     /// It reads what an honest node has written.
     pub(super) fn learn(&mut self, dice: &mut Dice, body: &Body) {
         if let Body::Key(KeyAct::Minted(minted)) = body {
             remember(dice, &mut self.minted, KNOWN_MAX, minted.clone());
+        } else if let Body::Key(KeyAct::Shown(shown)) = body {
+            remember(dice, &mut self.shown, KNOWN_MAX, shown.clone());
         } else if let Body::AgentClaimed(claim) = body {
             remember(dice, &mut self.claimed, KNOWN_MAX, claim.clone());
         }
     }
 }
 
+impl Known {
+    /// Somebody else spoke with this key.
+    pub(super) fn heard(&mut self, dice: &mut Dice, key: Option<KeyPrint>) {
+        if let Some(key) = key
+            && !self.prints.contains(&key)
+        {
+            remember(dice, &mut self.prints, KNOWN_MAX, key);
+        }
+    }
+
+    pub(super) fn owns(&self, key: KeyPrint) -> bool {
+        self.own.iter().any(|own| own.print() == key)
+    }
+}
+
 impl Liar {
+    /// A key in whose name it speaks: most times another one's.
+    pub(super) fn some_key(&mut self) -> Option<KeyPrint> {
+        match self.dice.within(0, 9) {
+            0 => None,
+            1 => Some(self.dice.pick(&self.keys.own).print()),
+            2 => Some(KeyPrint(self.sixteen())),
+            _ if self.keys.prints.is_empty() => None,
+            _ => Some(*self.dice.pick(&self.keys.prints)),
+        }
+    }
+
+    pub(super) fn key_act(&mut self, node: NodeId) -> KeyAct {
+        match self.dice.within(0, 4) {
+            0 | 1 => KeyAct::Minted(self.minted(node)),
+            _ => KeyAct::Shown(self.shown(node)),
+        }
+    }
+
+    /// Some key, shown at one of its nodes.
+    fn shown(&mut self, node: NodeId) -> KeyShown {
+        let log = SignedLog { mesh: self.mesh, node };
+        let own = keys::shown(self.dice.pick(&self.keys.own), &log);
+        if self.keys.shown.is_empty() || self.dice.chance(30) {
+            return own;
+        }
+        let of_others = self.dice.pick(&self.keys.shown).clone();
+        match self.dice.within(0, 2) {
+            // It was shown at another node.
+            0 => of_others,
+            1 => KeyShown { signature: own.signature, ..of_others },
+            _ => KeyShown { mailbox: of_others.mailbox, ..own },
+        }
+    }
+
     /// Some key, minted in the log of one of its nodes.
     pub(super) fn minted(&mut self, node: NodeId) -> KeyMinted {
         let log = SignedLog { mesh: self.mesh, node };
@@ -101,6 +160,8 @@ impl Liar {
         let log = SignedLog { mesh: self.mesh, node };
         if let Body::Key(KeyAct::Minted(minted)) = body {
             minted.is_signed_by_its_key(&Strict, &log)
+        } else if let Body::Key(KeyAct::Shown(shown)) = body {
+            shown.is_signed_by_its_key(&Strict, &log)
         } else if let Body::AgentClaimed(claim) = body {
             claim.is_signed_by_its_key(&Strict, self.mesh)
         } else {

@@ -264,6 +264,7 @@ impl Nodes {
             own: false,
             opener: Some(RoomKey::of(api_key)),
             claim: None,
+            shown: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };

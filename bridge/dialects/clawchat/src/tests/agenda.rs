@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mesh::{
+    Proof,
     api::{
         agenda::{LeaderGone, TaskUpdate, TaskView, VoteNotes, VoteResult, VoteView},
         command::{Command, Fresh, Outcome, Refused, SaidOk, Speech},
@@ -321,6 +322,7 @@ fn decision(it: &Two, number: u64, content: &str, metadata: Option<Value>) -> De
             dedup: None,
             turn: None,
             id: None,
+            key: None,
         })),
     }
 }
@@ -354,7 +356,7 @@ fn a_decision_is_told_to_all_and_kept_as_a_message() {
         assert_eq!((&kept["metadata"], &kept["seq"]), (&metadata, &json!(number)));
         assert_eq!(kept["message_id"], id);
     }
-    for fresh in [Some(Fresh { wall_ms: 0, name: "A".into() }), None] {
+    for fresh in [Some(Fresh { wall_ms: 0, name: "A".into(), proof: Proof::default() }), None] {
         let said = SaidOk { message: MessageId([7; 16]), number: Number(1), fresh };
         let payload = json!({"room_id": room, "content": "go", "metadata": {"w": 1}});
         let (reply, asked) = it.when(Ok(Outcome::Said(said)), "decision", payload);

@@ -217,3 +217,33 @@ fn who_shows_no_key_at_a_node_that_asks_for_none_does_not_see_what_is_sealed() {
     open.call("room_tip", json!({"room_id": made["room_id"]}));
     assert_eq!(open.event("room_created").unwrap()["name"], "desk");
 }
+
+#[test]
+fn messages_say_whether_their_authors_key_has_vouched_for_them_and_whether_it_was_revoked() {
+    let (fake, _) = Fake::new();
+    mint(&fake, PRO, Tier::High);
+    let mut own = Local::agent(&fake, "own");
+    own.call("join_room", json!({"room_id": "lobby"}));
+    let mut it = Local::fresh(&fake, keyed());
+    it.call("register", json!({"key": PRO, "name": "it"}));
+    it.call("join_room", json!({"room_id": "lobby"}));
+    let sent = it.call("send_message", json!({"room_id": "lobby", "content": "x"}));
+    assert_eq!(sent["mesh"], json!({"verified": true}));
+    assert_eq!(own.event("message_received").unwrap(), sent);
+    let ask = json!({"room_id": "lobby"});
+    assert_eq!(own.call("get_history", ask.clone())["messages"][0], sent);
+    let agents = own.call("list_agents", ask.clone());
+    let key = KeyPrint::of(PRO).to_string();
+    let listed = agents["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == "it");
+    assert_eq!(listed.unwrap()["mesh"]["verified"], true);
+    assert_eq!(listed.unwrap()["mesh"]["key"], json!(key));
+    fake.does(Command::RevokeKey { key: KeyPrint::of(PRO) }).unwrap();
+    let shown = own.call("get_history", ask)["messages"][0].clone();
+    assert_eq!(shown["mesh"], json!({"key_revoked": true}));
+    // Nobody has shown a key where none is checked.
+    let mut open = Local::fresh(&fake, Config::new(Auth::Open, here()));
+    open.call("register", json!({"key": "", "name": "open"}));
+    open.call("join_room", json!({"room_id": "lobby"}));
+    let sent = open.call("send_message", json!({"room_id": "lobby", "content": "x"}));
+    assert!(sent.get("mesh").is_none(), "{sent}");
+}

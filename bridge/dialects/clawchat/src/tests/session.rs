@@ -534,7 +534,7 @@ fn a_cursor_from_elsewhere_is_served_above_it() {
     assert_eq!(page["messages"][0]["seq"], 5_001);
     assert_eq!(
         page["messages"][0]["mesh"],
-        json!({"canonical_seq": 1, "late": true, "numbers": [1, 5_001]})
+        json!({"canonical_seq": 1, "late": true, "numbers": [1, 5_001], "verified": true})
     );
     // The hold has ended.
     a.kinds();

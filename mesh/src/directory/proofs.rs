@@ -1,0 +1,104 @@
+//! The part of the directory that says in whose name a node can speak: owners of agent ids, keys, vouchers. It is judged
+//! where a message is shown, on any thread, and never where one is accepted: nodes that know different vouchers have
+//! the same logs (`docs/decisions/keys.md`).
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "the engine alone writes; readers of history judge each message, and must not ask the engine for that"
+)]
+
+use std::{
+    ops::Deref,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use super::{
+    agents::AgentIds,
+    keys::{Directories, Keys},
+    vouchers::Vouchers,
+};
+use crate::{
+    name::{
+        agent::{Belongs, belongs},
+        id::{EntryRef, KeyPrint, NodeId},
+    },
+    wire::entry::Said,
+};
+
+/// A handle to what is known; clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Proofs(Arc<RwLock<Shown>>);
+
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) agents: AgentIds,
+    pub(super) keys: Keys,
+    pub(super) vouchers: Vouchers,
+}
+
+/// Whether a message is its author's, as far as is known here and now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Its node was shown the key that owns its agent's id. `false`: that is not known here, or not yet.
+    pub verified: bool,
+    /// Its key was revoked, before or after.
+    pub key_revoked: bool,
+}
+
+impl Proofs {
+    /// Of a message in a log of this node.
+    #[must_use]
+    pub fn of(&self, node: NodeId, said: &Said) -> Proof {
+        said.key.map_or_else(Proof::default, |key| self.read().of(node, key, &said.agent))
+    }
+
+    /// Of anything that an agent does with this key at this node.
+    #[must_use]
+    pub fn of_agent(&self, node: NodeId, key: KeyPrint, agent: &str) -> Proof {
+        self.read().of(node, key, agent)
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {
+        // No writer leaves it in between.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Shown> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    /// Nothing counts that a log says of keys in these directories, `from` an entry on.
+    pub(super) fn forget(&mut self, of: Directories, from: EntryRef) {
+        self.keys.forget(of, from);
+        if of == Directories::Mesh {
+            self.vouchers.forget(from);
+        }
+    }
+
+    fn of(&self, node: NodeId, key: KeyPrint, agent: &str) -> Proof {
+        let key_revoked = self.keys.is_revoked(key);
+        let owns = || match belongs(agent, key) {
+            Belongs::Drawn => true,
+            Belongs::Another => false,
+            Belongs::FirstClaim | Belongs::IfClaimed => {
+                self.agents.owner(agent).is_some_and(|(owner, _)| owner == key)
+            }
+        };
+        let verified = !key_revoked && self.vouchers.has(node, key) && owns();
+        Proof { verified, key_revoked }
+    }
+}
+
+/// The keys that are known, as long as this is held: nothing is learned meanwhile.
+#[derive(Debug)]
+pub(crate) struct KnownKeys<'p>(pub(super) RwLockReadGuard<'p, Shown>);
+
+impl Deref for KnownKeys<'_> {
+    type Target = Keys;
+
+    fn deref(&self) -> &Keys {
+        &self.0.keys
+    }
+}
