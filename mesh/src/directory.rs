@@ -104,8 +104,6 @@ pub(crate) enum Learned {
     Agent(AgentId),
     /// A key is not valid any more.
     Revoked(KeyPrint),
-    /// A key was shown at a node.
-    Voucher(NodeId, KeyPrint),
 }
 
 impl Directory {
@@ -150,7 +148,6 @@ impl Directory {
             // Others are told of it by the mesh's directory alone.
             if entry.of == Directories::Mesh {
                 proofs.vouchers.learn(entry.log, entry.seq, shown.key());
-                return Learned::Voucher(entry.log.author, shown.key());
             }
             return Learned::Nothing;
         }

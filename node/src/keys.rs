@@ -6,10 +6,13 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result};
 use mesh::{
     api::agenda::{KeyView, NewKey},
-    name::{id::parse_hex, key::KeySecret},
+    name::{
+        id::parse_hex,
+        key::{KeyHalves, KeySecret},
+    },
     wire::{
         acts::{self, KeyMinted},
-        signatures::SignedLog,
+        signatures::{KeySignature, SignedLog},
     },
 };
 use protocol::operator::{MintedKey, Tier, WantedKey};
@@ -45,11 +48,12 @@ pub(crate) fn wanted(wanted: WantedKey) -> Result<NewKey> {
     let WantedKey { signer, mailbox, signature, tier, label, local } = wanted;
     let half = |text: &str| parse_hex(text).context("a half of a key has 64 hex digits");
     let minted = KeyMinted {
-        signer: half(&signer)?,
-        mailbox: half(&mailbox)?,
+        by: KeySignature {
+            halves: KeyHalves { signer: half(&signer)?, mailbox: half(&mailbox)? },
+            signature: parse_hex(&signature).context("a signature has 128 hex digits")?,
+        },
         tier: core_tier(tier),
         label,
-        signature: parse_hex(&signature).context("a signature has 128 hex digits")?,
     };
     Ok(NewKey { minted, local })
 }
@@ -63,9 +67,9 @@ pub(crate) fn signed(
 ) -> Result<WantedKey> {
     let minted = KeyMinted::sign(key, log, core_tier(tier), label)?;
     Ok(WantedKey {
-        signer: hex(&minted.signer),
-        mailbox: hex(&minted.mailbox),
-        signature: hex(&minted.signature),
+        signer: hex(&minted.by.halves.signer),
+        mailbox: hex(&minted.by.halves.mailbox),
+        signature: hex(&minted.by.signature),
         tier,
         label: minted.label,
         local,

@@ -13,7 +13,7 @@ use mesh::{
         id::{AgentId, KeyPrint, RoomId},
         number::Number,
     },
-    wire::{acts::KeyShown, entry::Claimant},
+    wire::signatures::KeySignature,
 };
 
 use super::{
@@ -73,9 +73,10 @@ impl Seat {
         };
         // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
         let here = &self.rules.config.here;
-        let shown = secret.as_ref().and_then(|secret| KeyShown::sign(secret, here).ok());
+        let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());
         let claim = secret.filter(|_| stable);
-        let claim = claim.and_then(|secret| Claimant::sign(&secret, here.mesh, &agent).ok());
+        let claim =
+            claim.and_then(|secret| KeySignature::of_claim(&secret, here.mesh, &agent).ok());
         let me = link::Me { agent, key, stable };
         let name = call.name.clone();
         let attach = command::Attach {

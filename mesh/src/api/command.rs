@@ -19,9 +19,10 @@ use crate::{
         number::Number,
     },
     wire::{
-        acts::{KeyShown, TaskStatus},
-        entry::{Claimant, DedupId, Parting},
+        acts::TaskStatus,
+        entry::{DedupId, Parting},
         roster::Presence,
+        signatures::KeySignature,
     },
 };
 
@@ -164,11 +165,11 @@ pub struct Attach {
     pub own: bool,
     /// The secret that opens the key's private rooms.
     pub opener: Option<RoomKey>,
-    /// The key's word that a stable id is to be its own ([`Claimant::sign`]): used if nobody has claimed the id.
-    pub claim: Option<Box<Claimant>>,
-    /// The key's word that it was shown at this node ([`KeyShown::sign`]): written once, so that others can see in whose name
+    /// The key's word that a stable id is to be its own ([`KeySignature::of_claim`]): used if nobody has claimed the id.
+    pub claim: Option<Box<KeySignature>>,
+    /// The key's word that it was shown at this node ([`KeySignature::of_voucher`]): written once, so that others can see in whose name
     /// the node speaks.
-    pub shown: Option<Box<KeyShown>>,
+    pub shown: Option<Box<KeySignature>>,
     /// Its name.
     pub name: String,
     /// Its capabilities, in its own words.

@@ -12,7 +12,8 @@ use crate::{
     name::id::{AgentId, EntryRef, KeyPrint, LogId, MessageId, RoomId, RoomKey},
     wire::{
         acts::{TaskAssigned, TaskStatus, VoteImported},
-        entry::{Claimant, Said},
+        entry::Said,
+        signatures::KeySignature,
     },
 };
 
@@ -22,7 +23,7 @@ pub enum Import {
     /// A key, minted for the mesh; and the secret that opens its private rooms, if it has any.
     Key(NewKey, Option<RoomKey>),
     /// A stable agent id, and the key whose it is; `None`: of nodes that check no keys.
-    Agent(AgentId, Option<Claimant>),
+    Agent(AgentId, Option<KeySignature>),
     /// The lobby's purpose, and when it was made (Unix milliseconds).
     Lobby(Option<String>, u64),
     /// A room.

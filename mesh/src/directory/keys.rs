@@ -184,7 +184,10 @@ mod tests {
     use super::*;
     use crate::{
         name::{id::NodeId, key::KeyHalves},
-        wire::signatures::testing::{PRINTS, secret},
+        wire::signatures::{
+            KeySignature,
+            testing::{PRINTS, secret},
+        },
     };
 
     const KEY: KeyPrint = PRINTS[1];
@@ -205,8 +208,7 @@ mod tests {
     }
 
     fn of_halves(halves: KeyHalves, tier: Tier, label: Option<String>) -> KeyAct {
-        let KeyHalves { signer, mailbox } = halves;
-        KeyAct::Minted(KeyMinted { signer, mailbox, tier, label, signature: [0; 64] })
+        KeyAct::Minted(KeyMinted { by: KeySignature { halves, signature: [0; 64] }, tier, label })
     }
 
     /// Author, place in its log, clock, what.

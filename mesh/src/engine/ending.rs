@@ -230,7 +230,6 @@ impl Engine {
         match learned {
             Learned::Nothing => {}
             Learned::Revoked(key) => self.on_revoked(key),
-            Learned::Voucher(..) => {}
             Learned::Agent(agent) => {
                 let owner = self.known.directory.owner(&agent).filter(|(_, settled)| *settled);
                 self.known.rosters.set_owner(&agent, owner.map(|(key, _)| key));

@@ -66,7 +66,7 @@ pub(super) fn vouch(known: &mut Known, attach: &Attach) -> bool {
     }
     // Others would refuse it, and everything that this node writes after it.
     let log = SignedLog { mesh: known.cx.mesh, node: me };
-    shown.is_signed_by_its_key(&Strict, &log)
+    shown.is_voucher(&Strict, &log)
         && write(known, Directories::Mesh, KeyAct::Shown(shown.clone())).is_ok()
 }
 

@@ -170,18 +170,7 @@ impl Node {
     }
 
     fn attach(&mut self, agent: &str, stable: bool, key: KeyPrint) -> Result<Caller, Refused> {
-        let attach = Attach {
-            agent: agent.into(),
-            stable,
-            reconnect: stable,
-            key,
-            own: true,
-            opener: None,
-            claim: None,
-            shown: None,
-            name: agent.to_owned(),
-            capabilities: Vec::new(),
-        };
+        let attach = Attach { stable, ..registers(agent, (key, stable)) };
         match self.ask(Command::Attach(attach))? {
             Outcome::Attached(it) => {
                 Ok(Caller { agent: agent.into(), key, registration: it.registration })
@@ -245,6 +234,22 @@ impl Node {
         let it = RosterNews { node: from, boot: 1, what };
         let signed = Signed { value: it, signature: [0; 64] };
         self.give(Input::Message { from, message: Message::Roster(Box::new(signed)) });
+    }
+}
+
+/// With a key that is the node's own.
+fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
+    Attach {
+        agent: agent.into(),
+        stable: false,
+        reconnect,
+        key,
+        own: true,
+        opener: None,
+        claim: None,
+        shown: None,
+        name: agent.to_owned(),
+        capabilities: Vec::new(),
     }
 }
 

@@ -9,10 +9,14 @@ use minicbor::{Decode, Encode};
 use crate::{
     name::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId},
-        key::KeyHalves,
+        identity::Judge,
+        key::{KeySecret, ShortKey},
         number::Era,
     },
-    wire::cbor::{maybe_text, text},
+    wire::{
+        cbor::{encode, maybe_text, text},
+        signatures::{KeySignature, SignedLog},
+    },
 };
 
 /// An agent by id and name, as it was when this was written.
@@ -376,64 +380,57 @@ pub enum KeyAct {
     Revoked(#[n(0)] KeyPrint),
     /// A voucher: the key was shown at the node in whose log this stands, which can speak for it from now on.
     #[n(2)]
-    Shown(#[n(0)] KeyShown),
+    Shown(#[n(0)] KeySignature),
 }
 
 /// See [`KeyAct::Minted`]. Signed by the key itself, so that nobody mints a key that it was not shown, or says
 /// anything else of it: [`crate::wire::signatures`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct KeyMinted {
-    /// [`KeyHalves::signer`].
-    #[cbor(n(0), with = "minicbor::bytes")]
-    pub signer: [u8; 32],
-    /// [`KeyHalves::mailbox`].
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub mailbox: [u8; 32],
+    /// The key, and its signature over the mesh, the node in whose log it stands, and all that follows.
+    #[n(0)]
+    pub by: KeySignature,
     /// Its tier.
-    #[n(2)]
+    #[n(1)]
     pub tier: Tier,
     /// Its operator's name for it.
-    #[n(3)]
+    #[n(2)]
     pub label: Option<String>,
-    /// The signer's, over the mesh, the node in whose log it stands, and all of the above.
-    #[cbor(n(4), with = "minicbor::bytes")]
-    pub signature: [u8; 64],
 }
 
 impl KeyMinted {
-    /// The halves of the key.
+    /// A key that becomes valid by this node's log, signed.
+    ///
+    /// # Errors
+    ///
+    /// Its text is too short for its halves to be shown.
+    pub fn sign(
+        key: &KeySecret,
+        log: &SignedLog,
+        tier: Tier,
+        label: Option<String>,
+    ) -> Result<KeyMinted, ShortKey> {
+        let by = KeySignature::over(key, &minted_text(log, key.print(), tier, label.as_deref()))?;
+        Ok(KeyMinted { by, tier, label })
+    }
+
+    /// Whether the key has signed it, for this log.
     #[must_use]
-    pub fn halves(&self) -> KeyHalves {
-        KeyHalves { signer: self.signer, mailbox: self.mailbox }
+    pub fn is_signed_by_its_key(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        let text = minted_text(log, self.key(), self.tier, self.label.as_deref());
+        self.by.is_over(judge, &text)
     }
 
     /// The key, by its fingerprint.
     #[must_use]
     pub fn key(&self) -> KeyPrint {
-        self.halves().print()
+        self.by.key()
     }
 }
 
-/// See [`KeyAct::Shown`]. Signed by the key itself: [`crate::wire::signatures`].
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct KeyShown {
-    /// [`KeyHalves::signer`].
-    #[cbor(n(0), with = "minicbor::bytes")]
-    pub signer: [u8; 32],
-    /// [`KeyHalves::mailbox`].
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub mailbox: [u8; 32],
-    /// The signer's, over the mesh and the node.
-    #[cbor(n(2), with = "minicbor::bytes")]
-    pub signature: [u8; 64],
-}
-
-impl KeyShown {
-    /// The key, by its fingerprint.
-    #[must_use]
-    pub fn key(&self) -> KeyPrint {
-        KeyHalves { signer: self.signer, mailbox: self.mailbox }.print()
-    }
+fn minted_text(log: &SignedLog, key: KeyPrint, tier: Tier, label: Option<&str>) -> Vec<u8> {
+    let rest = encode(&(tier, label));
+    [b"clawmesh key".as_slice(), &log.mesh.0, &log.node.0, &key.0, &rest].concat()
 }
 
 /// A class of minted keys, by which each node sets limits ([`crate::api::agenda::Tiers`]). Dialects have names for

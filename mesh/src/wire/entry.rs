@@ -10,12 +10,13 @@ use crate::{
     name::{
         agent::{Belongs, belongs},
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
-        key::KeyHalves,
+        identity::Judge,
         number::Era,
     },
     wire::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::{encode, text, texts},
+        signatures::KeySignature,
     },
 };
 
@@ -378,16 +379,23 @@ pub struct AgentClaimed {
     /// The id.
     #[cbor(n(0), with = "text")]
     pub agent: AgentId,
-    /// The key. `None`: [`KeyPrint::OPEN`], which is everybody's on nodes that check no keys.
+    /// The key, and its signature over the mesh and the id. `None`: [`KeyPrint::OPEN`], which is everybody's on nodes that
+    /// check no keys.
     #[n(1)]
-    pub by: Option<Claimant>,
+    pub by: Option<KeySignature>,
 }
 
 impl AgentClaimed {
     /// The key, by its fingerprint.
     #[must_use]
     pub fn key(&self) -> KeyPrint {
-        self.by.as_ref().map_or(KeyPrint::OPEN, |by| by.halves().print())
+        self.by.as_ref().map_or(KeyPrint::OPEN, KeySignature::key)
+    }
+
+    /// Whether the key has signed it. [`KeyPrint::OPEN`] is everybody's, and signs nothing.
+    #[must_use]
+    pub fn is_signed_by_its_key(&self, judge: &dyn Judge, mesh: MeshId) -> bool {
+        self.by.as_ref().is_none_or(|by| by.is_claim(judge, mesh, &self.agent))
     }
 
     /// Whether the key can claim this id: a drawn one needs no claim of its key, and others' claims of it are void, as
@@ -395,28 +403,6 @@ impl AgentClaimed {
     #[must_use]
     pub fn may_count(&self) -> bool {
         matches!(belongs(&self.agent, self.key()), Belongs::FirstClaim | Belongs::IfClaimed)
-    }
-}
-
-/// A key that claims an agent id, and its word for it: [`crate::wire::signatures`].
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Claimant {
-    /// [`KeyHalves::signer`].
-    #[cbor(n(0), with = "minicbor::bytes")]
-    pub signer: [u8; 32],
-    /// [`KeyHalves::mailbox`].
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub mailbox: [u8; 32],
-    /// The signer's, over the mesh and the id.
-    #[cbor(n(2), with = "minicbor::bytes")]
-    pub signature: [u8; 64],
-}
-
-impl Claimant {
-    /// The halves of the key.
-    #[must_use]
-    pub fn halves(&self) -> KeyHalves {
-        KeyHalves { signer: self.signer, mailbox: self.mailbox }
     }
 }
 

@@ -339,7 +339,7 @@ impl Payload for KeyAct {
     fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
         match self {
             KeyAct::Minted(minted) => minted.is_signed_by_its_key(judge, log),
-            KeyAct::Shown(shown) => shown.is_signed_by_its_key(judge, log),
+            KeyAct::Shown(shown) => shown.is_voucher(judge, log),
             // Any node may revoke.
             KeyAct::Revoked(_) => true,
         }

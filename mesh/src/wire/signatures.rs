@@ -1,20 +1,13 @@
-//! Signatures of API keys in entries: a key that is minted, that is shown at a node, or that claims an agent id says so itself. A member
-//! that was not shown a key can say neither for it, whatever it writes and however early its clock
+//! Signatures of API keys in entries: a key that is minted, that is shown at a node, or that claims an agent id says so itself.
+//! A member that was not shown a key can say none of this for it, whatever it writes and however early its clock
 //! (`docs/decisions/keys.md`). Receivers check it with the run: [`crate::wire::run::BadRun::Unsigned`].
 
-use minicbor::Encode;
+use minicbor::{Decode, Encode};
 
-use crate::{
-    name::{
-        id::{KeyPrint, MeshId, NodeId},
-        identity::Judge,
-        key::{KeySecret, ShortKey},
-    },
-    wire::{
-        acts::{KeyMinted, KeyShown, Tier},
-        cbor::encode,
-        entry::{AgentClaimed, Claimant},
-    },
+use crate::name::{
+    id::{KeyPrint, MeshId, NodeId},
+    identity::Judge,
+    key::{KeyHalves, KeySecret, ShortKey},
 };
 
 /// The log that a signature is for: the same words in another one are not signed.
@@ -26,99 +19,70 @@ pub struct SignedLog {
     pub node: NodeId,
 }
 
-/// All of a [`KeyMinted`] but its signature, in the same form.
-#[derive(Encode)]
-struct MintedText<'m> {
-    #[cbor(n(0), with = "minicbor::bytes")]
-    signer: [u8; 32],
+/// A key's signature, with the halves by which others check it. What is signed depends on the entry.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeySignature {
+    /// The key.
+    #[n(0)]
+    pub halves: KeyHalves,
+    /// Its signature.
     #[cbor(n(1), with = "minicbor::bytes")]
-    mailbox: [u8; 32],
-    #[n(2)]
-    tier: Tier,
-    #[n(3)]
-    label: Option<&'m str>,
+    pub signature: [u8; 64],
 }
 
-impl KeyMinted {
-    /// A key that becomes valid by this node's log, signed.
+impl KeySignature {
+    /// Of a voucher: the key was shown at the node of this log.
     ///
     /// # Errors
     ///
     /// Its text is too short for its halves to be shown.
-    pub fn sign(
-        key: &KeySecret,
-        log: &SignedLog,
-        tier: Tier,
-        label: Option<String>,
-    ) -> Result<KeyMinted, ShortKey> {
-        let halves = key.halves();
-        let (signer, mailbox) = (halves.signer, halves.mailbox);
-        let mut minted = KeyMinted { signer, mailbox, tier, label, signature: [0; 64] };
-        minted.signature = key.sign(&minted.text(log))?;
-        Ok(minted)
+    pub fn of_voucher(key: &KeySecret, log: &SignedLog) -> Result<KeySignature, ShortKey> {
+        KeySignature::over(key, &voucher_text(log, key.print()))
     }
 
-    fn text(&self, log: &SignedLog) -> Vec<u8> {
-        let KeyMinted { signer, mailbox, tier, label, signature: _ } = self;
-        let (signer, mailbox, tier) = (*signer, *mailbox, *tier);
-        let rest = encode(&MintedText { signer, mailbox, tier, label: label.as_deref() });
-        [b"clawmesh key".as_slice(), &log.mesh.0, &log.node.0, &rest].concat()
-    }
-
-    /// Whether the key has signed it, for this log.
-    #[must_use]
-    pub fn is_signed_by_its_key(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
-        judge.holds_key(&self.signer, &self.text(log), &self.signature)
-    }
-}
-
-impl KeyShown {
-    /// A key says that it was shown at the node of this log, signed.
+    /// Of a claim: the agent id is to be the key's own in this mesh.
     ///
     /// # Errors
     ///
     /// Its text is too short for its halves to be shown.
-    pub fn sign(key: &KeySecret, log: &SignedLog) -> Result<KeyShown, ShortKey> {
-        let halves = key.halves();
-        let signature = key.sign(&shown_text(log, key.print()))?;
-        Ok(KeyShown { signer: halves.signer, mailbox: halves.mailbox, signature })
+    pub fn of_claim(key: &KeySecret, mesh: MeshId, agent: &str) -> Result<KeySignature, ShortKey> {
+        KeySignature::over(key, &claim_text(mesh, key.print(), agent))
     }
 
-    /// Whether the key has signed it, for this log.
+    pub(super) fn over(key: &KeySecret, text: &[u8]) -> Result<KeySignature, ShortKey> {
+        Ok(KeySignature { halves: key.halves(), signature: key.sign(text)? })
+    }
+
+    /// The key, by its fingerprint.
     #[must_use]
-    pub fn is_signed_by_its_key(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
-        judge.holds_key(&self.signer, &shown_text(log, self.key()), &self.signature)
+    pub fn key(&self) -> KeyPrint {
+        self.halves.print()
+    }
+
+    /// Whether it is the key's word that it was shown at the node of this log.
+    #[must_use]
+    pub fn is_voucher(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        self.is_over(judge, &voucher_text(log, self.key()))
+    }
+
+    /// Whether it is the key's claim of this agent id in this mesh.
+    #[must_use]
+    pub fn is_claim(&self, judge: &dyn Judge, mesh: MeshId, agent: &str) -> bool {
+        self.is_over(judge, &claim_text(mesh, self.key(), agent))
+    }
+
+    pub(super) fn is_over(&self, judge: &dyn Judge, text: &[u8]) -> bool {
+        judge.holds_key(&self.halves.signer, text, &self.signature)
     }
 }
 
-/// With the fingerprint, so that nobody takes the signature to a key of the same signer and another mailbox.
-fn shown_text(log: &SignedLog, key: KeyPrint) -> Vec<u8> {
+// A text that a key signs has its fingerprint, which is of both halves: else anybody could take a signature to a key of the
+// same signer and another mailbox.
+
+fn voucher_text(log: &SignedLog, key: KeyPrint) -> Vec<u8> {
     [b"clawmesh shown".as_slice(), &log.mesh.0, &log.node.0, &key.0].concat()
 }
 
-impl Claimant {
-    /// A key's claim of an agent id in a mesh, signed.
-    ///
-    /// # Errors
-    ///
-    /// Its text is too short for its halves to be shown.
-    pub fn sign(key: &KeySecret, mesh: MeshId, agent: &str) -> Result<Claimant, ShortKey> {
-        let halves = key.halves();
-        let signature = key.sign(&claim_text(mesh, key.print(), agent))?;
-        Ok(Claimant { signer: halves.signer, mailbox: halves.mailbox, signature })
-    }
-}
-
-impl AgentClaimed {
-    /// Whether the key has signed it. [`crate::name::id::KeyPrint::OPEN`] is everybody's, and signs nothing.
-    #[must_use]
-    pub fn is_signed_by_its_key(&self, judge: &dyn Judge, mesh: MeshId) -> bool {
-        let Some(by) = &self.by else { return true };
-        judge.holds_key(&by.signer, &claim_text(mesh, self.key(), &self.agent), &by.signature)
-    }
-}
-
-/// With the fingerprint, as of [`shown_text`].
 fn claim_text(mesh: MeshId, key: KeyPrint, agent: &str) -> Vec<u8> {
     [b"clawmesh claim".as_slice(), &mesh.0, &key.0, agent.as_bytes()].concat()
 }
@@ -129,6 +93,10 @@ pub(crate) mod testing {
     use std::sync::LazyLock;
 
     use super::*;
+    use crate::wire::{
+        acts::{KeyMinted, Tier},
+        entry::AgentClaimed,
+    };
 
     /// Their prints.
     pub(crate) const PRINTS: [KeyPrint; 10] = [
@@ -154,13 +122,13 @@ pub(crate) mod testing {
 
     /// As an agent's client has it signed, if the key is one of them.
     pub(crate) fn claimed(mesh: MeshId, agent: &str, key: KeyPrint) -> AgentClaimed {
-        let sign = |secret| Claimant::sign(secret, mesh, agent).expect("it is long enough");
+        let sign = |secret| KeySignature::of_claim(secret, mesh, agent).expect("it is long enough");
         AgentClaimed { agent: agent.into(), by: secret(key).map(sign) }
     }
 
     /// As it is shown at a node, if it is one of them.
-    pub(crate) fn shown(log: &SignedLog, key: KeyPrint) -> Option<KeyShown> {
-        secret(key).map(|secret| KeyShown::sign(secret, log).expect("it is long enough"))
+    pub(crate) fn shown(log: &SignedLog, key: KeyPrint) -> Option<KeySignature> {
+        secret(key).map(|secret| KeySignature::of_voucher(secret, log).expect("it is long enough"))
     }
 
     /// As it is minted at a node.

@@ -31,8 +31,7 @@ use mesh::{
     },
     wire::{
         acts::{KeyMinted, Tier},
-        entry::Claimant,
-        signatures::SignedLog,
+        signatures::{KeySignature, SignedLog},
     },
 };
 
@@ -82,7 +81,7 @@ impl PlannedId {
     /// As it is claimed in this mesh.
     pub(crate) fn signed(&self, mesh: MeshId) -> Import {
         let sign = |secret: &Arc<KeySecret>| {
-            Claimant::sign(secret, mesh, &self.agent)
+            KeySignature::of_claim(secret, mesh, &self.agent)
                 .expect("an id of a key that is too short is not in the plan")
         };
         Import::Agent(self.agent.clone(), self.secret.as_ref().map(sign))

@@ -8,7 +8,7 @@ use mesh::{
         id::{AgentId, KeyPrint, MeshId},
         key::KeySecret,
     },
-    wire::{acts::KeyShown, entry::Claimant, signatures::SignedLog},
+    wire::signatures::{KeySignature, SignedLog},
 };
 
 /// The one key of all agents whose key is their node's own.
@@ -26,13 +26,13 @@ pub(super) fn text(name: &str) -> String {
 }
 
 /// A key's claim of an agent id.
-pub(super) fn claim(secret: &KeySecret, mesh: MeshId, agent: &str) -> Claimant {
-    Claimant::sign(secret, mesh, agent).expect("keys of worlds are long enough")
+pub(super) fn claim(secret: &KeySecret, mesh: MeshId, agent: &str) -> KeySignature {
+    KeySignature::of_claim(secret, mesh, agent).expect("keys of worlds are long enough")
 }
 
 /// A key's word that it was shown at a node.
-pub(super) fn shown(secret: &KeySecret, log: &SignedLog) -> KeyShown {
-    KeyShown::sign(secret, log).expect("keys of worlds are long enough")
+pub(super) fn shown(secret: &KeySecret, log: &SignedLog) -> KeySignature {
+    KeySignature::of_voucher(secret, log).expect("keys of worlds are long enough")
 }
 
 /// An agent whose key is its node's own registers at that node under its id, whoever is connected under it.

@@ -12,21 +12,6 @@ use crate::{
 
 const OTHER_KEY: KeyPrint = PRINTS[2];
 
-fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
-    Attach {
-        agent: agent.into(),
-        stable: false,
-        reconnect,
-        key,
-        own: true,
-        opener: None,
-        claim: None,
-        shown: None,
-        name: agent.to_owned(),
-        capabilities: Vec::new(),
-    }
-}
-
 impl Node {
     fn register(&mut self, attach: Attach) -> Result<crate::api::command::Attached, Refused> {
         match self.ask(Command::Attach(attach))? {

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     Proof,
     limits::{VOUCHER_WAITS_MAX, VOUCHER_WITHIN},
-    wire::acts::{KeyAct, KeyShown},
+    wire::{acts::KeyAct, signatures::KeySignature},
 };
 
 const OTHER_KEY: KeyPrint = PRINTS[2];
@@ -56,21 +56,11 @@ fn what_is_no_voucher_of_its_key_for_this_node_is_not_written_and_keeps_nobody_o
         None,
         Some(at(&elsewhere, KEY)),
         Some(at(&here, OTHER_KEY)),
-        Some(KeyShown { signature: [0; 64], ..good }),
+        Some(KeySignature { signature: [0; 64], ..good }),
     ];
     for (nth, shown) in bad.into_iter().enumerate() {
-        let attach = Attach {
-            agent: nth.to_string().as_str().into(),
-            stable: false,
-            reconnect: false,
-            key: KEY,
-            own: true,
-            opener: None,
-            claim: None,
-            shown: shown.map(Box::new),
-            name: "n".to_owned(),
-            capabilities: Vec::new(),
-        };
+        let attach =
+            Attach { shown: shown.map(Box::new), ..registers(&nth.to_string(), (KEY, false)) };
         let call = CallId(1_000 + nth as u64);
         let input = Input::Command { call, command: Command::Attach(attach) };
         node.engine.handle(node.now, input);
@@ -138,6 +128,14 @@ fn told(node: &mut Node) -> Vec<String> {
     told.map(|said| said.content.clone()).collect()
 }
 
+/// A node with a member of the lobby, that was told of nothing yet.
+fn listens() -> (Node, Caller) {
+    let mut node = Node::new(1);
+    let caller = node.joins("me");
+    told(&mut node);
+    (node, caller)
+}
+
 fn words<const N: usize>(node: &Node, author: u8, texts: [&str; N]) -> Run {
     let bodies = texts.map(|text| Body::Chat(Said { key: Some(OTHER_KEY), ..said(text) }));
     log_of(node, node.lobby(), author, &bodies)
@@ -157,8 +155,7 @@ fn voucher(node: &Node, author: u8) -> Run {
 
 #[test]
 fn a_live_message_waits_for_its_voucher_and_what_follows_it_in_its_room_waits_too() {
-    let mut node = Node::new(1);
-    let caller = node.joins("me");
+    let (mut node, caller) = listens();
     node.hear(&words(&node, 5, ["one", "two"]));
     assert!(matches!(node.say(&caller, node.lobby()), Ok(Outcome::Said(_))), "answers do not wait");
     assert_eq!(told(&mut node), [""; 0]);
@@ -173,9 +170,7 @@ fn a_live_message_waits_for_its_voucher_and_what_follows_it_in_its_room_waits_to
 
 #[test]
 fn without_a_voucher_a_message_is_told_a_moment_later_and_its_node_is_not_waited_for_again() {
-    let mut node = Node::new(1);
-    node.joins("me");
-    told(&mut node);
+    let (mut node, _) = listens();
     node.hear(&words(&node, 5, ["one", "two"]));
     node.now.mono += VOUCHER_WITHIN;
     node.give(Input::Timeout);
@@ -190,9 +185,7 @@ fn without_a_voucher_a_message_is_told_a_moment_later_and_its_node_is_not_waited
 
 #[test]
 fn nothing_waits_in_a_room_while_a_member_decides() {
-    let mut node = Node::new(1);
-    let caller = node.joins("me");
-    told(&mut node);
+    let (mut node, caller) = listens();
     node.hear(&words(&node, 5, ["one"]));
     assert_eq!(told(&mut node), [""; 0]);
     let (room, speech) = (node.lobby(), Speech::Decision);
@@ -212,9 +205,7 @@ fn nothing_waits_in_a_room_while_a_member_decides() {
 
 #[test]
 fn so_many_events_wait_for_vouchers_and_no_more() {
-    let mut node = Node::new(1);
-    let caller = node.joins("me");
-    told(&mut node);
+    let (mut node, caller) = listens();
     node.hear(&words(&node, 5, ["one"]));
     for _ in 0..VOUCHER_WAITS_MAX {
         node.say(&caller, node.lobby()).expect("it is in it");

@@ -22,7 +22,7 @@ use mesh::{
         key::KeySecret,
         time::Now,
     },
-    wire::entry::{Claimant, DedupId},
+    wire::{entry::DedupId, signatures::KeySignature},
 };
 use store::Store;
 
@@ -126,7 +126,7 @@ impl Lone {
             own: true,
             opener: None,
             shown: None,
-            claim: Some(Box::new(Claimant::sign(&SECRET, mesh_id(), agent).unwrap())),
+            claim: Some(Box::new(KeySignature::of_claim(&SECRET, mesh_id(), agent).unwrap())),
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };

@@ -9,12 +9,12 @@ use mesh::{
         agent::{DRAWN_BYTES, drawn},
         id::{AgentId, KeyPrint, NodeId},
         identity::Strict,
-        key::KeySecret,
+        key::{KeyHalves, KeySecret},
     },
     wire::{
-        acts::{KeyAct, KeyMinted, KeyShown, Tier},
-        entry::{AgentClaimed, Body, Claimant},
-        signatures::SignedLog,
+        acts::{KeyAct, KeyMinted, Tier},
+        entry::{AgentClaimed, Body},
+        signatures::{KeySignature, SignedLog},
     },
 };
 
@@ -31,7 +31,7 @@ const ID: &str = "a liar's";
 pub(super) struct Known {
     own: Vec<KeySecret>,
     minted: Vec<KeyMinted>,
-    shown: Vec<KeyShown>,
+    shown: Vec<KeySignature>,
     claimed: Vec<AgentClaimed>,
     prints: Vec<KeyPrint>,
 }
@@ -95,7 +95,7 @@ impl Liar {
     }
 
     /// Some key, shown at one of its nodes.
-    fn shown(&mut self, node: NodeId) -> KeyShown {
+    fn shown(&mut self, node: NodeId) -> KeySignature {
         let log = SignedLog { mesh: self.mesh, node };
         let own = keys::shown(self.dice.pick(&self.keys.own), &log);
         if self.keys.shown.is_empty() || self.dice.chance(30) {
@@ -105,8 +105,8 @@ impl Liar {
         match self.dice.within(0, 2) {
             // It was shown at another node.
             0 => of_others,
-            1 => KeyShown { signature: own.signature, ..of_others },
-            _ => KeyShown { mailbox: of_others.mailbox, ..own },
+            1 => KeySignature { signature: own.signature, ..of_others },
+            _ => with_mailbox_of(own, &of_others),
         }
     }
 
@@ -123,10 +123,13 @@ impl Liar {
         match self.dice.within(0, 3) {
             // Signed for the log of another node.
             0 => of_others,
-            1 => KeyMinted { signature: own.signature, ..of_others },
-            2 => KeyMinted { tier: Tier::High, label: own.label, ..of_others },
+            1 => {
+                let by = KeySignature { signature: own.by.signature, ..of_others.by };
+                KeyMinted { by, ..of_others }
+            }
+            2 => KeyMinted { by: of_others.by, ..own },
             // A print with a half of its own is another print; and it is not signed.
-            _ => KeyMinted { mailbox: own.mailbox, ..of_others },
+            _ => KeyMinted { by: with_mailbox_of(of_others.by, &own.by), ..own },
         }
     }
 
@@ -142,7 +145,7 @@ impl Liar {
             (2, Some(heard)) => {
                 let own = self.own_claim(Arc::clone(&heard.agent));
                 let signature = own.by.map_or([0; 64], |by| by.signature);
-                let by = heard.by.map(|by| Claimant { signature, ..by });
+                let by = heard.by.map(|by| KeySignature { signature, ..by });
                 AgentClaimed { agent: heard.agent, by }
             }
             // An id that is another key's by its form: signed, and void.
@@ -161,7 +164,7 @@ impl Liar {
         if let Body::Key(KeyAct::Minted(minted)) = body {
             minted.is_signed_by_its_key(&Strict, &log)
         } else if let Body::Key(KeyAct::Shown(shown)) = body {
-            shown.is_signed_by_its_key(&Strict, &log)
+            shown.is_voucher(&Strict, &log)
         } else if let Body::AgentClaimed(claim) = body {
             claim.is_signed_by_its_key(&Strict, self.mesh)
         } else {
@@ -186,4 +189,9 @@ impl Liar {
             format!("{prefix}{}", &key.to_string()[..16]).as_str().into()
         }
     }
+}
+
+fn with_mailbox_of(of: KeySignature, other: &KeySignature) -> KeySignature {
+    let halves = KeyHalves { mailbox: other.halves.mailbox, ..of.halves };
+    KeySignature { halves, ..of }
 }
