@@ -11,52 +11,30 @@ use super::known::Known;
 use crate::{
     api::{boundary::Effect, event::RoomEvent},
     limits::{VOUCHER_WAITS_MAX, VOUCHER_WITHIN, VOUCHERS_IN_VAIN_FOR, VOUCHERS_IN_VAIN_MAX},
-    name::id::{KeyPrint, NodeId, RoomId},
+    name::id::{NodeId, RoomId},
 };
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Unvouched {
-    rooms: BTreeMap<RoomId, Waiting>,
-    /// Events in all of them.
-    events: usize,
+    /// Events of each room in which the first one waits, and when they came.
+    rooms: BTreeMap<RoomId, VecDeque<(Duration, RoomEvent)>>,
     /// Rooms in which nothing waits in this turn.
     hurried: BTreeSet<RoomId>,
     /// Nodes whose vouchers did not come, and until when nobody waits for another one.
     in_vain: BTreeMap<NodeId, Duration>,
 }
 
-/// Events of a room, the first of which waits for a voucher.
-#[derive(Debug)]
-struct Waiting {
-    node: NodeId,
-    key: KeyPrint,
-    until: Duration,
-    events: VecDeque<RoomEvent>,
-}
-
 impl Unvouched {
-    /// Takes the events that have to wait out of the effects of a turn, and puts those in that need not any more.
+    /// Takes the events that have to wait out of the effects of a turn, and puts those that waited long enough behind the
+    /// others.
     pub(super) fn pass(&mut self, known: &mut Known) {
-        let effects = std::mem::take(&mut known.cx.effects);
-        let mut out = self.release(known);
-        for room in self.hurried.clone() {
-            self.let_go(known, room, &mut out);
-        }
-        for effect in effects {
-            let Effect::Notify { room, event } = effect else {
-                out.push(effect);
-                continue;
-            };
-            if let Some(event) = self.hold(known, room, event) {
-                out.push(Effect::Notify { room, event });
-            }
-        }
-        if self.events > VOUCHER_WAITS_MAX {
-            out.extend(self.release_all());
+        let is_late = |effect: &Effect| matches!(effect, Effect::Notify { event, .. } if self.lacks(known, event).is_some());
+        if !self.rooms.is_empty() || known.cx.effects.iter().any(is_late) {
+            self.hold(known);
+            self.release(known);
         }
         self.hurried.clear();
-        known.cx.effects = out;
     }
 
     /// Members are told at once of all that has happened in a room: one of them does something that only makes sense after it.
@@ -66,65 +44,54 @@ impl Unvouched {
 
     /// When a wait ends, if there is one.
     pub(super) fn due(&self) -> Option<Duration> {
-        self.rooms.values().map(|waiting| waiting.until).min()
+        let firsts = self.rooms.values().filter_map(VecDeque::front);
+        firsts.map(|(came, _)| *came + VOUCHER_WITHIN).min()
     }
 
-    /// Keeps an event back, or gives it back.
-    fn hold(&mut self, known: &Known, room: RoomId, event: RoomEvent) -> Option<RoomEvent> {
-        if let Some(waiting) = self.rooms.get_mut(&room) {
-            waiting.events.push_back(event);
-            self.events += 1;
-            return None;
+    /// Behind an event that waits all of its room wait.
+    fn hold(&mut self, known: &mut Known) {
+        let now = known.cx.now.mono;
+        for effect in std::mem::take(&mut known.cx.effects) {
+            match effect {
+                Effect::Notify { room, event }
+                    if self.rooms.contains_key(&room) || self.lacks(known, &event).is_some() =>
+                {
+                    self.rooms.entry(room).or_default().push_back((now, event));
+                }
+                other => known.cx.effects.push(other),
+            }
         }
-        let waits_for = self.waits_for(known, &event).filter(|_| !self.hurried.contains(&room));
-        let Some((node, key)) = waits_for else { return Some(event) };
-        let until = known.cx.now.mono + VOUCHER_WITHIN;
-        self.rooms.insert(room, Waiting { node, key, until, events: [event].into() });
-        self.events += 1;
-        None
     }
 
-    /// The voucher that a message waits for.
-    fn waits_for(&self, known: &Known, event: &RoomEvent) -> Option<(NodeId, KeyPrint)> {
+    /// Each event waits from the time at which it came: those behind it must not wait for it and then for themselves.
+    fn release(&mut self, known: &mut Known) {
+        let now = known.cx.now.mono;
+        let too_many = self.rooms.values().map(VecDeque::len).sum::<usize>() > VOUCHER_WAITS_MAX;
+        for (room, mut events) in std::mem::take(&mut self.rooms) {
+            let at_once = too_many || self.hurried.contains(&room);
+            while let Some((came, event)) = events.front() {
+                if let Some(node) = self.lacks(known, event).filter(|_| !at_once) {
+                    if now < *came + VOUCHER_WITHIN {
+                        break;
+                    }
+                    self.note_in_vain(node, now);
+                }
+                let first = events.pop_front();
+                known.cx.effects.extend(first.map(|(_, event)| Effect::Notify { room, event }));
+            }
+            if !events.is_empty() {
+                self.rooms.insert(room, events);
+            }
+        }
+    }
+
+    /// The node whose voucher a message lacks, if it may still come.
+    fn lacks(&self, known: &Known, event: &RoomEvent) -> Option<NodeId> {
         let RoomEvent::Message(message) = event else { return None };
         let (node, key) = (message.log.author, message.said.as_ref()?.key?);
-        let now = known.cx.now.mono;
-        let in_vain = self.in_vain.get(&node).is_some_and(|until| now < *until);
-        (!in_vain && node != known.cx.me && !known.directory.is_vouched(node, key))
-            .then_some((node, key))
-    }
-
-    /// What need not wait any more.
-    fn release(&mut self, known: &Known) -> Vec<Effect> {
-        let now = known.cx.now.mono;
-        let mut out = Vec::new();
-        let rooms: Vec<RoomId> = self.rooms.keys().copied().collect();
-        for room in rooms {
-            while let Some(waiting) = self.rooms.get(&room) {
-                let came = known.directory.is_vouched(waiting.node, waiting.key);
-                if !came && now < waiting.until {
-                    break;
-                }
-                if !came {
-                    self.note_in_vain(waiting.node, now);
-                }
-                self.let_go(known, room, &mut out);
-            }
-        }
-        out
-    }
-
-    /// The first event of a room goes, and those after it up to the next one that waits.
-    fn let_go(&mut self, known: &Known, room: RoomId, out: &mut Vec<Effect>) {
-        let Some(waiting) = self.rooms.remove(&room) else { return };
-        self.events -= waiting.events.len();
-        let mut events = waiting.events.into_iter();
-        out.extend(events.next().map(|event| Effect::Notify { room, event }));
-        for event in events {
-            if let Some(event) = self.hold(known, room, event) {
-                out.push(Effect::Notify { room, event });
-            }
-        }
+        let in_vain = self.in_vain.get(&node).is_some_and(|until| known.cx.now.mono < *until);
+        let lacks = !in_vain && node != known.cx.me && !known.directory.is_vouched(node, key);
+        lacks.then_some(node)
     }
 
     /// A node that speaks with keys that it was not shown does not hold up others more than once in a while.
@@ -133,16 +100,5 @@ impl Unvouched {
         if self.in_vain.len() < VOUCHERS_IN_VAIN_MAX {
             self.in_vain.insert(node, now + VOUCHERS_IN_VAIN_FOR);
         }
-    }
-
-    /// There are too many events to keep any back.
-    fn release_all(&mut self) -> Vec<Effect> {
-        self.events = 0;
-        let rooms = std::mem::take(&mut self.rooms).into_iter();
-        rooms
-            .flat_map(|(room, waiting)| {
-                waiting.events.into_iter().map(move |event| Effect::Notify { room, event })
-            })
-            .collect()
     }
 }

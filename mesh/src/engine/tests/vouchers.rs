@@ -183,6 +183,20 @@ fn without_a_voucher_a_message_is_told_a_moment_later_and_its_node_is_not_waited
     assert_eq!(told(&mut node), [""; 0], "another node is waited for");
 }
 
+/// A member with many identities, each of which speaks with a key that it was not shown.
+#[test]
+fn waits_for_many_vouchers_do_not_add_up() {
+    let (mut node, _) = listens();
+    for author in 20..40 {
+        let run = words(&node, author, ["x"]);
+        node.hear(&run);
+    }
+    assert_eq!(told(&mut node), [""; 0]);
+    node.now.mono += VOUCHER_WITHIN;
+    node.give(Input::Timeout);
+    assert_eq!(told(&mut node).len(), 20);
+}
+
 #[test]
 fn nothing_waits_in_a_room_while_a_member_decides() {
     let (mut node, caller) = listens();
