@@ -78,3 +78,31 @@ pub(crate) fn lines(output: &Output, agents: &[Agent], turn: Option<&str>) -> Ve
     }
     table::lines(output, &heads, rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::object::MeshNote;
+
+    fn agent(name: &str, key: Option<&str>, verified: Option<bool>) -> Agent {
+        let json = format!(
+            r#"{{"agent_id":"id of {name}","name":"{name}","connected_at":"t","last_active":"t"}}"#
+        );
+        let node = Some("0123456789abcdef".to_owned());
+        let note = MeshNote { node, key: key.map(String::from), verified, ..MeshNote::default() };
+        Agent { mesh: Some(note), ..serde_json::from_str(&json).unwrap() }
+    }
+
+    #[test]
+    fn agents_are_shown_with_those_by_whose_word_they_speak() {
+        let key = Some("00112233445566778899aabbccddeeff");
+        let agents =
+            [agent("ann", key, Some(true)), agent("bob", key, None), agent("cy", None, None)];
+        let text = words(&Output::new(false), &agents).join("\n");
+        let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
+        assert!(line("ann").contains("0011223344556677") && line("ann").ends_with("its key"));
+        assert!(line("bob").ends_with("its node alone"), "{text}");
+        assert!(line("cy").ends_with("which checks no keys"), "{text}");
+        assert!(line("ann").contains("01234567") && !text.contains("012345678"), "{text}");
+    }
+}
