@@ -297,6 +297,10 @@ pub(super) fn claim_id(known: &mut Known, attach: &Attach) -> Result<Source, Ref
     if claim.key() != attach.key || !claim.is_signed_by_its_key(&Strict, known.cx.mesh) {
         return Err(Refused::Impossible(ShortKey.to_string()));
     }
+    // A registration that waits for a claim goes on when that has its number, and would claim again what nobody owns then.
+    if !claim.may_count() {
+        return Err(Refused::AgentTaken(attach.agent.clone()));
+    }
     if !known.directory.has_room_for(&claim) {
         let full = "the mesh has no room for more stable agent ids";
         return Err(Refused::Full(full.to_owned()));
