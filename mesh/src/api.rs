@@ -8,5 +8,6 @@ pub mod config;
 pub(crate) mod deferred;
 pub mod event;
 pub mod import;
+pub mod proof;
 pub mod rules;
 pub mod status;

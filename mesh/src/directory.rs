@@ -3,6 +3,7 @@
 
 mod agents;
 pub(crate) mod keys;
+mod learned;
 pub(crate) mod naming;
 pub(crate) mod nodes;
 pub(crate) mod proofs;
@@ -17,8 +18,10 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use self::learned::{Learned, Source};
 use self::{
     keys::{Directories, KeyEntry},
+    learned::Void,
     nodes::Nodes,
     proofs::{KnownKeys, Proofs},
     standing::{Firsts, Lost, Numbered, Standing},
@@ -28,7 +31,7 @@ use crate::{
     api::import::is_foreign_id,
     limits::{DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX},
     name::{
-        id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MeshId, NodeId, RoomId, sha256},
+        id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
         number::Number,
     },
     turn::happened::Fact,
@@ -50,9 +53,6 @@ pub(crate) fn room_id(mesh: MeshId, directory: RoomId, log: LogId, seq: u64) -> 
     id[8] = id[8] & 0x3f | 0x80;
     RoomId(id)
 }
-
-/// An entry of a directory: which directory, and where in it.
-pub(crate) type Source = (RoomId, LocalRef);
 
 /// A room that somebody created.
 #[derive(Debug)]
@@ -89,21 +89,6 @@ pub(crate) struct Directory {
     /// Agent ids, keys, vouchers.
     proofs: Proofs,
     lost: Lost,
-}
-
-/// A change that a fact made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Learned {
-    /// None that anybody would notice.
-    Nothing,
-    /// There is a new room; or names of rooms may have changed.
-    Rooms(Vec<RoomId>),
-    /// A node has a lane.
-    Lane(NodeId),
-    /// The owner of this agent id may have changed.
-    Agent(AgentId),
-    /// A key is not valid any more.
-    Revoked(KeyPrint),
 }
 
 impl Directory {
@@ -321,20 +306,6 @@ impl Directory {
             ids.retain(|id| rooms.contains_key(id));
         }
         self.proofs.write().agents.forget(void)
-    }
-}
-
-/// A part of a log that does not count.
-#[derive(Clone, Copy, Debug)]
-struct Void {
-    directory: RoomId,
-    from: EntryRef,
-}
-
-impl Void {
-    fn covers(self, source: Source, standing: Standing) -> bool {
-        let of_log = source.0 == self.directory && standing.log == self.from.log;
-        of_log && standing.seq >= self.from.seq
     }
 }
 

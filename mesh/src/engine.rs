@@ -48,7 +48,6 @@ mod waiters;
 use std::time::Duration;
 
 use crate::{
-    Proofs,
     api::{
         agenda::NewKey,
         batch::Change,
@@ -59,6 +58,7 @@ use crate::{
         },
         import::Import,
     },
+    directory::proofs::Proofs,
     engine::{
         agents::{Agents, Typing},
         barrier::Barriers,
@@ -297,7 +297,16 @@ impl Engine {
         let registering = self.private.present(&mut self.known, &self.digests, registering);
         let Some(Registering { call, attach }) = registering else { return };
         if agents::must_claim(&self.known, &attach) {
-            return self.claim_id(call, attach);
+            match agents::claim_id(&mut self.known, &attach) {
+                Ok(place) => {
+                    let attach = Box::new(attach);
+                    self.waiters.wait(place, Waiter::Claimed { call, attach });
+                    // Known at once, as rooms are.
+                    self.fold_facts();
+                }
+                Err(refused) => self.known.cx.reply(call, Err(refused)),
+            }
+            return;
         }
         if keys::vouch(&mut self.known, &attach) {
             // Known at once, as claims are.
@@ -305,18 +314,6 @@ impl Engine {
         }
         let attached = self.agents.register(&mut self.known, attach, standing);
         self.known.cx.reply(call, Ok(Outcome::Attached(attached)));
-    }
-
-    fn claim_id(&mut self, call: CallId, attach: Attach) {
-        match agents::claim_id(&mut self.known, &attach) {
-            Ok(place) => {
-                let attach = Box::new(attach);
-                self.waiters.wait(place, Waiter::Claimed { call, attach });
-                // Known at once, as rooms are.
-                self.fold_facts();
-            }
-            Err(refused) => self.known.cx.reply(call, Err(refused)),
-        }
     }
 
     fn detach(&mut self, caller: &Caller, seen: &[(RoomId, Number)]) -> Result<Outcome, Refused> {

@@ -7,11 +7,11 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 use crate::{
-    Proof,
     api::{
         agenda::{
             KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
         },
+        proof::Proof,
         rules::Broken,
     },
     name::{
@@ -416,7 +416,7 @@ pub struct AgentView {
     pub node: NodeId,
     /// The key that it showed there, as that node says.
     pub key: KeyPrint,
-    /// Whether the key itself says so, and owns the agent's id: [`crate::Proof::verified`].
+    /// Whether the key itself says so, and owns the agent's id: [`Proof::verified`].
     pub verified: bool,
     /// Its capabilities, in its own words.
     pub capabilities: Vec<String>,

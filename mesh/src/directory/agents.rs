@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Learned, Source, Void,
+    learned::{Learned, Source, Void},
     standing::{Numbered, Standing},
 };
 use crate::{

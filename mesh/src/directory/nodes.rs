@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Learned, standing::Standing};
+use super::{learned::Learned, standing::Standing};
 use crate::{
     limits::{LANES_PER_NODE_MAX, NAME_BYTES_MAX},
     name::id::NodeId,

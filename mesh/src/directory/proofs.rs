@@ -18,6 +18,7 @@ use super::{
     vouchers::Vouchers,
 };
 use crate::{
+    api::proof::Proof,
     name::{
         agent::{Belongs, belongs},
         id::{EntryRef, KeyPrint, NodeId},
@@ -34,15 +35,6 @@ pub(super) struct Shown {
     pub(super) agents: AgentIds,
     pub(super) keys: Keys,
     pub(super) vouchers: Vouchers,
-}
-
-/// Whether a message is its author's, as far as is known here and now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Proof {
-    /// Its node was shown the key that owns its agent's id. `false`: that is not known here, or not yet.
-    pub verified: bool,
-    /// Its key was revoked, before or after.
-    pub key_revoked: bool,
 }
 
 impl Proofs {

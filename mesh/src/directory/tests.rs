@@ -1,7 +1,7 @@
 use super::{naming::Named, *};
 use crate::{
     limits::AGENT_ID_BYTES_MAX,
-    name::number::Era,
+    name::{id::LocalRef, number::Era},
     wire::{
         entry::{Facts, NodeAdmitted},
         signatures::{

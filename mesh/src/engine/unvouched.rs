@@ -52,13 +52,14 @@ impl Unvouched {
     fn hold(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
         for effect in std::mem::take(&mut known.cx.effects) {
-            match effect {
-                Effect::Notify { room, event }
-                    if self.rooms.contains_key(&room) || self.lacks(known, &event).is_some() =>
-                {
-                    self.rooms.entry(room).or_default().push_back((now, event));
-                }
-                other => known.cx.effects.push(other),
+            let Effect::Notify { room, event } = effect else {
+                known.cx.effects.push(effect);
+                continue;
+            };
+            if self.rooms.contains_key(&room) || self.lacks(known, &event).is_some() {
+                self.rooms.entry(room).or_default().push_back((now, event));
+            } else {
+                known.cx.effects.push(Effect::Notify { room, event });
             }
         }
     }

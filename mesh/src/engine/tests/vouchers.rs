@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Proof,
+    api::proof::Proof,
     limits::{VOUCHER_WAITS_MAX, VOUCHER_WITHIN},
     wire::{acts::KeyAct, signatures::KeySignature},
 };
