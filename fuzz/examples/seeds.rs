@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, path::Path};
 
-use mesh::{Identity, MeshSecret, name::{key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::{KeySignature, SignedLog}}};
+use mesh::{Identity, MeshSecret, name::{key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, TaskAct, TaskClaimed, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::{KeySignature, SignedLog}}};
 
 const LINES: [&str; 9] = [
     r#"{"id":"1","type":"register","payload":{"key":"k","name":"n","agent_id":"a","reconnect":true,"capabilities":["x"]}}"#,
@@ -114,7 +114,7 @@ fn bodies() -> Vec<(u8, Body)> {
         (0, Body::Election(ElectionAct::Closed { election: place(6), commitments: vec![place(7)], declined: vec![] })),
         (0, Body::Task(TaskAct::Assigned(assigned))),
         (0, Body::Task(TaskAct::Updated(update.clone()))),
-        (0, Body::Task(TaskAct::Claimed { update, if_assignee: None, era: Era::HOME })),
+        (0, Body::Task(TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era: Era::HOME, key: None }))),
         (0, Body::Decision(Decision { said: said(), election: place(6) })),
         (3, Body::NodeAdmitted(NodeAdmitted { lane: 5, name: "n".to_owned() })),
         (0, Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut, seen: Vec::new() })),

@@ -113,7 +113,7 @@ impl Directory {
             return self.learn_room(mesh, &fact, created, numbers);
         }
         if let Body::AgentClaimed(claim) = fact.body {
-            return self.proofs.write().agents.learn(claim, (fact.room, fact.at), standing);
+            return self.proofs.write().learn_claim(claim, (fact.room, fact.at), standing);
         }
         if let Body::NodeAdmitted(admitted) = fact.body {
             return self.nodes.learn(admitted, standing, fact.facts.wall_ms);
@@ -201,7 +201,7 @@ impl Directory {
     /// An entry of a directory got a number.
     pub(crate) fn renumber(&mut self, source: Source, number: Number) -> Learned {
         let Some(id) = self.by_source.get(&source) else {
-            return self.proofs.write().agents.renumber(source, number);
+            return self.proofs.write().renumber_claim(source, number);
         };
         let Some(room) = self.rooms.get_mut(id) else { return Learned::Nothing };
         room.firsts.add(number, self.lost.counts(source.0, number));
@@ -241,6 +241,19 @@ impl Directory {
     /// The key that owns an agent id, by the claim with the lowest number, and whether that claim has a number.
     pub(crate) fn owner(&self, agent: &str) -> Option<(KeyPrint, bool)> {
         self.proofs.read().agents.owner(agent)
+    }
+
+    /// As if the id had been claimed for the key long ago.
+    #[cfg(test)]
+    pub(crate) fn assume_owner(&mut self, agent: &str, key: KeyPrint) {
+        self.proofs.write().agents.assume_owner(agent, key);
+    }
+
+    /// As if the key had been shown at the node long ago.
+    #[cfg(test)]
+    pub(crate) fn assume_shown(&mut self, node: NodeId, key: KeyPrint) {
+        let log = LogId { author: node, incarnation: 0 };
+        self.proofs.write().vouchers.learn(log, 0, key);
     }
 
     /// Whether there is room for a claim: another one of a known id takes none.

@@ -64,6 +64,25 @@ impl AgentIds {
         Learned::Agent(agent.clone())
     }
 
+    /// As if the id had been claimed for the key long ago.
+    #[cfg(test)]
+    pub(super) fn assume_owner(&mut self, agent: &str, key: KeyPrint) {
+        use crate::name::{
+            id::{LocalRef, LogId, RoomId},
+            number::Era,
+        };
+        let log = LogId { author: NodeId([0; 32]), incarnation: 0 };
+        let numbered = Numbered::Counting(Era::HOME.number(0));
+        let standing = Standing { numbered, clock: 0, log, seq: 0 };
+        let source = (RoomId([0; 16]), LocalRef { log: u32::MAX, seq: self.claims.len() as u64 });
+        self.claims.insert(agent.into(), vec![Claim { key, standing, source }]);
+    }
+
+    /// The id that the claim at `source` is of.
+    pub(super) fn at(&self, source: Source) -> Option<&AgentId> {
+        self.by_source.get(&source)
+    }
+
     pub(super) fn owner(&self, agent: &str) -> Option<(KeyPrint, bool)> {
         let claim = self.claims.get(agent)?.first()?;
         Some((claim.key, claim.standing.is_numbered()))

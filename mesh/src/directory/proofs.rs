@@ -15,15 +15,19 @@ use std::{
 use super::{
     agents::AgentIds,
     keys::{Directories, Keys},
+    learned::{Learned, Source},
+    standing::Standing,
     vouchers::Vouchers,
 };
 use crate::{
     api::proof::Proof,
+    fold::act::Spoken,
     name::{
         agent::{Belongs, belongs},
-        id::{EntryRef, KeyPrint, NodeId},
+        id::{AgentId, EntryRef, KeyPrint, NodeId},
+        number::Number,
     },
-    wire::entry::Said,
+    wire::entry::{AgentClaimed, Said},
 };
 
 /// A handle to what is known; clones are of the same.
@@ -35,6 +39,9 @@ pub(super) struct Shown {
     pub(super) agents: AgentIds,
     pub(super) keys: Keys,
     pub(super) vouchers: Vouchers,
+    /// How often something that was proven is not any more: a log was cut, or another claim of an id turned out to be the
+    /// first.
+    withdrawn: u64,
 }
 
 impl Proofs {
@@ -61,8 +68,37 @@ impl Proofs {
 }
 
 impl Shown {
+    pub(super) fn learn_claim(
+        &mut self,
+        claim: AgentClaimed,
+        source: Source,
+        standing: Standing,
+    ) -> Learned {
+        let agent = claim.agent.clone();
+        self.watch_owner(&agent, |agents| agents.learn(claim, source, standing))
+    }
+
+    pub(super) fn renumber_claim(&mut self, source: Source, number: Number) -> Learned {
+        let Some(agent) = self.agents.at(source).cloned() else { return Learned::Nothing };
+        self.watch_owner(&agent, |agents| agents.renumber(source, number))
+    }
+
+    /// Changes claims of an id, and notes if that takes it from its owner.
+    fn watch_owner(
+        &mut self,
+        agent: &AgentId,
+        change: impl FnOnce(&mut AgentIds) -> Learned,
+    ) -> Learned {
+        let before = self.agents.owner(agent).map(|(key, _)| key);
+        let learned = change(&mut self.agents);
+        let after = self.agents.owner(agent).map(|(key, _)| key);
+        self.withdrawn += u64::from(before.is_some() && before != after);
+        learned
+    }
+
     /// Nothing counts that a log says of keys in these directories, `from` an entry on.
     pub(super) fn forget(&mut self, of: Directories, from: EntryRef) {
+        self.withdrawn += 1;
         self.keys.forget(of, from);
         if of == Directories::Mesh {
             self.vouchers.forget(from);
@@ -71,21 +107,40 @@ impl Shown {
 
     fn of(&self, node: NodeId, key: KeyPrint, agent: &str) -> Proof {
         let key_revoked = self.keys.is_revoked(key);
-        let owns = || match belongs(agent, key) {
+        let is_shown = || self.vouchers.has(node, key) && self.owns(key, agent);
+        Proof { verified: !key_revoked && is_shown(), key_revoked }
+    }
+
+    /// Whether the id is this key's.
+    fn owns(&self, key: KeyPrint, agent: &str) -> bool {
+        match belongs(agent, key) {
             Belongs::Drawn => true,
             Belongs::Another => false,
             Belongs::FirstClaim | Belongs::IfClaimed => {
                 self.agents.owner(agent).is_some_and(|(owner, _)| owner == key)
             }
-        };
-        let verified = !key_revoked && self.vouchers.has(node, key) && owns();
-        Proof { verified, key_revoked }
+        }
     }
 }
 
 /// The keys that are known, as long as this is held: nothing is learned meanwhile.
 #[derive(Debug)]
 pub(crate) struct KnownKeys<'p>(pub(super) RwLockReadGuard<'p, Shown>);
+
+impl KnownKeys<'_> {
+    /// Whether an act that a node has written for an agent counts as the agent's, whether or not its key was revoked since.
+    /// Agents without a key are everybody's: any node can speak for them.
+    pub(crate) fn speaks_for(&self, act: &Spoken<'_>) -> bool {
+        let Spoken { node, key, agent } = *act;
+        let is_shown = key.is_none_or(|key| self.0.vouchers.has(node, key));
+        is_shown && self.0.owns(key.unwrap_or(KeyPrint::OPEN), agent)
+    }
+
+    /// How often the answer may have changed from yes to no.
+    pub(crate) fn withdrawn(&self) -> u64 {
+        self.0.withdrawn
+    }
+}
 
 impl Deref for KnownKeys<'_> {
     type Target = Keys;

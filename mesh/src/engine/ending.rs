@@ -11,7 +11,7 @@ use super::{
     digests, directories, elections, ephemeral, keys,
     known::Known,
     membership::{self, Departure},
-    private,
+    private, tasks,
 };
 use crate::{
     api::{
@@ -64,6 +64,7 @@ impl Engine {
             }
             for id in rooms {
                 touched.insert(id);
+                tasks::judge_claims(&mut self.known, id);
                 if let Some(room) = self.known.rooms.get_mut(&id) {
                     room.advance(&mut self.known.cx, &mut self.known.live);
                     room.pump(&mut self.known.cx);

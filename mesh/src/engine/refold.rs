@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::{
         name::{id::NodeId, number::Era},
-        wire::acts::{Grant, TaskAct, TaskUpdated},
+        wire::acts::{Grant, TaskAct, TaskClaimed, TaskUpdated},
     };
 
     #[test]
@@ -106,7 +106,12 @@ mod tests {
         };
         let claim = |seq| {
             let update = nothing(EntryRef { log: log(1), seq: 1 });
-            let claimed = TaskAct::Claimed { update, if_assignee: None, era: Era::HOME };
+            let claimed = TaskAct::Claimed(TaskClaimed {
+                update,
+                if_assignee: None,
+                era: Era::HOME,
+                key: None,
+            });
             act((seq, 10 * seq), claimed)
         };
         // The last answer's clock is below that of the claim that it names.

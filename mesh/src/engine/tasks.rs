@@ -19,7 +19,7 @@ use crate::{
     name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
     room::Room,
     wire::{
-        acts::{TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
+        acts::{TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
         entry::Body,
     },
 };
@@ -137,8 +137,10 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
     let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
     if let Some(if_assignee) = change.if_assignee {
         let era = state.order.numbering.current();
-        let claim = TaskAct::Claimed { update, if_assignee, era };
-        let at = known.write_act(room, &Body::Task(claim))?;
+        known.may_speak(caller)?;
+        let key = caller.key.checked();
+        let claim = TaskClaimed { update, if_assignee, era, key };
+        let at = known.write_act(room, &Body::Task(TaskAct::Claimed(claim)))?;
         return Ok(Started::Claimed(room, at));
     }
     if sets {
@@ -160,6 +162,16 @@ pub(super) fn list_tasks(
     Ok(Outcome::Tasks(tasks))
 }
 
+/// Sees which claims are their agents', before they are answered: a claim and the voucher of its node travel in two rooms.
+pub(super) fn judge_claims(known: &mut Known, id: RoomId) {
+    let keys = known.directory.keys();
+    if let Some(room) = known.rooms.get_mut(&id).filter(|room| room.folds.tasks.is_waiting()) {
+        room.folds
+            .tasks
+            .judge(|act| keys.speaks_for(act) && !act.key.is_some_and(|key| keys.is_revoked(key)));
+    }
+}
+
 /// After a start: where the tasks are that were there before. Nobody is told of them.
 pub(super) fn note_tasks(known: &mut Known) {
     for room in known.rooms.values_mut() {
@@ -179,10 +191,15 @@ enum Started {
     Claimed(RoomId, LocalRef),
 }
 
+/// Why a claim was not granted though nobody else held the task.
+const UNPROVEN: &str =
+    "the node that decides does not know yet that this agent's node was shown its key: try again";
+
 fn told(answer: Answer) -> Result<Outcome, Refused> {
     match answer {
         Answer::Granted(view) => Ok(Outcome::Task(Box::new(TaskView::clone(&view)))),
         Answer::Held(holder) => Err(Refused::Held { holder }),
+        Answer::Unproven => Err(Refused::Full(UNPROVEN.to_owned())),
         Answer::Forgotten => Err(Refused::NoTask),
     }
 }

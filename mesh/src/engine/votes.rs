@@ -15,7 +15,7 @@ use crate::{
     },
     fold::{
         act::Fold as _,
-        votes::{News, Vote, commitment, nonce},
+        votes::{News, Vote, nonce},
     },
     limits::{
         RECONNECT_WITHIN, ROSTER_LEASE, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_COLLECT,
@@ -55,6 +55,7 @@ impl Voting {
     fn go_on_with(&mut self, known: &mut Known, id: RoomId, votes: Vec<EntryRef>) {
         note_votes(known, id, true);
         for place in votes {
+            judge_ballots(known, id, place);
             close_vote_if_due(known, id, place);
             judge_closes(known, id, place);
             show_ballots(known, id, place);
@@ -105,6 +106,9 @@ impl Voting {
     }
 }
 
+/// Why a ballot was not taken.
+const CROWDED_OUT: &str = "other nodes have cast so many ballots in this agent's name that this one does not count: see `clawmeshd status`";
+
 fn to_open(known: &Known, caller: &Caller, vote: NewVote) -> VoteOpened {
     let members = known.rosters.members(vote.room).iter();
     let eligible = members.filter_map(|member| {
@@ -124,12 +128,13 @@ fn to_open(known: &Known, caller: &Caller, vote: NewVote) -> VoteOpened {
 }
 
 pub(super) fn list_votes(
-    known: &Known,
+    known: &mut Known,
     key: KeyPrint,
     id: RoomId,
     limit: usize,
 ) -> Result<Outcome, Refused> {
     known.may_read(key, id)?;
+    judge_all_ballots(known, id);
     let all = known.rooms.get(&id).into_iter().flat_map(|room| room.folds.votes.all());
     let mut all: Vec<&Vote> = all.collect();
     all.sort_by_cached_key(|vote| std::cmp::Reverse((vote.created_ms(), vote.id(id))));
@@ -156,6 +161,7 @@ pub(super) fn cast_vote(
 ) -> Result<Outcome, Refused> {
     let record = known.caller(caller)?;
     let (id, place) = readable_vote(known, caller.key, vote)?;
+    judge_ballots(known, id, place);
     let room = known.rooms.get(&id);
     let vote = room.and_then(|room| room.folds.votes.get(place)).ok_or(Refused::NoVote)?;
     if vote.is_closed() || vote.is_overdue(known.cx.now.wall_ms) {
@@ -173,20 +179,31 @@ pub(super) fn cast_vote(
     if vote.has_voted(&caller.agent) {
         return Err(Refused::AlreadyVoted);
     }
+    known.may_speak(caller)?;
     let agent = caller.agent.clone();
     let nonce = nonce(&known.identity, id, place, &agent);
-    let commitment = commitment(id, place, &agent, choice, &nonce);
-    let ballot = BallotCast { vote: place, agent, commitment };
+    let commitment = BallotCast::commitment(id, place, &agent, choice, &nonce);
+    let key = caller.key.checked();
+    let ballot = BallotCast { vote: place, agent, commitment, key };
     let at = known.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
+    judge_ballots(known, id, place);
     let room = known.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
     let vote = room.folds.votes.edit(place).ok_or(Refused::NoVote)?;
+    if !vote.has_voted(&caller.agent) {
+        return Err(Refused::Full(CROWDED_OUT.to_owned()));
+    }
     vote.choose(at.seq, choice);
     let (cast, eligible) = vote.turnout();
     Ok(Outcome::Cast { cast, eligible })
 }
 
-pub(super) fn get_vote(known: &Known, key: KeyPrint, vote: MessageId) -> Result<Outcome, Refused> {
+pub(super) fn get_vote(
+    known: &mut Known,
+    key: KeyPrint,
+    vote: MessageId,
+) -> Result<Outcome, Refused> {
     let (id, place) = readable_vote(known, key, vote)?;
+    judge_ballots(known, id, place);
     let vote = known.rooms.get(&id).and_then(|room| room.folds.votes.get(place));
     let view = vote.ok_or(Refused::NoVote)?.view(id, known.cx.now);
     Ok(Outcome::Vote(Box::new(view)))
@@ -306,6 +323,22 @@ fn judge_closes(known: &mut Known, id: RoomId, place: EntryRef) {
     }
 }
 
+/// Sees which ballots are their voters': a ballot and the voucher of its node travel in two rooms.
+fn judge_ballots(known: &mut Known, id: RoomId, place: EntryRef) {
+    let keys = known.directory.keys();
+    let room = known.rooms.get_mut(&id);
+    if let Some(vote) = room.and_then(|room| room.folds.votes.edit(place)) {
+        vote.judge(keys.withdrawn(), |act| keys.speaks_for(act));
+    }
+}
+
+fn judge_all_ballots(known: &mut Known, id: RoomId) {
+    let keys = known.directory.keys();
+    if let Some(room) = known.rooms.get_mut(&id) {
+        room.folds.votes.judge(keys.withdrawn(), |act| keys.speaks_for(act));
+    }
+}
+
 fn write_vote_act(known: &mut Known, id: RoomId, act: VoteAct) {
     if let Some(room) = known.rooms.get_mut(&id)
         && room.is_writable(&known.cx)
@@ -322,7 +355,9 @@ fn close_vote_if_due(known: &mut Known, id: RoomId, place: EntryRef) {
     let since = vote.due_for(known.cx.now.mono, wait.is_some());
     let due = wait.zip(since).is_some_and(|(wait, since)| since >= wait);
     if due {
-        let close = vote.close();
+        let keys = known.directory.keys();
+        let close = vote.close(|key| !keys.is_revoked(key));
+        drop(keys);
         write_vote_act(known, id, VoteAct::Closed(close));
     }
 }

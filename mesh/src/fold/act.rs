@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     api::{boundary::Alarm, command::Refused},
     name::{
-        id::{EntryRef, LocalRef, LogId, NodeId, Position, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, NodeId, Position, RoomId},
         time::Now,
     },
     wire::{
@@ -29,6 +29,15 @@ impl Written {
     pub(crate) fn position(&self) -> Position {
         Position { clock: self.facts.clock, place: self.place }
     }
+}
+
+/// An act that a node has written for an agent: it counts if the node can speak for the agent, by the directory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spoken<'a> {
+    pub(crate) node: NodeId,
+    /// The key that the node says it was shown. `None`: it checks none.
+    pub(crate) key: Option<KeyPrint>,
+    pub(crate) agent: &'a AgentId,
 }
 
 /// The effect of an act.

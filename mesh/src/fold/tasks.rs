@@ -13,7 +13,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use task::{Task, is_agent_id, is_sound, is_sound_update};
 
-use super::act::{Fold, Folded, Void, Written};
+use super::act::{Fold, Folded, Spoken, Void, Written};
 use crate::{
     api::{agenda::TaskView, boundary::Alarm, command::Refused},
     limits::{
@@ -21,10 +21,10 @@ use crate::{
         TASKS_BYTES_PER_ROOM_MAX, TASKS_LISTED_BYTES_MAX, TASKS_LISTED_MAX, TASKS_PER_LOG_MAX,
     },
     name::{
-        id::{AgentId, EntryRef, LocalRef, LogId, LogIx, MessageId},
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, LogIx, MessageId},
         number::Era,
     },
-    wire::acts::{Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
+    wire::acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
 };
 
 /// A claim that has no answer.
@@ -34,6 +34,9 @@ struct Claim {
     update: TaskUpdated,
     if_assignee: Option<AgentId>,
     era: Era,
+    key: Option<KeyPrint>,
+    /// Whether it is proven to be the agent's, as far as is known here.
+    is_proven: bool,
     since: Duration,
     ask_at: Duration,
     ask_step: Duration,
@@ -46,6 +49,8 @@ pub(crate) enum Answer {
     Granted(Arc<TaskView>),
     /// It was held by somebody else.
     Held(Option<AgentId>),
+    /// The sequencer did not know that the claim's node can speak for the agent.
+    Unproven,
     /// The task is not known any more.
     Forgotten,
 }
@@ -86,10 +91,10 @@ impl Fold for Tasks {
                 }
                 Task::new_bytes(new).saturating_sub(oldest.map_or(0, Task::bytes))
             }
-            TaskAct::Claimed { .. } if self.claims.len() >= CLAIMS_OPEN_MAX => {
+            TaskAct::Claimed(_) if self.claims.len() >= CLAIMS_OPEN_MAX => {
                 return full("too many claims wait in this room: try again when they are answered");
             }
-            TaskAct::Updated(update) | TaskAct::Claimed { update, .. } => {
+            TaskAct::Updated(update) | TaskAct::Claimed(TaskClaimed { update, .. }) => {
                 task::update_bytes(update)
             }
             TaskAct::Granted(_) => 0,
@@ -104,9 +109,7 @@ impl Fold for Tasks {
         match act {
             TaskAct::Assigned(new) => self.fold_assigned(&written, new),
             TaskAct::Updated(update) => self.fold_update(&written, update),
-            TaskAct::Claimed { update, if_assignee, era } => {
-                self.fold_claim(&written, update, if_assignee, era)
-            }
+            TaskAct::Claimed(claimed) => self.fold_claim(&written, claimed),
             // Its author was the sequencer: this was asked before.
             TaskAct::Granted(grant) => self.fold_grant(&written, grant),
         }
@@ -171,13 +174,8 @@ impl Tasks {
         Folded::Taken
     }
 
-    fn fold_claim(
-        &mut self,
-        written: &Written,
-        update: TaskUpdated,
-        if_assignee: Option<AgentId>,
-        era: Era,
-    ) -> Folded {
+    fn fold_claim(&mut self, written: &Written, claimed: TaskClaimed) -> Folded {
+        let TaskClaimed { update, if_assignee, era, key } = claimed;
         if !is_sound_update(&update) || !is_agent_id(if_assignee.as_deref()) {
             return Folded::Void;
         }
@@ -187,7 +185,9 @@ impl Tasks {
         if self.all.contains_key(&update.task) {
             let (since, ask_at) = (written.now.mono, written.now.mono + ASK_AFTER);
             let at = written.at;
-            let claim = Claim { at, update, if_assignee, era, since, ask_at, ask_step: ASK_AFTER };
+            let (is_proven, ask_step) = (false, ASK_AFTER);
+            let claim =
+                Claim { at, update, if_assignee, era, key, is_proven, since, ask_at, ask_step };
             self.claims.insert(written.place, claim);
         }
         Folded::Taken
@@ -202,6 +202,7 @@ impl Tasks {
         if let Some(claim) = claim {
             let task = granted.and_then(|task| self.all.get(&task));
             let answer = match (granted, task) {
+                (None, _) if grant.holder == claim.if_assignee => Answer::Unproven,
                 (None, _) => Answer::Held(grant.holder),
                 (Some(_), Some(task)) => Answer::Granted(Arc::new(task.view())),
                 (Some(_), None) => Answer::Forgotten,
@@ -280,11 +281,21 @@ impl Tasks {
 
     // Claims.
 
+    /// Sees which claims are their agents'. `proves`: whether an act counts as its agent's.
+    pub(crate) fn judge(&mut self, proves: impl Fn(&Spoken<'_>) -> bool) {
+        for (place, claim) in &mut self.claims {
+            let (node, key, agent) = (place.log.author, claim.key, &claim.update.by);
+            claim.is_proven = proves(&Spoken { node, key, agent });
+        }
+    }
+
     /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
     /// matters: the first to come was answered at once. A claim of an earlier era may have been answered
-    /// there: the answer gets a moment to come.
+    /// there: the answer gets a moment to come. So does the proof that a claim is its agent's.
     pub(crate) fn due(&self, now: Duration, era: Era) -> Vec<EntryRef> {
-        let due = |claim: &Claim| claim.era == era || now >= claim.since + CLAIM_SETTLE;
+        let due = |claim: &Claim| {
+            claim.era == era && claim.is_proven || now >= claim.since + CLAIM_SETTLE
+        };
         let mut due: Vec<(&EntryRef, &Claim)> =
             self.claims.iter().filter(|(_, claim)| due(claim)).collect();
         due.sort_by_key(|(place, claim)| (claim.since, **place));
@@ -295,7 +306,7 @@ impl Tasks {
     pub(crate) fn answer(&self, claim: EntryRef, era: Era, by: Option<EntryRef>) -> Option<Grant> {
         let claimed = self.claims.get(&claim)?;
         let holder = self.all.get(&claimed.update.task)?.assignee();
-        let granted = holder == claimed.if_assignee;
+        let granted = claimed.is_proven && holder == claimed.if_assignee;
         let update = granted.then(|| self.over_what_is_known(claimed.update.clone()));
         Some(Grant { era, claim, update, holder, by })
     }

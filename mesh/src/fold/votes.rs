@@ -8,6 +8,7 @@
 //! - What it names counts as far as it is valid ballots of this vote, of each agent the lowest.
 //! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
 //! - Ballots and closes of a node that forked a log do not count: others may hold more of them, or less.
+//! - A ballot counts if its node can speak for the voter, by the directory: that is looked up, and is no part of the fold.
 
 mod rules;
 mod vote;
@@ -18,10 +19,10 @@ use std::{
 };
 
 use rules::is_sound;
-pub(crate) use rules::{bytes, check_imported, commitment, nonce};
+pub(crate) use rules::{bytes, check_imported, nonce};
 pub(crate) use vote::Vote;
 
-use super::act::{Fold, Folded, Void, Written};
+use super::act::{Fold, Folded, Spoken, Void, Written};
 use crate::{
     api::{batch::VoteNote, boundary::Alarm, command::Refused},
     limits::{
@@ -239,6 +240,11 @@ impl Votes {
             self.waiting.insert(*place);
             self.stirred.insert(*place);
         }
+    }
+
+    /// See [`Vote::judge`].
+    pub(crate) fn judge(&mut self, withdrawn: u64, proves: impl Fn(&Spoken<'_>) -> bool) {
+        self.all.values_mut().for_each(|vote| vote.judge(withdrawn, &proves));
     }
 
     /// The notes on a vote that the store had. `false`: there is no such vote.

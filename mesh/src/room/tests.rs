@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     name::id::MeshId,
-    wire::acts::{Grant, TaskAssigned, TaskUpdated},
+    wire::acts::{Grant, TaskAssigned, TaskClaimed, TaskUpdated},
 };
 
 fn log(author: NodeId) -> LogId {
@@ -32,7 +32,8 @@ fn an_answer_to_a_claim_of_somebody_who_is_not_the_sequencer_has_no_effect() {
     let (status, note) = (None, None);
     let assignee = Some("eve".into());
     let update = TaskUpdated { task, over: Vec::new(), status, assignee, note, by: "eve".into() };
-    let claimed = TaskAct::Claimed { update, if_assignee: None, era: Era::HOME };
+    let claimed =
+        TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era: Era::HOME, key: None });
     let claim = room.append(&mut cx, &Body::Task(claimed)).expect("there is room");
     let claim = room.replica.name_of(claim);
     let grant = room.folds.tasks.answer(claim, Era::HOME, None).expect("it is open");

@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     name::{
-        id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId},
+        id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId, RoomId, sha256},
         identity::Judge,
         key::{KeySecret, ShortKey},
         number::Era,
@@ -87,6 +87,32 @@ pub struct BallotCast {
     /// Hash of vote, agent, choice and nonce: reveals nothing before the nonce is known.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub commitment: Hash,
+    /// The key in whose name the agent's node speaks, as of [`crate::wire::entry::Said`].
+    #[n(3)]
+    pub key: Option<KeyPrint>,
+}
+
+impl BallotCast {
+    /// The commitment to a choice in a vote of a room. All parts but the last have one length each.
+    #[must_use]
+    pub fn commitment(
+        room: RoomId,
+        vote: EntryRef,
+        agent: &AgentId,
+        choice: u32,
+        nonce: &[u8; 32],
+    ) -> Hash {
+        sha256(&[
+            b"clawmesh ballot",
+            &room.0,
+            &vote.log.author.0,
+            &vote.log.incarnation.to_be_bytes(),
+            &vote.seq.to_be_bytes(),
+            &choice.to_be_bytes(),
+            nonce,
+            agent.as_bytes(),
+        ])
+    }
 }
 
 /// See [`VoteAct::Closed`].
@@ -268,18 +294,7 @@ pub enum TaskAct {
     Updated(#[n(0)] TaskUpdated),
     /// The same, if the task is held by the agent that its author thinks: the sequencer decides.
     #[n(2)]
-    Claimed {
-        /// Applied if granted. Its `over` is not used.
-        #[n(0)]
-        update: TaskUpdated,
-        /// The agent that must hold it.
-        #[cbor(n(1), with = "maybe_text")]
-        if_assignee: Option<AgentId>,
-        /// The current era, as far as its author knows: the sequencer of an earlier one must not
-        /// answer.
-        #[n(2)]
-        era: Era,
-    },
+    Claimed(#[n(0)] TaskClaimed),
     /// A sequencer's answer to a claim.
     #[n(3)]
     Granted(#[n(0)] Grant),
@@ -327,6 +342,23 @@ pub struct TaskUpdated {
     /// The agent that updates.
     #[cbor(n(5), with = "text")]
     pub by: AgentId,
+}
+
+/// See [`TaskAct::Claimed`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct TaskClaimed {
+    /// Applied if granted. Its `over` is not used.
+    #[n(0)]
+    pub update: TaskUpdated,
+    /// The agent that must hold it.
+    #[cbor(n(1), with = "maybe_text")]
+    pub if_assignee: Option<AgentId>,
+    /// The current era, as far as its author knows: the sequencer of an earlier one must not answer.
+    #[n(2)]
+    pub era: Era,
+    /// The key in whose name the agent's node speaks, as of [`crate::wire::entry::Said`].
+    #[n(3)]
+    pub key: Option<KeyPrint>,
 }
 
 /// How far a task is.
@@ -494,7 +526,7 @@ impl TaskAct {
         match self {
             TaskAct::Assigned(_) => Vec::new(),
             TaskAct::Updated(update) => update.names().collect(),
-            TaskAct::Claimed { update, .. } => vec![update.task],
+            TaskAct::Claimed(claim) => vec![claim.update.task],
             TaskAct::Granted(grant) => {
                 let update = grant.update.iter().flat_map(TaskUpdated::names);
                 update.chain([grant.claim]).chain(grant.by).collect()

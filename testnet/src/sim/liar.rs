@@ -6,6 +6,7 @@
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
 
 mod keys;
+mod spoken;
 mod themes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,8 @@ use mesh::{
     wire::{
         acts::{
             BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, Named, Shown,
-            TaskAct, TaskAssigned, TaskStatus, TaskUpdated, VoteAct, VoteClosed, VoteOpened,
+            TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
+            VoteOpened,
         },
         entry::{
             Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
@@ -76,6 +78,7 @@ pub(crate) struct Liar {
     eras: Vec<Era>,
     agents: Vec<AgentId>,
     keys: keys::Known,
+    spoken: spoken::Known,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
@@ -109,6 +112,7 @@ impl Liar {
             eras: vec![Era::HOME],
             agents: vec!["nobody".into()],
             keys: keys::Known::new(),
+            spoken: spoken::Known::default(),
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
@@ -125,6 +129,11 @@ impl Liar {
     /// Whether it has made this API key up.
     pub(crate) fn owns(&self, key: KeyPrint) -> bool {
         self.keys.owns(key)
+    }
+
+    /// Whether it can speak for this agent, with this key.
+    pub(crate) fn may_speak(&self, key: Option<KeyPrint>, agent: &str) -> bool {
+        agent == keys::ID || key.is_some_and(|key| self.owns(key))
     }
 
     /// Of the keys that it writes under.
@@ -165,6 +174,8 @@ impl Liar {
             let Carried::Here(bytes) = &entry.body else { continue };
             let body = Body::decode(entry.facts.kind, bytes);
             self.keys.learn(&mut self.dice, &body);
+            let place = EntryRef { log: run.log, seq };
+            self.spoken.learn(&mut self.dice, run.room, place, &body);
             if let Body::Chat(said) | Body::Thinking(said) = body {
                 self.keys.heard(&mut self.dice, said.key);
                 remember(&mut self.dice, &mut self.agents, KNOWN_MAX, said.agent);
@@ -173,7 +184,6 @@ impl Liar {
             } else if let Body::NodeAdmitted(node) = body {
                 remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, node.lane);
             } else if body.traits().class.is_act() {
-                let place = EntryRef { log: run.log, seq };
                 remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
             }
         }
@@ -259,6 +269,7 @@ impl Liar {
             drop(good);
             let tail = Tail { seq: last.seq, hash: last.hash, clock };
             self.tails.insert((room, log), tail);
+            self.note_own(&run);
         }
         run
     }
@@ -326,9 +337,9 @@ impl Liar {
             }),
             9 => Body::AgentClaimed(self.claimed()),
             10 => Body::Key(self.key_act(author)),
-            11 | 12 => Body::Vote(self.vote()),
+            11 | 12 => Body::Vote(self.vote(room, author)),
             13 => Body::Election(self.election()),
-            _ => Body::Task(self.task()),
+            _ => Body::Task(self.task(room)),
         }
     }
 
@@ -364,7 +375,11 @@ impl Liar {
         Ordered { era: self.era(), first: self.some_u64(), logs, items, by: self.founding() }
     }
 
-    fn vote(&mut self) -> VoteAct {
+    fn vote(&mut self, room: RoomId, author: NodeId) -> VoteAct {
+        let forged = if self.dice.chance(60) { self.forged_vote(room, author) } else { None };
+        if let Some(act) = forged {
+            return act;
+        }
         match self.dice.within(0, 3) {
             0 => VoteAct::Opened(VoteOpened {
                 title: self.text(),
@@ -378,6 +393,7 @@ impl Liar {
                 vote: self.place(),
                 agent: self.agent(),
                 commitment: [self.dice.byte(); 32],
+                key: self.some_key(),
             }),
             2 => VoteAct::Closed(VoteClosed {
                 vote: self.place(),
@@ -418,7 +434,11 @@ impl Liar {
         }
     }
 
-    fn task(&mut self) -> TaskAct {
+    fn task(&mut self, room: RoomId) -> TaskAct {
+        let forged = if self.dice.chance(30) { self.forged_claim(room) } else { None };
+        if let Some(act) = forged {
+            return act;
+        }
         match self.dice.within(0, 3) {
             0 => TaskAct::Assigned(TaskAssigned {
                 title: self.text(),
@@ -429,8 +449,8 @@ impl Liar {
             }),
             1 => TaskAct::Updated(self.update()),
             2 => {
-                let (update, era) = (self.update(), self.era());
-                TaskAct::Claimed { update, if_assignee: None, era }
+                let (update, era, key) = (self.update(), self.era(), self.some_key());
+                TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era, key })
             }
             _ => TaskAct::Granted(Grant {
                 era: self.era(),

@@ -4,7 +4,8 @@
 //! by a fold of the simulation's own, and a node that stayed up told its members that. A task is there once.
 //! *acknowledged updates survive*: an update that was answered ok is among these acts, as it was asked for. *one
 //! claim*: a sequencer answers a claim once, and grants no more claims that name one holder than that one
-//! was given the task; in calm weather they are all of the home era. *claims end*: once everybody is there
+//! was given the task; in calm weather they are all of the home era. *proven*: it grants none for an agent by a node that cannot
+//! speak for that. *claims end*: once everybody is there
 //! again one of many claims wins, and a contested field is so no longer when it is written again.
 
 pub(super) mod end;
@@ -19,10 +20,10 @@ use mesh::{
         event::RoomEvent,
     },
     name::{
-        id::{AgentId, EntryRef, MessageId, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, MessageId, NodeId, RoomId},
         number::Era,
     },
-    wire::acts::{Grant, TaskAct, TaskStatus},
+    wire::acts::{Grant, TaskAct, TaskClaimed, TaskStatus},
 };
 
 use self::fold::Act;
@@ -74,6 +75,8 @@ pub(super) struct Tasks {
     acknowledged: Vec<Acknowledged>,
     /// Every act that was durable anywhere.
     acts: BTreeMap<RoomId, BTreeMap<EntryRef, Act>>,
+    /// Claims by nodes that lie.
+    forged: BTreeMap<(RoomId, EntryRef), Forged>,
     /// The state of each task that members were told last, by node.
     told: BTreeMap<(usize, MessageId), TaskView>,
     /// Claims that were made.
@@ -198,7 +201,7 @@ impl Matter for Tasks {
 
     fn answered(
         &mut self,
-        _cluster: &Cluster,
+        cluster: &Cluster,
         node: usize,
         asked: &Asked,
         result: &Result<Outcome, Refused>,
@@ -220,6 +223,11 @@ impl Matter for Tasks {
             }
             (Asked::Update { update, .. }, Err(Refused::Held { holder }))
                 if update.if_assignee.as_ref().is_some_and(|expected| expected != holder) => {}
+            // The voucher of its node had not come to the one that decides.
+            (Asked::Update { update, .. }, Err(Refused::Full(why)))
+                if update.if_assignee.is_some()
+                    && why.contains("was shown its key")
+                    && !cluster.plan.is_undisturbed() => {}
             (Asked::List, Ok(Outcome::Tasks(tasks))) => {
                 self.desk.views.insert(node, tasks.clone());
             }
@@ -234,8 +242,40 @@ impl Matter for Tasks {
     }
 }
 
+/// Whether the node that answers a claim knows that the claim's node can speak for the agent.
+fn is_proven(cluster: &Cluster, by: NodeId, grant: &Grant, claim: &TaskClaimed) -> bool {
+    let answering = cluster.index(by).and_then(|node| cluster.nodes[node].running.as_ref());
+    let (node, agent) = (grant.claim.log.author, &claim.update.by);
+    claim.key.zip(answering).is_some_and(|(key, answering)| {
+        answering.engine.proofs().of_agent(node, key, agent).verified
+    })
+}
+
+/// A claim by a node that lies.
+#[derive(Clone, Debug)]
+pub(super) struct Forged {
+    pub(super) node: NodeId,
+    pub(super) key: Option<KeyPrint>,
+    /// The key, or the agent, is the liar's own.
+    pub(super) is_its_own: bool,
+}
+
+impl Forged {
+    /// Agents of this world attach to the liar's node, too, and show it their keys.
+    fn may_count(&self, cluster: &Cluster) -> bool {
+        self.is_its_own || self.key.is_some_and(|key| cluster.shown.contains(&(self.node, key)))
+    }
+}
+
 /// The promises of every moment.
 impl Tasks {
+    /// *proven*. A liar's claim counts only where it can speak for the agent.
+    pub(super) fn liar_claimed(&mut self, room: RoomId, place: EntryRef, claim: Forged) {
+        let known = self.forged.entry((room, place)).or_insert_with(|| claim.clone());
+        // A log that forked has two entries there, and each may be answered.
+        known.is_its_own |= known.key != claim.key || claim.is_its_own;
+    }
+
     /// *one claim*. An act is durable at a node.
     pub(super) fn stored(
         &mut self,
@@ -249,6 +289,11 @@ impl Tasks {
             return Ok(());
         }
         let granted = if let TaskAct::Granted(grant) = &act { Some(grant.clone()) } else { None };
+        let claim = granted.as_ref().filter(|grant| grant.update.is_some());
+        let claim = claim.and_then(|grant| self.forged.get(&(room, grant.claim)));
+        if let Some(claim) = claim.filter(|claim| !claim.may_count(cluster)) {
+            return broken("proven", format!("{place:?} grants {claim:?}"));
+        }
         acts.insert(place, Act { clock, wall_ms, act });
         match granted {
             Some(grant) if cluster.is_honest() => self.claim_answered(cluster, room, place, &grant),
@@ -281,8 +326,10 @@ impl Tasks {
             );
         }
         let asked = acts.get(&grant.claim).map(|act| &act.act);
-        if let Some(TaskAct::Claimed { if_assignee, .. }) = asked
+        if let Some(TaskAct::Claimed(claim)) = asked
+            && let TaskClaimed { if_assignee, .. } = claim
             && (*if_assignee == grant.holder) != grant.update.is_some()
+            && (grant.update.is_some() || is_proven(cluster, place.log.author, grant, claim))
         {
             return broken("one claim", format!("of {if_assignee:?} one was answered {grant:?}"));
         }

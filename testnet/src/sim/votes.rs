@@ -83,8 +83,6 @@ pub(super) struct Votes {
     closed_by_liar: BTreeSet<(RoomId, EntryRef)>,
     /// All votes that were opened.
     polls: BTreeMap<(RoomId, EntryRef), Poll>,
-    /// In whose name the liar has cast, in which rooms. Its ballots never open, so no result has them.
-    cast_by_liar: BTreeSet<(RoomId, AgentId)>,
     /// When each node heard another one last.
     heard: BTreeMap<(usize, usize), Duration>,
     /// Nodes that at some time heard nothing of another one for [`ROSTER_LEASE`], with that one.
@@ -123,12 +121,6 @@ impl Votes {
         let made = self.made.iter().filter(|vote| vote.room == room);
         let made = made.filter(|vote| vote.node == node && vote.by == *agent);
         made.filter(|vote| !self.told.contains_key(&(node, vote.vote))).count()
-    }
-
-    /// Whether the liar has cast in this agent's name in the room of a vote.
-    fn may_be_cast_by_liar(&self, vote: MessageId, agent: &AgentId) -> bool {
-        let room = self.made.iter().find(|made| made.vote == vote).map(|made| made.room);
-        room.is_some_and(|room| self.cast_by_liar.contains(&(room, agent.clone())))
     }
 
     /// How many agents' ballots of a vote were acknowledged.
@@ -236,9 +228,8 @@ impl Matter for Votes {
                 self.desk.views.insert(node, None);
             }
             (Asked::Cast(vote, agent, _), Err(Refused::AlreadyVoted)) => {
-                let by_liar = self.may_be_cast_by_liar(*vote, agent);
                 let ballot = self.ballots.entry((*vote, agent.clone())).or_default();
-                if ballot.tried.len() < 2 && !by_liar && !cluster.is_exempt(node) {
+                if ballot.tried.len() < 2 && !cluster.is_exempt(node) {
                     let text = "an agent that never cast has voted already".to_owned();
                     return broken("ballots", text);
                 }
@@ -315,15 +306,12 @@ impl Votes {
         Ok(())
     }
 
-    /// The liar may close what it opened, under any of its keys, and cast in anybody's name.
+    /// The liar may close what it opened, under any of its keys. Its ballots in the names of others count for nobody.
     pub(super) fn liar_wrote(&mut self, cluster: &Cluster, room: RoomId, act: VoteAct) {
         if let VoteAct::Closed(close) = act {
             let own = cluster.is_a_lie((close.vote.log, close.vote.seq));
             let closed = if own { &mut self.closed } else { &mut self.closed_by_liar };
             closed.insert((room, close.vote));
-        } else if let VoteAct::Cast(ballot) = act {
-            self.cast_by_liar.insert((room, ballot.agent.clone()));
-            self.count_ballot(room, ballot);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::{
         agenda::Standing,
         command::{Caller, Refused},
     },
+    fold::act::Spoken,
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{KeyPrint, LocalRef, RoomId},
     wire::{
@@ -51,6 +52,13 @@ impl Known {
         if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }
     }
 
+    /// Whether others will find that this node can speak for the caller: else its ballots and claims would not count.
+    pub(crate) fn may_speak(&self, caller: &Caller) -> Result<(), Refused> {
+        let (key, agent) = (caller.key.checked(), &caller.agent);
+        let counts = self.directory.keys().speaks_for(&Spoken { node: self.cx.me, key, agent });
+        if counts { Ok(()) } else { Err(Refused::Full(NOT_VOUCHED.to_owned())) }
+    }
+
     /// Writes an agent's act into this node's log of a room: none that this node itself would not fold.
     pub(crate) fn write_act(&mut self, id: RoomId, body: &Body) -> Result<LocalRef, Refused> {
         let len = body.encode().len();
@@ -81,6 +89,10 @@ impl Known {
 /// Why a room takes nothing from this node.
 pub(crate) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
      no part in the mesh any more; use another room or node";
+
+/// Why a ballot or a claim is not taken.
+pub(crate) const NOT_VOUCHED: &str = "this node cannot prove that it was shown the key that owns this agent id, so nobody would count it: the key is too \
+     short, or the node has no room or no part in the mesh for a voucher; use another node or key";
 
 /// Why an ephemeral room takes nothing.
 pub(crate) const NO_MEMORY: &str =
@@ -146,7 +158,7 @@ mod tests {
             note: None,
             by: "x".into(),
         };
-        let cast = BallotCast { vote: place, agent: "x".into(), commitment: [0; 32] };
+        let cast = BallotCast { vote: place, agent: "x".into(), commitment: [0; 32], key: None };
         for body in [Body::Vote(VoteAct::Cast(cast)), Body::Task(TaskAct::Updated(updated))] {
             assert!(has_memory_for(&body, ACTS_BYTES_MAX, 1_000));
         }

@@ -17,7 +17,7 @@ use crate::{
         number::Era,
     },
     wire::{
-        acts::{TaskAct, TaskAssigned, TaskUpdated},
+        acts::{TaskAct, TaskAssigned, TaskClaimed, TaskUpdated},
         entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered},
         message::{Head, Span},
     },
@@ -323,7 +323,12 @@ fn who_waits_too_long_for_the_answer_to_a_claim_opens_an_era_to_give_it() {
         by: who.into(),
     };
     // For another's claim that one does it, or another one.
-    let claim = TaskAct::Claimed { update: held_by("x"), if_assignee: None, era: Era::HOME };
+    let claim = TaskAct::Claimed(TaskClaimed {
+        update: held_by("x"),
+        if_assignee: None,
+        era: Era::HOME,
+        key: None,
+    });
     let (_, run) = other.write(&node, &Body::Task(claim));
     node.hear(&run);
     assert_eq!(node.asked_within(Founder::Lives, 40), []);

@@ -617,9 +617,10 @@ fn ballots_of_whoever_forked_count_no_more_though_they_were_written_before() {
     let mut world = World::new(1);
     let vote = world.create(0, None);
     let (id, place) = world.nodes[0].engine.known.index.votes[&vote];
-    let (agent, commitment) = ("agent0".into(), [7; 32]);
-    let cast = Body::Vote(VoteAct::Cast(BallotCast { vote: place, agent, commitment }));
+    let (agent, commitment, key) = ("agent0".into(), [7; 32], Some(KEY));
+    let cast = Body::Vote(VoteAct::Cast(BallotCast { vote: place, agent, commitment, key }));
     let node = &mut world.nodes[0];
+    node.engine.known.directory.assume_shown(identity(9).node_id(), KEY);
     assert_eq!(id, node.lobby());
     let mut sides = [Liar::new(9), Liar::new(9)].map(|mut side| (side.write(node, &cast).1, side));
     node.hear(&sides[0].0);

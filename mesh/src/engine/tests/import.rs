@@ -596,7 +596,8 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
     let (place, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(ended())));
     node.hear(&run);
     let agent: AgentId = "x".into();
-    let ballot = crate::wire::acts::BallotCast { vote: place, agent, commitment: [0; 32] };
+    let ballot =
+        crate::wire::acts::BallotCast { vote: place, agent, commitment: [0; 32], key: None };
     let (_, run) = Liar::new(9).write(&node, &Body::Vote(VoteAct::Cast(ballot)));
     node.hear(&run);
     let lobby = node.lobby();

@@ -611,7 +611,10 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     let made = node.ask(Command::CreateVote { caller: me, vote });
     let Ok(Outcome::Vote(made)) = made else { panic!("{made:?}") };
     let (_, place) = node.engine.known.index.votes[&made.vote];
-    let cast = BallotCast { vote: place, agent: "me".into(), commitment: [7; 32] };
+    node.engine.known.directory.assume_owner("me", key());
+    node.engine.known.directory.assume_shown(identity(8).node_id(), key());
+    let (agent, commitment) = ("me".into(), [7; 32]);
+    let cast = BallotCast { vote: place, agent, commitment, key: Some(key()) };
     let body = Body::Vote(VoteAct::Cast(cast));
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
     let spot = SealContext { room, log, seq: 1, kind: body.kind() };

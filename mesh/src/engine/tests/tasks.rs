@@ -89,6 +89,9 @@ fn alone() -> (Node, Caller, Caller) {
     let mut node = Node::new(1);
     let member = node.attach("ann", false, KEY).expect("free");
     let other = node.attach("bob", false, KEY).expect("free");
+    for agent in ["ann", "bob"] {
+        node.engine.known.directory.assume_owner(agent, KEY);
+    }
     let room = node.lobby();
     node.ask(Command::Join { caller: member.clone(), room }).expect("it is public");
     (node, member, other)
@@ -322,7 +325,7 @@ fn what_a_successor_writes_names_the_handover() {
         super::world::Liar::new(super::asking::FOUNDER).write(&node, &Body::HandedOver(over));
     node.hear(&run);
     node.wait(Duration::from_secs(5));
-    let (room, ann) = (node.lobby(), node.joins("ann"));
+    let (room, ann) = (node.lobby(), node.joins("me"));
     node.say(&ann, room).expect("a number");
     let made = task(node.ask(assign(&ann, new(room))));
     task(node.ask(update(&ann, claim(made.task, &ann, None))));

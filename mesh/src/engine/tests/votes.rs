@@ -12,7 +12,7 @@ use crate::{
         event::RoomEvent,
         rules::Field,
     },
-    fold::{act::Fold as _, votes::commitment},
+    fold::act::Fold as _,
     limits::{
         RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART, VOTE_FOR_MAX,
         VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX,
@@ -118,11 +118,11 @@ impl World {
     }
 
     /// The place of a vote, and those of the ballots in it, as node `n` knows them.
-    fn places(&self, n: usize, vote: MessageId) -> (EntryRef, Vec<EntryRef>) {
+    pub(super) fn places(&self, n: usize, vote: MessageId) -> (EntryRef, Vec<EntryRef>) {
         let room = &self.nodes[n].engine.known.rooms[&self.lobby()];
         let known =
             room.folds.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
-        let close = known.close();
+        let close = known.close(|_| true);
         let place =
             |(log, seq): &(u32, u64)| EntryRef { log: close.logs[*log as usize], seq: *seq };
         (known.place(), close.ballots.iter().map(place).collect())
@@ -632,8 +632,11 @@ fn a_ballot_that_disagrees_with_its_commitment_is_refused() {
     let (place, _) = world.places(0, vote);
     let mut liar = Liar::new(9);
     let (room, agent) = (world.lobby(), "agent1".into());
-    let commitment = commitment(room, place, &agent, 0, &[5; 32]);
-    let ballot = BallotCast { vote: place, agent, commitment };
+    let commitment = BallotCast::commitment(room, place, &agent, 0, &[5; 32]);
+    for node in &mut world.nodes {
+        node.engine.known.directory.assume_shown(identity(9).node_id(), KEY);
+    }
+    let ballot = BallotCast { vote: place, agent, commitment, key: Some(KEY) };
     let (at, run) = liar.write(&world.nodes[0], &Body::Vote(VoteAct::Cast(ballot)));
     world.nodes[0].hear(&run);
     world.carry();

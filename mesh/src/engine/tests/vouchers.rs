@@ -100,10 +100,10 @@ fn nothing_of_a_revoked_key_is_verified_whenever_it_was_written() {
     let me = node.engine.known.cx.me;
     let minted = node.new_key(OTHER_KEY, Tier::Low, false);
     node.ask(Command::MintKey(minted)).expect("it is new");
-    node.attach("me", true, OTHER_KEY).expect("it is free");
-    assert_eq!(node.proof(me, "me", OTHER_KEY), PROVEN);
+    node.attach("ann", true, OTHER_KEY).expect("it is free");
+    assert_eq!(node.proof(me, "ann", OTHER_KEY), PROVEN);
     node.ask(Command::RevokeKey { key: OTHER_KEY }).expect("it was minted");
-    assert_eq!(node.proof(me, "me", OTHER_KEY), Proof { verified: false, key_revoked: true });
+    assert_eq!(node.proof(me, "ann", OTHER_KEY), Proof { verified: false, key_revoked: true });
 }
 
 #[test]

@@ -266,8 +266,12 @@ impl Liar {
     /// The same in another room, if that is where all its entries are.
     pub(super) fn write_in(&mut self, node: &Node, room: RoomId, body: &Body) -> (EntryRef, Run) {
         let first = self.run.as_ref().map_or(1, |run| run.last() + 1);
-        let facts =
-            Facts { clock: 1_000 + first, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+        let facts = Facts {
+            clock: 1_000 + first,
+            wall_ms: 1_800_000_000_000,
+            kind: body.kind(),
+            visible: body.visible(),
+        };
         let backlink = self.run.as_ref().map_or([0; 32], |run| {
             let verified = run.clone().verify(node.secret.mesh_id()).expect("it is sealed");
             verified.hash_at(run.last()).expect("its last")

@@ -45,7 +45,10 @@ impl Replica {
         self.clock = self.clock.max(facts.clock);
         self.have.push((place, facts, act.clone()));
         let at = LocalRef { log: u32::from(place.log.author.0[0]), seq: place.seq };
-        self.tasks.apply(Written { room: ROOM, place, at, facts, now: NOW }, act, &mut Vec::new())
+        let written = Written { room: ROOM, place, at, facts, now: NOW };
+        let folded = self.tasks.apply(written, act, &mut Vec::new());
+        self.tasks.judge(|_| true);
+        folded
     }
 
     fn write(&mut self, act: TaskAct) -> EntryRef {
@@ -69,7 +72,7 @@ impl Replica {
     fn claim(&mut self, task: EntryRef, who: &str, if_assignee: Option<&str>) -> EntryRef {
         let update = held_by(task, who);
         let if_assignee = if_assignee.map(AgentId::from);
-        self.write(TaskAct::Claimed { update, if_assignee, era: Era::HOME })
+        self.write(TaskAct::Claimed(TaskClaimed { update, if_assignee, era: Era::HOME, key: None }))
     }
 
     /// As the sequencer of an era.
@@ -275,8 +278,18 @@ fn what_no_honest_node_writes_has_no_effect() {
         TaskAct::Updated(noted(task, &long(4_097))),
         TaskAct::Updated(held_by(task, &long(129))),
         TaskAct::Updated(TaskUpdated { over: many, ..held_by(task, "eve") }),
-        TaskAct::Claimed { update: held_by(task, ""), if_assignee: None, era: Era::HOME },
-        TaskAct::Claimed { update: nothing(task), if_assignee: Some("".into()), era: Era::HOME },
+        TaskAct::Claimed(TaskClaimed {
+            update: held_by(task, ""),
+            if_assignee: None,
+            era: Era::HOME,
+            key: None,
+        }),
+        TaskAct::Claimed(TaskClaimed {
+            update: nothing(task),
+            if_assignee: Some("".into()),
+            era: Era::HOME,
+            key: None,
+        }),
     ];
     for (seq, act) in (2..).zip(bad) {
         let facts = Facts { clock: seq, wall_ms: 0, kind: 50, visible: false };
@@ -327,8 +340,14 @@ fn claims_of_a_forked_log_are_taken_back_from_the_fork_on_and_no_others() {
 fn a_claim_for_which_there_is_no_room_is_refused() {
     let mut a = Replica::new(1);
     let task = a.assign("do it");
-    let claim =
-        || TaskAct::Claimed { update: held_by(task, "ann"), if_assignee: None, era: Era::HOME };
+    let claim = || {
+        TaskAct::Claimed(TaskClaimed {
+            update: held_by(task, "ann"),
+            if_assignee: None,
+            era: Era::HOME,
+            key: None,
+        })
+    };
     for _ in 0..CLAIMS_OPEN_MAX {
         assert!(a.tasks.admits(a.log, &claim(), Duration::ZERO).is_ok());
         a.claim(task, "ann", None);

@@ -1,34 +1,14 @@
-//! Commitments of ballots, and limits of votes: functions of acts alone.
+//! Nonces of ballots, and limits of votes: functions of acts alone.
 
 use crate::{
     api::rules::{Broken, Field, Rule, holds, titled, within},
     limits::{VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX},
     name::{
-        id::{AgentId, EntryRef, Hash, RoomId, sha256},
+        id::{AgentId, EntryRef, RoomId},
         identity::Identity,
     },
     wire::acts::{VoteImported, VoteOpened},
 };
-
-/// The commitment to a choice in a vote of a room. All parts but the last have one length each.
-pub(crate) fn commitment(
-    room: RoomId,
-    vote: EntryRef,
-    agent: &AgentId,
-    choice: u32,
-    nonce: &[u8; 32],
-) -> Hash {
-    sha256(&[
-        b"clawmesh ballot",
-        &room.0,
-        &vote.log.author.0,
-        &vote.log.incarnation.to_be_bytes(),
-        &vote.seq.to_be_bytes(),
-        &choice.to_be_bytes(),
-        nonce,
-        agent.as_bytes(),
-    ])
-}
 
 /// The secret that makes a commitment of this node unguessable. It need not be kept, and there is one for
 /// each agent and vote.

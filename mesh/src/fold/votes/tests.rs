@@ -59,7 +59,9 @@ impl Said {
         let at = LocalRef { log: 0, seq: self.place.seq };
         let facts = Facts { clock: self.clock, wall_ms: 1, kind: 48, visible: false };
         let written = Written { room: ROOM, place: self.place, at, facts, now: NOW };
-        votes.apply(written, self.act.clone(), &mut Vec::new())
+        let folded = votes.apply(written, self.act.clone(), &mut Vec::new());
+        votes.judge(0, |_| true);
+        folded
     }
 
     fn names(&self) -> Vec<EntryRef> {
@@ -130,8 +132,9 @@ fn write(steps: &[Step]) -> Vec<Said> {
             (What::Open, _) | (_, None) => VoteAct::Opened(opened(AGENTS, 2)),
             (What::Cast { agent: n, choice }, Some(vote)) => {
                 casts.push((place, vote, agent(*n), *choice));
-                let commitment = commitment(ROOM, vote, &agent(*n), *choice, &nonce_of(place));
-                VoteAct::Cast(BallotCast { vote, agent: agent(*n), commitment })
+                let commitment =
+                    BallotCast::commitment(ROOM, vote, &agent(*n), *choice, &nonce_of(place));
+                VoteAct::Cast(BallotCast { vote, agent: agent(*n), commitment, key: None })
             }
             (What::Close(named), Some(vote)) => {
                 let named = named.iter().filter_map(|n| out.get(*n)).map(|it| it.place);
@@ -262,7 +265,7 @@ proptest! {
                 let cast = written.iter().any(|it| match &it.act {
                     VoteAct::Cast(ballot) => {
                         let hash = |place| {
-                            commitment(ROOM, ballot.vote, agent, *choice, &nonce_of(place))
+                            BallotCast::commitment(ROOM, ballot.vote, agent, *choice, &nonce_of(place))
                         };
                         ballot.agent == *agent
                             && MessageIdOf(ballot.vote).id() == view.vote
@@ -303,7 +306,8 @@ fn nobody_else_can_know_a_nonce_and_it_is_another_for_each_agent_and_vote() {
     ];
     assert_eq!(BTreeSet::from(all).len(), all.len());
     assert_eq!(all[0], nonce(&identity(1), ROOM, place(1, 1), &agent(1)), "it need not be kept");
-    let commit = |who, choice, nonce| commitment(ROOM, place(1, 1), &agent(who), choice, nonce);
+    let commit =
+        |who, choice, nonce| BallotCast::commitment(ROOM, place(1, 1), &agent(who), choice, nonce);
     let all = [commit(1, 0, &[1; 32]), commit(1, 1, &[1; 32]), commit(1, 0, &[2; 32])];
     let all = BTreeSet::from([all[0], all[1], all[2], commit(2, 0, &[1; 32])]);
     assert_eq!(all.len(), 4);
@@ -342,8 +346,8 @@ impl Script {
 
     fn cast(&mut self, n: u8, vote: EntryRef, (who, choice): (u8, u32)) -> EntryRef {
         let place = EntryRef { log: log(n), seq: self.heads.get(&n).copied().unwrap_or(0) + 1 };
-        let commitment = commitment(ROOM, vote, &agent(who), choice, &nonce_of(place));
-        let ballot = BallotCast { vote, agent: agent(who), commitment };
+        let commitment = BallotCast::commitment(ROOM, vote, &agent(who), choice, &nonce_of(place));
+        let ballot = BallotCast { vote, agent: agent(who), commitment, key: None };
         self.write(n, VoteAct::Cast(ballot)).0
     }
 
@@ -481,7 +485,7 @@ fn of_two_ballots_of_one_agent_the_lower_counts() {
     }
     it.close(0, vote, &[b, a]);
     assert_eq!(it.tally(vote), Some(vec![1, 0]));
-    let named = it.votes.get(vote).map(|vote| vote.close().ballots);
+    let named = it.votes.get(vote).map(|vote| vote.close(|_| true).ballots);
     assert_eq!(named, Some(vec![(0, a.seq)]), "and nobody would name the other");
 }
 
@@ -503,8 +507,9 @@ fn a_ballot_is_opened_by_its_own_log_as_it_was_cast() {
 fn ballots_of_those_who_may_not_vote_and_second_ones_are_void() {
     let mut it = Script::default();
     let vote = it.open(0);
-    let ballot =
-        |who: u8| VoteAct::Cast(BallotCast { vote, agent: agent(who), commitment: [0; 32] });
+    let ballot = |who: u8| {
+        VoteAct::Cast(BallotCast { vote, agent: agent(who), commitment: [0; 32], key: None })
+    };
     assert_eq!(it.write(1, ballot(AGENTS)).1, Folded::Void, "not eligible");
     assert_eq!(it.write(1, ballot(1)).1, Folded::Taken);
     assert_eq!(it.write(1, ballot(1)).1, Folded::Void, "again in one log");
@@ -519,14 +524,14 @@ fn of_more_ballots_of_one_agent_than_are_kept_the_lowest_are() {
         let vote = EntryRef { log: log(0), seq: 1 };
         Said { place: vote, clock: 1, act: VoteAct::Opened(opened(AGENTS, 2)) }.fold(&mut votes);
         for n in order {
-            let ballot = BallotCast { vote, agent: agent(1), commitment: [*n; 32] };
+            let ballot = BallotCast { vote, agent: agent(1), commitment: [*n; 32], key: None };
             let place = EntryRef { log: log(*n), seq: 1 };
             let clock = 1_000 - u64::from(*n);
             Said { place, clock, act: VoteAct::Cast(ballot) }.fold(&mut votes);
         }
         let vote = votes.get(vote).expect("known");
         assert_eq!(vote.turnout().0, 1);
-        format!("{:?}", vote.close())
+        format!("{:?}", vote.close(|_| true))
     };
     let all: Vec<u8> = (10..10 + u8::try_from(2 * VOTE_BALLOTS_EACH_MAX).expect("few")).collect();
     let back: Vec<u8> = all.iter().rev().copied().collect();
@@ -603,8 +608,12 @@ fn votes_that_are_large_are_bounded_by_what_they_take() {
     assert!(it.votes.bytes <= VOTES_BYTES_PER_ROOM_MAX);
     // Nor does a node open what others would not take.
     assert!(it.votes.admits(log(99), &VoteAct::Opened(large), NOW.mono).is_err());
-    let cast =
-        BallotCast { vote: EntryRef { log: log(1), seq: 1 }, agent: agent(1), commitment: [0; 32] };
+    let cast = BallotCast {
+        vote: EntryRef { log: log(1), seq: 1 },
+        agent: agent(1),
+        commitment: [0; 32],
+        key: None,
+    };
     assert!(it.votes.admits(log(99), &VoteAct::Cast(cast), NOW.mono).is_ok());
 }
 

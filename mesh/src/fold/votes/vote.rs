@@ -9,13 +9,15 @@ use std::{
     time::Duration,
 };
 
-use super::rules::{bytes, commitment, longest_ms, nonce};
+use super::rules::{bytes, longest_ms, nonce};
 use crate::{
     api::batch::{ToldResult, VoteNote},
-    fold::act::{Folded, Written},
+    fold::act::{Folded, Spoken, Written},
     limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX},
     name::{
-        id::{AgentId, EntryRef, Hash, LocalRef, LogId, MessageId, NodeId, Position, RoomId},
+        id::{
+            AgentId, EntryRef, Hash, KeyPrint, LocalRef, LogId, MessageId, NodeId, Position, RoomId,
+        },
         identity::Identity,
     },
     wire::acts::{BallotCast, BallotsShown, Shown, VoteClosed, VoteImported, VoteOpened},
@@ -26,6 +28,7 @@ use crate::{
 struct Ballot {
     clock: u64,
     agent: AgentId,
+    key: Option<KeyPrint>,
     commitment: Hash,
     open: Option<Open>,
 }
@@ -89,9 +92,13 @@ pub(crate) struct Vote {
     created_ms: u64,
     closes_ms: Option<u64>,
     voters: BTreeMap<AgentId, Voter>,
-    /// How many of them have cast.
+    /// How many of them have cast a ballot that is theirs.
     cast: usize,
     ballots: BTreeMap<EntryRef, Ballot>,
+    /// Ballots that are not proven to be their voters', as far as is known here.
+    unproven: BTreeSet<EntryRef>,
+    /// As it was when ballots were judged.
+    withdrawn: u64,
     /// Each log's first close.
     closes: BTreeMap<Position, Close>,
     /// It ended elsewhere.
@@ -129,6 +136,8 @@ impl Vote {
             voters,
             cast: 0,
             ballots: BTreeMap::new(),
+            unproven: BTreeSet::new(),
+            withdrawn: 0,
             closes: BTreeMap::new(),
             imported: None,
             here: Here::default(),
@@ -160,15 +169,18 @@ impl Vote {
         if voter.ballots.iter().any(|other| other.place.log == place.log) {
             return Folded::Void;
         }
-        self.cast += usize::from(voter.ballots.is_empty());
         voter.ballots.insert(position);
-        let BallotCast { agent, commitment, .. } = ballot;
+        let BallotCast { agent, commitment, key, .. } = ballot;
         // The lowest by position, so that it is the same ones everywhere.
         let over = voter.ballots.len() > VOTE_BALLOTS_EACH_MAX;
         let over = over.then(|| voter.ballots.pop_last()).flatten();
-        self.ballots.insert(place, Ballot { clock, agent, commitment, open: None });
+        let ballot = Ballot { clock, agent, key, commitment, open: None };
+        self.ballots.insert(place, ballot);
+        self.unproven.insert(place);
         if let Some(last) = over {
             self.ballots.remove(&last.place);
+            self.unproven.remove(&last.place);
+            self.count_cast();
             return Folded::Overflow;
         }
         Folded::Taken
@@ -208,8 +220,13 @@ impl Vote {
         let Some(ballot) = self.ballots.get_mut(&place).filter(|_| shown.seq < by.seq) else {
             return false;
         };
-        let expected =
-            commitment(written.room, self.place, &ballot.agent, shown.choice, &shown.nonce);
+        let expected = BallotCast::commitment(
+            written.room,
+            self.place,
+            &ballot.agent,
+            shown.choice,
+            &shown.nonce,
+        );
         let choice = usize::try_from(shown.choice).ok().filter(|nth| *nth < self.options.len());
         let Some(choice) = choice.filter(|_| ballot.commitment == expected) else { return false };
         ballot.open.get_or_insert(Open { choice, by: by.seq });
@@ -228,7 +245,8 @@ impl Vote {
         for voter in self.voters.values_mut() {
             voter.ballots.retain(|position| !void(&position.place));
         }
-        self.cast = self.voters.values().filter(|voter| !voter.ballots.is_empty()).count();
+        self.unproven.retain(|place| !void(place));
+        self.count_cast();
         let told = self.here.told.as_ref().and_then(|told| told.close);
         let mut gone = self.closes.extract_if(.., |position, _| void(&position.place));
         let had =
@@ -236,6 +254,44 @@ impl Vote {
         gone.for_each(drop);
         self.here.had = had.or(self.here.had.take());
         self.here.void |= self.is_closed() && !self.has_close();
+    }
+}
+
+/// Ballots that are their voters'.
+impl Vote {
+    /// Looks again at ballots that are not proven to be their voters'; and at all of them if something that was proven may not be any
+    /// more (`withdrawn`: how often that was so). `proves`: whether an act counts as its agent's.
+    pub(crate) fn judge(&mut self, withdrawn: u64, proves: impl Fn(&Spoken<'_>) -> bool) {
+        if std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn {
+            self.unproven = self.ballots.keys().copied().collect();
+            self.cast = 0;
+        }
+        let proves = |place: &EntryRef| {
+            self.ballots.get(place).is_some_and(|ballot| {
+                let (node, key, agent) = (place.log.author, ballot.key, &ballot.agent);
+                proves(&Spoken { node, key, agent })
+            })
+        };
+        let proven: Vec<EntryRef> = self.unproven.iter().copied().filter(proves).collect();
+        for place in proven {
+            let ballot = self.ballots.get(&place);
+            let is_first = ballot.is_some_and(|ballot| !self.has_voted(&ballot.agent));
+            self.cast += usize::from(is_first);
+            self.unproven.remove(&place);
+        }
+    }
+
+    fn count_cast(&mut self) {
+        self.cast = self.voters.values().filter(|voter| self.has_cast(voter)).count();
+    }
+
+    fn has_cast(&self, voter: &Voter) -> bool {
+        voter.ballots.iter().any(|position| self.ballot(&position.place).is_some())
+    }
+
+    /// The ballot at this place, if it is its voter's.
+    fn ballot(&self, place: &EntryRef) -> Option<&Ballot> {
+        self.ballots.get(place).filter(|_| !self.unproven.contains(place))
     }
 }
 
@@ -253,13 +309,19 @@ impl Vote {
         let named = self.counting().map(|(_, close)| &close.ballots);
         let mut lowest: BTreeMap<&AgentId, Position> = BTreeMap::new();
         for place in named.into_iter().flatten() {
-            let Some(ballot) = self.ballots.get(place) else { continue };
+            let Some(ballot) = self.ballot(place) else { continue };
             let position = Position { clock: ballot.clock, place: *place };
             let known = lowest.entry(&ballot.agent).or_insert(position);
             *known = position.min(*known);
         }
         let places = lowest.into_values().map(|position| position.place);
         places.filter_map(|place| Some((place, self.ballots.get(&place)?)))
+    }
+
+    /// Ballots that the close names and that are not their voters', as far as is known here.
+    fn named_in_vain(&self) -> impl Iterator<Item = EntryRef> {
+        let named = self.counting().map(|(_, close)| &close.ballots);
+        named.into_iter().flatten().copied().filter(|place| self.unproven.contains(place))
     }
 
     pub(crate) fn place(&self) -> EntryRef {
@@ -331,7 +393,7 @@ impl Vote {
     }
 
     pub(crate) fn has_voted(&self, agent: &AgentId) -> bool {
-        self.voters.get(agent).is_some_and(|voter| !voter.ballots.is_empty())
+        self.voters.get(agent).is_some_and(|voter| self.has_cast(voter))
     }
 
     pub(crate) fn options(&self) -> usize {
@@ -343,11 +405,15 @@ impl Vote {
         (self.cast, self.voters.len())
     }
 
-    /// The close that this node would write now: of each agent the lowest ballot by position.
-    pub(crate) fn close(&self) -> VoteClosed {
+    /// The close that this node would write now: of each agent the lowest ballot by position that is its own, and whose key is
+    /// `good`.
+    pub(crate) fn close(&self, good: impl Fn(KeyPrint) -> bool) -> VoteClosed {
         let mut logs: Vec<LogId> = Vec::new();
         let mut ballots = Vec::new();
-        for position in self.voters.values().filter_map(|voter| voter.ballots.first()) {
+        let counts = |position: &&Position| {
+            self.ballot(&position.place).is_some_and(|ballot| ballot.key.is_none_or(&good))
+        };
+        for position in self.voters.values().filter_map(|voter| voter.ballots.iter().find(counts)) {
             let log = logs.iter().position(|log| *log == position.place.log).unwrap_or_else(|| {
                 logs.push(position.place.log);
                 logs.len() - 1
@@ -440,7 +506,10 @@ impl Vote {
 
     /// Whether the result may be seen: all its ballots are open, or were waited for for long enough.
     pub(crate) fn has_result(&self, now: Duration) -> bool {
-        let open = || self.counted().all(|(_, ballot)| ballot.open.is_some());
+        let open = || {
+            self.named_in_vain().next().is_none()
+                && self.counted().all(|(_, ballot)| ballot.open.is_some())
+        };
         let closed_for = self.closed_for(now);
         let shown = |since| self.is_told() || since >= VOTE_SHOW_WITHIN || open();
         self.has_close() && closed_for.is_some_and(shown)
@@ -453,7 +522,7 @@ impl Vote {
     /// Local members are told the result now.
     pub(crate) fn mark_told(&mut self) {
         let missing = self.counted().filter(|(_, ballot)| ballot.open.is_none());
-        let missing = missing.map(|(place, _)| place).collect();
+        let missing = missing.map(|(place, _)| place).chain(self.named_in_vain()).collect();
         let close = self.counting().map(|(position, _)| position.place);
         self.here.told = Some(ToldResult { close, missing });
         self.here.dirty = true;

@@ -24,7 +24,7 @@ use crate::sim::{dice::Dice, keys};
 /// Its own keys.
 const OWN: usize = 2;
 /// An id that nobody else wants.
-const ID: &str = "a liar's";
+pub(super) const ID: &str = "a liar's";
 
 /// Keys that it has, and what it heard of others.
 #[derive(Debug)]

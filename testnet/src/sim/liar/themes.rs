@@ -194,6 +194,7 @@ impl Liar {
                 vote: before(1),
                 agent: "a liar's".into(),
                 commitment: [self.dice.byte(); 32],
+                key: None,
             })),
             (Theme::Ballots, 3) => Body::Vote(VoteAct::Closed(VoteClosed {
                 vote: before(2),

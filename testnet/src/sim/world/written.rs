@@ -9,6 +9,7 @@ use mesh::{
     },
     name::id::{EntryRef, LocalRef, RoomId},
     wire::{
+        acts::{TaskAct, TaskClaimed},
         entry::{Body, Stored},
         kinds,
     },
@@ -19,6 +20,7 @@ use crate::sim::{
     coverage::Happening,
     parts::{Reply, Written},
     promises::{Broken, broken},
+    tasks::Forged,
 };
 
 impl World {
@@ -97,6 +99,12 @@ impl World {
         if self.liar.is_some() && self.cluster.is_a_lie((log, seq)) {
             if let Body::Vote(act) = body {
                 self.votes.liar_wrote(&self.cluster, room, act);
+            } else if let Body::Task(TaskAct::Claimed(claim)) = body {
+                let TaskClaimed { update, key, .. } = claim;
+                let is_its_own =
+                    self.liar.as_ref().is_some_and(|liar| liar.may_speak(key, &update.by));
+                let forged = Forged { node: log.author, key, is_its_own };
+                self.tasks.liar_claimed(room, EntryRef { log, seq }, forged);
             }
             return Ok(());
         }
