@@ -40,6 +40,16 @@ impl Dice {
         &from[self.index(from.len())]
     }
 
+    /// Keeps at most so many; a new one takes the place of another.
+    pub(crate) fn remember<T>(&mut self, kept: &mut Vec<T>, most: usize, new: T) {
+        if kept.len() < most {
+            kept.push(new);
+        } else {
+            let at = self.index(most);
+            kept[at] = new;
+        }
+    }
+
     /// 8 bits.
     pub(crate) fn byte(&mut self) -> u8 {
         self.draw().to_be_bytes()[0]

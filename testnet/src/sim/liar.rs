@@ -38,6 +38,7 @@ use mesh::{
     },
 };
 
+use self::spoken::Lie;
 pub(crate) use self::themes::Theme;
 use super::{
     coverage::{Coverage, Happening},
@@ -162,13 +163,13 @@ impl Liar {
 
     /// Remembers the bytes of a message.
     pub(crate) fn overhear(&mut self, bytes: Vec<u8>) {
-        remember(&mut self.dice, &mut self.heard, HEARD_MAX, bytes);
+        self.dice.remember(&mut self.heard, HEARD_MAX, bytes);
     }
 
     fn learn(&mut self, run: &Run) {
-        remember(&mut self.dice, &mut self.logs, KNOWN_MAX, run.log);
+        self.dice.remember(&mut self.logs, KNOWN_MAX, run.log);
         if !self.rooms.contains(&run.room) {
-            remember(&mut self.dice, &mut self.rooms, KNOWN_MAX, run.room);
+            self.dice.remember(&mut self.rooms, KNOWN_MAX, run.room);
         }
         for (seq, entry) in (run.first..).zip(&run.entries) {
             let Carried::Here(bytes) = &entry.body else { continue };
@@ -178,13 +179,13 @@ impl Liar {
             self.spoken.learn(&mut self.dice, run.room, place, &body);
             if let Body::Chat(said) | Body::Thinking(said) = body {
                 self.keys.heard(&mut self.dice, said.key);
-                remember(&mut self.dice, &mut self.agents, KNOWN_MAX, said.agent);
+                self.dice.remember(&mut self.agents, KNOWN_MAX, said.agent);
             } else if let Body::EraClaimed(claim) = body {
-                remember(&mut self.dice, &mut self.eras, KNOWN_MAX, claim.era);
+                self.dice.remember(&mut self.eras, KNOWN_MAX, claim.era);
             } else if let Body::NodeAdmitted(node) = body {
-                remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, node.lane);
+                self.dice.remember(&mut self.lanes, KNOWN_MAX, node.lane);
             } else if body.traits().class.is_act() {
-                remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
+                self.dice.remember(&mut self.acts, KNOWN_MAX, place);
             }
         }
     }
@@ -269,7 +270,7 @@ impl Liar {
             drop(good);
             let tail = Tail { seq: last.seq, hash: last.hash, clock };
             self.tails.insert((room, log), tail);
-            self.note_own(&run);
+            self.spoken.note_own(&mut self.dice, &run);
         }
         run
     }
@@ -339,7 +340,7 @@ impl Liar {
             10 => Body::Key(self.key_act(author)),
             11 | 12 => Body::Vote(self.vote(room, author)),
             13 => Body::Election(self.election()),
-            _ => Body::Task(self.task(room)),
+            _ => Body::Task(self.task(room, author)),
         }
     }
 
@@ -376,8 +377,10 @@ impl Liar {
     }
 
     fn vote(&mut self, room: RoomId, author: NodeId) -> VoteAct {
-        let forged = if self.dice.chance(60) { self.forged_vote(room, author) } else { None };
-        if let Some(act) = forged {
+        let lie = Lie { room, author, key: self.some_key() };
+        if self.dice.chance(60)
+            && let Some(act) = self.spoken.vote(&mut self.dice, lie)
+        {
             return act;
         }
         match self.dice.within(0, 3) {
@@ -434,9 +437,11 @@ impl Liar {
         }
     }
 
-    fn task(&mut self, room: RoomId) -> TaskAct {
-        let forged = if self.dice.chance(30) { self.forged_claim(room) } else { None };
-        if let Some(act) = forged {
+    fn task(&mut self, room: RoomId, author: NodeId) -> TaskAct {
+        let lie = Lie { room, author, key: self.some_key() };
+        if self.dice.chance(30)
+            && let Some(act) = self.spoken.claim(&mut self.dice, lie, &self.agents)
+        {
             return act;
         }
         match self.dice.within(0, 3) {
@@ -728,15 +733,5 @@ fn said(message: &Message) -> Happening {
         Class::Membership => Happening::Secrets,
         // Entries are counted as they are written.
         Class::Entries => Happening::Words,
-    }
-}
-
-/// Keeps at most so many; a new one takes the place of another.
-fn remember<T>(dice: &mut Dice, kept: &mut Vec<T>, most: usize, new: T) {
-    if kept.len() < most {
-        kept.push(new);
-    } else {
-        let at = dice.index(most);
-        kept[at] = new;
     }
 }

@@ -18,7 +18,7 @@ use mesh::{
     },
 };
 
-use super::{KNOWN_MAX, Liar, remember};
+use super::{KNOWN_MAX, Liar};
 use crate::sim::{dice::Dice, keys};
 
 /// Its own keys.
@@ -51,11 +51,11 @@ impl Known {
     /// It reads what an honest node has written.
     pub(super) fn learn(&mut self, dice: &mut Dice, body: &Body) {
         if let Body::Key(KeyAct::Minted(minted)) = body {
-            remember(dice, &mut self.minted, KNOWN_MAX, minted.clone());
+            dice.remember(&mut self.minted, KNOWN_MAX, minted.clone());
         } else if let Body::Key(KeyAct::Shown(shown)) = body {
-            remember(dice, &mut self.shown, KNOWN_MAX, shown.clone());
+            dice.remember(&mut self.shown, KNOWN_MAX, shown.clone());
         } else if let Body::AgentClaimed(claim) = body {
-            remember(dice, &mut self.claimed, KNOWN_MAX, claim.clone());
+            dice.remember(&mut self.claimed, KNOWN_MAX, claim.clone());
         }
     }
 }
@@ -66,7 +66,7 @@ impl Known {
         if let Some(key) = key
             && !self.prints.contains(&key)
         {
-            remember(dice, &mut self.prints, KNOWN_MAX, key);
+            dice.remember(&mut self.prints, KNOWN_MAX, key);
         }
     }
 

@@ -2,7 +2,10 @@
 //! are, are named in a close, and are opened; claims are for tasks of others.
 
 use mesh::{
-    name::id::{AgentId, EntryRef, NodeId, RoomId},
+    name::{
+        id::{AgentId, EntryRef, KeyPrint, NodeId, RoomId},
+        number::Era,
+    },
     wire::{
         acts::{
             BallotCast, BallotsShown, Shown, TaskAct, TaskClaimed, TaskUpdated, VoteAct, VoteClosed,
@@ -12,9 +15,10 @@ use mesh::{
     },
 };
 
-use super::{KNOWN_MAX, Liar, remember};
 use crate::sim::dice::Dice;
 
+/// So many of each it knows.
+const KNOWN_MAX: usize = 64;
 /// All its ballots are for this option, so that it can open them.
 const CHOICE: u32 = 0;
 const NONCE: [u8; 32] = [5; 32];
@@ -35,6 +39,14 @@ struct Forged {
     place: EntryRef,
 }
 
+/// Where it writes, and with which key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lie {
+    pub(super) room: RoomId,
+    pub(super) author: NodeId,
+    pub(super) key: Option<KeyPrint>,
+}
+
 /// Votes and tasks that it knows, and its ballots.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -50,75 +62,72 @@ impl Known {
             let voters: Vec<AgentId> =
                 vote.eligible.iter().map(|voter| voter.agent.clone()).collect();
             if !voters.is_empty() {
-                remember(dice, &mut self.polls, KNOWN_MAX, Poll { room, place, voters });
+                dice.remember(&mut self.polls, KNOWN_MAX, Poll { room, place, voters });
             }
         } else if let Body::Task(TaskAct::Assigned(_)) = body {
-            remember(dice, &mut self.tasks, KNOWN_MAX, (room, place));
+            dice.remember(&mut self.tasks, KNOWN_MAX, (room, place));
         } else if let Body::Vote(VoteAct::Cast(ballot)) = body {
             let BallotCast { vote, agent, commitment, .. } = ballot;
             if *commitment == BallotCast::commitment(room, *vote, agent, CHOICE, &NONCE) {
                 let forged = Forged { room, vote: *vote, place };
-                remember(dice, &mut self.forged, KNOWN_MAX, forged);
+                dice.remember(&mut self.forged, KNOWN_MAX, forged);
             }
         }
     }
-}
 
-impl Liar {
     /// Where its own entries are, so that later ones can name them.
-    pub(super) fn note_own(&mut self, run: &Run) {
+    pub(super) fn note_own(&mut self, dice: &mut Dice, run: &Run) {
         for (seq, entry) in (run.first..).zip(&run.entries) {
             let Carried::Here(bytes) = &entry.body else { continue };
             let body = Body::decode(entry.facts.kind, bytes);
-            let place = EntryRef { log: run.log, seq };
-            self.spoken.learn(&mut self.dice, run.room, place, &body);
+            self.learn(dice, run.room, EntryRef { log: run.log, seq }, &body);
         }
     }
 
     /// A step of a vote in this room, with ballots of others that it has made up.
-    pub(super) fn forged_vote(&mut self, room: RoomId, author: NodeId) -> Option<VoteAct> {
-        let forged = self.spoken.forged.iter().filter(|forged| forged.room == room);
+    pub(super) fn vote(&self, dice: &mut Dice, lie: Lie) -> Option<VoteAct> {
+        let Lie { room, author, key } = lie;
+        let forged = self.forged.iter().filter(|forged| forged.room == room);
         let forged: Vec<Forged> = forged.cloned().collect();
         let own: Vec<&Forged> =
             forged.iter().filter(|forged| forged.place.log.author == author).collect();
-        match self.dice.within(0, 3) {
+        match dice.within(0, 3) {
             2 if !forged.is_empty() => {
-                let Forged { vote, place, .. } = self.dice.pick(&forged).clone();
+                let Forged { vote, place, .. } = dice.pick(&forged).clone();
                 let (logs, ballots) = (vec![place.log], vec![(0, place.seq)]);
                 Some(VoteAct::Closed(VoteClosed { vote, logs, ballots }))
             }
             3 if !own.is_empty() => {
-                let Forged { vote, place, .. } = **self.dice.pick(&own);
+                let Forged { vote, place, .. } = **dice.pick(&own);
                 let ballots = vec![Shown { seq: place.seq, choice: CHOICE, nonce: NONCE }];
                 Some(VoteAct::Shown(BallotsShown { vote, ballots }))
             }
             _ => {
-                let polls = self.spoken.polls.iter().filter(|poll| poll.room == room);
+                let polls = self.polls.iter().filter(|poll| poll.room == room);
                 let polls: Vec<Poll> = polls.cloned().collect();
                 if polls.is_empty() {
                     return None;
                 }
-                let Poll { place: vote, voters, .. } = self.dice.pick(&polls).clone();
-                let agent = self.dice.pick(&voters).clone();
+                let Poll { place: vote, voters, .. } = dice.pick(&polls).clone();
+                let agent = dice.pick(&voters).clone();
                 let commitment = BallotCast::commitment(room, vote, &agent, CHOICE, &NONCE);
-                let key = self.some_key();
                 Some(VoteAct::Cast(BallotCast { vote, agent, commitment, key }))
             }
         }
     }
 
-    /// A claim of a task in this room, for an agent of others.
-    pub(super) fn forged_claim(&mut self, room: RoomId) -> Option<TaskAct> {
-        let tasks = self.spoken.tasks.iter().filter(|(of, _)| *of == room);
+    /// A claim of somebody's task in this room, for an agent of others.
+    pub(super) fn claim(&self, dice: &mut Dice, lie: Lie, agents: &[AgentId]) -> Option<TaskAct> {
+        let tasks = self.tasks.iter().filter(|(of, _)| *of == lie.room);
         let tasks: Vec<EntryRef> = tasks.map(|(_, task)| *task).collect();
         if tasks.is_empty() {
             return None;
         }
-        let (task, by) = (*self.dice.pick(&tasks), self.agent());
-        let if_assignee = self.dice.chance(50).then(|| self.agent());
+        let (task, by) = (*dice.pick(&tasks), dice.pick(agents).clone());
+        let if_assignee = dice.chance(50).then(|| dice.pick(agents).clone());
         let (over, assignee) = (Vec::new(), Some(by.clone()));
         let update = TaskUpdated { task, over, status: None, assignee, note: None, by };
-        let (era, key) = (*self.dice.pick(&self.eras), self.some_key());
+        let (era, key) = (Era::HOME, lie.key);
         Some(TaskAct::Claimed(TaskClaimed { update, if_assignee, era, key }))
     }
 }
