@@ -72,8 +72,8 @@ impl Config {
         match (&self.auth, standing) {
             (Auth::Open, _) => Quota::NONE,
             (Auth::Key(_), Standing::Own) => self.quotas.own,
-            (Auth::Key(_), Standing::Minted(Tier::Low)) => self.quotas.free,
-            (Auth::Key(_), Standing::Minted(Tier::High)) => self.quotas.pro,
+            (Auth::Key(_), Standing::Minted { tier: Tier::Low, .. }) => self.quotas.free,
+            (Auth::Key(_), Standing::Minted { tier: Tier::High, .. }) => self.quotas.pro,
         }
     }
 }

@@ -13,7 +13,7 @@ use mesh::{
         id::{AgentId, KeyPrint},
         key::KeySecret,
     },
-    wire::acts::{KeyMinted, Tier},
+    wire::acts::{KeyMinted, KeyTerms, Tier},
 };
 use tokio::{
     runtime::Handle,
@@ -120,7 +120,10 @@ impl Visitor {
     /// Somebody who shows no key: reads what everybody may.
     #[must_use]
     pub fn stranger() -> Visitor {
-        Visitor::new(Party::Holder { key: NOBODY, standing: Standing::Minted(Tier::Low) })
+        Visitor::new(Party::Holder {
+            key: NOBODY,
+            standing: Standing::Minted { tier: Tier::Low, writes: true },
+        })
     }
 
     /// Somebody who is no agent.
@@ -251,11 +254,11 @@ impl Desk {
             taken.map_err(|wait| Refusal::TooManyKeys { wait })?;
         }
         let text = ids::key();
-        let minted =
-            KeyMinted::sign(&KeySecret::of(&text), &self.office.config.here, Tier::Low, label);
+        let terms = KeyTerms { label, ..KeyTerms::of(Tier::Low) };
+        let minted = KeyMinted::sign(&KeySecret::of(&text), &self.office.config.here, terms);
         let minted = minted.expect("a key of 64 characters is long enough");
         let key = minted.key();
-        let new = NewKey { minted, local: false };
+        let new = NewKey { minted: Box::new(minted), local: false };
         let is_stranger = applicant.stranger.is_some();
         self.ask(&Visitor::stranger(), MakeKey { new, is_stranger }).await?;
         tracing::info!(%key, "a key was made over HTTP");

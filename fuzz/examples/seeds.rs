@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, path::Path};
 
-use mesh::{Identity, MeshSecret, name::{key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, TaskAct, TaskClaimed, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::{KeySignature, SignedLog}}};
+use mesh::{Identity, MeshSecret, name::{key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, KeyTerms, Named, TaskAct, TaskClaimed, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::{KeySignature, SignedLog}}};
 
 const LINES: [&str; 9] = [
     r#"{"id":"1","type":"register","payload":{"key":"k","name":"n","agent_id":"a","reconnect":true,"capabilities":["x"]}}"#,
@@ -79,7 +79,7 @@ fn bodies() -> Vec<(u8, Body)> {
         imported: None,
     };
     let key = KeySecret::of("a key of an example, of 32 characters");
-    let minted = KeyMinted::sign(&key, &SignedLog { mesh, node: log.author }, Tier::Low, None).expect("it is long enough");
+    let minted = KeyMinted::sign(&key, &SignedLog { mesh, node: log.author }, KeyTerms::of(Tier::Low)).expect("it is long enough");
     let claim = KeySignature::of_claim(&key, mesh, "a").expect("it is long enough");
     let opened = VoteOpened {
         title: "t".to_owned(),

@@ -276,6 +276,16 @@ impl Directory {
         KnownKeys(self.proofs.read())
     }
 
+    /// Keys that are not valid from now on, each once.
+    pub(crate) fn take_expired(&mut self, wall_ms: u64) -> Vec<Learned> {
+        // Most times there are none, and readers are not kept waiting for that.
+        if !self.keys().some_expire(wall_ms) {
+            return Vec::new();
+        }
+        let expired = self.proofs.write().keys.take_expired(wall_ms);
+        expired.into_iter().map(Learned::Expired).collect()
+    }
+
     /// Whether a key was shown at a node.
     pub(crate) fn is_vouched(&self, node: NodeId, key: KeyPrint) -> bool {
         self.proofs.read().vouchers.has(node, key)

@@ -412,6 +412,9 @@ impl Engine {
         membership::refresh_liveness(&mut self.known);
         self.beacons.refresh_spread(&self.known);
         self.known.rosters.expire(now);
+        for expired in self.known.directory.take_expired(self.known.cx.now.wall_ms) {
+            self.act_on(expired);
+        }
         for room in ephemeral::empty_for_long(&self.known) {
             self.unlist_if_empty(room);
         }

@@ -230,6 +230,8 @@ pub const VOUCHERS_IN_VAIN_FOR: Duration = Duration::from_secs(60);
 pub const VOUCHERS_IN_VAIN_MAX: usize = 4_096;
 /// An operator's name for a key.
 pub const KEY_LABEL_BYTES_MAX: usize = 128;
+/// The person or program that a key is for.
+pub const KEY_OWNER_BYTES_MAX: usize = 128;
 /// Characters of a key's text, before its public halves are shown to others: who has these can try texts, as many as
 /// they like, on machines of their own.
 pub const KEY_TEXT_CHARS_MIN: usize = 32;

@@ -32,7 +32,9 @@ use tokio::{
 };
 
 use crate::{
-    backup, chance, entry,
+    backup, chance,
+    clock::Clock,
+    entry,
     files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
     keys,
@@ -209,7 +211,8 @@ impl Control {
                 let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
                     return Err(wrong_answer());
                 };
-                Answer::Keys(keys.into_iter().map(keys::minted).collect())
+                let now = Clock::start().now().wall_ms;
+                Answer::Keys(keys.into_iter().map(|view| keys::minted(view, now)).collect())
             }
             Request::RevokeKey { fingerprint: text } => {
                 let key = fingerprint(&text)?;

@@ -11,11 +11,11 @@ use mesh::{
         key::{KeyHalves, KeySecret},
     },
     wire::{
-        acts::{self, KeyMinted},
+        acts::{self, KeyMinted, KeyTerms},
         signatures::{KeySignature, SignedLog},
     },
 };
-use protocol::operator::{MintedKey, Tier, WantedKey};
+use protocol::operator::{MintedKey, Scope, Tier, WantedKey};
 
 /// A tier as it is on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -26,11 +26,11 @@ pub(crate) enum TierName {
     Pro,
 }
 
-impl From<TierName> for Tier {
-    fn from(name: TierName) -> Tier {
+impl From<TierName> for acts::Tier {
+    fn from(name: TierName) -> acts::Tier {
         match name {
-            TierName::Free => Tier::Free,
-            TierName::Pro => Tier::Pro,
+            TierName::Free => acts::Tier::Low,
+            TierName::Pro => acts::Tier::High,
         }
     }
 }
@@ -43,55 +43,126 @@ fn core_tier(tier: Tier) -> acts::Tier {
     }
 }
 
+/// A scope as it is on the command line, with or without the prefix that some programs give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ScopeName {
+    /// Everything
+    #[value(alias = "operator.admin")]
+    Admin,
+    /// All that agents do
+    #[value(alias = "operator.write")]
+    Write,
+    /// Read
+    #[value(alias = "operator.read")]
+    Read,
+    /// Decide about approvals
+    #[value(alias = "operator.approvals")]
+    Approvals,
+    /// Pair devices
+    #[value(alias = "operator.pairing")]
+    Pairing,
+    /// Taken, and gives nothing
+    #[value(alias = "operator.provision")]
+    Provision,
+}
+
+impl From<ScopeName> for acts::Scope {
+    fn from(name: ScopeName) -> acts::Scope {
+        match name {
+            ScopeName::Admin => acts::Scope::Admin,
+            ScopeName::Write => acts::Scope::Write,
+            ScopeName::Read => acts::Scope::Read,
+            ScopeName::Approvals => acts::Scope::Approvals,
+            ScopeName::Pairing => acts::Scope::Pairing,
+            ScopeName::Provision => acts::Scope::Provision,
+        }
+    }
+}
+
+fn core_scope(scope: Scope) -> acts::Scope {
+    match scope {
+        Scope::Admin => acts::Scope::Admin,
+        Scope::Write => acts::Scope::Write,
+        Scope::Read => acts::Scope::Read,
+        Scope::Approvals => acts::Scope::Approvals,
+        Scope::Pairing => acts::Scope::Pairing,
+        Scope::Provision => acts::Scope::Provision,
+    }
+}
+
+fn shown_scope(scope: acts::Scope) -> Scope {
+    match scope {
+        acts::Scope::Admin => Scope::Admin,
+        acts::Scope::Write => Scope::Write,
+        acts::Scope::Read => Scope::Read,
+        acts::Scope::Approvals => Scope::Approvals,
+        acts::Scope::Pairing => Scope::Pairing,
+        acts::Scope::Provision => Scope::Provision,
+    }
+}
+
 /// A key that an operator wants, with the signature of the command that made it up.
 pub(crate) fn wanted(wanted: WantedKey) -> Result<NewKey> {
-    let WantedKey { signer, mailbox, signature, tier, label, local } = wanted;
+    let WantedKey { signer, mailbox, signature, tier, label, scopes, expires_ms, owner, local } =
+        wanted;
     let half = |text: &str| parse_hex(text).context("a half of a key has 64 hex digits");
+    let scopes = scopes.map(|scopes| scopes.into_iter().map(core_scope).collect());
     let minted = KeyMinted {
         by: KeySignature {
             halves: KeyHalves { signer: half(&signer)?, mailbox: half(&mailbox)? },
             signature: parse_hex(&signature).context("a signature has 128 hex digits")?,
         },
-        tier: core_tier(tier),
-        label,
+        terms: KeyTerms { tier: core_tier(tier), label, scopes, expires_ms, owner },
     };
-    Ok(NewKey { minted, local })
+    Ok(NewKey { minted: Box::new(minted), local })
 }
 
 /// A key that was made up here, for the log of a running node. The node gets public halves and a signature.
 pub(crate) fn signed(
     key: &KeySecret,
     log: &SignedLog,
-    (tier, label): (Tier, Option<String>),
+    terms: KeyTerms,
     local: bool,
 ) -> Result<WantedKey> {
-    let minted = KeyMinted::sign(key, log, core_tier(tier), label)?;
+    let KeyMinted { by, terms } = KeyMinted::sign(key, log, terms)?;
     Ok(WantedKey {
-        signer: hex(&minted.by.halves.signer),
-        mailbox: hex(&minted.by.halves.mailbox),
-        signature: hex(&minted.by.signature),
-        tier,
-        label: minted.label,
+        signer: hex(&by.halves.signer),
+        mailbox: hex(&by.halves.mailbox),
+        signature: hex(&by.signature),
+        tier: shown_tier(terms.tier),
+        label: terms.label,
+        scopes: terms.scopes.map(|scopes| scopes.iter().map(shown_scope).collect()),
+        expires_ms: terms.expires_ms,
+        owner: terms.owner,
         local,
     })
+}
+
+fn shown_tier(tier: acts::Tier) -> Tier {
+    match tier {
+        acts::Tier::Low => Tier::Free,
+        acts::Tier::High => Tier::Pro,
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A key as operators see it.
-pub(crate) fn minted(view: KeyView) -> MintedKey {
-    let tier = match view.tier {
-        acts::Tier::Low => Tier::Free,
-        acts::Tier::High => Tier::Pro,
-    };
+/// A key as operators see it, at this wall time.
+pub(crate) fn minted(view: KeyView, wall_ms: u64) -> MintedKey {
+    let expired = view.terms.is_over(wall_ms);
+    let KeyTerms { tier, label, scopes, expires_ms, owner } = view.terms;
     MintedKey {
         fingerprint: view.key.to_string(),
-        tier,
-        label: view.label,
+        tier: shown_tier(tier),
+        label,
         node_id: view.node.to_string(),
         minted_at: clawchat::timestamp(view.minted_ms),
+        scopes: scopes.map(|scopes| scopes.iter().map(shown_scope).collect()),
+        expires_at: expires_ms.map(clawchat::timestamp),
+        expired,
+        owner,
         revoked: view.revoked,
         local: view.local,
     }
@@ -103,29 +174,61 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
         return "no keys were minted: `clawmeshd keys mint` makes one".to_owned();
     }
     let mut text = String::new();
-    let mut row = |cells: [&str; 6]| {
-        let [key, tier, minted, node, state, label] = cells;
+    let mut row = |cells: [&str; 8]| {
+        let [key, tier, minted, node, state, scopes, expires, label] = cells;
         // Writing to a String cannot fail.
-        let _ =
-            writeln!(text, "{key:<32}  {tier:<4}  {minted:<20}  {node:<8}  {state:<7}  {label}");
+        let _ = writeln!(
+            text,
+            "{key:<32}  {tier:<4}  {minted:<20}  {node:<8}  {state:<7}  {scopes:<11}  {expires:<20}  {label}"
+        );
     };
-    row(["FINGERPRINT", "TIER", "MINTED", "BY NODE", "STATE", "LABEL"]);
+    row([
+        "FINGERPRINT",
+        "TIER",
+        "MINTED",
+        "BY NODE",
+        "STATE",
+        "SCOPES",
+        "EXPIRES",
+        "LABEL (OWNER)",
+    ]);
     for key in keys {
-        let state = match (key.revoked, key.local) {
-            (true, _) => "revoked",
-            (false, true) => "local",
-            (false, false) => "valid",
+        let state = match (key.revoked, key.expired, key.local) {
+            (true, _, _) => "revoked",
+            (false, true, _) => "expired",
+            (false, false, true) => "local",
+            (false, false, false) => "valid",
         };
-        // Other operators write labels: one that is not one line of text is shown as such.
-        let label = key.label.as_deref().unwrap_or_default().escape_debug().to_string();
+        // Other operators write labels and owners: one that is not one line of text is shown as such.
+        let mut label = key.label.as_deref().unwrap_or_default().escape_debug().to_string();
+        if let Some(owner) = &key.owner {
+            let _ = write!(label, " ({})", owner.escape_debug());
+        }
         let node = key.node_id.get(..8).unwrap_or(&key.node_id);
         let tier = match key.tier {
             Tier::Free => "free",
             Tier::Pro => "pro",
         };
-        row([&key.fingerprint, tier, &key.minted_at, node, state, &label]);
+        let scopes = key.scopes.as_ref().map_or("all".to_owned(), |scopes| names(scopes));
+        let expires = key.expires_at.as_deref().unwrap_or("never");
+        row([&key.fingerprint, tier, &key.minted_at, node, state, &scopes, expires, &label]);
     }
     text
+}
+
+fn names(scopes: &[Scope]) -> String {
+    let name = |scope: &Scope| match scope {
+        Scope::Admin => "admin",
+        Scope::Write => "write",
+        Scope::Read => "read",
+        Scope::Approvals => "approvals",
+        Scope::Pairing => "pairing",
+        Scope::Provision => "provision",
+    };
+    if scopes.is_empty() {
+        return "none".to_owned();
+    }
+    scopes.iter().map(name).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -141,30 +244,44 @@ mod tests {
     fn a_key_that_is_wanted_arrives_as_it_was_signed() {
         let key = KeySecret::of(&"k".repeat(64));
         let log = SignedLog { mesh: MeshId([1; 16]), node: NodeId([2; 32]) };
-        let asked = signed(&key, &log, (Tier::Pro, Some("ci".into())), true).unwrap();
+        let terms = KeyTerms {
+            label: Some("ci".into()),
+            scopes: Some([acts::Scope::Read, acts::Scope::Approvals].into_iter().collect()),
+            expires_ms: Some(5),
+            owner: Some("ann".into()),
+            ..KeyTerms::of(acts::Tier::High)
+        };
+        let asked = signed(&key, &log, terms.clone(), true).unwrap();
         let new = wanted(asked.clone()).unwrap();
         assert!(new.minted.is_signed_by_its_key(&Strict, &log) && new.local);
-        assert_eq!((new.minted.key(), new.minted.tier), (key.print(), acts::Tier::High));
+        assert_eq!((new.minted.key(), &new.minted.terms), (key.print(), &terms));
         assert!(wanted(WantedKey { signer: "abc".into(), ..asked.clone() }).is_err());
         assert!(wanted(WantedKey { signature: asked.signer.clone(), ..asked }).is_err());
-        assert!(signed(&KeySecret::of("short"), &log, (Tier::Pro, None), false).is_err());
+        assert!(signed(&KeySecret::of("short"), &log, terms, false).is_err());
     }
 
     #[test]
     fn a_label_is_one_line_whatever_its_operator_wrote() {
         let view = KeyView {
             key: KeyPrint([0xab; 16]),
-            tier: acts::Tier::High,
-            label: Some("a\nb \u{1b}[31m".into()),
+            terms: KeyTerms {
+                label: Some("a\nb \u{1b}[31m".into()),
+                owner: Some("ann\n".into()),
+                scopes: Some([acts::Scope::Read, acts::Scope::Pairing].into_iter().collect()),
+                expires_ms: Some(1),
+                ..KeyTerms::of(acts::Tier::High)
+            },
             node: NodeId([1; 32]),
             minted_ms: 0,
             revoked: false,
             local: true,
         };
-        let text = table(&[minted(view)]);
+        let text = table(&[minted(view.clone(), 0)]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
         assert!(text.contains(&"ab".repeat(16)) && text.contains("local"), "{text}");
+        assert!(text.contains("read,pairing") && text.contains("(ann\\n)"), "{text}");
+        assert!(table(&[minted(view, 1)]).contains("expired"));
         assert!(table(&[]).contains("keys mint"));
     }
 }

@@ -251,14 +251,38 @@ pub struct WantedKey {
     pub signer: String,
     /// Its half that others seal to: 64 hex digits.
     pub mailbox: String,
-    /// The signer's, over mesh, node, halves, tier and label: 128 hex digits.
+    /// The signer's, over mesh, node, halves and all that follows but `local`: 128 hex digits.
     pub signature: String,
     /// Its tier.
     pub tier: Tier,
     /// Its name, from the operator.
     pub label: Option<String>,
+    /// The only things that it may do. `None`: all that agents can.
+    pub scopes: Option<Vec<Scope>>,
+    /// When it expires. Unix milliseconds.
+    pub expires_ms: Option<u64>,
+    /// The person or program that it is for.
+    pub owner: Option<String>,
     /// Valid on this node alone.
     pub local: bool,
+}
+
+/// Something that a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Everything.
+    Admin,
+    /// All that agents do.
+    Write,
+    /// Read.
+    Read,
+    /// Decide about approvals.
+    Approvals,
+    /// Pair devices.
+    Pairing,
+    /// Taken, and gives nothing.
+    Provision,
 }
 
 /// A minted key.
@@ -274,6 +298,18 @@ pub struct MintedKey {
     pub node_id: String,
     /// RFC 3339, UTC.
     pub minted_at: String,
+    /// The only things that it may do. Absent: all that agents can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<Scope>>,
+    /// From then on it is not valid. RFC 3339, UTC. Absent: it does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// It has expired, by this node's clock.
+    #[serde(default)]
+    pub expired: bool,
+    /// The person or program that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Not valid any more.
     pub revoked: bool,
     /// Valid on this node alone.

@@ -51,7 +51,7 @@ impl Ending {
             Ending::TooLarge => "a frame is too large",
             Ending::NotText => "a frame is no text",
             Ending::Replaced => "the agent registered on a newer connection",
-            Ending::Revoked => "the key was revoked",
+            Ending::Revoked => "the key is not valid any more",
             Ending::Failed => "the node cannot go on with this connection",
         }
     }

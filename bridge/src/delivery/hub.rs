@@ -141,7 +141,7 @@ impl Hub {
                     (None, _) => {}
                 }
             }
-            AgentEvent::KeyRevoked { key } => {
+            AgentEvent::KeyInvalid { key } => {
                 self.revoked(key);
                 self.book.revoked(key);
             }

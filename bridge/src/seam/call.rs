@@ -295,15 +295,22 @@ pub(crate) struct Row {
     pub(crate) bound: Bound,
     /// Whether it counts as a message does: it is written for all nodes.
     pub(crate) counts: bool,
+    /// Whether a key that may only read may not have it done.
+    pub(crate) acts: bool,
 }
 
 impl Row {
+    /// It changes nothing for others, but that they see who is there.
     const fn free(bound: Bound) -> Row {
-        Row { bound, counts: false }
+        Row { bound, counts: false, acts: false }
+    }
+
+    const fn act(bound: Bound) -> Row {
+        Row { bound, counts: false, acts: true }
     }
 
     const fn counted(bound: Bound) -> Row {
-        Row { bound, counts: true }
+        Row { bound, counts: true, acts: true }
     }
 }
 
@@ -341,7 +348,7 @@ impl CreateRoom {
 }
 
 impl ToMesh for CreateRoom {
-    const ROW: Row = Row::free(Bound::Rooms);
+    const ROW: Row = Row::act(Bound::Rooms);
 
     fn room(&self) -> Option<RoomId> {
         self.0.parent
@@ -455,7 +462,7 @@ impl ToMesh for DescribeRoom {
 }
 
 impl ToMesh for SetTyping {
-    const ROW: Row = Row::free(Bound::Room);
+    const ROW: Row = Row::act(Bound::Room);
 
     fn room(&self) -> Option<RoomId> {
         Some(self.room)
@@ -471,6 +478,8 @@ impl ToMesh for SetTyping {
 }
 
 impl ToMesh for SetPresence {
+    const ROW: Row = Row::act(Bound::Node);
+
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
         Ok(self.0.check()?)
     }

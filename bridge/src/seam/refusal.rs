@@ -46,6 +46,8 @@ pub enum Refusal {
         /// Until the next one.
         wait: Duration,
     },
+    /// The key has scopes, and may only read.
+    ReadsOnly,
     /// The node makes no keys over HTTP.
     NoSignup,
     /// Keys are made for clients that show the operator's secret.

@@ -10,6 +10,7 @@ use mesh::{
 use super::{
     job::{self, Job},
     party::Party,
+    rules::may_write,
     seat::{Place, Seat, Then},
 };
 use crate::{
@@ -102,7 +103,7 @@ impl Ask for Tip {
 impl Ask for Subscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(Some(self.room), then, move |seat, me, then| {
-            match seat.rules.count(&me, seat.now) {
+            match may_write(&me).and_then(|()| seat.rules.count(&me, seat.now)) {
                 Ok(()) => {
                     seat.ask_webhooks(move |hooks| hooks.subscribe(me.key(), self), then);
                 }
@@ -114,16 +115,18 @@ impl Ask for Subscribe {
 
 impl Ask for Unsubscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, me, then| {
-            seat.ask_webhooks(move |hooks| hooks.unsubscribe(me.key(), self.id), then);
+        seat.look_up(None, then, move |seat, me, then| match may_write(&me) {
+            Ok(()) => seat.ask_webhooks(move |hooks| hooks.unsubscribe(me.key(), self.id), then),
+            Err(refusal) => then(seat, Err(refusal)),
         });
     }
 }
 
 impl Ask for EnableSubscription {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
-        seat.look_up(None, then, move |seat, me, then| {
-            seat.ask_webhooks(move |hooks| hooks.enable(me.key(), self.id), then);
+        seat.look_up(None, then, move |seat, me, then| match may_write(&me) {
+            Ok(()) => seat.ask_webhooks(move |hooks| hooks.enable(me.key(), self.id), then),
+            Err(refusal) => then(seat, Err(refusal)),
         });
     }
 }

@@ -20,6 +20,11 @@ pub(crate) struct Rules {
     meter: Arc<Meter>,
 }
 
+/// Whether the party's key may do more than read.
+pub(super) fn may_write(party: &Party) -> Result<(), Refusal> {
+    if party.standing().may_write() { Ok(()) } else { Err(Refusal::ReadsOnly) }
+}
+
 impl Rules {
     pub(crate) fn new(config: Arc<Config>, hub: Arc<Hub>, meter: Arc<Meter>) -> Rules {
         Rules { config, hub, meter }
@@ -47,6 +52,9 @@ impl Rules {
         call: C,
         now: Instant,
     ) -> Result<(Hook, Command), Refusal> {
+        if C::ROW.acts {
+            may_write(party)?;
+        }
         let facts = call.room().map(|room| self.readable(party, room)).transpose()?;
         call.check(facts, self.config.quota(party.standing()))?;
         let (hook, command) = (call.hook(), call.command(party)?);

@@ -601,7 +601,7 @@ async fn they_end_with_their_key() {
     let node = Node::start(HASTE);
     node.subscribe(json!({})).await;
     node.ask(OTHER, "subscribe", wish(json!({}))).await.unwrap();
-    node.hub.tell(AgentEvent::KeyRevoked { key: mine() });
+    node.hub.tell(AgentEvent::KeyInvalid { key: mine() });
     assert!(node.list().await.is_empty());
     let forgotten = async {
         while node.kept() > 1 {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
-    wire::acts::{KeyMinted, TaskStatus, Tier},
+    wire::acts::{KeyMinted, KeyTerms, TaskStatus, Tier},
 };
 
 // Votes.
@@ -165,7 +165,7 @@ pub enum LeaderGone {
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// As it will stand in this node's log: signed for that ([`KeyMinted::sign`]).
-    pub minted: KeyMinted,
+    pub minted: Box<KeyMinted>,
     /// Valid on this node alone.
     pub local: bool,
 }
@@ -175,10 +175,8 @@ pub struct NewKey {
 pub struct KeyView {
     /// Its fingerprint.
     pub key: KeyPrint,
-    /// Its tier.
-    pub tier: Tier,
-    /// Its operator's name for it.
-    pub label: Option<String>,
+    /// What it is for.
+    pub terms: KeyTerms,
     /// Where it was minted.
     pub node: NodeId,
     /// Unix milliseconds.
@@ -246,5 +244,21 @@ pub enum Standing {
     /// The node's own; or the node checks no keys.
     Own,
     /// A minted one.
-    Minted(Tier),
+    Minted {
+        /// Its limits.
+        tier: Tier,
+        /// Its agents may do more than read.
+        writes: bool,
+    },
+}
+
+impl Standing {
+    /// Whether agents of such a key may do more than read.
+    #[must_use]
+    pub fn may_write(self) -> bool {
+        match self {
+            Standing::Own => true,
+            Standing::Minted { writes, .. } => writes,
+        }
+    }
 }

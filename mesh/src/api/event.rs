@@ -94,7 +94,7 @@ pub enum AgentEvent {
     /// clean-up must not touch the newer one.
     Displaced { agent: AgentId, registration: Registration },
     /// The key is no longer valid: close every connection of it.
-    KeyRevoked { key: KeyPrint },
+    KeyInvalid { key: KeyPrint },
     /// A seat in a room, given to it by a reconnection or taken by a merge of rosters.
     Seated { agent: AgentId, room: RoomId, seated: bool },
 }

@@ -1,14 +1,14 @@
 //! API keys that the directories name: keys of the mesh, and keys of this node alone. A fold that does not depend on
 //! the order in which entries came: a key that was revoked anywhere stays so, whatever was minted before or after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     api::agenda::KeyView,
-    limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
+    limits::KEYS_MAX,
     name::id::{EntryRef, KeyPrint, LogId},
     wire::{
-        acts::{KeyAct, KeyMinted, Tier},
+        acts::{KeyAct, KeyTerms, Tier},
         entry::Facts,
     },
 };
@@ -43,8 +43,7 @@ struct Minted {
     clock: u64,
     seq: u64,
     wall_ms: u64,
-    tier: Tier,
-    label: Option<String>,
+    terms: KeyTerms,
 }
 
 /// The acts of one key. Of each log the first act of a kind is enough: if the log is found forked before it, all
@@ -74,6 +73,8 @@ impl Known {
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     known: BTreeMap<KeyPrint, Known>,
+    /// Keys that expire, by that time; not those of which it was said that they did.
+    expiring: BTreeSet<(u64, KeyPrint)>,
 }
 
 impl Keys {
@@ -84,14 +85,15 @@ impl Keys {
         match act {
             KeyAct::Minted(minted) => {
                 let key = minted.key();
-                let KeyMinted { tier, label, .. } = minted;
-                if label.as_ref().is_some_and(|label| label.len() > KEY_LABEL_BYTES_MAX) {
+                let terms = minted.terms;
+                if terms.check().is_err() {
                     return None;
                 }
+                self.expiring.extend(terms.expires_ms.map(|at| (at, key)));
                 let minted = &mut self.known.entry(key).or_default().minted;
                 if minted.get(&author).is_none_or(|known| seq < known.seq) {
                     let (clock, wall_ms) = (facts.clock, facts.wall_ms);
-                    minted.insert(author, Minted { clock, seq, wall_ms, tier, label });
+                    minted.insert(author, Minted { clock, seq, wall_ms, terms });
                 }
                 None
             }
@@ -107,15 +109,33 @@ impl Keys {
         }
     }
 
-    /// The tier of a valid key.
-    pub(crate) fn tier(&self, key: KeyPrint) -> Option<Tier> {
+    /// The terms of a key that was not revoked.
+    pub(crate) fn terms(&self, key: KeyPrint) -> Option<&KeyTerms> {
         let known = self.known.get(&key).filter(|known| known.is_valid())?;
-        known.first().map(|(_, minted)| minted.tier)
+        known.first().map(|(_, minted)| &minted.terms)
+    }
+
+    /// Its tier.
+    pub(crate) fn tier(&self, key: KeyPrint) -> Option<Tier> {
+        self.terms(key).map(|terms| terms.tier)
+    }
+
+    /// Whether some key expires by then that was not taken before.
+    pub(crate) fn some_expire(&self, wall_ms: u64) -> bool {
+        self.expiring.first().is_some_and(|(at, _)| *at <= wall_ms)
+    }
+
+    /// Takes keys that are not valid from now on, each once.
+    pub(crate) fn take_expired(&mut self, wall_ms: u64) -> Vec<KeyPrint> {
+        let later = self.expiring.split_off(&(wall_ms.saturating_add(1), KeyPrint::OPEN));
+        let over = std::mem::replace(&mut self.expiring, later);
+        let is_over = |key: &KeyPrint| self.terms(*key).is_some_and(|terms| terms.is_over(wall_ms));
+        over.into_iter().map(|(_, key)| key).filter(is_over).collect()
     }
 
     /// The same of a key that may have been revoked meanwhile: its rooms are still there.
     pub(crate) fn tier_once(&self, key: KeyPrint) -> Option<Tier> {
-        self.known.get(&key)?.first().map(|(_, minted)| minted.tier)
+        self.known.get(&key)?.first().map(|(_, minted)| minted.terms.tier)
     }
 
     /// Whether it was revoked, anywhere.
@@ -155,8 +175,7 @@ impl Keys {
             let (author, minted) = known.first()?;
             Some(KeyView {
                 key: *key,
-                tier: minted.tier,
-                label: minted.label.clone(),
+                terms: minted.terms.clone(),
                 node: author.log.author,
                 minted_ms: minted.wall_ms,
                 revoked: !known.is_valid(),
@@ -183,7 +202,9 @@ impl Keys {
 mod tests {
     use super::*;
     use crate::{
+        limits::KEY_LABEL_BYTES_MAX,
         name::{id::NodeId, key::KeyHalves},
+        wire::acts::KeyMinted,
         wire::signatures::{
             KeySignature,
             testing::{PRINTS, secret},
@@ -208,7 +229,8 @@ mod tests {
     }
 
     fn of_halves(halves: KeyHalves, tier: Tier, label: Option<String>) -> KeyAct {
-        KeyAct::Minted(KeyMinted { by: KeySignature { halves, signature: [0; 64] }, tier, label })
+        let terms = KeyTerms { label, ..KeyTerms::of(tier) };
+        KeyAct::Minted(KeyMinted { by: KeySignature { halves, signature: [0; 64] }, terms })
     }
 
     /// Author, place in its log, clock, what.

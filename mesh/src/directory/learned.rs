@@ -17,8 +17,10 @@ pub(crate) enum Learned {
     Lane(NodeId),
     /// The owner of this agent id may have changed.
     Agent(AgentId),
-    /// A key is not valid any more.
+    /// A key is not valid any more, for ever.
     Revoked(KeyPrint),
+    /// A key has expired.
+    Expired(KeyPrint),
 }
 
 /// A part of a log that does not count.

@@ -207,13 +207,15 @@ impl Engine {
         }
     }
 
-    /// A key is no longer valid: its agents go, and its rooms are shown no more.
-    fn on_revoked(&mut self, key: KeyPrint) {
-        let Some(agents) = keys::on_revoked(&mut self.known, key) else { return };
+    /// A key is no longer valid: its agents go. The rooms of one that was revoked are shown no more.
+    fn on_invalid(&mut self, key: KeyPrint, revoked: bool) {
+        let Some(agents) = keys::on_invalid(&mut self.known, key) else { return };
         for (agent, record) in agents {
             self.send_off(&agent, record);
         }
-        private::withdraw_rooms_of(&mut self.known, key);
+        if revoked {
+            private::withdraw_rooms_of(&mut self.known, key);
+        }
     }
 
     /// An agent of this node is gone, and may come back. Rooms that it made and nobody has joined end with it.
@@ -230,7 +232,8 @@ impl Engine {
     pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
-            Learned::Revoked(key) => self.on_revoked(key),
+            Learned::Revoked(key) => self.on_invalid(key, true),
+            Learned::Expired(key) => self.on_invalid(key, false),
             Learned::Agent(agent) => {
                 let owner = self.known.directory.owner(&agent).filter(|(_, settled)| *settled);
                 self.known.rosters.set_owner(&agent, owner.map(|(key, _)| key));

@@ -14,7 +14,7 @@ use crate::{
         event::AgentEvent,
     },
     directory::{keys::Directories, naming::Named},
-    limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_MAX},
+    limits::{AGENT_IDS_PER_AGENT, KEYS_MAX},
     name::{
         id::{AgentId, KeyPrint, RoomId},
         identity::Strict,
@@ -32,9 +32,11 @@ use crate::{
 /// `kept`: how many places it leaves.
 pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Refused> {
     let NewKey { minted, local } = key;
-    if minted.label.as_ref().is_some_and(|text| text.len() > KEY_LABEL_BYTES_MAX) {
-        let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
-        return Err(Refused::Impossible(text));
+    minted.terms.check().map_err(Refused::Impossible)?;
+    if minted.terms.is_over(known.cx.now.wall_ms) {
+        return Err(Refused::Impossible(
+            "the key would have expired before it is minted".to_owned(),
+        ));
     }
     // Others would refuse it, and everything that this node writes after it.
     let log = SignedLog { mesh: known.cx.mesh, node: known.cx.me };
@@ -51,7 +53,7 @@ pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Re
         return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
     }
     let of = if local { Directories::Node } else { Directories::Mesh };
-    write(known, of, KeyAct::Minted(minted))
+    write(known, of, KeyAct::Minted(*minted))
 }
 
 /// Writes down that the key was shown here, if that is new. Whether it did. It keeps nobody out: an agent whose voucher cannot be
@@ -97,13 +99,13 @@ pub(super) fn write(known: &mut Known, of: Directories, act: KeyAct) -> Result<(
     room.append(&mut known.cx, &Body::Key(act)).map(drop).ok_or(Refused::Closed)
 }
 
-/// A key is no longer valid. At a start this is said of every such key: clients may not have been told when the
+/// A key is no longer valid. At a start this is said of every one that was revoked: clients may not have been told when the
 /// node went down. Returns the agents that have to go; `None`: it is the node's own all the same.
-pub(super) fn on_revoked(known: &mut Known, key: KeyPrint) -> Option<Vec<(AgentId, AgentRecord)>> {
+pub(super) fn on_invalid(known: &mut Known, key: KeyPrint) -> Option<Vec<(AgentId, AgentRecord)>> {
     if known.own_keys.contains(&key) {
         return None;
     }
-    known.cx.effects.push(Effect::Tell(AgentEvent::KeyRevoked { key }));
+    known.cx.effects.push(Effect::Tell(AgentEvent::KeyInvalid { key }));
     let agents = agents_of(known, key);
     Some(agents.map(|(agent, record)| (agent.clone(), record.clone())).collect())
 }

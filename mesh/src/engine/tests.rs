@@ -198,7 +198,7 @@ impl Node {
 
     /// One of [`PRINTS`], to be minted here.
     fn new_key(&self, key: KeyPrint, tier: Tier, local: bool) -> NewKey {
-        NewKey { minted: minted(&self.signed_log(), key, tier), local }
+        NewKey { minted: Box::new(minted(&self.signed_log(), key, tier)), local }
     }
 
     fn lobby(&self) -> RoomId {

@@ -7,6 +7,7 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
+    limits::{KEY_LABEL_BYTES_MAX, KEY_OWNER_BYTES_MAX},
     name::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId, RoomId, sha256},
         identity::Judge,
@@ -419,15 +420,12 @@ pub enum KeyAct {
 /// anything else of it: [`crate::wire::signatures`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct KeyMinted {
-    /// The key, and its signature over the mesh, the node in whose log it stands, and all that follows.
+    /// The key, and its signature over the mesh, the node in whose log it stands, and its terms.
     #[n(0)]
     pub by: KeySignature,
-    /// Its tier.
+    /// What it is for.
     #[n(1)]
-    pub tier: Tier,
-    /// Its operator's name for it.
-    #[n(2)]
-    pub label: Option<String>,
+    pub terms: KeyTerms,
 }
 
 impl KeyMinted {
@@ -436,21 +434,15 @@ impl KeyMinted {
     /// # Errors
     ///
     /// Its text is too short for its halves to be shown.
-    pub fn sign(
-        key: &KeySecret,
-        log: &SignedLog,
-        tier: Tier,
-        label: Option<String>,
-    ) -> Result<KeyMinted, ShortKey> {
-        let by = KeySignature::over(key, &minted_text(log, key.print(), tier, label.as_deref()))?;
-        Ok(KeyMinted { by, tier, label })
+    pub fn sign(key: &KeySecret, log: &SignedLog, terms: KeyTerms) -> Result<KeyMinted, ShortKey> {
+        let by = KeySignature::over(key, &minted_text(log, key.print(), &terms))?;
+        Ok(KeyMinted { by, terms })
     }
 
     /// Whether the key has signed it, for this log.
     #[must_use]
     pub fn is_signed_by_its_key(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
-        let text = minted_text(log, self.key(), self.tier, self.label.as_deref());
-        self.by.is_over(judge, &text)
+        self.by.is_over(judge, &minted_text(log, self.key(), &self.terms))
     }
 
     /// The key, by its fingerprint.
@@ -460,9 +452,121 @@ impl KeyMinted {
     }
 }
 
-fn minted_text(log: &SignedLog, key: KeyPrint, tier: Tier, label: Option<&str>) -> Vec<u8> {
-    let rest = encode(&(tier, label));
-    [b"clawmesh key".as_slice(), &log.mesh.0, &log.node.0, &key.0, &rest].concat()
+fn minted_text(log: &SignedLog, key: KeyPrint, terms: &KeyTerms) -> Vec<u8> {
+    [b"clawmesh key".as_slice(), &log.mesh.0, &log.node.0, &key.0, &encode(terms)].concat()
+}
+
+/// What a minted key may do, for how long, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeyTerms {
+    /// Its limits.
+    #[n(0)]
+    pub tier: Tier,
+    /// Its operator's name for it: at most [`KEY_LABEL_BYTES_MAX`] bytes.
+    #[n(1)]
+    pub label: Option<String>,
+    /// The only things that it may do. `None`: all that agents can.
+    #[n(2)]
+    pub scopes: Option<Scopes>,
+    /// From then on it is not valid, by each node's own clock. Unix milliseconds.
+    #[n(3)]
+    pub expires_ms: Option<u64>,
+    /// The person or program that it is for, in its operator's words: at most [`KEY_OWNER_BYTES_MAX`] bytes.
+    #[n(4)]
+    pub owner: Option<String>,
+}
+
+impl KeyTerms {
+    /// All that agents can, for ever, for anybody.
+    #[must_use]
+    pub fn of(tier: Tier) -> KeyTerms {
+        KeyTerms { tier, label: None, scopes: None, expires_ms: None, owner: None }
+    }
+
+    /// Whether they keep to their bounds.
+    ///
+    /// # Errors
+    ///
+    /// One does not: the text names it.
+    pub fn check(&self) -> Result<(), String> {
+        let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        if bytes(&self.label) > KEY_LABEL_BYTES_MAX {
+            return Err(format!("label may have {KEY_LABEL_BYTES_MAX} bytes"));
+        }
+        if bytes(&self.owner) > KEY_OWNER_BYTES_MAX {
+            return Err(format!("owner may have {KEY_OWNER_BYTES_MAX} bytes"));
+        }
+        Ok(())
+    }
+
+    /// Whether the key has expired, at this wall time.
+    #[must_use]
+    pub fn is_over(&self, wall_ms: u64) -> bool {
+        self.expires_ms.is_some_and(|at| wall_ms >= at)
+    }
+
+    /// Whether its agents may do more than read.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        self.scopes.is_none_or(|scopes| scopes.has(Scope::Admin) || scopes.has(Scope::Write))
+    }
+}
+
+/// Something that a key with scopes may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Everything, and manage other keys where a dialect has that.
+    Admin,
+    /// All that agents do.
+    Write,
+    /// Read.
+    Read,
+    /// Decide about approvals, where a dialect has those.
+    Approvals,
+    /// Pair devices, where a dialect has those.
+    Pairing,
+    /// Taken, and gives nothing.
+    Provision,
+}
+
+impl Scope {
+    /// All there are.
+    pub const ALL: [Scope; 6] = [
+        Scope::Admin,
+        Scope::Write,
+        Scope::Read,
+        Scope::Approvals,
+        Scope::Pairing,
+        Scope::Provision,
+    ];
+
+    fn bit(self) -> u64 {
+        1 << self as u64
+    }
+}
+
+/// A set of scopes: one bit each. Bits that are not known here give nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Scopes(#[n(0)] u64);
+
+impl Scopes {
+    /// Whether it is among them.
+    #[must_use]
+    pub fn has(self, scope: Scope) -> bool {
+        self.0 & scope.bit() != 0
+    }
+
+    /// Those that are known here.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.has(*scope))
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Scopes {
+        Scopes(scopes.into_iter().fold(0, |bits, scope| bits | scope.bit()))
+    }
 }
 
 /// A class of minted keys, by which each node sets limits ([`crate::api::agenda::Tiers`]). Dialects have names for

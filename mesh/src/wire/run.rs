@@ -338,7 +338,7 @@ mod tests {
             key::KeyHalves,
         },
         wire::{
-            acts::{KeyAct, KeyMinted, Tier},
+            acts::{KeyAct, KeyMinted, KeyTerms, Scopes, Tier},
             entry::AgentClaimed,
             signatures::{
                 KeySignature,
@@ -479,8 +479,17 @@ mod tests {
         let good = minted(&here, PRINTS[1], Tier::Low);
         assert_eq!(said(good.clone()), Ok(()));
         // What is said of it is what it signed.
-        assert_eq!(said(KeyMinted { tier: Tier::High, ..good.clone() }), bad);
-        assert_eq!(said(KeyMinted { label: Some(String::new()), ..good.clone() }), bad);
+        let terms = KeyTerms::of(Tier::Low);
+        let others = [
+            KeyTerms::of(Tier::High),
+            KeyTerms { label: Some(String::new()), ..terms.clone() },
+            KeyTerms { scopes: Some(Scopes::default()), ..terms.clone() },
+            KeyTerms { expires_ms: Some(u64::MAX), ..terms.clone() },
+            KeyTerms { owner: Some("x".to_owned()), ..terms },
+        ];
+        for terms in others {
+            assert_eq!(said(KeyMinted { terms, ..good.clone() }), bad);
+        }
         // By somebody who was not shown it.
         for by in forged(&good.by, &minted(&here, PRINTS[2], Tier::Low).by) {
             assert_eq!(said(KeyMinted { by, ..good.clone() }), bad);

@@ -94,7 +94,7 @@ pub(crate) mod testing {
 
     use super::*;
     use crate::wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyTerms, Tier},
         entry::AgentClaimed,
     };
 
@@ -134,7 +134,7 @@ pub(crate) mod testing {
     /// As it is minted at a node.
     pub(crate) fn minted(log: &SignedLog, key: KeyPrint, tier: Tier) -> KeyMinted {
         let secret = secret(key).expect("it is one of these");
-        KeyMinted::sign(secret, log, tier, None).expect("it is long enough")
+        KeyMinted::sign(secret, log, KeyTerms::of(tier)).expect("it is long enough")
     }
 
     #[test]

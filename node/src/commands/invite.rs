@@ -53,7 +53,8 @@ pub(super) struct Invite {
 /// When only a number of uses is given.
 const LASTS: Duration = Duration::from_secs(24 * 3_600);
 
-fn lasts(text: &str) -> Result<Duration, String> {
+/// A time as it is on the command line.
+pub(super) fn lasts(text: &str) -> Result<Duration, String> {
     duration(text).ok_or_else(|| "write a time such as 30m, 2h or 7d".to_owned())
 }
 

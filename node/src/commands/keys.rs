@@ -1,24 +1,31 @@
 //! `clawmeshd keys`.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail};
 use mesh::{
-    limits::KEY_LABEL_BYTES_MAX,
+    limits::{KEY_LABEL_BYTES_MAX, KEY_OWNER_BYTES_MAX},
     name::{
         id::{MeshId, NodeId, parse_hex},
         key::KeySecret,
     },
-    wire::signatures::SignedLog,
+    wire::{
+        acts::{self, KeyTerms, Scopes},
+        signatures::SignedLog,
+    },
 };
 use protocol::operator::{Answer, MintedKey, Request};
 
 use super::{
+    invite::lasts,
     node_args::NodeArgs,
     output::{note, say},
     running::{asked, done, strange},
 };
 use crate::{
+    clock::Clock,
     files::api_key::ApiKey,
-    keys::{TierName, signed, table},
+    keys::{ScopeName, TierName, signed, table},
 };
 
 /// Fewer digits of a fingerprint are too easily those of another one.
@@ -47,6 +54,16 @@ pub(super) struct Mint {
     /// The limits of agents with it
     #[arg(long, value_enum, default_value = "free")]
     tier: TierName,
+    /// The only things that agents with it may do, such as read or read,approvals; without write or admin they only read
+    /// [default: all]
+    #[arg(long, value_name = "SCOPE,…", value_enum, value_delimiter = ',')]
+    scopes: Vec<ScopeName>,
+    /// For how long it is valid, such as 12h or 90d [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = lasts)]
+    expires: Option<Duration>,
+    /// The person or program that it is for, as programs with it are told
+    #[arg(long, value_name = "ID")]
+    owner: Option<String>,
     /// Valid on this node alone
     #[arg(long)]
     local: bool,
@@ -81,13 +98,14 @@ impl Keys {
 
 impl Mint {
     fn run(self) -> Result<()> {
-        let label = self.label.as_deref().unwrap_or_default();
-        if label.len() > KEY_LABEL_BYTES_MAX || label.chars().any(char::is_control) {
-            let shown = label.escape_debug();
-            bail!(
-                "--label {shown}: write at most {KEY_LABEL_BYTES_MAX} bytes, no control characters"
-            );
-        }
+        is_line("--label", self.label.as_deref(), KEY_LABEL_BYTES_MAX)?;
+        is_line("--owner", self.owner.as_deref(), KEY_OWNER_BYTES_MAX)?;
+        let now = Clock::start().now().wall_ms;
+        let expires_ms = self
+            .expires
+            .map(|lasts| now.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)));
+        let scopes = self.scopes.into_iter().map(acts::Scope::from);
+        let scopes: Option<Scopes> = (scopes.len() > 0).then(|| scopes.collect());
         // Made here: the node only ever hears of its public halves.
         let key = ApiKey::draw()?;
         let secret = KeySecret::of(key.text());
@@ -98,13 +116,20 @@ impl Mint {
         let (mesh, node) = (parse_hex(&status.mesh_id), parse_hex(&status.node_id));
         let (Some(mesh), Some(node)) = (mesh, node) else { return Err(strange()) };
         let log = SignedLog { mesh: MeshId(mesh), node: NodeId(node) };
-        let wanted = signed(&secret, &log, (self.tier.into(), self.label), local)?;
+        let (tier, label, owner) = (self.tier.into(), self.label, self.owner);
+        let terms = KeyTerms { tier, label, scopes, expires_ms, owner };
+        let (writes, until) = (terms.may_write(), expires_ms.map(clawchat::timestamp));
+        let wanted = signed(&secret, &log, terms, local)?;
         done(&self.node_args, Request::MintKey(wanted))?;
         say(key.text()).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
         })?;
         let valid = if local { "on this node alone" } else { "on all nodes of the mesh" };
-        note(&format!("fingerprint {fingerprint}; valid {valid}. It is not shown again."));
+        let until = until.map(|at| format!(" until {at}")).unwrap_or_default();
+        let reads = if writes { "" } else { "; agents with it only read" };
+        note(&format!(
+            "fingerprint {fingerprint}; valid {valid}{until}{reads}. It is not shown again."
+        ));
         Ok(())
     }
 }
@@ -125,6 +150,14 @@ impl Revoke {
         ));
         Ok(())
     }
+}
+
+fn is_line(flag: &str, text: Option<&str>, max: usize) -> Result<()> {
+    let text = text.unwrap_or_default();
+    if text.len() > max || text.chars().any(char::is_control) {
+        bail!("{flag} {}: write at most {max} bytes, no control characters", text.escape_debug());
+    }
+    Ok(())
 }
 
 fn keys(node_args: &NodeArgs) -> Result<Vec<MintedKey>> {

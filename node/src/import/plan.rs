@@ -30,7 +30,7 @@ use mesh::{
         number::Era,
     },
     wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyTerms, Tier},
         signatures::{KeySignature, SignedLog},
     },
 };
@@ -63,9 +63,10 @@ pub(crate) struct PlannedKey {
 impl PlannedKey {
     /// As it becomes valid by this log.
     pub(crate) fn signed(&self, log: &SignedLog) -> Import {
-        let minted = KeyMinted::sign(&self.secret, log, self.tier, self.label.clone());
+        let terms = KeyTerms { label: self.label.clone(), ..KeyTerms::of(self.tier) };
+        let minted = KeyMinted::sign(&self.secret, log, terms);
         let minted = minted.expect("a key that is too short is not in the plan");
-        Import::Key(NewKey { minted, local: false }, self.opener.clone())
+        Import::Key(NewKey { minted: Box::new(minted), local: false }, self.opener.clone())
     }
 }
 

@@ -92,6 +92,20 @@ fn a_minted_key_opens_all_nodes_until_it_is_revoked_at_one() {
 }
 
 #[test]
+fn a_key_has_the_terms_that_it_was_minted_with() {
+    let dir = temp();
+    let node = keyed(dir.path(), &[]);
+    mint(&node, &["--scopes", "read,operator.approvals", "--expires", "90d", "--owner", "ann"]);
+    let listed = &list(&node)[0];
+    assert_eq!(listed["scopes"], json!(["read", "approvals"]));
+    assert_eq!((&listed["owner"], &listed["expired"]), (&json!("ann"), &json!(false)));
+    assert!(listed["expires_at"].as_str() > listed["minted_at"].as_str());
+    let output = ask(&["keys", "list", "--data-dir", node.text("data_dir")]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("read,approvals") && table.contains("(ann)"), "{table}");
+}
+
+#[test]
 fn what_cannot_be_done_with_keys_is_said_in_one_line() {
     let dir = temp();
     let node = keyed(dir.path(), &[]);
@@ -104,6 +118,7 @@ fn what_cannot_be_done_with_keys_is_said_in_one_line() {
     check(&["keys", "revoke", "abcdef"], "no key with the fingerprint \"abcdef\" was minted");
     check(&["keys", "mint", "--label", &"l".repeat(200)], "--label");
     check(&["keys", "mint", "--label", "two\nlines"], "--label two\\nlines");
+    check(&["keys", "mint", "--owner", &"l".repeat(200)], "--owner");
     mint(&node, &[]);
     let fingerprint = list(&node)[0]["fingerprint"].as_str().unwrap().to_owned();
     check(&["keys", "revoke", &fingerprint[..2]], "give at least 6 digits");

@@ -31,7 +31,7 @@ use mesh::{
         key::KeySecret,
     },
     wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyTerms, Tier},
         entry::Body,
         signatures::SignedLog,
     },
@@ -269,10 +269,10 @@ impl Holders {
         let key = &mut self.keys[i];
         // Now and then it is minted in two places: on two sides of a split nobody knows.
         if key.minted.is_empty() || cluster.dice.chance(30) {
-            let label = Some(format!("label {i}"));
-            let minted = KeyMinted::sign(&key.secret, &cluster.log_of(node), key.tier, label);
+            let terms = KeyTerms { label: Some(format!("label {i}")), ..KeyTerms::of(key.tier) };
+            let minted = KeyMinted::sign(&key.secret, &cluster.log_of(node), terms);
             let minted = minted.expect("keys of worlds are long enough");
-            let mint = NewKey { minted, local: false };
+            let mint = NewKey { minted: Box::new(minted), local: false };
             self.calls.ask(cluster, node, Asked::Mint(i), Command::MintKey(mint));
         } else if i == LOST && cluster.dice.chance(40) {
             key.revoking = true;
@@ -504,7 +504,7 @@ impl Holders {
                     (&caller.agent, caller.registration) == (agent, *registration)
                 });
             }
-            AgentEvent::KeyRevoked { key } => self.displace(node, |caller| caller.key == *key),
+            AgentEvent::KeyInvalid { key } => self.displace(node, |caller| caller.key == *key),
             AgentEvent::Seated { .. } => {}
         }
     }

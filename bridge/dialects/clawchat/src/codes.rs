@@ -73,6 +73,7 @@ impl From<Refusal> for Problem {
                 internal("the node has as many subscriptions as it takes; use another node")
             }
             Refusal::TooManyKeys { .. } => Problem::new(Code::RateLimitAgents, TOO_MANY_KEYS),
+            Refusal::ReadsOnly => Problem::new(Code::AccessDenied, READS_ONLY),
             Refusal::NoSignup => {
                 let text = "this node makes no keys over HTTP; ask its operator for one";
                 Problem::new(Code::AccessDenied, text)
@@ -96,6 +97,10 @@ impl From<Refusal> for Problem {
         }
     }
 }
+
+/// Of a key with scopes.
+const READS_ONLY: &str =
+    "this key may only read: its scopes have no write (`clawmeshd keys list` shows them)";
 
 const TOO_MANY_KEYS: &str = "this address has had its keys for the hour, or all together theirs for the day; try again later";
 

@@ -133,7 +133,12 @@ impl event::Voice for Voice {
             Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {
-                return self.error(Code::Unauthorized, "the key was revoked").into();
+                return self
+                    .error(
+                        Code::Unauthorized,
+                        "the key is not valid any more: it was revoked, or has expired",
+                    )
+                    .into();
             }
             Event::TooManyConnections => {
                 let text = "the node has as many connections as it may; try again later or at another node";

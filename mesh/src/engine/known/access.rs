@@ -10,7 +10,7 @@ use crate::{
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{KeyPrint, LocalRef, RoomId},
     wire::{
-        acts::{ElectionAct, TaskAct, VoteAct},
+        acts::{ElectionAct, KeyTerms, TaskAct, VoteAct},
         entry::Body,
         roster::AgentRecord,
     },
@@ -41,7 +41,11 @@ impl Known {
         if own {
             return Ok(Standing::Own);
         }
-        self.directory.keys().tier(key).map(Standing::Minted).ok_or(Refused::NoKey)
+        let keys = self.directory.keys();
+        let terms = keys.terms(key).filter(|terms| !terms.is_over(self.cx.now.wall_ms));
+        let standing =
+            |terms: &KeyTerms| Standing::Minted { tier: terms.tier, writes: terms.may_write() };
+        terms.map(standing).ok_or(Refused::NoKey)
     }
 
     /// The caller's record, if it may do something in a room that is for its members alone.

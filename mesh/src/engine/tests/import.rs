@@ -19,7 +19,9 @@ use crate::{
         number::Era,
     },
     wire::{
-        acts::{KeyMinted, TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
+        acts::{
+            KeyMinted, KeyTerms, TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported,
+        },
         entry::{Decision, Imported, Items, Ordered, RoomCreated},
     },
 };
@@ -363,8 +365,9 @@ fn decisions_of_leaders_of_old_are_in_history() {
 fn rooms_of_a_key_are_sealed_and_those_of_the_node_stay_on_it() {
     let mut node = Node::new(1);
     let text = "a key of the old server, long enough";
-    let minted = KeyMinted::sign(&KeySecret::of(text), &node.signed_log(), Tier::High, None);
-    let key = NewKey { minted: minted.expect("it is"), local: false };
+    let minted =
+        KeyMinted::sign(&KeySecret::of(text), &node.signed_log(), KeyTerms::of(Tier::High));
+    let key = NewKey { minted: Box::new(minted.expect("it is")), local: false };
     node.bring(Import::Key(key, Some(RoomKey::of(text)))).expect("new");
     let mine = ImportedRoom { public: false, owner: KeyPrint::of(text), ..brought() };
     let other = RoomId([2, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);

@@ -10,7 +10,7 @@ use crate::{
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
     name::key::KeySecret,
     wire::{
-        acts::{KeyAct, KeyMinted, Tier},
+        acts::{KeyAct, KeyMinted, KeyTerms, Scope, Tier},
         signatures::testing::secret,
     },
 };
@@ -18,8 +18,9 @@ use crate::{
 const MINTED: KeyPrint = PRINTS[8];
 
 fn labelled(node: &Node, key: &KeySecret, (tier, label): (Tier, &str), local: bool) -> NewKey {
-    let minted = KeyMinted::sign(key, &node.signed_log(), tier, Some(label.to_owned()));
-    NewKey { minted: minted.expect("it is long enough"), local }
+    let terms = KeyTerms { label: Some(label.to_owned()), ..KeyTerms::of(tier) };
+    let minted = KeyMinted::sign(key, &node.signed_log(), terms);
+    NewKey { minted: Box::new(minted.expect("it is long enough")), local }
 }
 
 fn new_key(node: &Node, tier: Tier, local: bool) -> NewKey {
@@ -101,7 +102,7 @@ impl Node {
     }
 
     fn revocations(&self) -> usize {
-        let told = |it: &&Effect| matches!(it, Effect::Tell(AgentEvent::KeyRevoked { key }) if *key == MINTED);
+        let told = |it: &&Effect| matches!(it, Effect::Tell(AgentEvent::KeyInvalid { key }) if *key == MINTED);
         self.effects.iter().filter(told).count()
     }
 }
@@ -120,7 +121,7 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
     here.mint(Tier::High);
     pass(&mut here, &mut there);
     for node in [&mut here, &mut there] {
-        assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::High)));
+        assert_eq!(node.check(MINTED), Ok(Standing::Minted { tier: Tier::High, writes: true }));
     }
     let caller = there.enter("bot", MINTED, false).expect("it is valid");
     assert_eq!(there.agents(MINTED), 1);
@@ -135,7 +136,10 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
         assert_eq!(node.enter("bot", MINTED, true), Err(Refused::NoKey));
         let Ok(Outcome::Keys(keys)) = node.ask(Command::ListKeys) else { panic!("it lists") };
         assert_eq!((keys.len(), keys[0].revoked), (1, true));
-        assert_eq!((keys[0].label.as_deref(), keys[0].node), (Some("ci"), identity(1).node_id()));
+        assert_eq!(
+            (keys[0].terms.label.as_deref(), keys[0].node),
+            (Some("ci"), identity(1).node_id())
+        );
         let again = new_key(node, Tier::High, false);
         node.ask(Command::MintKey(again)).expect_err("it is revoked for ever");
         node.ask(Command::RevokeKey { key: MINTED }).expect("it is revoked");
@@ -149,7 +153,7 @@ fn a_local_key_is_valid_where_it_was_minted_and_nobody_else_hears_of_it() {
     here.runs_sent();
     let local = new_key(&here, Tier::Low, true);
     here.ask(Command::MintKey(local)).expect("it is new");
-    assert_eq!(here.check(MINTED), Ok(Standing::Minted(Tier::Low)));
+    assert_eq!(here.check(MINTED), Ok(Standing::Minted { tier: Tier::Low, writes: true }));
     let runs = here.runs_sent();
     assert!(runs.is_empty(), "{runs:?}");
     assert_eq!(there.check(MINTED), Err(Refused::NoKey));
@@ -192,7 +196,7 @@ fn what_cannot_be_minted_or_revoked_is_refused() {
     };
     assert!(refused_again(&mut node, false).contains("minted before"));
     assert!(refused_again(&mut node, true).contains("minted before"));
-    assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Low)));
+    assert_eq!(node.check(MINTED), Ok(Standing::Minted { tier: Tier::Low, writes: true }));
 }
 
 /// Others would refuse the run, and this node could write nothing more that they take.
@@ -201,8 +205,8 @@ fn a_key_that_has_signed_something_else_is_not_minted() {
     let mut node = Node::new(1);
     let good = new_key(&node, Tier::Low, false);
     let elsewhere = new_key(&Node::new(2), Tier::Low, false);
-    let higher = KeyMinted { tier: Tier::High, ..good.minted.clone() };
-    for key in [elsewhere, NewKey { minted: higher, ..good.clone() }] {
+    let higher = KeyMinted { terms: KeyTerms::of(Tier::High), ..(*good.minted).clone() };
+    for key in [elsewhere, NewKey { minted: Box::new(higher), ..good.clone() }] {
         let refused = node.ask(Command::MintKey(key)).expect_err("it is not signed");
         assert!(matches!(refused, Refused::Impossible(_)), "{refused:?}");
     }
@@ -410,4 +414,49 @@ fn rooms_whose_names_wait_for_their_number_count_and_void_ones_do_not() {
     assert_eq!(taken.err(), Some(Refused::NameTaken("one".to_owned())));
     let fourth = node.make(&caller, ("four", false));
     assert!(node.answer(fourth).is_none(), "there is room for it: it waits for its number");
+}
+
+fn with_terms(node: &Node, terms: KeyTerms) -> NewKey {
+    let key = secret(MINTED).expect("it is known");
+    let minted = KeyMinted::sign(key, &node.signed_log(), terms).expect("it is long enough");
+    NewKey { minted: Box::new(minted), local: false }
+}
+
+#[test]
+fn a_key_is_valid_until_it_expires_by_each_nodes_own_clock() {
+    let mut node = Node::new(1);
+    let at = node.now.wall_ms + 10_000;
+    let terms = |at| KeyTerms { expires_ms: Some(at), ..KeyTerms::of(Tier::Low) };
+    let over = with_terms(&node, terms(node.now.wall_ms));
+    let refused = node.ask(Command::MintKey(over)).expect_err("it would never be valid");
+    assert!(refused.to_string().contains("expired"), "{refused}");
+    let key = with_terms(&node, terms(at));
+    node.ask(Command::MintKey(key)).expect("it is new");
+    node.enter("bot", MINTED, false).expect("it is valid");
+    node.wait(Duration::from_secs(9));
+    assert_eq!((node.agents(MINTED), node.revocations()), (1, 0));
+    node.wait(Duration::from_secs(2));
+    assert_eq!((node.agents(MINTED), node.revocations()), (0, 1));
+    assert_eq!(node.enter("bot", MINTED, true), Err(Refused::NoKey));
+    node.wait(Duration::from_secs(2));
+    assert_eq!(node.revocations(), 1, "it is said once");
+    let mut again = Node::open(1, super::disk::stored(&node.rows), node.now);
+    assert_eq!(again.check(MINTED), Err(Refused::NoKey));
+}
+
+#[test]
+fn agents_of_a_key_with_scopes_write_only_if_one_of_them_says_so() {
+    for (scopes, expect) in [
+        (None, true),
+        (Some(vec![]), false),
+        (Some(vec![Scope::Read, Scope::Approvals, Scope::Pairing, Scope::Provision]), false),
+        (Some(vec![Scope::Read, Scope::Write]), true),
+        (Some(vec![Scope::Admin]), true),
+    ] {
+        let mut node = Node::new(1);
+        let scopes = scopes.map(|scopes| scopes.into_iter().collect());
+        let key = with_terms(&node, KeyTerms { scopes, ..KeyTerms::of(Tier::Low) });
+        node.ask(Command::MintKey(key)).expect("it is new");
+        assert_eq!(node.check(MINTED).map(Standing::may_write), Ok(expect), "{scopes:?}");
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
     },
     presence::ephemeral::ephemeral_id,
     wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyTerms, Tier},
         entry::{Decision, RoomCreated},
         message::{Beacon, Followed, Head, Signed, Span},
         roster::{EphemeralRoom, RoomFacts},
@@ -456,8 +456,9 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
 /// A node that knows the key and has not been shown it, and who presents it.
 pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
     let mut node = Node::new(1);
-    let minted = KeyMinted::sign(&KeySecret::of(API_KEY), &node.signed_log(), Tier::High, None);
-    let mint = NewKey { minted: minted.expect("it is long enough"), local };
+    let minted =
+        KeyMinted::sign(&KeySecret::of(API_KEY), &node.signed_log(), KeyTerms::of(Tier::High));
+    let mint = NewKey { minted: Box::new(minted.expect("it is long enough")), local };
     node.ask(Command::MintKey(mint)).expect("it is new");
     let attach = Attach {
         agent: "me".into(),

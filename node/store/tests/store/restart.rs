@@ -16,7 +16,7 @@ use mesh::{
     },
     name::{id::KeyPrint, key::KeySecret, time::Now},
     wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyTerms, Tier},
         signatures::SignedLog,
     },
 };
@@ -106,8 +106,8 @@ fn keys_and_revocations_outlive_the_process() {
     let key = |n| secret(n).print();
     let log = SignedLog { mesh: mesh_secret().mesh_id(), node: identity().node_id() };
     for (n, local) in [(1, false), (2, true), (3, false), (4, true)] {
-        let minted = KeyMinted::sign(&secret(n), &log, Tier::High, None).unwrap();
-        node.ask(Command::MintKey(NewKey { minted, local })).unwrap();
+        let minted = KeyMinted::sign(&secret(n), &log, KeyTerms::of(Tier::High)).unwrap();
+        node.ask(Command::MintKey(NewKey { minted: Box::new(minted), local })).unwrap();
     }
     for n in [3, 4] {
         node.ask(Command::RevokeKey { key: key(n) }).unwrap();
@@ -115,12 +115,16 @@ fn keys_and_revocations_outlive_the_process() {
     let Ok(Outcome::Keys(before)) = node.ask(Command::ListKeys) else { panic!() };
     let mut node = node.restart();
     let told =
-        node.effects.iter().filter(|it| matches!(it, Effect::Tell(AgentEvent::KeyRevoked { .. })));
+        node.effects.iter().filter(|it| matches!(it, Effect::Tell(AgentEvent::KeyInvalid { .. })));
     assert_eq!(told.count(), 2, "whoever was to be told may not have been");
     let Ok(Outcome::Keys(after)) = node.ask(Command::ListKeys) else { panic!() };
     assert_eq!((before.len(), &before), (4, &after));
     for n in 1..=4 {
-        let expect = if n < 3 { Ok(Standing::Minted(Tier::High)) } else { Err(Refused::NoKey) };
+        let expect = if n < 3 {
+            Ok(Standing::Minted { tier: Tier::High, writes: true })
+        } else {
+            Err(Refused::NoKey)
+        };
         assert_eq!(node.standing(key(n)), expect, "{n}");
     }
 }

@@ -12,7 +12,7 @@ use mesh::{
         key::{KeyHalves, KeySecret},
     },
     wire::{
-        acts::{KeyAct, KeyMinted, Tier},
+        acts::{KeyAct, KeyMinted, KeyTerms, Tier},
         entry::{AgentClaimed, Body},
         signatures::{KeySignature, SignedLog},
     },
@@ -113,9 +113,9 @@ impl Liar {
     /// Some key, minted in the log of one of its nodes.
     pub(super) fn minted(&mut self, node: NodeId) -> KeyMinted {
         let log = SignedLog { mesh: self.mesh, node };
-        let label = Some(self.text());
+        let terms = KeyTerms { label: Some(self.text()), ..KeyTerms::of(Tier::High) };
         let own = self.dice.pick(&self.keys.own);
-        let own = KeyMinted::sign(own, &log, Tier::High, label).expect("its keys are long enough");
+        let own = KeyMinted::sign(own, &log, terms).expect("its keys are long enough");
         if self.keys.minted.is_empty() || self.dice.chance(50) {
             return own;
         }

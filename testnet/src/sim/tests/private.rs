@@ -27,7 +27,7 @@ use mesh::{
     },
     order::pulse::Beat,
     wire::{
-        acts::{KeyMinted, Tier},
+        acts::{KeyMinted, KeyTerms, Tier},
         message::{Message, Signed},
         signatures::SignedLog,
     },
@@ -248,8 +248,8 @@ impl Nodes {
 
     fn mint(&mut self, node: usize, api_key: &str, local: bool) {
         let log = SignedLog { mesh: self.secret.mesh_id(), node: self.nodes[node].id };
-        let minted = KeyMinted::sign(&KeySecret::of(api_key), &log, Tier::High, None);
-        let mint = NewKey { minted: minted.expect("it is long enough"), local };
+        let minted = KeyMinted::sign(&KeySecret::of(api_key), &log, KeyTerms::of(Tier::High));
+        let mint = NewKey { minted: Box::new(minted.expect("it is long enough")), local };
         self.ask(node, Command::MintKey(mint)).expect("it is new");
         self.run(3_000);
     }

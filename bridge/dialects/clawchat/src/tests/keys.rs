@@ -11,7 +11,7 @@ use mesh::{
         id::{KeyPrint, RoomKey},
         key::KeySecret,
     },
-    wire::acts::{KeyMinted, Tier},
+    wire::acts::{KeyMinted, KeyTerms, Scope, Tier},
 };
 use serde_json::json;
 
@@ -72,8 +72,8 @@ fn all_connections_of_a_key_share_its_minute() {
 
 #[test]
 fn quotas_follow_what_the_key_is() {
-    let free = Standing::Minted(Tier::Low);
-    let pro = Standing::Minted(Tier::High);
+    let free = Standing::Minted { tier: Tier::Low, writes: true };
+    let pro = Standing::Minted { tier: Tier::High, writes: true };
     let config = keyed();
     let of = |standing| {
         let quota = config.quota(standing);
@@ -91,8 +91,8 @@ const PRO: &str = "a key of the pro tier, used in tests";
 const MINTED: &str = "a key that somebody minted for tests";
 
 fn mint(fake: &Fake, key: &str, tier: Tier) {
-    let minted = KeyMinted::sign(&KeySecret::of(key), &here(), tier, None).unwrap();
-    fake.does(Command::MintKey(NewKey { minted, local: false })).unwrap();
+    let minted = KeyMinted::sign(&KeySecret::of(key), &here(), KeyTerms::of(tier)).unwrap();
+    fake.does(Command::MintKey(NewKey { minted: Box::new(minted), local: false })).unwrap();
 }
 
 #[test]
@@ -246,4 +246,51 @@ fn messages_say_whether_their_authors_key_has_vouched_for_them_and_whether_it_wa
     open.call("join_room", json!({"room_id": "lobby"}));
     let sent = open.call("send_message", json!({"room_id": "lobby", "content": "x"}));
     assert!(sent.get("mesh").is_none(), "{sent}");
+}
+
+#[test]
+fn agents_of_a_key_that_only_reads_join_and_read_and_do_nothing_else() {
+    let (fake, _) = Fake::new();
+    let scopes = Some([Scope::Read].into_iter().collect());
+    let terms = KeyTerms { scopes, ..KeyTerms::of(Tier::High) };
+    let minted = KeyMinted::sign(&KeySecret::of(MINTED), &here(), terms).unwrap();
+    fake.does(Command::MintKey(NewKey { minted: Box::new(minted), local: false })).unwrap();
+    let mut own = Local::agent(&fake, "own");
+    own.call("join_room", json!({"room_id": "lobby"}));
+    let ask = json!({"room_id": "lobby", "title": "t", "options": ["a", "b"]});
+    let vote = own.call("create_vote", ask);
+    let task = own.call("assign_task", json!({"room_id": "lobby", "title": "t"}));
+    let mut it = Local::fresh(&fake, keyed());
+    it.call("register", json!({"key": MINTED, "name": "n", "agent_id": "it"}));
+    it.call("join_room", json!({"room_id": "lobby"}));
+    own.call("send_message", json!({"room_id": "lobby", "content": "x"}));
+    assert_eq!(it.event("message_received").unwrap()["content"], "x");
+    let history = it.call("get_history", json!({"room_id": "lobby"}));
+    assert_eq!(history["messages"].as_array().unwrap().len(), 1);
+    it.call("list_rooms", json!({}));
+    it.call("get_vote_status", json!({"vote_id": vote["vote_id"]}));
+    it.call("list_tasks", json!({"room_id": "lobby"}));
+    for (request, payload) in [
+        ("send_message", json!({"room_id": "lobby", "content": "x"})),
+        ("thinking", json!({"room_id": "lobby", "content": "x"})),
+        ("decision", json!({"room_id": "lobby", "content": "x"})),
+        ("create_room", json!({"name": "mine"})),
+        ("set_typing", json!({"room_id": "lobby", "typing": true})),
+        ("set_presence", json!({"status": "idle"})),
+        ("create_vote", json!({"room_id": "lobby", "title": "t", "options": ["a", "b"]})),
+        ("cast_vote", json!({"vote_id": vote["vote_id"], "option_index": 0})),
+        ("unsubscribe", json!({"subscription_id": "x"})),
+        ("enable_subscription", json!({"subscription_id": "x"})),
+        ("decline_election", json!({"room_id": "lobby"})),
+        ("elect_leader", json!({"room_id": "lobby"})),
+        ("assign_task", json!({"room_id": "lobby", "title": "t"})),
+        ("update_task", json!({"task_id": task["task_id"], "status": "completed"})),
+        (
+            "subscribe",
+            json!({"room_id": "lobby", "webhook_url": "https://example.org/", "secret": "s"}),
+        ),
+    ] {
+        assert_eq!(it.code(request, payload), "access_denied", "{request}");
+    }
+    it.call("leave_room", json!({"room_id": "lobby"}));
 }

@@ -261,7 +261,7 @@ async fn a_key_is_made_and_is_valid_at_once() {
     let key = answer.body["api_key"].as_str().unwrap();
     assert_eq!(key.len(), 64);
     let Ok(Outcome::Keys(keys)) = node.fake.does(Command::ListKeys) else { panic!("no keys") };
-    assert_eq!((keys[0].key, keys[0].label.as_deref()), (KeyPrint::of(key), Some("ours")));
+    assert_eq!((keys[0].key, keys[0].terms.label.as_deref()), (KeyPrint::of(key), Some("ours")));
     let answer = node.http("GET", "/api/agents", &[HERE, ("x-clawchat-key", key)], "").await;
     assert_eq!((answer.status, answer.body), (StatusCode::OK, json!({"agents": []})));
     let mut client = node.tcp().await;
