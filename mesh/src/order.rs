@@ -4,6 +4,7 @@
 //! handovers. The rules are those of `docs/numbering.md`.
 
 pub(crate) mod delivery;
+mod entering;
 pub(crate) mod issuing;
 pub(crate) mod liveness;
 pub(crate) mod numbering;
@@ -29,6 +30,7 @@ use crate::{
     turn::{context::Context, happened::Happened},
     wire::entry::{Body, EraClaimed, HandedOver, Ordered, Reached},
 };
+use entering::Entering;
 use numbering::Numbering;
 use repeats::Sent;
 use roamers::Roamers;
@@ -40,6 +42,7 @@ pub(crate) struct Order {
     /// Sends that may be repeated.
     pub(crate) sent: Sent,
     pub(crate) roamers: Roamers,
+    entering: Entering,
     /// How many numbers were left as holes.
     pub(crate) holes: u64,
     claimed_at: Option<Duration>,
@@ -55,6 +58,7 @@ impl Order {
             numbering,
             sent: Sent::default(),
             roamers: Roamers::default(),
+            entering: Entering::default(),
             holes: 0,
             claimed_at: None,
             compared: None,
