@@ -77,16 +77,9 @@ impl Order {
         !replica.is_out(cx, cx.me) && !self.is_used_up()
     }
 
-    /// Not held, though it may still come: an entry of an author that forked nothing does, one of a removed
-    /// node as far as it counts.
-    pub(crate) fn is_missing(&self, cx: &Context, replica: &Replica, at: LocalRef) -> bool {
-        let log = replica.logs.get(at.log);
-        at.seq > log.head && replica.may_come(cx, log.id, at.seq)
-    }
-
     /// Whether the era of this number gave lower ones to entries that are not here, and may come yet.
     pub(crate) fn is_behind_holes(&self, cx: &Context, replica: &Replica, number: Number) -> bool {
-        self.numbering.foretold_below(number).any(|at| self.is_missing(cx, replica, at))
+        self.numbering.foretold_below(number).any(|at| replica.is_missing(cx, at))
     }
 
     /// An era of an author of whom nothing more will come, or an unknown era that can only be such an

@@ -137,13 +137,13 @@ impl Order {
     ) -> Next {
         let era = number.era();
         if number > replica.record.tip {
-            if self.is_missing(cx, replica, at) {
+            if replica.is_missing(cx, at) {
                 if let Some(state) = self.numbering.eras.get_mut(&era) {
                     state.missing_since.get_or_insert(cx.now.mono);
                 }
                 return Next::Missing;
             }
-            if self.waits_to_enter(cx, replica, era) {
+            if self.entering.waits(cx, replica, &self.numbering, era) {
                 return Next::Waits;
             }
             if !self.deliver_held(cx, replica, number, at)
@@ -224,7 +224,7 @@ impl Order {
             let state = self.numbering.eras.get(&era);
             let Some(since) = state.and_then(|state| state.missing_since) else { continue };
             let NextItem::Item(_, at) = self.numbering.next_item(era) else { continue };
-            if !self.is_missing(cx, replica, at) {
+            if !replica.is_missing(cx, at) {
                 continue;
             }
             replica.ask_all(cx);
@@ -232,7 +232,7 @@ impl Order {
             let waited = now.saturating_sub(since);
             // Entries that are missing behind it were missing as long: one wait is enough for all of them.
             let mut next = Some(at);
-            while let Some(at) = next.filter(|at| self.is_missing(cx, replica, *at)) {
+            while let Some(at) = next.filter(|at| replica.is_missing(cx, *at)) {
                 let entry = Head { log: replica.logs.id(at.log), seq: at.seq };
                 let nobody = replica.sync.nobody_has(&peers, since, entry);
                 if !(waited >= HOLE_AFTER && nobody || waited >= HOLE_AFTER_SILENCE) {

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::Order;
+use super::numbering::Numbering;
 use crate::{
     api::batch::NumberRange,
     limits::ENTER_WITHIN,
@@ -30,6 +30,24 @@ impl Entering {
         self.in_vain.insert(at);
     }
 
+    /// Whether this era is not to be entered yet, if it is not the one of the tip.
+    pub(super) fn waits(
+        &mut self,
+        cx: &Context,
+        replica: &Replica,
+        numbering: &Numbering,
+        era: Era,
+    ) -> bool {
+        // Nobody has a cursor in a directory.
+        if era == replica.record.tip.era() || replica.is_directory {
+            return false;
+        }
+        self.in_vain.retain(|at| {
+            numbering.undelivered.contains_key(at) || numbering.foretold.contains_key(at)
+        });
+        self.waits_for(cx.now.mono, &left_behind(cx, replica, numbering))
+    }
+
     /// Whether the next era waits, now that these entries are left behind.
     fn waits_for(&mut self, now: Duration, left_behind: &BTreeSet<LocalRef>) -> bool {
         if left_behind.is_subset(&self.in_vain) {
@@ -45,37 +63,19 @@ impl Entering {
     }
 }
 
-impl Order {
-    /// Whether this era, which is not the one of the tip, is not to be entered yet.
-    pub(super) fn waits_to_enter(&mut self, cx: &Context, replica: &Replica, era: Era) -> bool {
-        // Nobody has a cursor in a directory.
-        if era == replica.record.tip.era() || replica.is_directory {
-            return false;
-        }
-        let left_behind = self.left_behind(cx, replica);
-        self.entering.waits_for(cx.now.mono, &left_behind)
-    }
-
-    /// Entries that a cut names and that are still to be given here, under numbers that are not known yet.
-    fn left_behind(&mut self, cx: &Context, replica: &Replica) -> BTreeSet<LocalRef> {
-        let (numbering, tip) = (&self.numbering, replica.record.tip);
-        let is_named = |numbers: NumberRange| {
-            numbers.best <= tip
-                && [numbers.canonical, numbers.best].into_iter().any(|it| numbering.is_cut(it))
-        };
-        let late = numbering.undelivered.iter();
-        let late = late.filter(|(_, entry)| entry.numbers.is_some_and(is_named)).map(|(at, _)| *at);
-        let missing = numbering
-            .foretold
-            .iter()
-            .filter(|(at, numbers)| is_named(**numbers) && self.is_missing(cx, replica, **at));
-        let left_behind: BTreeSet<LocalRef> = late.chain(missing.map(|(at, _)| *at)).collect();
-        let in_vain = &mut self.entering.in_vain;
-        in_vain.retain(|at| {
-            numbering.undelivered.contains_key(at) || numbering.foretold.contains_key(at)
-        });
-        left_behind
-    }
+/// Entries that a cut names and that are still to be given here, under numbers that are not known yet.
+fn left_behind(cx: &Context, replica: &Replica, numbering: &Numbering) -> BTreeSet<LocalRef> {
+    let tip = replica.record.tip;
+    let is_named = |numbers: NumberRange| {
+        numbers.best <= tip
+            && [numbers.canonical, numbers.best].into_iter().any(|number| numbering.is_cut(number))
+    };
+    let late = numbering.undelivered.iter();
+    let late = late.filter(|(_, entry)| entry.numbers.is_some_and(is_named)).map(|(at, _)| *at);
+    let missing = numbering.foretold.iter();
+    let missing =
+        missing.filter(|(at, numbers)| is_named(**numbers) && replica.is_missing(cx, **at));
+    late.chain(missing.map(|(at, _)| *at)).collect()
 }
 
 #[cfg(test)]

@@ -170,10 +170,10 @@ impl Reader {
     pub fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(Roam::default()) };
         let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
-        let mut roam = Roam::default();
         let seen = Seen::new(&eras, cursor);
         let Below { unproven, lacking } = below(&view, &eras, &seen)?;
-        serve(&view, &eras, (&seen, lacking), limit.min(PAGE_ROWS_MAX), &mut roam)?;
+        let page = Page { lacking, ..Page::default() };
+        let mut roam = serve(&view, &eras, &seen, limit.min(PAGE_ROWS_MAX), page)?;
         roam.unproven = unproven;
         roam.needs_claim = !roam.unproven.is_empty() || !eras.contains_key(&cursor.era());
         Ok(roam)
@@ -256,14 +256,15 @@ fn passes_over(
     Ok(false)
 }
 
-/// Fills in rows, `more` and `later`. `lacking`: see [`Below`].
+/// Rows, `more` and `later`. `page` knows the entries that are lacking.
 fn serve(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    (seen, lacking): (&Seen, Vec<Numbers>),
+    seen: &Seen,
     limit: usize,
-    roam: &mut Roam,
-) -> Result<(), ReadError> {
+    mut page: Page,
+) -> Result<Roam, ReadError> {
+    let mut roam = Roam::default();
     // Bodies up to here are dropped: entries that have one are served under a number above.
     let cursor = seen.cursor.max(view.pruned()?);
     let tip = view.record()?.tip;
@@ -272,7 +273,6 @@ fn serve(
     };
     let ahead = if is_one_to_one(view, eras)? { 0 } else { PAGE_AHEAD_NUMBERS_MAX };
     let (mut live, mut beyond) = (false, 0);
-    let mut page = Page { lacking, ..Page::default() };
     for numbered in view.numbers(Number(cursor.0.saturating_add(1)), Number(u64::MAX))? {
         let (number, at, _) = numbered?;
         // From the first number on that is still to be delivered nothing is served: the client's
@@ -325,7 +325,7 @@ fn serve(
     for (number, at) in page.rows.into_iter().take(end) {
         roam.rows.extend(view.row(number, at)?);
     }
-    Ok(())
+    Ok(roam)
 }
 
 /// Rows that may be served to a cursor, and the places where a page may end.
