@@ -386,6 +386,9 @@ pub const ROAM_ASK_EVERY: Duration = Duration::from_millis(250);
 /// For so long after its start a node that has not met all members again does not judge cursors that it does not
 /// know.
 pub const ROAM_START_FOR: Duration = Duration::from_secs(5);
+/// How long a node waits before it enters an era, for other numbers of entries that it gives later than the era's cut says
+/// (`docs/numbering.md`, rule 4): [`ASK_AFTER`], a question, and a takeover of [`NUMBER_WITHIN`] if nobody answers.
+pub const ENTER_WITHIN: Duration = Duration::from_secs(5);
 /// Eras that a node opens in a room for roaming clients within [`ROAM_ERAS_WITHIN`]: enough for one cursor that is as
 /// far ahead as one may be, and so few that clients which make cursors up need five days to use up a room's 262,143.
 pub const ROAM_ERAS_MAX: u32 = 2 * ROAM_ERAS_AHEAD_MAX;

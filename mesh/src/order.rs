@@ -4,6 +4,7 @@
 //! handovers. The rules are those of `docs/numbering.md`.
 
 pub(crate) mod delivery;
+mod entering;
 pub(crate) mod issuing;
 pub(crate) mod liveness;
 pub(crate) mod numbering;
@@ -29,6 +30,7 @@ use crate::{
     turn::{context::Context, happened::Happened},
     wire::entry::{Body, EraClaimed, HandedOver, Ordered, Reached},
 };
+use entering::Entering;
 use numbering::Numbering;
 use repeats::Sent;
 use roamers::Roamers;
@@ -40,6 +42,7 @@ pub(crate) struct Order {
     /// Sends that may be repeated.
     pub(crate) sent: Sent,
     pub(crate) roamers: Roamers,
+    entering: Entering,
     /// How many numbers were left as holes.
     pub(crate) holes: u64,
     claimed_at: Option<Duration>,
@@ -55,6 +58,7 @@ impl Order {
             numbering,
             sent: Sent::default(),
             roamers: Roamers::default(),
+            entering: Entering::default(),
             holes: 0,
             claimed_at: None,
             compared: None,
@@ -73,16 +77,9 @@ impl Order {
         !replica.is_out(cx, cx.me) && !self.is_used_up()
     }
 
-    /// Not held, though it may still come: an entry of an author that forked nothing does, one of a removed
-    /// node as far as it counts.
-    pub(crate) fn is_missing(&self, cx: &Context, replica: &Replica, at: LocalRef) -> bool {
-        let log = replica.logs.get(at.log);
-        at.seq > log.head && replica.may_come(cx, log.id, at.seq)
-    }
-
     /// Whether the era of this number gave lower ones to entries that are not here, and may come yet.
     pub(crate) fn is_behind_holes(&self, cx: &Context, replica: &Replica, number: Number) -> bool {
-        self.numbering.foretold_below(number).any(|at| self.is_missing(cx, replica, at))
+        self.numbering.foretold_below(number).any(|at| replica.is_missing(cx, at))
     }
 
     /// An era of an author of whom nothing more will come, or an unknown era that can only be such an

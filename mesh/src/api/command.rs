@@ -244,7 +244,7 @@ pub enum Roamed {
     /// Nothing can be said of it yet: this node has not met the others since its start, or may not open an era now. Ask
     /// again.
     Behind,
-    /// It counts as the tip: it is not of this mesh, or too far ahead, or the room takes nothing more.
+    /// It counts as the tip: it is no number, or too far ahead, or the room takes nothing more.
     Never,
 }
 

@@ -8,7 +8,7 @@ use crate::{
     limits::{ROAM_ASK_EVERY, ROAM_ASK_FOR, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR, ROAMING_MAX},
     name::{
         id::{LocalRef, RoomId},
-        number::{Era, Number},
+        number::Number,
     },
     room::Room,
     turn::context::Context,
@@ -83,8 +83,6 @@ impl Roams {
     ) -> Result<Option<Roamed>, Refused> {
         let (now, era) = (known.cx.now.mono, roaming.roamer.cursor.era());
         let meeting = is_meeting_others(known);
-        // The lane of a node that has just been admitted may not be known yet.
-        let member = era == Era::HOME || has_member_for(known, era);
         let waited = now >= roaming.since + ROAM_ASK_FOR;
         let room = known.rooms.get_mut(&roaming.roamer.room).ok_or(Refused::NoRoom)?;
         if !room.is_writable(&known.cx) {
@@ -101,9 +99,8 @@ impl Roams {
             return Ok(None);
         } else if meeting {
             return Ok(Some(Roamed::Behind));
-        } else if !member {
-            return Ok(Some(Roamed::Never));
         }
+        // Its lane may be of a member whose admission has not come here: it was cut off as soon as it was admitted, say.
         // All of it, before it is given any number of an era that says that all of it was given.
         let entries: Vec<LocalRef> = roaming.roamer.entries.iter().map(|(at, _)| *at).collect();
         if entries.is_empty() {
@@ -118,11 +115,6 @@ impl Roams {
         }
         Ok(waited.then_some(Roamed::Behind))
     }
-}
-
-/// Whether the era is in some member's lane.
-fn has_member_for(known: &Known, era: Era) -> bool {
-    era.lane().is_some_and(|lane| known.cx.lanes.values().any(|lanes| lanes.contains(&lane)))
 }
 
 /// This node has started a moment ago, and has not met all members again.

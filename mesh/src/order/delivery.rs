@@ -36,6 +36,17 @@ pub(crate) struct Read<'b> {
     pub(crate) len: usize,
 }
 
+/// What became of the next item of an era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// It is dealt with.
+    Done,
+    /// There is none, or its content is not here yet.
+    Missing,
+    /// The era is not to be entered yet.
+    Waits,
+}
+
 impl Order {
     /// A visible entry is here and waits for its delivery.
     pub(crate) fn hold(&mut self, cx: &mut Context, replica: &Replica, entry: Read<'_>) {
@@ -84,49 +95,56 @@ impl Order {
         self.numbering.gone.insert(at, facts);
     }
 
-    /// Delivers every entry whose turn has come.
+    /// Delivers every entry whose turn has come. While an era is not to be entered yet, those above it are not, either.
     pub(crate) fn deliver(&mut self, cx: &mut Context, replica: &mut Replica) {
         let mut again = true;
         while again {
             again = false;
             let busy: Vec<Era> = self.numbering.busy.iter().copied().collect();
             for era in busy {
-                while self.deliver_next(cx, replica, era) {
-                    again = true;
+                loop {
+                    match self.deliver_next(cx, replica, era) {
+                        Next::Done => again = true,
+                        Next::Missing => break,
+                        Next::Waits => return,
+                    }
                 }
             }
         }
     }
 
-    /// `false`: nothing has its turn in this era.
-    fn deliver_next(&mut self, cx: &mut Context, replica: &mut Replica, era: Era) -> bool {
+    /// Deals with the next item of an era.
+    fn deliver_next(&mut self, cx: &mut Context, replica: &mut Replica, era: Era) -> Next {
         match self.numbering.next_item(era) {
             NextItem::Item(number, at) => self.deliver_item(cx, replica, number, at),
             NextItem::Gap(upto) => {
                 let record = replica.edit_record();
                 record.tip = record.tip.max(upto);
                 self.numbering.step(era);
-                true
+                Next::Done
             }
-            NextItem::Nothing => false,
+            NextItem::Nothing => Next::Missing,
         }
     }
 
-    /// Deals with one item. `false`: its content is not here yet.
+    /// Deals with one item.
     fn deliver_item(
         &mut self,
         cx: &mut Context,
         replica: &mut Replica,
         number: Number,
         at: LocalRef,
-    ) -> bool {
+    ) -> Next {
         let era = number.era();
         if number > replica.record.tip {
-            if self.is_missing(cx, replica, at) {
+            if replica.is_missing(cx, at) {
                 if let Some(state) = self.numbering.eras.get_mut(&era) {
                     state.missing_since.get_or_insert(cx.now.mono);
                 }
-                return false;
+                return Next::Missing;
+            }
+            if self.entering.waits(cx, replica, &self.numbering, era) {
+                return Next::Waits;
             }
             if !self.deliver_held(cx, replica, number, at)
                 && !self.deliver_gone(cx, replica, number, at)
@@ -137,7 +155,7 @@ impl Order {
             replica.edit_record().tip = number;
         }
         self.numbering.step(era);
-        true
+        Next::Done
     }
 
     /// `false`: the entry does not wait for its delivery.
@@ -192,6 +210,7 @@ impl Order {
         cx.change(Change::Number { room: replica.id, number, at, fate: Fate::Hole });
         cx.alarm(Alarm::Hole { room: replica.id, number });
         self.holes += 1;
+        self.entering.give_up(at);
         replica.edit_record().tip = number;
         self.numbering.step(era);
         self.deliver(cx, replica);
@@ -205,7 +224,7 @@ impl Order {
             let state = self.numbering.eras.get(&era);
             let Some(since) = state.and_then(|state| state.missing_since) else { continue };
             let NextItem::Item(_, at) = self.numbering.next_item(era) else { continue };
-            if !self.is_missing(cx, replica, at) {
+            if !replica.is_missing(cx, at) {
                 continue;
             }
             replica.ask_all(cx);
@@ -213,7 +232,7 @@ impl Order {
             let waited = now.saturating_sub(since);
             // Entries that are missing behind it were missing as long: one wait is enough for all of them.
             let mut next = Some(at);
-            while let Some(at) = next.filter(|at| self.is_missing(cx, replica, *at)) {
+            while let Some(at) = next.filter(|at| replica.is_missing(cx, *at)) {
                 let entry = Head { log: replica.logs.id(at.log), seq: at.seq };
                 let nobody = replica.sync.nobody_has(&peers, since, entry);
                 if !(waited >= HOLE_AFTER && nobody || waited >= HOLE_AFTER_SILENCE) {

@@ -266,6 +266,11 @@ impl Numbering {
         true
     }
 
+    /// Whether a claim says that this number had been reached when it was made.
+    pub(crate) fn is_cut(&self, number: Number) -> bool {
+        self.eras.get(&number.era()).is_some_and(|state| number.n() <= state.cut_at)
+    }
+
     fn note_cut(&mut self, cut: &[Reached]) {
         for reached in cut {
             if let Some(state) = self.eras.get_mut(&reached.era) {

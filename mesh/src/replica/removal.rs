@@ -4,7 +4,7 @@
 use super::Replica;
 use crate::{
     directory::removals::Cut,
-    name::id::{LogId, LogIx, NodeId},
+    name::id::{LocalRef, LogId, LogIx, NodeId},
     turn::context::Context,
 };
 
@@ -48,6 +48,13 @@ impl Replica {
                 Some(Cut::At(last)) => seq <= last,
                 Some(Cut::AsHeld) => false,
             }
+    }
+
+    /// Not held, though it may still come: an entry of an author that forked nothing does, one of a removed
+    /// node as far as it counts.
+    pub(crate) fn is_missing(&self, cx: &Context, at: LocalRef) -> bool {
+        let log = self.logs.get(at.log);
+        at.seq > log.head && self.may_come(cx, log.id, at.seq)
     }
 
     /// All of this log that will ever count is here.

@@ -42,7 +42,8 @@ pub struct Roam {
     pub more: bool,
     /// Highest number, above the tip, of an entry that this node will pass over because it was
     /// delivered here before: live delivery will not bring it to this client. Ask again, from the
-    /// client's cursor, when the tip or the era's `done` has passed it.
+    /// client's cursor, when the tip or the era's `done` has passed it. Or a number of an entry that
+    /// others have given, and that is still to come here: ask again in a moment.
     pub later: Option<Number>,
     /// Entries that the client is not proven to have seen and that have no number above its cursor,
     /// each with the number that it was delivered under here, if it was: the node may have to give
@@ -97,7 +98,7 @@ impl Reader {
         if self.is_proven(room, &proven) {
             return Ok(Cursor::Here);
         }
-        if !unproven(&view, &eras, &seen)?.is_empty() {
+        if !below(&view, &eras, &seen)?.unproven.is_empty() {
             return Ok(Cursor::Foreign);
         }
         self.note_proven(room, proven);
@@ -169,10 +170,11 @@ impl Reader {
     pub fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(Roam::default()) };
         let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
-        let mut roam = Roam::default();
         let seen = Seen::new(&eras, cursor);
-        serve(&view, &eras, &seen, limit.min(PAGE_ROWS_MAX), &mut roam)?;
-        roam.unproven = unproven(&view, &eras, &seen)?;
+        let Below { unproven, lacking } = below(&view, &eras, &seen)?;
+        let page = Page { lacking, ..Page::default() };
+        let mut roam = serve(&view, &eras, &seen, limit.min(PAGE_ROWS_MAX), page)?;
+        roam.unproven = unproven;
         roam.needs_claim = !roam.unproven.is_empty() || !eras.contains_key(&cursor.era());
         Ok(roam)
     }
@@ -254,14 +256,15 @@ fn passes_over(
     Ok(false)
 }
 
-/// Fills in rows, `more` and `later`.
+/// Rows, `more` and `later`. `page` knows the entries that are lacking.
 fn serve(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
     seen: &Seen,
     limit: usize,
-    roam: &mut Roam,
-) -> Result<(), ReadError> {
+    mut page: Page,
+) -> Result<Roam, ReadError> {
+    let mut roam = Roam::default();
     // Bodies up to here are dropped: entries that have one are served under a number above.
     let cursor = seen.cursor.max(view.pruned()?);
     let tip = view.record()?.tip;
@@ -270,7 +273,6 @@ fn serve(
     };
     let ahead = if is_one_to_one(view, eras)? { 0 } else { PAGE_AHEAD_NUMBERS_MAX };
     let (mut live, mut beyond) = (false, 0);
-    let mut page = Page::default();
     for numbered in view.numbers(Number(cursor.0.saturating_add(1)), Number(u64::MAX))? {
         let (number, at, _) = numbered?;
         // From the first number on that is still to be delivered nothing is served: the client's
@@ -313,14 +315,17 @@ fn serve(
         None => {
             // The missing entries may come.
             roam.more = false;
-            roam.later = roam.later.or(page.lacking);
+            roam.later = roam.later.or(page.missing());
             limit.min(page.rows.len())
         }
     };
+    if !roam.more && roam.later.is_none() && page.waits_before_live(eras, cursor) {
+        roam.later = page.missing();
+    }
     for (number, at) in page.rows.into_iter().take(end) {
         roam.rows.extend(view.row(number, at)?);
     }
-    Ok(())
+    Ok(roam)
 }
 
 /// Rows that may be served to a cursor, and the places where a page may end.
@@ -339,7 +344,11 @@ struct Page {
     /// Where each era goes on beyond an entry that is not here: other nodes have given that one
     /// under this number.
     beyond: BTreeMap<Era, usize>,
-    lacking: Option<Number>,
+    /// The first of those numbers.
+    lacks: Option<Number>,
+    /// Entries that are not here and have numbers up to the cursor: no page ends in an era whose cut
+    /// names one of these.
+    lacking: Vec<Numbers>,
 }
 
 impl Page {
@@ -354,14 +363,29 @@ impl Page {
 
     fn lacks(&mut self, number: Number) {
         self.beyond.entry(number.era()).or_insert(self.len);
-        self.lacking = self.lacking.or(Some(number));
+        self.lacks = self.lacks.or(Some(number));
+    }
+
+    /// A number of an entry for which the page waits.
+    fn missing(&self) -> Option<Number> {
+        self.lacks.or_else(|| self.lacking.first().and_then(Numbers::lowest))
+    }
+
+    /// Whether live messages of the current era would say that what is missing here was given.
+    fn waits_before_live(&self, eras: &BTreeMap<Era, EraRecord>, cursor: Number) -> bool {
+        let current = eras.keys().next_back().copied().unwrap_or(Era::HOME);
+        if self.lacking.is_empty() || current <= cursor.era() {
+            return false;
+        }
+        let cuts = cuts(eras, current);
+        self.lacking.iter().any(|numbers| within(&cuts[&current], numbers))
     }
 
     /// How many rows to serve: at most `limit` if that can be. `None`: wherever a page ended, its
     /// cursor would say too much.
     fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> Option<usize> {
-        // Up to which place an era's cut names what is to come.
-        let mut named: BTreeMap<Era, usize> = BTreeMap::new();
+        // Up to which place an era's cut names what is to come. `None`: it names what is not here.
+        let mut named: BTreeMap<Era, Option<usize>> = BTreeMap::new();
         let highest = self.rows.last().map_or(Era::HOME, |(number, _)| number.era());
         let cuts = cuts(eras, highest);
         let mut ends = Vec::with_capacity(self.rows.len());
@@ -375,10 +399,11 @@ impl Page {
                 // have heard of the eras between, nor of that number yet.
                 let is_named = |numbers: &Numbers| within(&cuts[&era], numbers);
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
-                named.insert(era, last.map_or(0, |number| number.0));
+                let is_here = !self.lacking.iter().any(is_named);
+                named.insert(era, is_here.then(|| last.map_or(0, |number| number.0)));
             }
             let whole = self.beyond.get(&era).is_none_or(|end| place <= *end);
-            if named[&era] <= place && whole {
+            if named[&era].is_some_and(|last| last <= place) && whole {
                 ends.push(place);
             }
         }
@@ -408,11 +433,6 @@ impl Seen {
     pub(crate) fn has(&self, numbers: &Numbers) -> bool {
         own(numbers, self.cursor)
             || (numbers.is_free_of(self.cursor.era()) && within(&self.cut, numbers))
-    }
-
-    /// Whether an entry with these numbers is neither seen nor served above the cursor.
-    fn misses(&self, numbers: &Numbers) -> bool {
-        numbers.above(self.cursor).is_none() && !self.has(numbers)
     }
 
     /// Whether what was delivered here up to the cursor that a client came with is given under
@@ -507,16 +527,20 @@ fn whole_cut(
     whole
 }
 
-/// Entries held here that the client may not have seen and that no number above its cursor names.
-/// They have numbers, all of them in eras below the cursor's and beyond its cut. Looks at the
-/// highest [`UNPROVEN_NUMBERS_MAX`] such numbers.
-fn unproven(
-    view: &View,
-    eras: &BTreeMap<Era, EraRecord>,
-    seen: &Seen,
-) -> Result<Vec<(LocalRef, Option<Number>)>, ReadError> {
+/// Entries with numbers in eras below the cursor's and beyond its cut: the client may not have seen
+/// them.
+#[derive(Debug, Default)]
+struct Below {
+    /// Those that are here, have a body, and no number above the cursor.
+    unproven: Vec<(LocalRef, Option<Number>)>,
+    /// Those that are not here. Some node has them, and has given them under these numbers.
+    lacking: Vec<Numbers>,
+}
+
+/// Looks at the highest [`UNPROVEN_NUMBERS_MAX`] numbers.
+fn below(view: &View, eras: &BTreeMap<Era, EraRecord>, seen: &Seen) -> Result<Below, ReadError> {
     let mut found = BTreeSet::new();
-    let mut missing = Vec::new();
+    let mut below = Below::default();
     let mut left = UNPROVEN_NUMBERS_MAX;
     for (era, record) in eras.range(..seen.cursor.era()).rev() {
         let from = seen.cut.get(era).copied().unwrap_or(0) + 1;
@@ -528,15 +552,17 @@ fn unproven(
             let (_, at, _) = numbered?;
             left -= 1;
             let numbers = view.numbers_of(at)?;
-            if !found.contains(&at)
-                && seen.misses(&numbers)
-                && view.gist(at)?.is_some_and(|gist| gist.facts.visible && gist.gone.is_none())
-            {
-                found.insert(at);
-                missing.push((at, numbers.delivered()));
+            if seen.has(&numbers) || !found.insert(at) {
+                continue;
+            }
+            let is_above = numbers.above(seen.cursor).is_some();
+            match view.gist(at)? {
+                None => below.lacking.push(numbers),
+                Some(gist) if is_above || !gist.facts.visible || gist.gone.is_some() => {}
+                Some(_) => below.unproven.push((at, numbers.delivered())),
             }
         }
     }
-    missing.reverse();
-    Ok(missing)
+    below.unproven.reverse();
+    Ok(below)
 }

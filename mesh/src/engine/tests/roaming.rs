@@ -8,12 +8,15 @@ use super::{
 use crate::{
     api::{command::Roamed as Answer, event::RoomEvent},
     limits::{
-        NUMBER_WITHIN, ROAM_ASK_FOR, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR,
-        ROAMING_MAX,
+        ENTER_WITHIN, NUMBER_WITHIN, ROAM_ASK_FOR, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX,
+        ROAM_START_FOR, ROAMING_MAX,
     },
-    name::{id::LocalRef, number::Era},
+    name::{
+        id::LocalRef,
+        number::{Era, LANES},
+    },
     wire::{
-        entry::{EraClaimed, NodeAdmitted},
+        entry::{EraClaimed, NodeAdmitted, Reached},
         message::Head,
     },
 };
@@ -32,7 +35,7 @@ impl Roamed {
             node.say(&caller, node.lobby()).expect("a member");
         }
         // Above this node's own: one claim does not get above it.
-        let lane = crate::name::number::LANES - 1;
+        let lane = LANES - 1;
         let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
         let directory = RoomId::directory(node.secret.mesh_id());
         let run = log_of(&node, directory, 6, &[admitted]);
@@ -121,10 +124,9 @@ fn nobody_uses_up_eras_with_cursors_that_it_made_up() {
     let mut it = Roamed::alone();
     let head = |node: &Node| node.engine.known.rooms[&node.lobby()].replica.logs.heads();
     let before = head(&it.node);
-    let strange = Era::new(1, it.lane - 1).expect("an era");
     let far = it.era(ROAM_ERAS_AHEAD_MAX + 1);
-    let none = Number(strange.0 | 1 << 60);
-    for cursor in [strange.number(1), far.number(1), none] {
+    let none = Number(far.0 | 1 << 60);
+    for cursor in [far.number(1), none] {
         let call = it.roam(cursor);
         assert_eq!(it.answer(call), Some(Answer::Never), "{cursor:?}");
     }
@@ -140,6 +142,19 @@ fn nobody_uses_up_eras_with_cursors_that_it_made_up() {
     let call = it.roam(it.era(current.c() + ROAM_ERAS_AHEAD_MAX).number(1));
     it.node.wait(ROAM_ASK_FOR);
     assert_eq!((it.answer(call), it.node.current()), (Some(Answer::Behind), current));
+}
+
+/// Seed 20965 of the simulation at d6b3f50: a member was cut off as soon as it was admitted, a client came from it, and its
+/// cursor counted as the tip.
+#[test]
+fn who_comes_from_a_member_that_is_not_known_here_is_given_all_that_is_here() {
+    let mut it = Roamed::alone();
+    let cursor = Era::new(1, it.lane - 1).expect("an era").number(1);
+    let call = it.roam(cursor);
+    assert_eq!(it.answer(call), Some(Answer::Ready));
+    assert!(it.node.current() > cursor.era(), "{:?}", it.node.current());
+    let given = it.node.gave().pop().expect("a number above");
+    assert_eq!((given.era, given.items.len()), (it.node.current(), 1));
 }
 
 #[test]
@@ -301,4 +316,95 @@ fn what_others_say_below_the_cursor_of_a_client_gets_a_number_above_it() {
     assert!(node.current() > cursor.era(), "{:?}", node.current());
     let given = node.gave().pop().expect("a number above");
     assert_eq!(given.logs, [at.log]);
+}
+
+/// A node that was cut off with a member, whose era it went into, and that hears now of the other side: of an entry of
+/// another author that had a number there before the split, and of an era whose cut names it.
+struct Healed {
+    node: Node,
+    /// Of the other side.
+    member: Liar,
+    late: Run,
+    eras: [Era; 2],
+}
+
+impl Healed {
+    fn new(late_is_here: bool) -> Healed {
+        let mut node = Node::new(2);
+        let mut founder = Liar::new(FOUNDER);
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let [mut near, member] = [6, 7].map(Liar::new);
+        let eras = [LANES - 2, LANES - 1].map(|lane| Era::new(1, lane).expect("an era"));
+        for (seed, era) in [(6, eras[0]), (7, eras[1])] {
+            let lane = era.lane().expect("it has one");
+            let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+            let run = log_of(&node, directory, seed, &[admitted]);
+            node.hear(&run);
+        }
+        let (first, run) = founder.write(&node, &Body::Chat(said("before")));
+        node.hear(&run);
+        node.founder_writes(&mut founder, &ordered(Era::HOME, 1, &[(first.log, first.seq, 1)]));
+        let mut healed = Healed { late: said_at(&node, 5, 1).run().clone(), node, member, eras };
+        healed.opens(&mut near, eras[0], 1);
+        assert_eq!(healed.tip(), eras[0].number(1));
+        if late_is_here {
+            healed.node.hear(&healed.late);
+        }
+        let numbers = ordered(Era::HOME, 2, &[(healed.late.log, 1, 1)]);
+        healed.node.founder_writes(&mut founder, &numbers);
+        let mut member = std::mem::replace(&mut healed.member, Liar::new(7));
+        healed.opens(&mut member, eras[1], 2);
+        healed.member = member;
+        healed
+    }
+
+    /// A member opens an era with this cut of the home era, and says something there.
+    fn opens(&mut self, liar: &mut Liar, era: Era, n: u64) {
+        let cut = vec![Reached { era: Era::HOME, n }];
+        let claim = EraClaimed { era, after: Era::HOME, cut, seen: Vec::new() };
+        let (_, run) = liar.write(&self.node, &Body::EraClaimed(claim));
+        self.node.hear(&run);
+        let (at, run) = liar.write(&self.node, &Body::Chat(said("on one side")));
+        self.node.hear(&run);
+        let (_, run) = liar.write(&self.node, &ordered(era, 1, &[(at.log, at.seq, 1)]));
+        self.node.hear(&run);
+    }
+
+    fn tip(&self) -> Number {
+        self.node.engine.known.rooms[&self.node.lobby()].tip()
+    }
+}
+
+/// Seeds 20674 of the simulation, and 20890 at d6b3f50: a client was given a number of the other side's era, which says that
+/// it has all that the cut names, before it was given that. It went on to a node that did not know where it had been.
+#[test]
+fn an_era_is_entered_when_what_its_cut_names_can_be_given_with_it() {
+    for late_is_here in [true, false] {
+        let mut it = Healed::new(late_is_here);
+        let [near, far] = it.eras;
+        assert_eq!((it.node.current(), it.tip()), (far, near.number(1)), "it waits");
+        let late = it.late.clone();
+        it.node.hear(&late);
+        assert_eq!(it.tip(), near.number(1));
+        it.node.effects.clear();
+        let (_, run) = it.member.write(&it.node, &ordered(far, 2, &[(it.late.log, 1, 1)]));
+        it.node.hear(&run);
+        let told = it.node.effects.iter().filter_map(|effect| match effect {
+            Effect::Notify { event: RoomEvent::Message(message), .. } => Some(message.number),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [far.number(1), far.number(2)], "at once");
+    }
+}
+
+#[test]
+fn an_era_is_not_waited_for_longer_than_that() {
+    let mut it = Healed::new(true);
+    let [near, far] = it.eras;
+    // Nobody gives it another number.
+    it.node.engine.known.cx.out = true;
+    it.node.wait(ENTER_WITHIN - STEP * 2);
+    assert_eq!(it.tip(), near.number(1));
+    it.node.wait(STEP * 4);
+    assert_eq!(it.tip(), far.number(1));
 }

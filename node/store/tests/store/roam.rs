@@ -425,3 +425,63 @@ fn a_page_waits_for_an_entry_that_others_have() {
     assert_eq!((served(&roam).len(), roam.more), (1, false));
     assert_eq!(roam.later, Some(newest.number(5)), "it is given as it is when that was waited for");
 }
+
+/// Home 1 and 2 delivered here, home 3 passed over in an era of this side of a split, before its
+/// entry came. The other side had it, and opened a higher era.
+fn cut_names_what_is_not_here() -> (Vec<Change>, [Era; 2]) {
+    let [here, there] = [(1, 9), (2, 1)].map(|(c, lane)| Era::new(c, lane).unwrap());
+    let mut batch: Vec<Change> = (1..=2).flat_map(|seq| message(ROOM, seq)).collect();
+    batch.extend([
+        era(ROOM, Era::HOME, 3, 3, &[]),
+        number(ROOM, Number(3), at(0, 3), Fate::Assigned),
+        log(ROOM, 1, 3),
+        entry(ROOM, at(1, 1), stored(9, "on this side")),
+        entry(ROOM, at(1, 2), stored(10, "on this side")),
+        entry(ROOM, at(1, 3), stored(11, "on the other")),
+        era(ROOM, here, 2, 2, &[(Era::HOME, 2)]),
+        number(ROOM, here.number(1), at(1, 1), Fate::Delivered),
+        number(ROOM, here.number(2), at(1, 2), Fate::Delivered),
+        era(ROOM, there, 1, 1, &[(Era::HOME, 3)]),
+        number(ROOM, there.number(1), at(1, 3), Fate::Delivered),
+        tip(ROOM, there.number(1)),
+    ]);
+    (batch, [here, there])
+}
+
+/// Seed 21379 of the simulation at d6b3f50: a client read on into the other side's era, whose cut
+/// named messages that its node had not got yet. Other nodes took them for seen.
+#[test]
+fn a_page_does_not_go_on_into_an_era_whose_cut_names_what_is_missing_here() {
+    let (mut batch, [here, there]) = cut_names_what_is_not_here();
+    let roam = reader(&batch).roam(ROOM, here.number(1), 9).unwrap();
+    assert_eq!((served(&roam), roam.more), (vec![(here.number(2), at(1, 2))], true));
+    // It is waited for, and what is here is given when that was long enough.
+    let roam = reader(&batch).roam(ROOM, here.number(2), 9).unwrap();
+    assert_eq!((served(&roam).len(), roam.more, roam.later), (1, false, Some(Number(3))));
+    // Before live messages of that era, too.
+    let before = batch.clone();
+    batch.extend([
+        era(ROOM, there, 0, 0, &[(Era::HOME, 3)]),
+        number(ROOM, there.number(1), at(1, 3), Fate::Assigned),
+        tip(ROOM, here.number(2)),
+    ]);
+    let roam = reader(&batch).roam(ROOM, here.number(2), 9).unwrap();
+    assert_eq!((served(&roam).len(), roam.later), (0, Some(Number(3))));
+    // It has come, and has a number that its client is given: nothing is waited for.
+    let mut batch = before;
+    batch.extend([
+        log(ROOM, 0, 3),
+        entry(ROOM, at(0, 3), stored(3, "late")),
+        era(ROOM, there, 2, 2, &[(Era::HOME, 3)]),
+        number(ROOM, there.number(2), at(0, 3), Fate::Delivered),
+        tip(ROOM, there.number(2)),
+    ]);
+    let roam = reader(&batch).roam(ROOM, here.number(1), 2).unwrap();
+    assert_eq!((served(&roam).len(), roam.more, roam.later), (1, true, None));
+    let roam = reader(&batch).roam(ROOM, here.number(2), 1).unwrap();
+    assert_eq!((served(&roam).len(), roam.more, roam.later), (2, false, None));
+    // One whose cursor proves it waits for nothing.
+    let (batch, _) = cut_names_what_is_not_here();
+    let roam = reader(&batch).roam(ROOM, there.number(1), 9).unwrap();
+    assert_eq!((served(&roam).len(), roam.later), (0, None));
+}
