@@ -33,6 +33,7 @@ mod messages;
 mod open;
 mod private;
 mod reach;
+mod receipts;
 mod refold;
 mod retention;
 mod roaming;
@@ -70,6 +71,7 @@ use crate::{
         handover::{Handovers, Leaving, Next, Owes},
         known::Known,
         private::Private,
+        receipts::Receipts,
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -115,6 +117,7 @@ pub struct Engine {
     pruning: Pruning,
     handovers: Handovers,
     unvouched: Unvouched,
+    receipts: Receipts,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -381,6 +384,7 @@ impl Engine {
         self.known.stopping = true;
         agents::let_all_go(&mut self.known);
         self.barriers.refuse_parked(&mut self.known);
+        self.receipts.stop(&mut self.known);
         self.handovers.begin(&mut self.known, leaving);
         self.go_on_stopping();
     }
@@ -431,6 +435,7 @@ impl Engine {
         self.barriers.measure_peers(&mut self.known);
         self.renewal.repeat_about(&mut self.known);
         self.renewal.give_to_those_left_out(&mut self.known);
+        self.receipts.go_on(&mut self.known);
         self.known.stir_busy();
     }
 

@@ -8,7 +8,10 @@ use std::{
 
 use mesh::{
     name::id::{NodeId, RoomId},
-    wire::message::{Head, Span},
+    wire::{
+        copies::{Copied, CopyOf},
+        message::{Head, Message, Span},
+    },
 };
 use net::Net;
 use store::{ReadError, Reader};
@@ -39,11 +42,21 @@ impl Drop for Outgoing {
 pub(crate) enum Question {
     Spans(Vec<Span>),
     Bodies(Vec<Head>),
+    /// For copies of messages.
+    Copies(Vec<Copied>),
+}
+
+/// A message that begins with a read of the store.
+#[derive(Debug)]
+enum Read {
+    Answer(Question),
+    /// This node asks for copies of these.
+    AskCopies(Vec<CopyOf>),
 }
 
 #[derive(Debug)]
 enum Outbound {
-    Load(RoomId, Question),
+    Load(RoomId, Read),
     Frame(Vec<u8>),
 }
 
@@ -104,7 +117,12 @@ impl Outgoing {
 
     /// Answers a peer from the store. Never waits.
     pub(crate) fn answer(&self, to: NodeId, room: RoomId, asked: Question) {
-        self.push(self.waiting.locked(), to, Outbound::Load(room, asked));
+        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::Answer(asked)));
+    }
+
+    /// Asks a peer for copies of messages, as they are in the store. Never waits.
+    pub(crate) fn ask_copies(&self, to: NodeId, room: RoomId, copies: Vec<CopyOf>) {
+        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskCopies(copies)));
     }
 
     fn push(&self, mut held: MutexGuard<'_, Backlog>, to: NodeId, job: Outbound) {
@@ -165,17 +183,27 @@ impl Worker {
             let bytes = job.bytes();
             match job {
                 Outbound::Frame(frame) => self.net.send(to, frame),
-                Outbound::Load(room, asked) => {
-                    let message = match asked {
-                        Question::Spans(spans) => self.reader.answer_spans(room, &spans)?,
-                        Question::Bodies(at) => self.reader.answer_bodies(room, &at)?,
-                    };
-                    self.net.send(to, message.encode());
+                Outbound::Load(room, read) => {
+                    if let Some(message) = self.load(room, read)? {
+                        self.net.send(to, message.encode());
+                    }
                 }
             }
             self.waiting.done(to, bytes);
         }
         Ok(())
+    }
+
+    /// `None`: there is nothing to be said.
+    fn load(&self, room: RoomId, read: Read) -> Result<Option<Message>, ReadError> {
+        match read {
+            Read::Answer(Question::Spans(spans)) => {
+                self.reader.answer_spans(room, &spans).map(Some)
+            }
+            Read::Answer(Question::Bodies(at)) => self.reader.answer_bodies(room, &at).map(Some),
+            Read::Answer(Question::Copies(asked)) => self.reader.answer_copies(room, &asked),
+            Read::AskCopies(copies) => self.reader.ask_copies(room, &copies),
+        }
     }
 }
 

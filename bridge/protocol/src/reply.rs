@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::object::{Agent, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
+use crate::object::{Agent, MeshNote, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
 use crate::value::Status;
 
 /// Each row: the reply, its payload, its `type`.
@@ -288,6 +288,9 @@ pub struct Decided {
     pub message_id: String,
     /// The room's id.
     pub room_id: String,
+    /// The note of a mesh node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshNote>,
 }
 
 /// To `list_tasks`.

@@ -4,7 +4,8 @@ use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
-            self, AgentView, Command, Encryption, NewRoom, RoomInfo, RoomView, SaidOk, Speech,
+            self, AgentView, Command, Durable, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
+            Speech,
         },
         rules::check_references,
     },
@@ -122,6 +123,8 @@ pub struct Say {
     pub metadata: Option<String>,
     /// The client's own id of this message, if it may repeat it.
     pub dedup: Option<String>,
+    /// How many nodes are to hold it durably before the answer, if the client says so.
+    pub durable: Option<Durable>,
 }
 
 /// A message, by its id: the first of a repeated send, say. `None`: it is not here, or no longer kept.
@@ -412,14 +415,23 @@ impl ToMesh for Say {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let caller = party.caller()?.clone();
-        let Say { room, speech, content, encryption, reply_to, mut mentions, metadata, dedup } =
-            self;
+        let Say { room, speech, content, encryption, reply_to, metadata, durable, .. } = self;
+        let (mut mentions, dedup) = (self.mentions, self.dedup);
         mentions.sort_unstable();
         mentions.dedup();
         let dedup = dedup.map(|id| DedupId::new(caller.key, &caller.agent, &id));
         let mentions = mentions.into_iter().map(AgentId::from).collect();
-        let say =
-            command::Say { room, speech, content, encryption, reply_to, mentions, metadata, dedup };
+        let say = command::Say {
+            room,
+            speech,
+            content,
+            encryption,
+            reply_to,
+            mentions,
+            metadata,
+            dedup,
+            durable,
+        };
         Ok(Command::Say { caller, say })
     }
 }

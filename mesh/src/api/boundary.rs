@@ -12,6 +12,7 @@ use crate::{
     },
     order::pulse::Pulse,
     wire::{
+        copies::{Copied, CopyOf},
         entry::Parted,
         message::{Head, Message, Span},
         run::Verified,
@@ -85,6 +86,26 @@ pub enum Effect {
         room: RoomId,
         /// The missing ones.
         at: Vec<Head>,
+    },
+    /// Ask a peer for copies of these messages, with their marks as the store has them (`Message::AskCopies`). Messages
+    /// that are not in the store with their whole bodies are left out.
+    AskCopies {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// The messages, at most [`crate::limits::COPIES_NAMED_MAX`].
+        copies: Vec<CopyOf>,
+    },
+    /// Look into the store for these messages, and send a `Message::Copies` with those that are there: whole body, the
+    /// same mark, and the number. Nothing, if none is.
+    SendCopies {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// The messages, at most [`crate::limits::COPIES_NAMED_MAX`].
+        copies: Vec<Copied>,
     },
     /// Answer a command. Each command is answered once.
     Reply {

@@ -2,7 +2,7 @@
 
 pub mod traits;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
@@ -232,6 +232,18 @@ pub struct Say {
     pub metadata: Option<String>,
     /// Set when the client may repeat this.
     pub dedup: Option<DedupId>,
+    /// Set when several nodes are to hold it before the command is answered. Not in ephemeral rooms.
+    pub durable: Option<Durable>,
+}
+
+/// How many nodes are to hold a message durably before its send is answered, and how long that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Durable {
+    /// So many nodes, this one included: 1 to the number of nodes that have the room.
+    pub copies: usize,
+    /// From the moment at which the message has its number; at most [`crate::limits::COPIES_WITHIN_MAX`] counts. Then the
+    /// command is answered with the copies that there are.
+    pub within: Duration,
 }
 
 /// The fate of a cursor that is of another node.
@@ -321,6 +333,8 @@ pub struct SaidOk {
     pub number: Number,
     /// `None`: an earlier send that was repeated. This is its message, to be read for the rest.
     pub fresh: Option<Fresh>,
+    /// How many nodes have said that they hold it durably, this one included, if the command asked. Never more than did.
+    pub copies: Option<usize>,
 }
 
 /// What a message that was written just now says beyond its command.
@@ -490,6 +504,15 @@ pub enum Refused {
     /// A bound of this node was reached. The text names it.
     #[error("{0}")]
     Full(String),
+    /// More copies of a message are wanted than there are nodes that have its room.
+    #[error("{max} nodes have the room, and no more can hold the message")]
+    TooManyCopies {
+        /// Nodes that have it.
+        max: usize,
+    },
+    /// A message of an ephemeral room is to be held durably.
+    #[error("the room is memory only: no node holds its messages durably")]
+    NotDurable,
     /// The agent registered anew elsewhere.
     #[error("the agent registered again on a newer connection")]
     Superseded,

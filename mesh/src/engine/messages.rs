@@ -58,6 +58,7 @@ impl Engine {
         self.known.cx.followers.peer_down(peer);
         self.barriers.peers.forget(peer);
         self.digests.forget_peer(peer);
+        self.receipts.forget_peer(peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
         }
@@ -125,6 +126,12 @@ impl Engine {
             Message::Frontier { nonce, boot, version, rooms } => {
                 let answer = Answer { nonce, roster: (boot, version), rooms };
                 self.barriers.on_answer(known, from, answer);
+            }
+            Message::AskCopies { room, copies } => {
+                self.receipts.on_question(known, from, room, copies);
+            }
+            Message::Copies { room, copies } => {
+                self.receipts.on_copies(known, from, room, copies);
             }
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }

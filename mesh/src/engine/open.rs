@@ -14,6 +14,7 @@ use super::{
     membership,
     private::{self, Private},
     reach::Reach,
+    receipts::Receipts,
     refold,
     retention::Pruning,
     roaming::Roams,
@@ -70,6 +71,7 @@ impl Engine {
             beacons: Beacons::new(boot),
             handovers: Handovers::default(),
             unvouched: Unvouched::default(),
+            receipts: Receipts::default(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };

@@ -280,6 +280,9 @@ impl World {
                 self.send(by, to, answer);
             }
             Effect::SendBodies { .. } => unreachable!("nobody says anything so long"),
+            Effect::AskCopies { .. } | Effect::SendCopies { .. } => {
+                unreachable!("nobody asks for copies")
+            }
             Effect::Reply { call, result } => {
                 self.answers.insert(call, (at, answer(result)));
             }

@@ -301,6 +301,16 @@ impl World {
                     let answer = running.map(|node| node.reader.answer_bodies(room, &at));
                     self.send_answer(node, to, answer);
                 }
+                Effect::AskCopies { to, room, copies } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let question = running.map(|node| node.reader.ask_copies(room, &copies));
+                    self.send_answer(node, to, question.and_then(Result::transpose));
+                }
+                Effect::SendCopies { to, room, copies } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let answer = running.map(|node| node.reader.answer_copies(room, &copies));
+                    self.send_answer(node, to, answer.and_then(Result::transpose));
+                }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,
                 Effect::Notify { room, event } => self.members_told(node, room, &event)?,
                 Effect::Pulse(_) => self.begin_beating(node),

@@ -337,6 +337,8 @@ impl Refused {
             Refused::Impossible(_) => Reason::Rules,
             Refused::Closed => Reason::Overtaken,
             Refused::Full(_) => Reason::Limit,
+            Refused::TooManyCopies { .. } => Reason::Rules,
+            Refused::NotDurable => Reason::Rules,
             Refused::Superseded => Reason::Overtaken,
             Refused::NoVote => Reason::Unknown,
             Refused::VoteClosed => Reason::Rules,

@@ -1,0 +1,100 @@
+//! *durable*: a send that asked for copies is never answered with more of them than there are nodes whose disks hold the
+//! message at that moment, with the entry that numbers it. And a message that was answered so outlives the disk of the
+//! node that answered: see [`Kind::WithLoss`](super::kind::Kind).
+
+use std::time::Duration;
+
+use mesh::{
+    api::command::{Durable, Refused, SaidOk},
+    name::id::{NodeId, RoomId},
+};
+
+use super::{
+    cluster::Cluster,
+    coverage::Happening,
+    promises::{Acknowledged, Broken, Entry, broken},
+    world::World,
+};
+
+/// One send in so many asks for copies.
+const ONE_IN: u64 = 6;
+
+/// The copies that a send wants, of the message with this number among all texts.
+pub(super) fn wanted(cluster: &Cluster, text: u64) -> Option<Durable> {
+    if !text.is_multiple_of(ONE_IN) {
+        return None;
+    }
+    let most = cluster.nodes.len() as u64;
+    let copies = usize::try_from(1 + text / ONE_IN % most).expect("few");
+    Some(Durable { copies, within: Duration::from_millis(200 + text % 7 * 300) })
+}
+
+/// Whether a send may be refused because of the copies that it wants: its node may not know of all nodes yet, or not all
+/// have the room.
+pub(super) fn may_be_refused(
+    cluster: &Cluster,
+    room: RoomId,
+    durable: Option<Durable>,
+    refused: &Refused,
+) -> bool {
+    let Some(Durable { copies, .. }) = durable else { return false };
+    if let Refused::TooManyCopies { max } = refused {
+        return copies > *max && *max < cluster.nodes.len();
+    }
+    matches!(refused, Refused::NotDurable) && cluster.rooms.is_ephemeral(room)
+}
+
+/// A message with the answer to its send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered<'a> {
+    pub(super) room: RoomId,
+    pub(super) entry: Entry,
+    pub(super) said: &'a SaidOk,
+}
+
+impl World {
+    /// *durable*, of one answer. A node that lies is believed.
+    pub(super) fn copies_are_held(&mut self, answered: Answered<'_>) -> Result<(), Broken> {
+        let Answered { room, entry, said } = answered;
+        let Some(copies) = said.copies else { return Ok(()) };
+        let held = |node: &&super::node::Node| node.holds(room, entry, said.number);
+        let held = self.cluster.nodes.iter().filter(held).count();
+        let lies = usize::from(self.liar.is_some());
+        if copies > held + lies {
+            let what =
+                format!("{copies} nodes were said to hold {entry:?} of {room}, and {held} do");
+            return broken("durable", what);
+        }
+        if copies > 1 {
+            self.cluster.coverage.count(Happening::Copied);
+        }
+        Ok(())
+    }
+
+    /// A node is gone for ever, and its disk with it. Messages that it had answered with one copy may be gone.
+    pub(super) fn lose(&mut self, node: usize) {
+        let id = self.cluster.nodes[node].id;
+        self.cluster.coverage.count(Happening::Lost);
+        self.cluster.say(|| format!("node{node}: its disk is lost"));
+        self.cluster.nodes[node].lose();
+        self.went_down(node);
+        self.promises.disk_lost(id);
+        self.cluster.exempt.insert(id);
+    }
+
+    /// Messages that a lost node had answered with several copies are at all others, under their numbers.
+    pub(super) fn copies_outlive_disks(&self, judged: &[NodeId]) -> Result<(), Broken> {
+        for message in self.promises.copied() {
+            let Acknowledged { room, entry, number, .. } = *message;
+            let is_void = self.cluster.rooms.void.contains(&room);
+            let nodes = self.cluster.nodes.iter().filter(|node| judged.contains(&node.id));
+            let mut nodes = nodes.filter(|node| self.cluster.rooms.is_for(room, node.id));
+            let lacks = nodes.find(|node| !node.holds(room, entry, number));
+            if let Some(node) = lacks.filter(|_| !is_void) {
+                let at = node.id.short();
+                return broken("durable", format!("{message:?} is not at {at}"));
+            }
+        }
+        Ok(())
+    }
+}
