@@ -53,14 +53,15 @@ pub(super) struct Answered<'a> {
 }
 
 impl World {
-    /// *durable*, of one answer. A node that lies is believed.
+    /// *durable*, of one answer. A node that lies is believed; one may have said so before its disk was lost.
     pub(super) fn copies_are_held(&mut self, answered: Answered<'_>) -> Result<(), Broken> {
         let Answered { room, entry, said } = answered;
         let Some(copies) = said.copies else { return Ok(()) };
         let held = |node: &&super::node::Node| node.holds(room, entry, said.number);
         let held = self.cluster.nodes.iter().filter(held).count();
         let lies = usize::from(self.liar.is_some());
-        if copies > held + lies {
+        let lost = self.cluster.nodes.iter().filter(|node| node.is_lost()).count();
+        if copies > held + lies + lost {
             let what =
                 format!("{copies} nodes were said to hold {entry:?} of {room}, and {held} do");
             return broken("durable", what);

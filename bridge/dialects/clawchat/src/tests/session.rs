@@ -1,8 +1,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mesh::{
-    api::{command::Say, event::RoomEvent},
-    name::number::{Era, Number},
+    api::{
+        command::{Outcome, SaidOk, Say},
+        event::RoomEvent,
+    },
+    name::{
+        id::MessageId,
+        number::{Era, Number},
+    },
 };
 use serde_json::{Value, json};
 
@@ -357,6 +363,9 @@ fn what_is_too_large_or_malformed_is_named() {
         json!({"room_id": room, "content": "x", "mentions": vec!["b"; 257]}),
         json!({"room_id": room, "content": "x", "reply_to": "z".repeat(129)}),
         json!({"room_id": room, "content": "x", "mesh": {"dedup": ""}}),
+        json!({"room_id": room, "content": "x", "mesh": {"durable": 0}}),
+        json!({"room_id": room, "content": "x", "mesh": {"durable": 1, "durable_wait_ms": 20_001}}),
+        json!({"room_id": room, "content": "x", "mesh": {"durable": 2}}),
     ] {
         assert_eq!(a.code("send_message", bad), "invalid_payload");
     }
@@ -388,6 +397,38 @@ fn a_repeated_send_is_answered_with_the_first() {
     assert_eq!(a.call("send_message", text("two")), first);
     assert_eq!(b.event("message_received").unwrap(), first);
     assert!(b.event("message_received").is_none());
+}
+
+#[test]
+fn a_send_that_wants_copies_is_told_how_many_there_are() {
+    let (fake, mut a, mut b, room) = pair();
+    let text = |durable| json!({"room_id": room, "content": "x", "mesh": {"durable": durable, "dedup": "d"}});
+    let first = a.call("send_message", text(1));
+    assert_eq!(first["mesh"]["durable"], 1);
+    assert_eq!(
+        b.event("message_received").unwrap()["mesh"]["durable"],
+        Value::Null,
+        "it is the sender's"
+    );
+    // This node alone has the room, whatever was said before.
+    let reply = a.ask("send_message", text(2));
+    assert_eq!(reply["payload"]["code"], "invalid_payload");
+    let message = reply["payload"]["message"].as_str().unwrap();
+    assert_eq!(message, "`durable` must be at most 1: 1 node has the room");
+    let again = a.call("send_message", text(1));
+    assert_eq!(
+        (&again["message_id"], &again["mesh"]["durable"]),
+        (&first["message_id"], &json!(1))
+    );
+    let fleeting = json!({"name": "e", "public": true, "ephemeral": true});
+    let fleeting = a.call("create_room", fleeting)["room_id"].clone();
+    a.call("join_room", json!({"room_id": fleeting}));
+    let say = json!({"room_id": fleeting, "content": "x", "mesh": {"durable": 1}});
+    assert_eq!(a.code("send_message", say), "invalid_payload");
+    let message = first["message_id"].as_str().and_then(MessageId::from_uuid).unwrap();
+    let said = SaidOk { message, number: Number(1), fresh: None, copies: Some(3) };
+    *fake.knobs.script.lock().unwrap() = Some(Ok(Outcome::Said(said)));
+    assert_eq!(a.call("send_message", text(1))["mesh"]["durable"], 3);
 }
 
 #[test]
