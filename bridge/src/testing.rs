@@ -350,6 +350,8 @@ impl Fake {
                 | Effect::SendBodies { .. }
                 | Effect::AskCopies { .. }
                 | Effect::SendCopies { .. }
+                | Effect::AskReceipt { .. }
+                | Effect::SendReceipt { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)

@@ -212,6 +212,12 @@ impl Driver {
             Effect::SendCopies { to, room, copies } => {
                 self.outgoing.answer(to, room, Question::Copies(copies));
             }
+            Effect::AskReceipt { to, nonce, room, copy } => {
+                self.outgoing.ask_receipt(to, room, (nonce, copy));
+            }
+            Effect::SendReceipt { to, nonce, room, copied } => {
+                self.outgoing.answer(to, room, Question::Receipt(nonce, copied));
+            }
             Effect::Reply { call, result } => {
                 if let Ok(Outcome::Said(said)) = &result {
                     self.meters.said(said);

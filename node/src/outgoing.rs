@@ -6,6 +6,7 @@ use std::{
     thread,
 };
 
+use bridge::Hub;
 use mesh::{
     name::id::{NodeId, RoomId},
     wire::{
@@ -14,7 +15,7 @@ use mesh::{
     },
 };
 use net::Net;
-use store::{ReadError, Reader};
+use store::{Holding, ReadError, Reader};
 
 use crate::{
     ending::{End, Ending},
@@ -44,6 +45,8 @@ pub(crate) enum Question {
     Bodies(Vec<Head>),
     /// For copies of messages.
     Copies(Vec<Copied>),
+    /// What became of a message: the nonce of the question, and the message.
+    Receipt(u64, Copied),
 }
 
 /// A message that begins with a read of the store.
@@ -52,6 +55,8 @@ enum Read {
     Answer(Question),
     /// This node asks for copies of these.
     AskCopies(Vec<CopyOf>),
+    /// This node asks, with this nonce, what became of this.
+    AskReceipt(u64, CopyOf),
 }
 
 #[derive(Debug)]
@@ -86,14 +91,14 @@ impl Outgoing {
     /// Starts the thread. It ends when this is dropped.
     pub(crate) fn start(
         net: Net,
-        reader: Reader,
+        (reader, hub): (Reader, Arc<Hub>),
         meters: Arc<Meters>,
         ending: &Ending,
     ) -> std::io::Result<Outgoing> {
         let net = Sender { net, meters };
         let waiting = Arc::new(Waiting::default());
         let ending = ending.clone();
-        let worker = Worker { net: net.clone(), reader, waiting: waiting.clone() };
+        let worker = Worker { net: net.clone(), reader, hub, waiting: waiting.clone() };
         thread::Builder::new().name("answers".to_owned()).spawn(move || {
             if let Err(error) = worker.run() {
                 ending.say(End::Failed(anyhow::Error::new(error).context("read the store")));
@@ -123,6 +128,11 @@ impl Outgoing {
     /// Asks a peer for copies of messages, as they are in the store. Never waits.
     pub(crate) fn ask_copies(&self, to: NodeId, room: RoomId, copies: Vec<CopyOf>) {
         self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskCopies(copies)));
+    }
+
+    /// Asks a peer what became of a message. Never waits.
+    pub(crate) fn ask_receipt(&self, to: NodeId, room: RoomId, (nonce, copy): (u64, CopyOf)) {
+        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskReceipt(nonce, copy)));
     }
 
     fn push(&self, mut held: MutexGuard<'_, Backlog>, to: NodeId, job: Outbound) {
@@ -174,6 +184,8 @@ impl Waiting {
 struct Worker {
     net: Sender,
     reader: Reader,
+    /// It knows what clients were given.
+    hub: Arc<Hub>,
     waiting: Arc<Waiting>,
 }
 
@@ -203,6 +215,13 @@ impl Worker {
             Read::Answer(Question::Bodies(at)) => self.reader.answer_bodies(room, &at).map(Some),
             Read::Answer(Question::Copies(asked)) => self.reader.answer_copies(room, &asked),
             Read::AskCopies(copies) => self.reader.ask_copies(room, &copies),
+            Read::AskReceipt(nonce, copy) => self.reader.ask_receipt(nonce, room, copy),
+            Read::Answer(Question::Receipt(nonce, copied)) => {
+                let Holding { held, delivered } = self.reader.holding(room, &copied)?;
+                let agents = delivered.map(|number| self.hub.given(room, number));
+                let agents = agents.unwrap_or_default();
+                Ok(Some(Message::Receipt { nonce, held, agents }))
+            }
         }
     }
 }

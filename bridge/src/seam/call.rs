@@ -22,7 +22,7 @@ use crate::{
     delivery::hook::Hook,
     limits::{self, BODY_OVERHEAD_BYTES},
     seam::{
-        answer::{Answer, Cast, Filter, Page, RoomFacts, SubscriptionView, Welcome},
+        answer::{Answer, Cast, Filter, Page, Receipts, RoomFacts, SubscriptionView, Welcome},
         event::Message,
         refusal::{Bound, Refusal},
     },
@@ -51,6 +51,8 @@ calls! {
     Say => SaidOk;
     OneMessage => Option<Message>;
     History => Page;
+    GetReceipts => Option<Receipts>;
+    Confirm => ();
     Numbered => Option<Message>;
     Tip => Number;
     ListRooms => Vec<RoomView>;
@@ -134,6 +136,24 @@ pub struct OneMessage {
     pub room: RoomId,
     /// Which.
     pub message: MessageId,
+}
+
+/// What became of a message. `None`: it is not here, or no longer kept.
+#[derive(Clone, Copy, Debug)]
+pub struct GetReceipts {
+    /// Where.
+    pub room: RoomId,
+    /// Which.
+    pub message: MessageId,
+}
+
+/// The agent has all messages of a room up to a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirm {
+    /// Where.
+    pub room: RoomId,
+    /// Up to which.
+    pub upto: Number,
 }
 
 /// The message that was ever given this number in a room. `None`: none was here, or it is no longer kept.

@@ -107,6 +107,29 @@ pub enum Effect {
         /// The messages, at most [`crate::limits::COPIES_NAMED_MAX`].
         copies: Vec<Copied>,
     },
+    /// Ask a peer what it knows of a message, with its mark as the store has it (`Message::AskReceipt`). Nothing, if the
+    /// message is not in the store.
+    AskReceipt {
+        /// The peer.
+        to: NodeId,
+        /// Comes back with the answer.
+        nonce: u64,
+        /// The room.
+        room: RoomId,
+        /// The message.
+        copy: CopyOf,
+    },
+    /// Look into the store and at clients' connections for a message, and send a `Message::Receipt`.
+    SendReceipt {
+        /// The peer.
+        to: NodeId,
+        /// From its question.
+        nonce: u64,
+        /// The room.
+        room: RoomId,
+        /// The message.
+        copied: Copied,
+    },
     /// Answer a command. Each command is answered once.
     Reply {
         /// From the command.

@@ -15,7 +15,7 @@ use crate::{
         rules::Broken,
     },
     name::{
-        id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
+        id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
         number::Number,
     },
     wire::{
@@ -79,6 +79,9 @@ pub enum Command {
     CastVote { caller: Caller, vote: MessageId, option: u64 },
     /// `agent` asks: in its rooms a vote is looked for that is not known here. → [`Outcome::Vote`]
     GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
+    /// What other nodes say became of a message that is here: `at` its place, `number` its number. → [`Outcome::Receipts`],
+    /// after [`crate::limits::INQUIRY_FOR`] at most.
+    Receipts { key: KeyPrint, room: RoomId, at: LocalRef, number: Number },
     /// The newest first. → [`Outcome::Votes`]
     ListVotes { key: KeyPrint, room: RoomId, limit: usize },
     /// → [`Outcome::Candidates`]
@@ -108,7 +111,7 @@ pub enum Command {
     /// Roaming). `entries`: those that it is not proven to have seen and that have no number above the cursor, each
     /// with the number under which it was delivered here, if it was. They get one, in a new era if need be, where
     /// nobody else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
-    Roam { room: RoomId, cursor: Number, entries: Vec<(crate::name::id::LocalRef, Option<Number>)> },
+    Roam { room: RoomId, cursor: Number, entries: Vec<(LocalRef, Option<Number>)> },
     /// The client names a room, or a message in it, that is not known here: connected nodes are asked.
     /// → [`Outcome::Done`], when it is here or none of them has it.
     Seek { caller: Caller, room: RoomId, message: Option<MessageId> },
@@ -292,6 +295,8 @@ pub enum Outcome {
     Task(Box<TaskView>),
     /// Tasks, the oldest first.
     Tasks(Vec<TaskView>),
+    /// What became of a message.
+    Receipts(Box<MessageReceipts>),
     /// Minted keys.
     Keys(Vec<KeyView>),
     /// The kind of a key.
@@ -335,6 +340,43 @@ pub struct SaidOk {
     pub fresh: Option<Fresh>,
     /// How many nodes have said that they hold it durably, this one included, if the command asked. Never more than did.
     pub copies: Option<usize>,
+}
+
+/// What other nodes say of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageReceipts {
+    /// As many nodes have the room, this one included.
+    pub of: usize,
+    /// This node, now.
+    pub here: StoredAt,
+    /// Others that hold the message durably.
+    pub stored: Vec<StoredAt>,
+    /// Others that did not answer.
+    pub unknown: Vec<NodeId>,
+    /// Agents at other nodes that were given it.
+    pub agents: Vec<AgentReceipt>,
+}
+
+/// A node that holds a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredAt {
+    /// The node.
+    pub node: NodeId,
+    /// When it said so, by the clock of the node that asked. Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// An agent that was given a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentReceipt {
+    /// The agent.
+    pub agent: AgentId,
+    /// It has confirmed the message; else it was given it.
+    pub confirmed: bool,
+    /// The node that says so: it was attached there.
+    pub node: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// What a message that was written just now says beyond its command.

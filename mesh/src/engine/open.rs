@@ -10,6 +10,7 @@ use super::{
     elections::Leaders,
     forks::Forks,
     handover::Handovers,
+    inquiries::Inquiries,
     known::Known,
     membership,
     private::{self, Private},
@@ -72,6 +73,7 @@ impl Engine {
             handovers: Handovers::default(),
             unvouched: Unvouched::default(),
             receipts: Receipts::default(),
+            inquiries: Inquiries::default(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };

@@ -4,13 +4,10 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     name::{
-        id::{EntryRef, sha256},
+        id::{AgentId, EntryRef, sha256},
         number::Number,
     },
-    wire::{
-        cbor::encode,
-        entry::{Facts, Stored},
-    },
+    wire::{cbor::encode, entry::Stored},
 };
 
 /// A message of which copies are wanted.
@@ -36,6 +33,20 @@ pub struct Copied {
     pub number: Option<Number>,
 }
 
+/// An agent that was given a message by the node that says so.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct AgentState {
+    /// The agent.
+    #[cbor(n(0), with = "crate::wire::cbor::text")]
+    pub agent: AgentId,
+    /// It has confirmed it; else it was given it.
+    #[n(1)]
+    pub confirmed: bool,
+    /// When, by the clock of its node. Unix milliseconds.
+    #[n(2)]
+    pub at_ms: u64,
+}
+
 impl Copied {
     /// Without its mark.
     #[must_use]
@@ -44,16 +55,12 @@ impl Copied {
     }
 }
 
-/// The start of the hash of an entry's facts and its whole body. The author of a log that was restored from a backup
-/// writes another entry in the same place: that one has another mark. `None`: the body is not kept.
+/// The start of the hash of an entry's facts and of the hash of its body. The author of a log that was restored from a
+/// backup writes another entry in the same place: that one has another mark. A dropped body changes nothing.
 #[must_use]
-pub fn mark(entry: &Stored) -> Option<[u8; 16]> {
-    let Stored { facts, body, gone, .. } = entry;
-    gone.is_none().then(|| of(*facts, body))
-}
-
-fn of(facts: Facts, body: &[u8]) -> [u8; 16] {
-    let hash = sha256(&[b"clawmesh copy", &encode(&facts), body]);
+pub fn mark(entry: &Stored) -> [u8; 16] {
+    let body = entry.gone.map_or_else(|| sha256(&[&entry.body]), |gone| gone.hash);
+    let hash = sha256(&[b"clawmesh copy", &encode(&entry.facts), &body]);
     let mut mark = [0; 16];
     mark.copy_from_slice(&hash[..16]);
     mark
@@ -62,9 +69,10 @@ fn of(facts: Facts, body: &[u8]) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::entry::{Facts, Gone};
 
     #[test]
-    fn a_mark_tells_two_entries_of_one_place_apart_and_a_dropped_body_has_none() {
+    fn a_mark_tells_two_entries_of_one_place_apart_and_outlives_the_body() {
         let facts = Facts { clock: 1, wall_ms: 2, kind: 1, visible: true };
         let entry = |facts, body: &[u8]| Stored {
             facts,
@@ -74,10 +82,10 @@ mod tests {
             gone: None,
         };
         let first = mark(&entry(facts, b"one"));
-        assert!(first.is_some() && first == mark(&entry(facts, b"one")));
+        assert_eq!(first, mark(&entry(facts, b"one")));
         assert_ne!(first, mark(&entry(facts, b"two")));
         assert_ne!(first, mark(&entry(Facts { wall_ms: 3, ..facts }, b"one")));
-        let gone = Some(crate::wire::entry::Gone { hash: [0; 32], len: 3 });
-        assert_eq!(mark(&Stored { gone, ..entry(facts, b"") }), None);
+        let gone = Some(Gone { hash: sha256(&[b"one"]), len: 3 });
+        assert_eq!(mark(&Stored { gone, ..entry(facts, b"") }), first);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     },
     wire::{
         cbor::encode,
-        copies::Copied,
+        copies::{AgentState, Copied},
         entry::Parted,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
@@ -377,6 +377,32 @@ pub enum Message<R = Run> {
         #[n(1)]
         copies: Vec<Copied>,
     },
+    /// To a peer: what do you know of this message? Answered at once by `Receipt`.
+    #[n(25)]
+    AskReceipt {
+        /// Comes back with the answer.
+        #[n(0)]
+        nonce: u64,
+        /// The room.
+        #[n(1)]
+        room: RoomId,
+        /// The message.
+        #[n(2)]
+        copied: Copied,
+    },
+    /// The answer.
+    #[n(26)]
+    Receipt {
+        /// From the question.
+        #[n(0)]
+        nonce: u64,
+        /// The sender holds it durably, as in `Copies`.
+        #[n(1)]
+        held: bool,
+        /// Agents that got it at the sender.
+        #[n(2)]
+        agents: Vec<AgentState>,
+    },
 }
 
 /// Why a message was refused.
@@ -510,6 +536,10 @@ impl Message<Run> {
             }
             Message::AskCopies { room, copies } => Message::AskCopies { room, copies },
             Message::Copies { room, copies } => Message::Copies { room, copies },
+            Message::AskReceipt { nonce, room, copied } => {
+                Message::AskReceipt { nonce, room, copied }
+            }
+            Message::Receipt { nonce, held, agents } => Message::Receipt { nonce, held, agents },
         })
     }
 

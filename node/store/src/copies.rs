@@ -1,7 +1,10 @@
 //! Copies of messages: questions to peers, and answers to theirs. What is not on the disk is not spoken of.
 
 use mesh::{
-    name::id::{LocalRef, RoomId},
+    name::{
+        id::{LocalRef, RoomId},
+        number::Number,
+    },
     wire::{
         copies::{Copied, CopyOf, mark},
         message::Message,
@@ -9,6 +12,15 @@ use mesh::{
 };
 
 use crate::{error::ReadError, reader::Reader, schema::Numbers, view::View};
+
+/// A message that a peer asks about, as it is here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// It is on the disk, with its whole body and the number.
+    pub held: bool,
+    /// The number that it was delivered under here.
+    pub delivered: Option<Number>,
+}
 
 impl Reader {
     /// The question for copies of these messages (`Effect::AskCopies`), ready to be sent, with those whose whole bodies are
@@ -26,8 +38,8 @@ impl Reader {
         let mut found = Vec::new();
         for copy in copies {
             let CopyOf { place, number } = *copy;
-            let held = held(&view, copy)?;
-            found.extend(held.map(|held| Copied { place, mark: held.mark, number }));
+            let here = here(&view, copy)?.filter(|here| here.is_whole);
+            found.extend(here.map(|here| Copied { place, mark: here.mark, number }));
         }
         Ok((!found.is_empty()).then_some(Message::AskCopies { room, copies: found }))
     }
@@ -47,29 +59,72 @@ impl Reader {
         let Some(view) = self.view(room)? else { return Ok(None) };
         let mut copies = Vec::new();
         for copied in asked {
-            let held = held(&view, &copied.name())?.filter(|held| held.mark == copied.mark);
-            let number = held.and_then(|held| match copied.number {
-                Some(asked) => held.numbers.all().find(|number| *number == asked),
-                None => held.numbers.lowest(),
-            });
+            let number = here(&view, &copied.name())?.and_then(|here| here.number_of(copied));
             if number.is_some() {
                 copies.push(Copied { number, ..*copied });
             }
         }
         Ok((!copies.is_empty()).then_some(Message::Copies { room, copies }))
     }
+
+    /// The question about one message (`Effect::AskReceipt`), ready to be sent. `None`: it is not here.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn ask_receipt(
+        &self,
+        nonce: u64,
+        room: RoomId,
+        copy: CopyOf,
+    ) -> Result<Option<Message>, ReadError> {
+        let Some(view) = self.view(room)? else { return Ok(None) };
+        let CopyOf { place, number } = copy;
+        Ok(here(&view, &copy)?.map(|here| {
+            let copied = Copied { place, mark: here.mark, number };
+            Message::AskReceipt { nonce, room, copied }
+        }))
+    }
+
+    /// What is here of a message that a peer asks about (`Effect::SendReceipt`). Rooms in memory hold nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn holding(&self, room: RoomId, copied: &Copied) -> Result<Holding, ReadError> {
+        let Some(view) = self.view(room)? else { return Ok(Holding::default()) };
+        let here = here(&view, &copied.name())?.filter(|here| here.mark == copied.mark);
+        let Some(here) = here else { return Ok(Holding::default()) };
+        let held = here.number_of(copied).is_some() && !view.record()?.ephemeral;
+        Ok(Holding { held, delivered: here.numbers.delivered() })
+    }
 }
 
 /// A message as it is here.
-struct Held {
+struct Here {
     mark: [u8; 16],
+    /// Its body is kept.
+    is_whole: bool,
     numbers: Numbers,
 }
 
-/// `None`: it is not here, or without its body.
-fn held(view: &View, copy: &CopyOf) -> Result<Option<Held>, ReadError> {
+impl Here {
+    /// Its number, if it is held as it was asked for.
+    fn number_of(&self, copied: &Copied) -> Option<Number> {
+        if self.mark != copied.mark || !self.is_whole {
+            return None;
+        }
+        match copied.number {
+            Some(asked) => self.numbers.all().find(|number| *number == asked),
+            None => self.numbers.lowest(),
+        }
+    }
+}
+
+fn here(view: &View, copy: &CopyOf) -> Result<Option<Here>, ReadError> {
     let Some((log, _)) = view.log(copy.place.log)? else { return Ok(None) };
     let at = LocalRef { log, seq: copy.place.seq };
-    let Some(mark) = view.stored(at)?.as_ref().and_then(mark) else { return Ok(None) };
-    Ok(Some(Held { mark, numbers: view.numbers_of(at)? }))
+    let Some(entry) = view.stored(at)? else { return Ok(None) };
+    let (mark, is_whole) = (mark(&entry), entry.gone.is_none());
+    Ok(Some(Here { mark, is_whole, numbers: view.numbers_of(at)? }))
 }

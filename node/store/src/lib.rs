@@ -30,6 +30,7 @@ mod summary;
 pub mod testing;
 mod view;
 
+pub use copies::Holding;
 pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
 pub use reader::{Kept, Reader};

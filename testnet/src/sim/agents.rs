@@ -36,6 +36,7 @@ enum Asked {
     Join(usize, RoomId),
     Leave(usize, RoomId),
     Say(Send),
+    Receipts(copies::Inquiry),
     Create { ephemeral: bool },
     Rooms,
     Room(RoomId),
@@ -268,6 +269,10 @@ impl Part for Agents {
                     let text = format!("one send became {first} and {}", said.message);
                     return broken("dedup", text);
                 }
+                if let Some(inquiry) = copies::inquiry(cluster, *node, send.room, said) {
+                    let command = inquiry.command();
+                    self.calls.ask(cluster, *node, Asked::Receipts(inquiry), command);
+                }
             }
             (Asked::Say(Send { room, durable, .. }), Err(refused))
                 if !may_be_in_the_way(refused)
@@ -275,6 +280,9 @@ impl Part for Agents {
                     && !copies::may_be_refused(cluster, room, durable, refused) =>
             {
                 return broken("replies", format!("a message was refused: {refused}"));
+            }
+            (Asked::Receipts(inquiry), Ok(Outcome::Receipts(receipts))) => {
+                inquiry.is_answered_truly(cluster, receipts)?;
             }
             (Asked::Create { ephemeral }, Ok(Outcome::Room(view))) => {
                 if ephemeral {
@@ -297,7 +305,7 @@ impl Part for Agents {
                 return broken("views", format!("node{node} does not say what it knows"));
             }
             (Asked::Attach(_) | Asked::Join(..) | Asked::Leave(..), Err(_))
-            | (Asked::Say(..) | Asked::Create { .. }, _)
+            | (Asked::Say(..) | Asked::Receipts(_) | Asked::Create { .. }, _)
             | (Asked::Attach(_), Ok(_)) => {}
         }
         Ok(true)

@@ -5,13 +5,17 @@
 use std::time::Duration;
 
 use mesh::{
-    api::command::{Durable, Refused, SaidOk},
-    name::id::{NodeId, RoomId},
+    api::command::{Command, Durable, MessageReceipts, Refused, SaidOk, StoredAt},
+    name::{
+        id::{LocalRef, NodeId, RoomId},
+        number::Number,
+    },
 };
 
 use super::{
     cluster::Cluster,
     coverage::Happening,
+    keys::KEY,
     promises::{Acknowledged, Broken, Entry, broken},
     world::World,
 };
@@ -42,6 +46,62 @@ pub(super) fn may_be_refused(
         return copies > *max && *max < cluster.nodes.len();
     }
     matches!(refused, Refused::NotDurable) && cluster.rooms.is_ephemeral(room)
+}
+
+/// A question: what became of this message?
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inquiry {
+    room: RoomId,
+    at: LocalRef,
+    entry: Entry,
+    number: Number,
+}
+
+/// About some of the messages that a node has answered, its agents ask.
+pub(super) fn inquiry(
+    cluster: &Cluster,
+    node: usize,
+    room: RoomId,
+    said: &SaidOk,
+) -> Option<Inquiry> {
+    let number = said.number;
+    let running = cluster.nodes[node].running.as_ref().filter(|_| number.0.is_multiple_of(16))?;
+    let row = running.reader.by_message(room, said.message).ok()??;
+    Some(Inquiry { room, at: row.at, entry: (row.log, row.at.seq), number })
+}
+
+impl Inquiry {
+    pub(super) fn command(self) -> Command {
+        let Inquiry { room, at, number, .. } = self;
+        Command::Receipts { key: *KEY, room, at, number }
+    }
+
+    /// *durable*: nodes that were said to hold the message do, unless they lie or their disks are lost since.
+    pub(super) fn is_answered_truly(
+        self,
+        cluster: &mut Cluster,
+        receipts: &MessageReceipts,
+    ) -> Result<(), Broken> {
+        let liar = cluster.plan.liar.then(|| cluster.nodes.len() - 1);
+        for StoredAt { node, .. } in &receipts.stored {
+            let Some(i) = cluster.index(*node) else { continue };
+            let state = &cluster.nodes[i];
+            if !state.holds(self.room, self.entry, self.number)
+                && !state.is_lost()
+                && liar != Some(i)
+            {
+                return broken("durable", format!("node{i} was said to hold {self:?}"));
+            }
+        }
+        let known = receipts.stored.len() + receipts.unknown.len();
+        if known >= receipts.of || receipts.of > cluster.nodes.len() {
+            return broken("durable", format!("{receipts:?} of {} nodes", cluster.nodes.len()));
+        }
+        if !receipts.stored.is_empty() {
+            cluster.coverage.count(Happening::Inquired);
+        }
+        Ok(())
+    }
 }
 
 /// A message with the answer to its send.

@@ -53,6 +53,7 @@ happenings! {
     EraFull, Any, "era full";
     Hole, Any, "number left as a hole";
     Copied, Any, "message held by several nodes";
+    Inquired, Any, "fate of a message told";
     Lost, Losses, "disk lost for ever";
     Parting, Partings, "node expelled or given up";
     SaidAgain, Liars, "lie: said again";

@@ -22,7 +22,7 @@ use mesh::{
             BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, Named, Shown,
             TaskAct, TaskAssigned, TaskStatus, TaskUpdated, VoteAct, VoteClosed, VoteOpened,
         },
-        copies::Copied,
+        copies::{AgentState, Copied},
         entry::{
             Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
             RoomCreated, Said,
@@ -83,6 +83,8 @@ pub(crate) struct Liar {
     asked: u64,
     /// The messages of which copies were last wanted from it.
     wanted: Option<(RoomId, Vec<Copied>)>,
+    /// The last question about a message that it was asked.
+    inquiry: u64,
     /// Its messages that could be read and verified, and those that could not.
     pub(crate) taken: u64,
     pub(crate) refused: u64,
@@ -116,6 +118,7 @@ impl Liar {
             own_lanes: BTreeSet::new(),
             asked: 0,
             wanted: None,
+            inquiry: 0,
             taken: 0,
             refused: 0,
         }
@@ -147,6 +150,8 @@ impl Liar {
             self.asked = *nonce;
         } else if let Message::AskCopies { room, copies } = message {
             self.wanted = Some((*room, copies.clone()));
+        } else if let Message::AskReceipt { nonce, .. } = message {
+            self.inquiry = *nonce;
         }
         let lies: Vec<NodeId> = self.authors().collect();
         for run in message.runs().iter().map(Verified::run) {
@@ -468,7 +473,7 @@ impl Liar {
         } else {
             RoomId(self.sixteen())
         };
-        match self.dice.within(0, 18) {
+        match self.dice.within(0, 20) {
             0 => {
                 let heads = (0..self.dice.within(0, 200))
                     .map(|_| Head { log: self.log(), seq: self.some_u64() })
@@ -527,6 +532,15 @@ impl Liar {
                 Message::Frontier { nonce, boot, version, rooms: vec![Heads { room, heads }] }
             }
             16 => Message::AskCopies { room, copies: self.copies() },
+            18 => {
+                let copied = self.copies().swap_remove(0);
+                Message::AskReceipt { nonce: self.some_u64(), room, copied }
+            }
+            19 => {
+                let (agent, confirmed) = ("a liar's".into(), self.dice.chance(50));
+                let agents = vec![AgentState { agent, confirmed, at_ms: self.some_u64() }];
+                Message::Receipt { nonce: self.inquiry, held: true, agents }
+            }
             17 => match self.wanted.clone().filter(|_| self.dice.chance(80)) {
                 // As if it held them.
                 Some((room, copies)) => Message::Copies { room, copies },

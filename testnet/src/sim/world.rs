@@ -311,6 +311,21 @@ impl World {
                     let answer = running.map(|node| node.reader.answer_copies(room, &copies));
                     self.send_answer(node, to, answer.and_then(Result::transpose));
                 }
+                Effect::AskReceipt { to, nonce, room, copy } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let question = running.map(|node| node.reader.ask_receipt(nonce, room, copy));
+                    self.send_answer(node, to, question.and_then(Result::transpose));
+                }
+                Effect::SendReceipt { to, nonce, room, copied } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let holding = running.map(|node| node.reader.holding(room, &copied));
+                    // Worlds have no connections over which anybody would be given anything.
+                    let answer = holding.map(|holding| {
+                        let agents = Vec::new();
+                        holding.map(|it| Message::Receipt { nonce, held: it.held, agents })
+                    });
+                    self.send_answer(node, to, answer);
+                }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,
                 Effect::Notify { room, event } => self.members_told(node, room, &event)?,
                 Effect::Pulse(_) => self.begin_beating(node),

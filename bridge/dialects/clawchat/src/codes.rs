@@ -62,6 +62,9 @@ impl From<Refusal> for Problem {
                 Problem::new(Code::RateLimitMessages, text)
             }
             Refusal::NotKept => internal("the first message is no longer kept"),
+            Refusal::NotThere { tip } => {
+                Problem::invalid(format!("`seq` must be at most {}: the newest here", tip.0))
+            }
             Refusal::NoSubscription => {
                 let text = "this key has no such subscription at this node";
                 Problem::new(Code::AccessDenied, text)

@@ -199,6 +199,8 @@ impl Turn {
                     Frame::RoomTip(RoomTipResult { room_id: voice.name(room), seq: tip.0 })
                 });
             }),
+            Request::GetReceipts(ask) => self.get_receipts(seat, &ask),
+            Request::Ack(ack) => self.ack(seat, &ack),
             Request::ListRooms(list) => self.list_rooms(seat, &list),
             Request::ListAgents(list) => self.list_agents(seat, &list),
             Request::RoomInfo(info) => self.at(seat, &info.room_id, Turn::describe_room),

@@ -6,17 +6,17 @@ use super::{
     *,
 };
 use crate::{
-    api::command::{Durable, SaidOk},
+    api::command::{Durable, MessageReceipts, SaidOk},
     limits::{
         COPIES_ASKED_EVERY, COPIES_AWAITED_FOR, COPIES_AWAITED_PER_PEER_MAX, COPIES_WANTED_MAX,
-        COPIES_WITHIN_MAX,
+        COPIES_WITHIN_MAX, INQUIRIES_ANSWERED_PER_TICK, INQUIRY_FOR,
     },
     name::{
         id::{EntryRef, LocalRef},
         number::Era,
     },
     wire::{
-        copies::{Copied, CopyOf},
+        copies::{AgentState, Copied, CopyOf},
         entry::{DedupId, Parting},
     },
 };
@@ -312,4 +312,86 @@ fn questions_are_forgotten_in_time_with_their_peer_and_beyond_so_many() {
         node.give(Input::Message { from: a, message: Message::AskCopies { room, copies } });
     }
     assert_eq!(awaited(&node), 0);
+}
+
+/// Asks what became of a message, and of whom that is asked.
+fn inquires(node: &mut Node, place: EntryRef, number: Number) -> (CallId, Vec<(NodeId, u64)>) {
+    let room = node.lobby();
+    let log = node.engine.known.rooms[&room].replica.logs.ix(place.log).expect("it is here");
+    let at = LocalRef { log, seq: place.seq };
+    node.effects.clear();
+    let call = node.begin(Command::Receipts { key: KEY, room, at, number });
+    let asked = node.effects.iter().filter_map(|effect| match effect {
+        Effect::AskReceipt { to, nonce, copy, .. } => {
+            assert_eq!(*copy, CopyOf { place, number: Some(number) });
+            Some((*to, *nonce))
+        }
+        _ => None,
+    });
+    (call, asked.collect())
+}
+
+fn told(node: &Node, call: CallId) -> Option<MessageReceipts> {
+    match node.reply(call)? {
+        Ok(Outcome::Receipts(receipts)) => Some(*receipts),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_nodes_are_asked_what_became_of_a_message_and_who_is_silent_is_unknown() {
+    let (mut node, caller, [a, b]) = three();
+    node.say(&caller, node.lobby()).expect("a member");
+    let (place, number) = last(&node);
+    let (call, asked) = inquires(&mut node, place, number);
+    let nonce = asked[0].1;
+    assert_eq!(asked, [(a, nonce), (b, nonce)]);
+    let answers = |node: &mut Node, from, nonce, held| {
+        let agents = vec![AgentState { agent: "x".into(), confirmed: held, at_ms: 7 }];
+        node.give(Input::Message { from, message: Message::Receipt { nonce, held, agents } });
+    };
+    answers(&mut node, a, nonce + 1, true);
+    answers(&mut node, identity(9).node_id(), nonce, true);
+    answers(&mut node, a, nonce, true);
+    answers(&mut node, a, nonce, false);
+    assert_eq!(told(&node, call), None, "one is silent");
+    node.later(INQUIRY_FOR);
+    let receipts = told(&node, call).expect("it is answered in time");
+    assert_eq!((receipts.of, receipts.unknown), (3, vec![b]));
+    assert_eq!(receipts.stored.iter().map(|stored| stored.node).collect::<Vec<_>>(), [a]);
+    assert_eq!(receipts.agents.len(), 1, "each node speaks once");
+    // At once, when all have answered or are gone; one that holds it not is no unknown one.
+    let (call, asked) = inquires(&mut node, place, number);
+    answers(&mut node, b, asked[0].1, false);
+    node.give(Input::PeerDown(a));
+    let receipts = told(&node, call).expect("nobody is left to answer");
+    assert_eq!((receipts.stored.len(), receipts.unknown), (0, vec![a]));
+    let (call, _) = inquires(&mut node, place, number);
+    node.begin(Command::Stop);
+    assert!(told(&node, call).is_some(), "it does not hold up the end");
+}
+
+#[test]
+fn a_peer_is_answered_so_often_and_of_rooms_that_are_its_business() {
+    let (mut node, _, [a, b]) = three();
+    let copied = Copied {
+        place: EntryRef { log: LogId { author: a, incarnation: 0 }, seq: 1 },
+        mark: [1; 16],
+        number: None,
+    };
+    let answered = |node: &mut Node, from, room| {
+        node.effects.clear();
+        let message = Message::AskReceipt { nonce: 5, room, copied };
+        node.give(Input::Message { from, message });
+        node.effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::SendReceipt { to, nonce: 5, .. } if *to == from))
+    };
+    let (lobby, local) = (node.lobby(), node.engine.known.cx.private_directory);
+    assert!(!answered(&mut node, a, local) && !answered(&mut node, a, RoomId([9; 16])));
+    let many = (0..50).filter(|_| answered(&mut node, a, lobby)).count();
+    assert_eq!(many, INQUIRIES_ANSWERED_PER_TICK as usize);
+    assert!(answered(&mut node, b, lobby));
+    node.later(TICK);
+    assert!(answered(&mut node, a, lobby));
 }

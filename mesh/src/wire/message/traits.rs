@@ -4,7 +4,7 @@ use super::{BadMessage, Message};
 use crate::limits::{
     ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
     COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX,
-    LOGS_PER_ROOM_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+    LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 
 /// The subject of a message.
@@ -156,6 +156,10 @@ impl<R> Message<R> {
                 .with(copies.len(), COPIES_NAMED_MAX),
             Message::Copies { copies, .. } => {
                 Traits::of("copies", Receipts).with(copies.len(), COPIES_NAMED_MAX)
+            }
+            Message::AskReceipt { .. } => Traits::of("ask_receipt", Receipts).asks(FromStore),
+            Message::Receipt { agents, .. } => {
+                Traits::of("receipt", Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
             }
         }
     }

@@ -432,6 +432,38 @@ fn a_send_that_wants_copies_is_told_how_many_there_are() {
 }
 
 #[test]
+fn what_became_of_a_message_is_told_as_far_as_anybody_has_said() {
+    let (_, mut a, mut b, room) = pair();
+    let first = a.call("send_message", json!({"room_id": room, "content": "x"}));
+    let id = first["message_id"].clone();
+    let ask = json!({"room_id": room, "message_id": id});
+    let receipts = a.call("get_receipts", ask.clone());
+    assert_eq!(receipts["stored"].as_array().map(Vec::len), Some(1), "{receipts}");
+    assert_eq!((&receipts["of"], &receipts["unknown"]), (&json!(1), &json!([])));
+    // It has only just been written to the other one.
+    assert_eq!(receipts["agents"], json!([]));
+    assert_eq!(
+        b.call("ack", json!({"room_id": room, "seq": 1})),
+        json!({"room_id": room, "seq": 1})
+    );
+    let states = |a: &mut Local| {
+        let agents = a.call("get_receipts", ask.clone())["agents"].take();
+        let agents = agents.as_array().unwrap().iter();
+        agents.map(|it| format!("{} {}", it["agent_id"], it["state"])).collect::<Vec<_>>()
+    };
+    assert_eq!(states(&mut a), [r#""b" "confirmed""#]);
+    b.call("send_message", json!({"room_id": room, "content": "y", "reply_to": id}));
+    assert_eq!(states(&mut a), [r#""b" "answered""#]);
+    assert_eq!(b.code("ack", json!({"room_id": room, "seq": 3})), "invalid_payload");
+    for message_id in ["x", "7288f8f5-dade-8721-8786-5948f0680371"] {
+        let ask = json!({"room_id": room, "message_id": message_id});
+        assert_eq!(a.code("get_receipts", ask), "invalid_payload");
+    }
+    let elsewhere = json!({"room_id": "7288f8f5-dade-8721-8786-5948f0680371", "message_id": id});
+    assert_eq!(a.code("get_receipts", elsewhere), "room_not_found");
+}
+
+#[test]
 fn history_is_windowed() {
     let (_, mut a, _b, room) = pair();
     let sent: Vec<Value> = (0..10)
