@@ -15,7 +15,10 @@ use mesh::{
     },
 };
 use net::Net;
-use store::{Holding, ReadError, Reader};
+use store::{
+    ReadError, Reader,
+    copies::{self, Holding},
+};
 
 use crate::{
     ending::{End, Ending},
@@ -213,11 +216,11 @@ impl Worker {
                 self.reader.answer_spans(room, &spans).map(Some)
             }
             Read::Answer(Question::Bodies(at)) => self.reader.answer_bodies(room, &at).map(Some),
-            Read::Answer(Question::Copies(asked)) => self.reader.answer_copies(room, &asked),
-            Read::AskCopies(copies) => self.reader.ask_copies(room, &copies),
-            Read::AskReceipt(nonce, copy) => self.reader.ask_receipt(nonce, room, copy),
+            Read::Answer(Question::Copies(asked)) => copies::answer(&self.reader, room, &asked),
+            Read::AskCopies(wanted) => copies::ask(&self.reader, room, &wanted),
+            Read::AskReceipt(nonce, copy) => copies::ask_receipt(&self.reader, nonce, room, copy),
             Read::Answer(Question::Receipt(nonce, copied)) => {
-                let Holding { held, delivered } = self.reader.holding(room, &copied)?;
+                let Holding { held, delivered } = copies::holding(&self.reader, room, &copied)?;
                 let agents = delivered.map(|number| self.hub.given(room, number));
                 let agents = agents.unwrap_or_default();
                 Ok(Some(Message::Receipt { nonce, held, agents }))

@@ -22,82 +22,76 @@ pub struct Holding {
     pub delivered: Option<Number>,
 }
 
-impl Reader {
-    /// The question for copies of these messages (`Effect::AskCopies`), ready to be sent, with those whose whole bodies are
-    /// here. `None`: none is.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReadError`].
-    pub fn ask_copies(
-        &self,
-        room: RoomId,
-        copies: &[CopyOf],
-    ) -> Result<Option<Message>, ReadError> {
-        let Some(view) = self.view(room)? else { return Ok(None) };
-        let mut found = Vec::new();
-        for copy in copies {
-            let CopyOf { place, number } = *copy;
-            let here = here(&view, copy)?.filter(|here| here.is_whole);
-            found.extend(here.map(|here| Copied { place, mark: here.mark, number }));
+/// The question for copies of these messages (`Effect::AskCopies`), ready to be sent, with those whose whole bodies are
+/// here. `None`: none is.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn ask(reader: &Reader, room: RoomId, copies: &[CopyOf]) -> Result<Option<Message>, ReadError> {
+    let Some(view) = reader.view(room)? else { return Ok(None) };
+    let mut found = Vec::new();
+    for copy in copies {
+        let CopyOf { place, number } = *copy;
+        let here = here(&view, copy)?.filter(|here| here.is_whole);
+        found.extend(here.map(|here| Copied { place, mark: here.mark, number }));
+    }
+    Ok((!found.is_empty()).then_some(Message::AskCopies { room, copies: found }))
+}
+
+/// The answer to a peer that asks for copies (`Effect::SendCopies`), ready to be sent: the messages that are here as
+/// they were asked for, with whole bodies and numbers. Of one that was asked for without a number with its lowest.
+/// `None`: none is.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn answer(
+    reader: &Reader,
+    room: RoomId,
+    asked: &[Copied],
+) -> Result<Option<Message>, ReadError> {
+    let Some(view) = reader.view(room)? else { return Ok(None) };
+    let mut copies = Vec::new();
+    for copied in asked {
+        let number = here(&view, &copied.name())?.and_then(|here| here.number_of(copied));
+        if number.is_some() {
+            copies.push(Copied { number, ..*copied });
         }
-        Ok((!found.is_empty()).then_some(Message::AskCopies { room, copies: found }))
     }
+    Ok((!copies.is_empty()).then_some(Message::Copies { room, copies }))
+}
 
-    /// The answer to a peer that asks for copies (`Effect::SendCopies`), ready to be sent: the messages that are here as
-    /// they were asked for, with whole bodies and numbers. Of one that was asked for without a number with its lowest.
-    /// `None`: none is.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReadError`].
-    pub fn answer_copies(
-        &self,
-        room: RoomId,
-        asked: &[Copied],
-    ) -> Result<Option<Message>, ReadError> {
-        let Some(view) = self.view(room)? else { return Ok(None) };
-        let mut copies = Vec::new();
-        for copied in asked {
-            let number = here(&view, &copied.name())?.and_then(|here| here.number_of(copied));
-            if number.is_some() {
-                copies.push(Copied { number, ..*copied });
-            }
-        }
-        Ok((!copies.is_empty()).then_some(Message::Copies { room, copies }))
-    }
+/// The question about one message (`Effect::AskReceipt`), ready to be sent. `None`: it is not here.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn ask_receipt(
+    reader: &Reader,
+    nonce: u64,
+    room: RoomId,
+    copy: CopyOf,
+) -> Result<Option<Message>, ReadError> {
+    let Some(view) = reader.view(room)? else { return Ok(None) };
+    let CopyOf { place, number } = copy;
+    Ok(here(&view, &copy)?.map(|here| {
+        let copied = Copied { place, mark: here.mark, number };
+        Message::AskReceipt { nonce, room, copied }
+    }))
+}
 
-    /// The question about one message (`Effect::AskReceipt`), ready to be sent. `None`: it is not here.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReadError`].
-    pub fn ask_receipt(
-        &self,
-        nonce: u64,
-        room: RoomId,
-        copy: CopyOf,
-    ) -> Result<Option<Message>, ReadError> {
-        let Some(view) = self.view(room)? else { return Ok(None) };
-        let CopyOf { place, number } = copy;
-        Ok(here(&view, &copy)?.map(|here| {
-            let copied = Copied { place, mark: here.mark, number };
-            Message::AskReceipt { nonce, room, copied }
-        }))
-    }
-
-    /// What is here of a message that a peer asks about (`Effect::SendReceipt`). Rooms in memory hold nothing.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReadError`].
-    pub fn holding(&self, room: RoomId, copied: &Copied) -> Result<Holding, ReadError> {
-        let Some(view) = self.view(room)? else { return Ok(Holding::default()) };
-        let here = here(&view, &copied.name())?.filter(|here| here.mark == copied.mark);
-        let Some(here) = here else { return Ok(Holding::default()) };
-        let held = here.number_of(copied).is_some() && !view.record()?.ephemeral;
-        Ok(Holding { held, delivered: here.numbers.delivered() })
-    }
+/// What is here of a message that a peer asks about (`Effect::SendReceipt`). Rooms in memory hold nothing.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn holding(reader: &Reader, room: RoomId, copied: &Copied) -> Result<Holding, ReadError> {
+    let Some(view) = reader.view(room)? else { return Ok(Holding::default()) };
+    let here = here(&view, &copied.name())?.filter(|here| here.mark == copied.mark);
+    let Some(here) = here else { return Ok(Holding::default()) };
+    let held = here.number_of(copied).is_some() && !view.record()?.ephemeral;
+    Ok(Holding { held, delivered: here.numbers.delivered() })
 }
 
 /// A message as it is here.

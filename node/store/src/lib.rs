@@ -12,7 +12,7 @@
 
 mod apply;
 pub mod check;
-mod copies;
+pub mod copies;
 mod copy;
 mod databases;
 pub mod error;
@@ -30,7 +30,6 @@ mod summary;
 pub mod testing;
 mod view;
 
-pub use copies::Holding;
 pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
 pub use reader::{Kept, Reader};
