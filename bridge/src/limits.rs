@@ -182,6 +182,15 @@ pub const WEBHOOK_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// Readers whose progress is known: an agent in a room each, some 200 bytes in memory and on the
 /// disk. Those that were not heard of for the longest time are forgotten: they may get messages again.
 pub const READERS_MAX: usize = 16_384;
+/// Agents of which it is known what they were given, each in one room: some 1 KiB in memory. Those of which nothing was
+/// heard for the longest time are forgotten.
+pub const GIVEN_AGENTS_MAX: usize = 16_384;
+/// The newest messages of a room of which it is known that an agent was given them.
+pub const GIVEN_NUMBERS_MAX: usize = 32;
+/// A message counts as given when the connection to which it was written has stayed open for so long.
+pub const GIVEN_AFTER: Duration = Duration::from_secs(5);
+/// Messages after one that are searched for answers to it: a page.
+pub const ANSWERS_SEARCHED_MAX: usize = 1_000;
 /// How often changes of it are written.
 pub const READERS_KEPT_EVERY: Duration = Duration::from_secs(1);
 /// And how many at once: in some commits together.

@@ -318,6 +318,7 @@ impl Desk {
             | Step::Replay { .. }
             | Step::Came(..)
             | Step::Paged(..)
+            | Step::PageEnd(..)
             | Step::Hold(_)
             | Step::Release(..)
             | Step::GoOnFrom(..)

@@ -2,7 +2,7 @@
 //!
 //! A [`seat::Seat`] stands for a connection towards its dialect, or for a visitor of the desk. It attaches the agent and
 //! brings back missed events (`attach`), has calls judged (`rules`) and puts them to the mesh (`ask`) for the `party` that
-//! asks, and pages through history for clients that may come from any node (`history`). Reads are decided here and done
+//! asks, pages through history for clients that may come from any node (`history`), and finds out what became of a message (`receipts`). Reads are decided here and done
 //! by the connection (`job`, `reading`); answers wait in its `inbox`. `meter` counts the messages of a key.
 
 pub mod ask;
@@ -13,5 +13,6 @@ pub(crate) mod job;
 pub(crate) mod meter;
 pub(crate) mod party;
 pub(crate) mod reading;
+mod receipts;
 pub(crate) mod rules;
 pub mod seat;

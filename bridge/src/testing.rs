@@ -147,6 +147,7 @@ pub fn chat(room: RoomId, content: &str) -> Say {
         speech: Speech::Chat,
         content: content.into(),
         encryption: Encryption::None,
+        durable: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -347,6 +348,10 @@ impl Fake {
                 | Effect::Send { .. }
                 | Effect::SendSpans { .. }
                 | Effect::SendBodies { .. }
+                | Effect::AskCopies { .. }
+                | Effect::SendCopies { .. }
+                | Effect::AskReceipt { .. }
+                | Effect::SendReceipt { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)

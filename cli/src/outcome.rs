@@ -100,6 +100,21 @@ pub enum Failure {
     /// A stream of messages failed.
     #[error(transparent)]
     Messages(#[from] MessagesError),
+    /// The server takes no notice of the wish for copies.
+    #[error(
+        "the message is sent; this server does not say how many nodes hold it: it is no clawmesh node"
+    )]
+    NoCopies,
+    /// Fewer nodes than wanted have said that they hold a message.
+    #[error(
+        "the message is sent; in time {copies} of {wanted} nodes have said that they hold it durably"
+    )]
+    TooFewCopies {
+        /// As many as were wanted.
+        wanted: u64,
+        /// As many as have said so.
+        copies: u64,
+    },
     /// Nothing came in time.
     #[error("no message within {} s", after.as_secs())]
     TimedOut {

@@ -25,6 +25,7 @@ mod exchange;
 mod forks;
 mod handover;
 mod import;
+mod inquiries;
 mod keys;
 mod known;
 mod listing;
@@ -33,6 +34,7 @@ mod messages;
 mod open;
 mod private;
 mod reach;
+mod receipts;
 mod refold;
 mod retention;
 mod roaming;
@@ -68,8 +70,10 @@ use crate::{
         elections::Leaders,
         forks::Forks,
         handover::{Handovers, Leaving, Next, Owes},
+        inquiries::{Inquiries, Subject},
         known::Known,
         private::Private,
+        receipts::Receipts,
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -115,6 +119,8 @@ pub struct Engine {
     pruning: Pruning,
     handovers: Handovers,
     unvouched: Unvouched,
+    receipts: Receipts,
+    inquiries: Inquiries,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -254,6 +260,13 @@ impl Engine {
                 votes::cast_vote(known, &caller, vote, option)
             }
             Command::GetVote { key, agent: _, vote } => votes::get_vote(known, key, vote),
+            Command::Receipts { key, room, at, number } => {
+                let subject = Subject { key, room, at, number };
+                match self.inquiries.begin(known, call, subject) {
+                    Ok(()) => return,
+                    Err(refused) => Err(refused),
+                }
+            }
             Command::ListVotes { key, room, limit } => votes::list_votes(known, key, room, limit),
             Command::ElectLeader { caller, room } => elections::elect_leader(known, &caller, room),
             Command::Decline { caller, room } => elections::decline(known, &caller, room),
@@ -381,6 +394,8 @@ impl Engine {
         self.known.stopping = true;
         agents::let_all_go(&mut self.known);
         self.barriers.refuse_parked(&mut self.known);
+        self.receipts.stop(&mut self.known);
+        self.inquiries.go_on(&mut self.known);
         self.handovers.begin(&mut self.known, leaving);
         self.go_on_stopping();
     }
@@ -434,6 +449,8 @@ impl Engine {
         self.barriers.measure_peers(&mut self.known);
         self.renewal.repeat_about(&mut self.known);
         self.renewal.give_to_those_left_out(&mut self.known);
+        self.receipts.go_on(&mut self.known);
+        self.inquiries.go_on(&mut self.known);
         self.known.stir_busy();
     }
 

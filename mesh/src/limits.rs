@@ -171,6 +171,30 @@ pub const DEDUP_ID_BYTES_MAX: usize = 128;
 pub const DEDUP_IDS_MAX: usize = 65_536;
 /// How long a dedup id is remembered: so long clients may repeat a send.
 pub const DEDUP_FOR: Duration = Duration::from_secs(600);
+/// How long a send waits for the copies that it asked for, unless it says otherwise: some hundred round trips.
+pub const COPIES_WITHIN: Duration = Duration::from_secs(2);
+/// The longest that a send may wait for copies: less than clients wait for an answer. They may ask again.
+pub const COPIES_WITHIN_MAX: Duration = Duration::from_secs(20);
+/// Messages that wait for copies at one node. A further one is answered as soon as it has its number, with the copies
+/// that are known by then.
+pub const COPIES_WANTED_MAX: usize = 4_096;
+/// Messages named in one question for copies, or in its answer: some 40 KiB.
+pub const COPIES_NAMED_MAX: usize = 512;
+/// A peer that has not said that it holds a message is asked again so often: the question, the answer or the entry may
+/// have been lost.
+pub const COPIES_ASKED_EVERY: Duration = Duration::from_millis(500);
+/// Messages that one peer asks for and that are not here yet. The peer asks again for those on top.
+pub const COPIES_AWAITED_PER_PEER_MAX: usize = 512;
+/// For how long such a question is kept. It is asked again before that, as long as anybody waits.
+pub const COPIES_AWAITED_FOR: Duration = Duration::from_secs(2);
+/// How long nodes are asked what became of a message. Who does not answer by then is unknown.
+pub const INQUIRY_FOR: Duration = Duration::from_secs(1);
+/// Inquiries that run at once at one node. A further one asks nobody.
+pub const INQUIRIES_MAX: usize = 256;
+/// Questions of one peer within a tick that are answered: each looks at all connections in a room.
+pub const INQUIRIES_ANSWERED_PER_TICK: u32 = 10;
+/// Agents that one node names for one message: some 40 KiB, if their ids are as long as they may be.
+pub const RECEIPT_AGENTS_MAX: usize = 256;
 /// Messages that wait for the lobby of a mesh that this node has just joined.
 pub const HELD_MAX: usize = 1_024;
 /// The most members that are told after every message whose turn it is. All of them are named each time, to each of

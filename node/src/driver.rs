@@ -208,6 +208,16 @@ impl Driver {
             Effect::SendBodies { to, room, at } => {
                 self.outgoing.answer(to, room, Question::Bodies(at));
             }
+            Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),
+            Effect::SendCopies { to, room, copies } => {
+                self.outgoing.answer(to, room, Question::Copies(copies));
+            }
+            Effect::AskReceipt { to, nonce, room, copy } => {
+                self.outgoing.ask_receipt(to, room, (nonce, copy));
+            }
+            Effect::SendReceipt { to, nonce, room, copied } => {
+                self.outgoing.answer(to, room, Question::Receipt(nonce, copied));
+            }
             Effect::Reply { call, result } => {
                 if let Ok(Outcome::Said(said)) = &result {
                     self.meters.said(said);

@@ -6,12 +6,19 @@ use std::{
     thread,
 };
 
+use bridge::Hub;
 use mesh::{
     name::id::{NodeId, RoomId},
-    wire::message::{Head, Span},
+    wire::{
+        copies::{Copied, CopyOf},
+        message::{Head, Message, Span},
+    },
 };
 use net::Net;
-use store::{ReadError, Reader};
+use store::{
+    ReadError, Reader,
+    copies::{self, Holding},
+};
 
 use crate::{
     ending::{End, Ending},
@@ -39,11 +46,25 @@ impl Drop for Outgoing {
 pub(crate) enum Question {
     Spans(Vec<Span>),
     Bodies(Vec<Head>),
+    /// For copies of messages.
+    Copies(Vec<Copied>),
+    /// What became of a message: the nonce of the question, and the message.
+    Receipt(u64, Copied),
+}
+
+/// A message that begins with a read of the store.
+#[derive(Debug)]
+enum Read {
+    Answer(Question),
+    /// This node asks for copies of these.
+    AskCopies(Vec<CopyOf>),
+    /// This node asks, with this nonce, what became of this.
+    AskReceipt(u64, CopyOf),
 }
 
 #[derive(Debug)]
 enum Outbound {
-    Load(RoomId, Question),
+    Load(RoomId, Read),
     Frame(Vec<u8>),
 }
 
@@ -73,14 +94,14 @@ impl Outgoing {
     /// Starts the thread. It ends when this is dropped.
     pub(crate) fn start(
         net: Net,
-        reader: Reader,
+        (reader, hub): (Reader, Arc<Hub>),
         meters: Arc<Meters>,
         ending: &Ending,
     ) -> std::io::Result<Outgoing> {
         let net = Sender { net, meters };
         let waiting = Arc::new(Waiting::default());
         let ending = ending.clone();
-        let worker = Worker { net: net.clone(), reader, waiting: waiting.clone() };
+        let worker = Worker { net: net.clone(), reader, hub, waiting: waiting.clone() };
         thread::Builder::new().name("answers".to_owned()).spawn(move || {
             if let Err(error) = worker.run() {
                 ending.say(End::Failed(anyhow::Error::new(error).context("read the store")));
@@ -104,7 +125,17 @@ impl Outgoing {
 
     /// Answers a peer from the store. Never waits.
     pub(crate) fn answer(&self, to: NodeId, room: RoomId, asked: Question) {
-        self.push(self.waiting.locked(), to, Outbound::Load(room, asked));
+        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::Answer(asked)));
+    }
+
+    /// Asks a peer for copies of messages, as they are in the store. Never waits.
+    pub(crate) fn ask_copies(&self, to: NodeId, room: RoomId, copies: Vec<CopyOf>) {
+        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskCopies(copies)));
+    }
+
+    /// Asks a peer what became of a message. Never waits.
+    pub(crate) fn ask_receipt(&self, to: NodeId, room: RoomId, (nonce, copy): (u64, CopyOf)) {
+        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskReceipt(nonce, copy)));
     }
 
     fn push(&self, mut held: MutexGuard<'_, Backlog>, to: NodeId, job: Outbound) {
@@ -156,6 +187,8 @@ impl Waiting {
 struct Worker {
     net: Sender,
     reader: Reader,
+    /// It knows what clients were given.
+    hub: Arc<Hub>,
     waiting: Arc<Waiting>,
 }
 
@@ -165,17 +198,34 @@ impl Worker {
             let bytes = job.bytes();
             match job {
                 Outbound::Frame(frame) => self.net.send(to, frame),
-                Outbound::Load(room, asked) => {
-                    let message = match asked {
-                        Question::Spans(spans) => self.reader.answer_spans(room, &spans)?,
-                        Question::Bodies(at) => self.reader.answer_bodies(room, &at)?,
-                    };
-                    self.net.send(to, message.encode());
+                Outbound::Load(room, read) => {
+                    if let Some(message) = self.load(room, read)? {
+                        self.net.send(to, message.encode());
+                    }
                 }
             }
             self.waiting.done(to, bytes);
         }
         Ok(())
+    }
+
+    /// `None`: there is nothing to be said.
+    fn load(&self, room: RoomId, read: Read) -> Result<Option<Message>, ReadError> {
+        match read {
+            Read::Answer(Question::Spans(spans)) => {
+                self.reader.answer_spans(room, &spans).map(Some)
+            }
+            Read::Answer(Question::Bodies(at)) => self.reader.answer_bodies(room, &at).map(Some),
+            Read::Answer(Question::Copies(asked)) => copies::answer(&self.reader, room, &asked),
+            Read::AskCopies(wanted) => copies::ask(&self.reader, room, &wanted),
+            Read::AskReceipt(nonce, copy) => copies::ask_receipt(&self.reader, nonce, room, copy),
+            Read::Answer(Question::Receipt(nonce, copied)) => {
+                let Holding { held, delivered } = copies::holding(&self.reader, room, &copied)?;
+                let agents = delivered.map(|number| self.hub.given(room, number));
+                let agents = agents.unwrap_or_default();
+                Ok(Some(Message::Receipt { nonce, held, agents }))
+            }
+        }
     }
 }
 

@@ -165,7 +165,12 @@ impl Parts {
             queue: queue.clone(),
             net: net.clone(),
             secret: secret.clone(),
-            outgoing: Outgoing::start(net.clone(), reader.clone(), meters.clone(), &ending)?,
+            outgoing: Outgoing::start(
+                net.clone(),
+                (reader.clone(), hub.clone()),
+                meters.clone(),
+                &ending,
+            )?,
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),

@@ -2,6 +2,7 @@
 
 mod attack;
 mod bench;
+mod kills;
 mod large;
 mod output;
 mod run;
@@ -28,6 +29,7 @@ enum Command {
     Attack(attack::Attack),
     Bench(bench::Bench),
     Growth(bench::Growth),
+    Kills(kills::Kills),
     Large(large::Large),
     Sim(simulate::Simulate),
     Run(run::Run),
@@ -70,6 +72,10 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
         Command::Attack(attack) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
             runtime.block_on(attack.run(output))
+        }
+        Command::Kills(kills) => {
+            let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+            runtime.block_on(kills.run(output))
         }
         Command::Up(up) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;

@@ -4,13 +4,14 @@
 //! world; [`worlds`] plays many of them. [`process`] is the other one: real daemons, real sockets,
 //! signals; [`binary`] finds the daemon to run and [`wire`] is a client that repairs nothing, so that
 //! errors of nodes show, and [`pipe`] a link with faults. [`scenario`] has events and promises as data, for either world;
-//! [`attack`] does harm to real daemons; [`mod@bench`] measures them, and [`large`] counts what large meshes cost. [`cli`] is the program `clawmesh-testnet` over all.
+//! [`kills`] loses their disks, [`attack`] does harm to real daemons; [`mod@bench`] measures them, and [`large`] counts what large meshes cost. [`cli`] is the program `clawmesh-testnet` over all.
 
 pub mod attack;
 pub mod bench;
 pub mod binary;
 pub mod cli;
 mod distribution;
+pub mod kills;
 pub mod large;
 pub mod pipe;
 mod proc;

@@ -208,6 +208,7 @@ impl Node {
             speech: Speech::Chat,
             content: content(),
             encryption: Encryption::None,
+            durable: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -204,7 +204,7 @@ fn replies_of_the_agenda_have_the_shape_of_the_specification() {
     let election =
         Election { room_id: "r".into(), candidates: vec!["a".into()], message: "wait".into() };
     let declined = Declined { room_id: "r".into(), message: "out".into() };
-    let decided = Decided { message_id: "m".into(), room_id: "r".into() };
+    let decided = Decided { message_id: "m".into(), room_id: "r".into(), mesh: None };
     let votes = Votes { room_id: "r".into(), votes: vec![open_vote()] };
     let tasks = TaskList { room_id: "r".into(), tasks: vec![task()] };
     let subscriptions = Subscriptions { subscriptions: vec![subscription()] };

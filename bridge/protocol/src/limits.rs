@@ -10,6 +10,9 @@ pub const METADATA_DEPTH_MAX: usize = 100;
 /// Longest dedup id in bytes. Nodes remember these for minutes, so they must stay small.
 pub const DEDUP_BYTES_MAX: usize = 128;
 
+/// The longest wait of a send for copies of its message, in milliseconds: less than clients wait for a reply.
+pub const DURABLE_WAIT_MS_MAX: u64 = 20_000;
+
 /// How much of an unknown `type` an error message repeats, in characters.
 pub const ECHO_CHARS_MAX: usize = 64;
 

@@ -147,6 +147,10 @@ pub struct MeshNote {
     /// proven here, or not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
+    /// Of a reply to a send that asked for copies: so many nodes have said that they hold the message durably, this one
+    /// included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<u64>,
     /// The author's key was revoked, before or after. `true`, or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_revoked: Option<bool>,

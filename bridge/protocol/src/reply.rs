@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::object::{Agent, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
+use crate::object::{Agent, MeshNote, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
 use crate::value::Status;
 
 /// Each row: the reply, its payload, its `type`.
@@ -41,6 +41,10 @@ replies! {
     History(HistoryResult) = "history_result",
     /// To `room_tip`.
     RoomTip(RoomTipResult) = "room_tip_result",
+    /// To `get_receipts`.
+    Receipts(Receipts) = "ok",
+    /// To `ack`.
+    Acked(Acked) = "ok",
     /// To `list_rooms`.
     RoomList(RoomList) = "room_list",
     /// To `list_agents`.
@@ -111,6 +115,8 @@ answers_without_messages! {
     InRoom,
     PresenceSet,
     RoomTipResult,
+    Receipts,
+    Acked,
     RoomList,
     AgentList,
     RoomInfoResult,
@@ -223,6 +229,62 @@ pub struct AgentList {
     pub agents: Vec<Agent>,
 }
 
+/// To `get_receipts`: nothing that no node has said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipts {
+    /// Nodes that hold the message durably.
+    pub stored: Vec<StoredAt>,
+    /// As many nodes have the room.
+    pub of: u64,
+    /// Ids of nodes that did not answer.
+    pub unknown: Vec<String>,
+    /// Agents that are known to have it. Of others nothing is known.
+    pub agents: Vec<Reached>,
+}
+
+/// A node that holds a message durably.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredAt {
+    /// Its id.
+    pub node: String,
+    /// When it said so, RFC 3339 UTC.
+    pub at: String,
+}
+
+/// An agent that has a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Its id.
+    pub agent_id: String,
+    /// How that is known.
+    pub state: ReachedState,
+    /// Id of the node that says so: the agent was attached there.
+    pub node: String,
+    /// When, RFC 3339 UTC.
+    pub at: String,
+}
+
+/// How it is known that an agent has a message. Each says more than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReachedState {
+    /// It was given to the agent.
+    Delivered,
+    /// The agent says so (`ack`).
+    Confirmed,
+    /// The agent has answered it.
+    Answered,
+}
+
+/// To `ack`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acked {
+    /// The room's id.
+    pub room_id: String,
+    /// The number.
+    pub seq: u64,
+}
+
 /// To `room_info`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomInfoResult {
@@ -288,6 +350,9 @@ pub struct Decided {
     pub message_id: String,
     /// The room's id.
     pub room_id: String,
+    /// The note of a mesh node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshNote>,
 }
 
 /// To `list_tasks`.

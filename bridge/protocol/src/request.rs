@@ -7,9 +7,9 @@ use crate::field::{Field, Fields};
 use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
 use crate::object::{Content, Message, Room, Subscription, Task, Vote};
 use crate::reply::{
-    AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled, HistoryResult,
-    InRoom, PresenceSet, Registered, RoomInfoResult, RoomList, RoomTipResult, Subscriptions,
-    TaskList, Unsubscribed, Votes,
+    Acked, AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled,
+    HistoryResult, InRoom, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
+    RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
     ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus,
@@ -256,6 +256,22 @@ requests! {
         since: Option<String>,
         /// Only messages numbered above this.
         since_seq: Option<u64>,
+    }
+
+    /// What became of a message: which nodes hold it, and which agents have it. Standard servers do not know it.
+    GetReceipts = "get_receipts" -> Receipts, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The message's id.
+        message_id: String,
+    }
+
+    /// Say that one has all messages of a room up to a number. Standard servers do not know it.
+    Ack = "ack" -> Acked, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The number.
+        seq: u64,
     }
 
     /// The highest number in a room.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
-use crate::limits::{DEDUP_BYTES_MAX, METADATA_DEPTH_MAX};
+use crate::limits::{DEDUP_BYTES_MAX, DURABLE_WAIT_MS_MAX, METADATA_DEPTH_MAX};
 
 macro_rules! hidden {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
@@ -384,23 +384,56 @@ pub struct SendOptions {
     /// Repeated within 10 minutes by the same key and agent, the send returns the first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dedup: Option<DedupId>,
+    /// So many nodes are to hold the message durably before the reply, the client's own included: 1 or more. The reply
+    /// says how many do ([`crate::object::MeshNote::durable`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<u64>,
+    /// For how long the reply waits for them, in milliseconds; at most [`DURABLE_WAIT_MS_MAX`]. Absent = 2,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable_wait_ms: Option<u64>,
 }
 
 impl Field for SendOptions {
-    const EXPECTED: &'static str = "an object whose `dedup`, if any, is a string of 1 to 128 bytes";
+    const EXPECTED: &'static str = "an object with any of: `dedup`, a string of 1 to 128 bytes; `durable`, an \
+                                    integer of 1 or more; `durable_wait_ms`, an integer of 0 to 20000";
 
     fn decode(raw: &RawValue) -> Option<Self> {
-        let fields = Fields::read(raw.get(), &["dedup"]).ok()?;
-        match fields.get::<Option<String>>("dedup", None).ok()? {
-            Some(id) => DedupId::new(id).map(|id| Self { dedup: Some(id) }),
-            None => Some(Self::default()),
-        }
+        let fields = Fields::read(raw.get(), &["dedup", "durable", "durable_wait_ms"]).ok()?;
+        let dedup = match fields.get::<Option<String>>("dedup", None).ok()? {
+            Some(id) => Some(DedupId::new(id)?),
+            None => None,
+        };
+        let durable = fields.get::<Option<u64>>("durable", None).ok()?;
+        let durable_wait_ms = fields.get::<Option<u64>>("durable_wait_ms", None).ok()?;
+        let sound = durable.is_none_or(|copies| copies >= 1)
+            && durable_wait_ms.is_none_or(|ms| ms <= DURABLE_WAIT_MS_MAX);
+        sound.then_some(Self { dedup, durable, durable_wait_ms })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_a_send_are_within_their_bounds() {
+        let read = |json: &str| {
+            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
+            SendOptions::decode(&raw)
+        };
+        let options = read(r#"{"durable":2,"durable_wait_ms":20000,"later":1}"#).unwrap();
+        assert_eq!((options.durable, options.durable_wait_ms), (Some(2), Some(20_000)));
+        assert_eq!(read(r#"{"durable":null}"#), Some(SendOptions::default()));
+        for bad in [
+            r#"{"durable":0}"#,
+            r#"{"durable":-1}"#,
+            r#"{"durable":"2"}"#,
+            r#"{"durable":2,"durable_wait_ms":20001}"#,
+            r#"{"dedup":""}"#,
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn metadata_that_would_break_a_reader_is_refused() {

@@ -14,8 +14,10 @@ use std::{
 
 use super::{
     ending::Ending,
+    given::{Given, Moment},
     link::{Life, Link, LinkId, Me},
     notice::Notice,
+    outbox::Frame,
     readers::{Name, Readers},
 };
 use crate::{
@@ -41,7 +43,7 @@ use mesh::{
         number::Number,
     },
     order::served::Served,
-    wire::entry::Said,
+    wire::{copies::AgentState, entry::Said},
 };
 use tokio::time::sleep;
 
@@ -59,6 +61,7 @@ pub struct Hub {
     /// Webhooks wait for messages, too.
     book: Arc<Book>,
     readers: Readers,
+    given: Given,
     links: AtomicU64,
     state: RwLock<State>,
     /// Locked after `state`, if both are.
@@ -107,6 +110,7 @@ impl Hub {
             reads,
             book: Arc::default(),
             readers: Readers::default(),
+            given: Given::default(),
             links: AtomicU64::new(0),
             state: RwLock::default(),
             away: Mutex::default(),
@@ -196,6 +200,9 @@ impl Hub {
     /// A connection has ended.
     pub(crate) fn disconnect(&self, link: &Link) {
         link.end(Ending::Done);
+        if let Some(me) = link.me() {
+            self.given.ended(&me.agent, link.id, Moment::now());
+        }
         let mut state = self.write();
         self.note_live(&state, link);
         state.links.remove(&link.id);
@@ -253,6 +260,25 @@ impl Hub {
         for link in state.links.values() {
             self.note_live(&state, link);
         }
+    }
+
+    /// The agents that have got a message at this node, as far as is known: `number` is its number here.
+    #[must_use]
+    pub fn given(&self, room: RoomId, number: Number) -> Vec<AgentState> {
+        self.given.of(room, number, Moment::now())
+    }
+
+    /// Frames were written to a connection.
+    pub(crate) fn wrote(&self, link: &Link, frames: &[Frame]) {
+        let mut messages = frames.iter().flat_map(Frame::messages).peekable();
+        if let Some(me) = link.me().filter(|_| messages.peek().is_some()) {
+            self.given.wrote(&me.agent, link.id, messages, Moment::now());
+        }
+    }
+
+    /// An agent has all messages of a room up to this number.
+    pub(crate) fn confirmed(&self, agent: &AgentId, room: RoomId, upto: Number) {
+        self.given.confirmed(agent, room, upto, Moment::now());
     }
 
     pub(crate) fn readers(&self) -> &Readers {

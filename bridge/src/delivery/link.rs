@@ -250,6 +250,11 @@ impl Link {
         self.post(|outbox| outbox.reply(bytes));
     }
 
+    /// See [`Outbox::page_end`].
+    pub(crate) fn page_end(&self, room: RoomId, numbers: Box<[Number]>) {
+        self.post(|outbox| outbox.page_end(room, numbers));
+    }
+
     pub(crate) fn replay(&self, message: Option<(RoomId, Number)>, rendered: Rendered) {
         self.post(|outbox| outbox.replay(message, rendered));
     }

@@ -18,7 +18,7 @@ use mesh::name::{id::RoomId, number::Number};
 use super::notice::Notice;
 use crate::{
     limits,
-    seam::event::{Recipient, Rendered},
+    seam::event::{Frames, Recipient, Rendered},
 };
 
 /// A reply or an event that waits. An event may have several frames, or, once it is personal, none.
@@ -50,8 +50,18 @@ impl Frame {
     pub(crate) fn notice(&self) -> Option<Notice> {
         match &self.kind {
             Kind::Notice(notice) => Some(notice.clone()),
-            Kind::Reply | Kind::Event | Kind::Message { .. } => None,
+            Kind::Reply | Kind::Event | Kind::Message { .. } | Kind::PageEnd { .. } => None,
         }
+    }
+
+    /// The messages that the client has got when this is written.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (RoomId, Number)> + '_ {
+        let (room, numbers) = match &self.kind {
+            Kind::Message { room, number } => (*room, std::slice::from_ref(number)),
+            Kind::PageEnd { room, numbers } => (*room, &**numbers),
+            Kind::Reply | Kind::Event | Kind::Notice(_) => (RoomId([0; 16]), &[][..]),
+        };
+        numbers.iter().map(move |number| (room, *number))
     }
 }
 
@@ -60,7 +70,15 @@ enum Kind {
     Reply,
     Event,
     Notice(Notice),
-    Message { room: RoomId, number: Number },
+    Message {
+        room: RoomId,
+        number: Number,
+    },
+    /// No frame: the reply before it has given these.
+    PageEnd {
+        room: RoomId,
+        numbers: Box<[Number]>,
+    },
 }
 
 /// The content of a message for one reader.
@@ -204,6 +222,12 @@ impl Outbox {
         self.reply_bytes += bytes.len();
         let rendered = Rendered::plain(bytes.into());
         self.push(Frame { rendered, kind: Kind::Reply });
+    }
+
+    /// The reply that was queued last gives the client these messages.
+    pub(crate) fn page_end(&mut self, room: RoomId, numbers: Box<[Number]>) {
+        let rendered = Rendered::plain(Frames::none());
+        self.push(Frame { rendered, kind: Kind::PageEnd { room, numbers } });
     }
 
     /// Queues an event that is not to be dropped: a missed one behind the reply that announced it, a message with its
@@ -474,7 +498,7 @@ impl Outbox {
         for frame in batch.drain(..) {
             match frame.kind {
                 Kind::Reply => self.reply_bytes -= frame.bytes(),
-                Kind::Event | Kind::Notice(_) => {}
+                Kind::Event | Kind::Notice(_) | Kind::PageEnd { .. } => {}
                 Kind::Message { room, number } => {
                     if let Some(seat) = self.seats.get_mut(&room) {
                         self.entered |= number.era() > seat.written.era();

@@ -258,6 +258,7 @@ impl<R: Source> Connection<'_, R> {
                 }
                 Step::Came(room, cursor) => self.link.came(room, cursor),
                 Step::Paged(room, upto) => self.link.paged(room, upto),
+                Step::PageEnd(room, numbers) => self.link.page_end(room, numbers),
                 Step::Hold(room) => self.link.hold(room),
                 Step::GoOnFrom(room, cursor) => {
                     let tip = self.shared.hub.tip(room);
@@ -342,6 +343,7 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, talk: &Talk, mut
                     link.end(Ending::Done);
                     return;
                 }
+                shared.hub.wrote(link, &batch);
             }
             Work::CatchUp(lag) => {
                 if !catch_up(shared, link, lag).await {

@@ -3,10 +3,13 @@
 use mesh::{
     api::{
         agenda::{Standing, TaskView, VoteView},
-        command::{Access, AgentView, Attached, Outcome, Roamed, RoomInfo, RoomView, SaidOk},
+        command::{
+            Access, AgentView, Attached, MessageReceipts, Outcome, Roamed, RoomInfo, RoomView,
+            SaidOk, StoredAt,
+        },
     },
     name::{
-        id::{AgentId, KeyPrint, RoomId},
+        id::{AgentId, KeyPrint, NodeId, RoomId},
         number::Number,
     },
 };
@@ -50,6 +53,43 @@ pub struct Page {
     pub messages: Vec<Message>,
     /// Nothing can be said of the cursor yet: the page is empty, and does not mean that it is the end.
     pub behind: bool,
+}
+
+/// What became of a message, as nodes say that were asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipts {
+    /// Nodes that hold it durably.
+    pub stored: Vec<StoredAt>,
+    /// As many have the room.
+    pub of: usize,
+    /// Nodes that did not answer.
+    pub unknown: Vec<NodeId>,
+    /// Agents that are known to have it, by id. Of others nothing is known.
+    pub agents: Vec<Reached>,
+}
+
+/// An agent that has a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// The agent.
+    pub agent: AgentId,
+    /// How that is known.
+    pub how: How,
+    /// The node that says so; of an answer its author's.
+    pub node: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// How it is known that an agent has a message. Each says more than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// It was given to the agent.
+    Delivered,
+    /// The agent says so.
+    Confirmed,
+    /// The agent has answered it.
+    Answered,
 }
 
 /// A ballot is in.
@@ -169,6 +209,7 @@ answers! {
     Vec<TaskView>: Outcome::Tasks(tasks) => tasks;
     Standing: Outcome::Key(standing) => standing;
     Roamed: Outcome::Roamed(roamed) => roamed;
+    Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;
 }
 
 /// The end of a call, as its answer. `bound`: the kind of thing that the call wants more of.

@@ -4,7 +4,8 @@ use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
-            self, AgentView, Command, Encryption, NewRoom, RoomInfo, RoomView, SaidOk, Speech,
+            self, AgentView, Command, Durable, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
+            Speech,
         },
         rules::check_references,
     },
@@ -21,7 +22,7 @@ use crate::{
     delivery::hook::Hook,
     limits::{self, BODY_OVERHEAD_BYTES},
     seam::{
-        answer::{Answer, Cast, Filter, Page, RoomFacts, SubscriptionView, Welcome},
+        answer::{Answer, Cast, Filter, Page, Receipts, RoomFacts, SubscriptionView, Welcome},
         event::Message,
         refusal::{Bound, Refusal},
     },
@@ -50,6 +51,8 @@ calls! {
     Say => SaidOk;
     OneMessage => Option<Message>;
     History => Page;
+    GetReceipts => Option<Receipts>;
+    Confirm => ();
     Numbered => Option<Message>;
     Tip => Number;
     ListRooms => Vec<RoomView>;
@@ -122,6 +125,8 @@ pub struct Say {
     pub metadata: Option<String>,
     /// The client's own id of this message, if it may repeat it.
     pub dedup: Option<String>,
+    /// How many nodes are to hold it durably before the answer, if the client says so.
+    pub durable: Option<Durable>,
 }
 
 /// A message, by its id: the first of a repeated send, say. `None`: it is not here, or no longer kept.
@@ -131,6 +136,24 @@ pub struct OneMessage {
     pub room: RoomId,
     /// Which.
     pub message: MessageId,
+}
+
+/// What became of a message. `None`: it is not here, or no longer kept.
+#[derive(Clone, Copy, Debug)]
+pub struct GetReceipts {
+    /// Where.
+    pub room: RoomId,
+    /// Which.
+    pub message: MessageId,
+}
+
+/// The agent has all messages of a room up to a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirm {
+    /// Where.
+    pub room: RoomId,
+    /// Up to which.
+    pub upto: Number,
 }
 
 /// The message that was ever given this number in a room. `None`: none was here, or it is no longer kept.
@@ -419,14 +442,23 @@ impl ToMesh for Say {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let caller = party.caller()?.clone();
-        let Say { room, speech, content, encryption, reply_to, mut mentions, metadata, dedup } =
-            self;
+        let Say { room, speech, content, encryption, reply_to, metadata, durable, .. } = self;
+        let (mut mentions, dedup) = (self.mentions, self.dedup);
         mentions.sort_unstable();
         mentions.dedup();
         let dedup = dedup.map(|id| DedupId::new(caller.key, &caller.agent, &id));
         let mentions = mentions.into_iter().map(AgentId::from).collect();
-        let say =
-            command::Say { room, speech, content, encryption, reply_to, mentions, metadata, dedup };
+        let say = command::Say {
+            room,
+            speech,
+            content,
+            encryption,
+            reply_to,
+            mentions,
+            metadata,
+            dedup,
+            durable,
+        };
         Ok(Command::Say { caller, say })
     }
 }

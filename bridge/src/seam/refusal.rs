@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mesh::api::command::Refused;
 pub use mesh::api::rules::{Broken, Field, Rule};
+use mesh::{api::command::Refused, name::number::Number};
 
 use crate::{backend::ReadError, limits::WEBHOOK_URL_BYTES_MAX};
 
@@ -32,6 +32,11 @@ pub enum Refusal {
     },
     /// The message is no longer kept.
     NotKept,
+    /// A number is confirmed that no message of the room has here.
+    NotThere {
+        /// The highest number.
+        tip: Number,
+    },
     /// The key has no such subscription at this node.
     NoSubscription,
     /// The key has as many subscriptions at this node as it may.

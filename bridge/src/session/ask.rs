@@ -19,8 +19,8 @@ use crate::{
     seam::{
         answer,
         call::{
-            Attach, Call, EnableSubscription, History, ListSubscriptions, Look, Numbered,
-            OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
+            Attach, Call, Confirm, EnableSubscription, GetReceipts, History, ListSubscriptions,
+            Look, Numbered, OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::Refusal,
@@ -80,6 +80,20 @@ impl Ask for History {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         let room = Some(self.room);
         seat.look_up(room, then, move |seat, me, then| seat.history(&me, self, then));
+    }
+}
+
+impl Ask for GetReceipts {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let room = Some(self.room);
+        seat.look_up(room, then, move |seat, me, then| seat.receipts(&me, self, then));
+    }
+}
+
+impl Ask for Confirm {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let room = Some(self.room);
+        seat.look_up(room, then, move |seat, me, then| seat.confirm(&me, self, then));
     }
 }
 

@@ -177,7 +177,13 @@ impl Seat {
     /// Gives a page, which ends there, and lets the room's live messages go on.
     fn give(&mut self, paging: Paging, page: Result<Page, Refusal>, upto: Option<Number>) {
         let Paging { job, then, .. } = paging;
+        let messages = page.as_ref().map_or(&[][..], |page| &page.messages);
+        let newest = messages.iter().rev().take(limits::GIVEN_NUMBERS_MAX);
+        let numbers: Box<[Number]> = newest.rev().map(|message| message.number).collect();
         then(self, page);
+        if !numbers.is_empty() {
+            self.steps.push(Step::PageEnd(job.room, numbers));
+        }
         self.steps.extend(upto.map(|upto| Step::Paged(job.room, upto)));
         if job.held {
             self.steps.push(Step::Release(job.room, Number::ZERO));

@@ -64,6 +64,8 @@ pub(crate) enum Step {
     Came(RoomId, Number),
     /// It was given a page that ends there.
     Paged(RoomId, Number),
+    /// The reply before it has given it these messages.
+    PageEnd(RoomId, Box<[Number]>),
     /// Keep live messages of a room back.
     Hold(RoomId),
     /// No longer; everything up to the number was given to the client.

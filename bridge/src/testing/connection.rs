@@ -154,6 +154,7 @@ impl Connection {
                 }
                 Step::Came(room, cursor) => self.link.came(room, cursor),
                 Step::Paged(room, upto) => self.link.paged(room, upto),
+                Step::PageEnd(room, numbers) => self.link.page_end(room, numbers),
                 Step::Hold(room) => self.link.hold(room),
                 Step::GoOnFrom(room, cursor) => {
                     let tip = self.hub.tip(room);

@@ -192,6 +192,7 @@ fn chat(room: RoomId, content: String) -> Say {
         speech: Speech::Chat,
         content,
         encryption: Encryption::None,
+        durable: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

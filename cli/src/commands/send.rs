@@ -1,7 +1,8 @@
 //! `clawmesh send`.
 
+use protocol::limits::DURABLE_WAIT_MS_MAX;
 use protocol::request::SendMessage;
-use protocol::value::Metadata;
+use protocol::value::{Metadata, SendOptions};
 
 use crate::context::Context;
 use crate::format;
@@ -27,6 +28,13 @@ pub struct Send {
     /// Id of an agent to tell even outside the room; repeatable
     #[arg(long = "mention", value_name = "AGENT_ID")]
     pub mentions: Vec<String>,
+    /// Wait until so many nodes hold the message durably, the agent's own included; exits 1 if fewer do in time
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub durable: Option<u64>,
+    /// How long to wait for them, in milliseconds
+    #[arg(long, value_name = "MS", requires = "durable",
+          value_parser = clap::value_parser!(u64).range(..=DURABLE_WAIT_MS_MAX))]
+    pub durable_wait: Option<u64>,
 }
 
 pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
@@ -39,11 +47,29 @@ pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
         reply_to: args.reply_to,
         mentions: args.mentions,
         metadata,
-        mesh: None,
+        mesh: args.durable.map(|_| SendOptions {
+            durable: args.durable,
+            durable_wait_ms: args.durable_wait,
+            ..SendOptions::default()
+        }),
     };
     let sent = client.call(message).await?;
-    cx.output.show(&sent, || vec![format::message(&cx.output, &sent)])?;
-    Ok(Outcome::Done)
+    let copies = sent.mesh.as_ref().and_then(|mesh| mesh.durable);
+    cx.output.show(&sent, || {
+        let held = copies.map(|copies| format!("held durably by {copies} {}", nodes(copies)));
+        [Some(format::message(&cx.output, &sent)), held].into_iter().flatten().collect()
+    })?;
+    match (args.durable, copies) {
+        (Some(_), None) => Err(Failure::NoCopies),
+        (Some(wanted), Some(copies)) if copies < wanted => {
+            Err(Failure::TooFewCopies { wanted, copies })
+        }
+        (_, _) => Ok(Outcome::Done),
+    }
+}
+
+fn nodes(count: u64) -> &'static str {
+    if count == 1 { "node" } else { "nodes" }
 }
 
 impl Send {

@@ -12,6 +12,7 @@ use crate::{
     },
     order::pulse::Pulse,
     wire::{
+        copies::{Copied, CopyOf},
         entry::Parted,
         message::{Head, Message, Span},
         run::Verified,
@@ -85,6 +86,49 @@ pub enum Effect {
         room: RoomId,
         /// The missing ones.
         at: Vec<Head>,
+    },
+    /// Ask a peer for copies of these messages, with their marks as the store has them (`Message::AskCopies`). Messages
+    /// that are not in the store with their whole bodies are left out.
+    AskCopies {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// The messages, at most [`crate::limits::COPIES_NAMED_MAX`].
+        copies: Vec<CopyOf>,
+    },
+    /// Look into the store for these messages, and send a `Message::Copies` with those that are there: whole body, the
+    /// same mark, and the number. Nothing, if none is.
+    SendCopies {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// The messages, at most [`crate::limits::COPIES_NAMED_MAX`].
+        copies: Vec<Copied>,
+    },
+    /// Ask a peer what it knows of a message, with its mark as the store has it (`Message::AskReceipt`). Nothing, if the
+    /// message is not in the store.
+    AskReceipt {
+        /// The peer.
+        to: NodeId,
+        /// Comes back with the answer.
+        nonce: u64,
+        /// The room.
+        room: RoomId,
+        /// The message.
+        copy: CopyOf,
+    },
+    /// Look into the store and at clients' connections for a message, and send a `Message::Receipt`.
+    SendReceipt {
+        /// The peer.
+        to: NodeId,
+        /// From its question.
+        nonce: u64,
+        /// The room.
+        room: RoomId,
+        /// The message.
+        copied: Copied,
     },
     /// Answer a command. Each command is answered once.
     Reply {

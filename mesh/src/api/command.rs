@@ -2,7 +2,7 @@
 
 pub mod traits;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ use crate::{
         rules::Broken,
     },
     name::{
-        id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
+        id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
         number::Number,
     },
     wire::{
@@ -79,6 +79,9 @@ pub enum Command {
     CastVote { caller: Caller, vote: MessageId, option: u64 },
     /// `agent` asks: in its rooms a vote is looked for that is not known here. → [`Outcome::Vote`]
     GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
+    /// What other nodes say became of a message that is here: `at` its place, `number` its number. → [`Outcome::Receipts`],
+    /// after [`crate::limits::INQUIRY_FOR`] at most.
+    Receipts { key: KeyPrint, room: RoomId, at: LocalRef, number: Number },
     /// The newest first. → [`Outcome::Votes`]
     ListVotes { key: KeyPrint, room: RoomId, limit: usize },
     /// → [`Outcome::Candidates`]
@@ -108,7 +111,7 @@ pub enum Command {
     /// Roaming). `entries`: those that it is not proven to have seen and that have no number above the cursor, each
     /// with the number under which it was delivered here, if it was. They get one, in a new era if need be, where
     /// nobody else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
-    Roam { room: RoomId, cursor: Number, entries: Vec<(crate::name::id::LocalRef, Option<Number>)> },
+    Roam { room: RoomId, cursor: Number, entries: Vec<(LocalRef, Option<Number>)> },
     /// The client names a room, or a message in it, that is not known here: connected nodes are asked.
     /// → [`Outcome::Done`], when it is here or none of them has it.
     Seek { caller: Caller, room: RoomId, message: Option<MessageId> },
@@ -232,6 +235,18 @@ pub struct Say {
     pub metadata: Option<String>,
     /// Set when the client may repeat this.
     pub dedup: Option<DedupId>,
+    /// Set when several nodes are to hold it before the command is answered. Not in ephemeral rooms.
+    pub durable: Option<Durable>,
+}
+
+/// How many nodes are to hold a message durably before its send is answered, and how long that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Durable {
+    /// So many nodes, this one included: 1 to the number of nodes that have the room.
+    pub copies: usize,
+    /// From the moment at which the message has its number; at most [`crate::limits::COPIES_WITHIN_MAX`] counts. Then the
+    /// command is answered with the copies that there are.
+    pub within: Duration,
 }
 
 /// The fate of a cursor that is of another node.
@@ -280,6 +295,8 @@ pub enum Outcome {
     Task(Box<TaskView>),
     /// Tasks, the oldest first.
     Tasks(Vec<TaskView>),
+    /// What became of a message.
+    Receipts(Box<MessageReceipts>),
     /// Minted keys.
     Keys(Vec<KeyView>),
     /// The kind of a key.
@@ -321,6 +338,45 @@ pub struct SaidOk {
     pub number: Number,
     /// `None`: an earlier send that was repeated. This is its message, to be read for the rest.
     pub fresh: Option<Fresh>,
+    /// How many nodes have said that they hold it durably, this one included, if the command asked. Never more than did.
+    pub copies: Option<usize>,
+}
+
+/// What other nodes say of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageReceipts {
+    /// As many nodes have the room, this one included.
+    pub of: usize,
+    /// This node, now.
+    pub here: StoredAt,
+    /// Others that hold the message durably.
+    pub stored: Vec<StoredAt>,
+    /// Others that did not answer.
+    pub unknown: Vec<NodeId>,
+    /// Agents at other nodes that were given it.
+    pub agents: Vec<AgentReceipt>,
+}
+
+/// A node that holds a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredAt {
+    /// The node.
+    pub node: NodeId,
+    /// When it said so, by the clock of the node that asked. Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// An agent that was given a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentReceipt {
+    /// The agent.
+    pub agent: AgentId,
+    /// It has confirmed the message; else it was given it.
+    pub confirmed: bool,
+    /// The node that says so: it was attached there.
+    pub node: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// What a message that was written just now says beyond its command.
@@ -490,6 +546,15 @@ pub enum Refused {
     /// A bound of this node was reached. The text names it.
     #[error("{0}")]
     Full(String),
+    /// More copies of a message are wanted than there are nodes that have its room.
+    #[error("{max} nodes have the room, and no more can hold the message")]
+    TooManyCopies {
+        /// Nodes that have it.
+        max: usize,
+    },
+    /// A message of an ephemeral room is to be held durably.
+    #[error("the room is memory only: no node holds its messages durably")]
+    NotDurable,
     /// The agent registered anew elsewhere.
     #[error("the agent registered again on a newer connection")]
     Superseded,

@@ -75,6 +75,9 @@ impl Engine {
             }
         }
         self.seal_and_flush(&touched);
+        self.receipts.follow(&mut self.known, self.waiters.take_durable());
+        self.receipts.answer_ready(&self.known, &touched);
+        self.receipts.flush(&mut self.known);
         self.announce_roster();
         self.beacons.beat(&mut self.known, self.digests.all);
         self.end_turn()
@@ -158,6 +161,8 @@ impl Engine {
         self.known.live.forget(node);
         self.digests.forget_peer(node);
         self.barriers.peers.forget(node);
+        self.receipts.forget_peer(node);
+        self.inquiries.forget_peer(&mut self.known, node);
         self.renewal.about.remove(&node);
         self.roster_sync.forget(node);
         self.known.rosters.set_alive(now, node, false);
@@ -366,6 +371,7 @@ impl Engine {
     /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
     pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Known, RoomId) -> bool) {
         self.waiters.refuse(&mut self.known, &which);
+        self.receipts.refuse(&mut self.known, &which);
         self.claims.refuse(&mut self.known, &which);
     }
 

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::{
     Engine,
-    barrier::{Answer, Question},
+    barrier::{self, Question},
     digests, exchange,
     exchange::{Frontier, Spans},
-    handover, membership, private, roster_sync, secret,
+    handover,
+    inquiries::Answer,
+    membership, private, roster_sync, secret,
 };
 use crate::{
     name::id::NodeId,
@@ -58,6 +60,8 @@ impl Engine {
         self.known.cx.followers.peer_down(peer);
         self.barriers.peers.forget(peer);
         self.digests.forget_peer(peer);
+        self.receipts.forget_peer(peer);
+        self.inquiries.forget_peer(&mut self.known, peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
         }
@@ -123,8 +127,20 @@ impl Engine {
                 self.barriers.on_question(known, &self.roster_sync, from, question);
             }
             Message::Frontier { nonce, boot, version, rooms } => {
-                let answer = Answer { nonce, roster: (boot, version), rooms };
+                let answer = barrier::Answer { nonce, roster: (boot, version), rooms };
                 self.barriers.on_answer(known, from, answer);
+            }
+            Message::AskCopies { room, copies } => {
+                self.receipts.on_question(known, from, room, copies);
+            }
+            Message::Copies { room, copies } => {
+                self.receipts.on_copies(known, from, room, copies);
+            }
+            Message::AskReceipt { nonce, room, copied } => {
+                self.inquiries.on_question(known, (from, nonce), room, copied);
+            }
+            Message::Receipt { nonce, held, agents } => {
+                self.inquiries.on_answer(known, from, Answer { nonce, held, agents });
             }
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     api::{
-        command::{CallId, Caller, Encryption, Fresh, Outcome, Refused, SaidOk, Say, Speech},
+        command::{CallId, Caller, Durable, Encryption, Fresh, Refused, SaidOk, Say, Speech},
         rules::check_references,
     },
     limits::{
@@ -100,9 +100,10 @@ fn say(
     saying: Saying,
 ) -> Result<(), Refused> {
     let Saying { call, caller, say } = saying;
-    let (room, speech) = (say.room, say.speech);
+    let (room, speech, durable) = (say.room, say.speech, say.durable);
     let record = known.may_act(&caller, room)?;
     may_contain(known, &say)?;
+    may_be_durable(known, &say)?;
     if repeats(known, waiters, call, &say) {
         return Ok(());
     }
@@ -127,7 +128,7 @@ fn say(
     let wall_ms = known.cx.now.wall_ms;
     let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);
     let fresh = Some(Fresh { wall_ms, name, proof });
-    waiters.wait((room, at), Waiter::Said { call, fresh });
+    waiters.wait((room, at), Waiter::Said { call, fresh, durable });
     Ok(())
 }
 
@@ -173,6 +174,16 @@ fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Whether as many nodes as are wanted can hold a message.
+fn may_be_durable(known: &Known, say: &Say) -> Result<(), Refused> {
+    let Some(Durable { copies, .. }) = say.durable else { return Ok(()) };
+    if known.is_memory(say.room) {
+        return Err(Refused::NotDurable);
+    }
+    let max = known.nodes_with(say.room).len();
+    if copies > max { Err(Refused::TooManyCopies { max }) } else { Ok(()) }
+}
+
 /// A repeated send is answered with the first one's message. `false`: it is the first.
 fn repeats(known: &mut Known, waiters: &mut Waiters, call: CallId, say: &Say) -> bool {
     let Some(id) = say.dedup else { return false };
@@ -182,13 +193,14 @@ fn repeats(known: &mut Known, waiters: &mut Waiters, call: CallId, say: &Say) ->
     match number {
         Some(number) => {
             let Some(message) = known.message_id(say.room, at) else { return false };
-            let said = SaidOk { message, number, fresh: None };
-            known.cx.reply(call, Ok(Outcome::Said(said)));
+            let said = SaidOk { message, number, fresh: None, copies: None };
+            waiters.said(known, (say.room, at), (call, say.durable), said);
         }
         // Nobody takes what was written here, so nobody is to wait for it.
         None if !room.is_writable(&known.cx) => return false,
         None => {
-            waiters.wait((say.room, at), Waiter::Said { call, fresh: None });
+            let waiter = Waiter::Said { call, fresh: None, durable: say.durable };
+            waiters.wait((say.room, at), waiter);
         }
     }
     true

@@ -26,6 +26,7 @@ mod parted;
 mod peers;
 mod pending;
 mod private;
+mod receipts;
 mod retention;
 mod roaming;
 mod rooms;
@@ -211,6 +212,7 @@ impl Node {
             speech: Speech::Chat,
             content: "hello".to_owned(),
             encryption: Encryption::None,
+            durable: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

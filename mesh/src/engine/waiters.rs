@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::known::{Known, NOT_WRITABLE};
 use crate::{
-    api::command::{Attach, CallId, Fresh, Outcome, Refused, SaidOk},
+    api::command::{Attach, CallId, Durable, Fresh, Outcome, Refused, SaidOk},
     directory::{Source, naming::Named},
     name::{
         id::{KeyPrint, LocalRef, RoomId},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Waiter {
     /// A message: answered with its number.
-    Said { call: CallId, fresh: Option<Fresh> },
+    Said { call: CallId, fresh: Option<Fresh>, durable: Option<Durable> },
     /// A room: answered when its name is certain.
     Created { call: CallId, key: KeyPrint },
     /// A stable id: the registration goes on when its owner is certain.
@@ -31,6 +31,21 @@ impl Waiter {
         | Waiter::Claimed { call, .. }) = self;
         *call
     }
+}
+
+/// A send that waits for copies of its message: the message has its number.
+#[derive(Debug)]
+pub(super) struct Securing {
+    pub(super) call: CallId,
+    pub(super) said: SaidOk,
+    pub(super) durable: Durable,
+}
+
+/// A step of a send that wants copies of its message.
+#[derive(Debug)]
+pub(super) enum DurableStep {
+    Written(Source),
+    Numbered(Source, Securing),
 }
 
 /// A registration that goes on: its id is certain.
@@ -47,11 +62,38 @@ pub(super) struct Waiters {
     /// Own rooms whose name is undecided: their number is behind a hole, or counts no more. The value is the tentative
     /// number. They get another one.
     pub(super) unsettled: BTreeMap<Source, Number>,
+    /// Steps of this turn.
+    durable: Vec<DurableStep>,
 }
 
 impl Waiters {
     pub(super) fn wait(&mut self, place: Source, waiter: Waiter) {
+        if let Waiter::Said { durable: Some(Durable { copies: 2.., .. }), .. } = &waiter {
+            self.durable.push(DurableStep::Written(place));
+        }
         self.waiting.entry(place).or_default().push(waiter);
+    }
+
+    /// A message has its number: its send is answered, or waits for copies.
+    pub(super) fn said(
+        &mut self,
+        known: &mut Known,
+        place: Source,
+        send: (CallId, Option<Durable>),
+        said: SaidOk,
+    ) {
+        let (call, durable) = send;
+        match durable {
+            Some(durable) => {
+                let securing = Securing { call, said, durable };
+                self.durable.push(DurableStep::Numbered(place, securing));
+            }
+            None => known.cx.reply(call, Ok(Outcome::Said(said))),
+        }
+    }
+
+    pub(super) fn take_durable(&mut self) -> Vec<DurableStep> {
+        std::mem::take(&mut self.durable)
     }
 
     /// Whether the number of a written message is still missing: its sender would not know its fate.
@@ -98,7 +140,8 @@ impl Waiters {
             self.unsettled.insert(place, number);
             return Vec::new();
         }
-        waiters.into_iter().filter_map(|waiter| answer(known, place, waiter, number)).collect()
+        let answered = |waiter| self.answer(known, place, waiter, number);
+        waiters.into_iter().filter_map(answered).collect()
     }
 
     /// Rooms of this node that a number made which does not count any more get another one.
@@ -151,10 +194,37 @@ impl Waiters {
                 continue;
             }
             for waiter in self.waiting.remove(&place).unwrap_or_default() {
-                let registering = answer(known, place, waiter, number);
+                let registering = self.answer(known, place, waiter, number);
                 debug_assert!(registering.is_none(), "a room's entry is no claim of an id");
             }
         }
+    }
+
+    /// Answers a call; a registration goes on instead.
+    fn answer(
+        &mut self,
+        known: &mut Known,
+        place: Source,
+        waiter: Waiter,
+        number: Number,
+    ) -> Option<Registering> {
+        match waiter {
+            Waiter::Said { call, fresh, durable } => {
+                if let Some(message) = known.message_id(place.0, place.1) {
+                    let said = SaidOk { message, number, fresh, copies: None };
+                    self.said(known, place, (call, durable), said);
+                }
+            }
+            Waiter::Created { call, key } => {
+                let made = made(known, place, key);
+                known.cx.reply(call, made);
+            }
+            Waiter::Claimed { call, .. } if known.stopping => {
+                known.cx.reply(call, Err(Refused::Stopping));
+            }
+            Waiter::Claimed { call, attach } => return Some(Registering { call, attach: *attach }),
+        }
+        None
     }
 }
 
@@ -180,27 +250,6 @@ pub(super) struct Unsettled {
     all: BTreeMap<Source, Number>,
     /// Those that were not numbered again, by directory.
     first: BTreeMap<RoomId, Vec<LocalRef>>,
-}
-
-/// Answers a call; a registration goes on instead.
-fn answer(known: &mut Known, place: Source, waiter: Waiter, number: Number) -> Option<Registering> {
-    match waiter {
-        Waiter::Said { call, fresh } => {
-            if let Some(message) = known.message_id(place.0, place.1) {
-                let said = SaidOk { message, number, fresh };
-                known.cx.reply(call, Ok(Outcome::Said(said)));
-            }
-        }
-        Waiter::Created { call, key } => {
-            let made = made(known, place, key);
-            known.cx.reply(call, made);
-        }
-        Waiter::Claimed { call, .. } if known.stopping => {
-            known.cx.reply(call, Err(Refused::Stopping));
-        }
-        Waiter::Claimed { call, attach } => return Some(Registering { call, attach: *attach }),
-    }
-    None
 }
 
 /// The fate of a room: made, or no room because another one has its name.

@@ -188,6 +188,15 @@ pub struct EntryRef {
     pub seq: u64,
 }
 
+impl EntryRef {
+    /// Not above any other.
+    pub(crate) const LOWEST: EntryRef =
+        EntryRef { log: LogId { author: NodeId([0; 32]), incarnation: 0 }, seq: 0 };
+    /// Not below any other.
+    pub(crate) const HIGHEST: EntryRef =
+        EntryRef { log: LogId { author: NodeId([255; 32]), incarnation: u64::MAX }, seq: u64::MAX };
+}
+
 /// The place of an entry in the order of all entries of its room: the same on every node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {

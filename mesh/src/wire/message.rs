@@ -15,6 +15,7 @@ use crate::{
     },
     wire::{
         cbor::encode,
+        copies::{AgentState, Copied},
         entry::Parted,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
@@ -355,6 +356,53 @@ pub enum Message<R = Run> {
         #[n(3)]
         rooms: Vec<Heads>,
     },
+    /// To a peer: say so as soon as you hold these messages of a room durably, each with the entry that
+    /// numbers it. Answered by `Copies`; messages that do not come soon are forgotten, and asked for again.
+    #[n(23)]
+    AskCopies {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// The messages.
+        #[n(1)]
+        copies: Vec<Copied>,
+    },
+    /// The sender holds these messages durably: the whole body of each, and the entry that numbers it.
+    #[n(24)]
+    Copies {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// The messages, each with its mark as it was asked for.
+        #[n(1)]
+        copies: Vec<Copied>,
+    },
+    /// To a peer: what do you know of this message? Answered at once by `Receipt`.
+    #[n(25)]
+    AskReceipt {
+        /// Comes back with the answer.
+        #[n(0)]
+        nonce: u64,
+        /// The room.
+        #[n(1)]
+        room: RoomId,
+        /// The message.
+        #[n(2)]
+        copied: Copied,
+    },
+    /// The answer.
+    #[n(26)]
+    Receipt {
+        /// From the question.
+        #[n(0)]
+        nonce: u64,
+        /// The sender holds it durably, as in `Copies`.
+        #[n(1)]
+        held: bool,
+        /// Agents that got it at the sender.
+        #[n(2)]
+        agents: Vec<AgentState>,
+    },
 }
 
 /// Why a message was refused.
@@ -486,6 +534,12 @@ impl Message<Run> {
             Message::Frontier { nonce, boot, version, rooms } => {
                 Message::Frontier { nonce, boot, version, rooms }
             }
+            Message::AskCopies { room, copies } => Message::AskCopies { room, copies },
+            Message::Copies { room, copies } => Message::Copies { room, copies },
+            Message::AskReceipt { nonce, room, copied } => {
+                Message::AskReceipt { nonce, room, copied }
+            }
+            Message::Receipt { nonce, held, agents } => Message::Receipt { nonce, held, agents },
         })
     }
 

@@ -12,6 +12,7 @@
 
 mod apply;
 pub mod check;
+pub mod copies;
 mod copy;
 mod databases;
 pub mod error;

@@ -47,6 +47,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::History => single::history(run, &run.one().await?.0).await,
         Row::Hop => nodes::hop(run).await,
         Row::Acts => nodes::acts(run).await,
+        Row::Copies => nodes::copies(run).await,
         Row::Writers => nodes::writers(run).await,
         Row::Heal => nodes::heal(run).await,
         Row::CatchUp => nodes::catch_up(run).await,

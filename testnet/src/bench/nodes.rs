@@ -31,6 +31,8 @@ const BETWEEN: Duration = Duration::from_millis(10);
 const MEASURED_WITHIN: Duration = Duration::from_secs(4);
 /// Rooms in which something is done, once each.
 const ROOMS: u64 = 200;
+/// Messages that two nodes hold, one after the other.
+const HELD: u64 = 1_000;
 /// Messages that each side of a split says.
 const APART: u64 = 10_000;
 /// Messages that a newcomer has to fetch.
@@ -108,6 +110,34 @@ pub(super) async fn acts(run: &Run) -> Result<Vec<Figure>> {
         Figure::new(name, what, Unit::Ms, took.percentile(50.0), most).of(&took)
     });
     Ok(figures.collect())
+}
+
+/// Sends that wait until two of three nodes hold the message.
+pub(super) async fn copies(run: &Run) -> Result<Vec<Figure>> {
+    let mesh = run.mesh(3).await?;
+    let mut first = Server::of(&mesh, 0).attach("first").await?;
+    let room = first.make_room(&run.name("copies")).await?;
+    let second = reach(&Server::of(&mesh, 1), "second", &room).await?;
+    let floor = 2.0 * run.floors.fsync.percentile(50.0);
+    let rows = [
+        ("copies_p50", "3 nodes, `durable: 2`, where the numbers are given: p50", first),
+        ("copies_other_p50", "… at another node: p50", second),
+    ];
+    let mut figures = Vec::new();
+    for (name, what, mut sender) in rows {
+        let mut took = Vec::new();
+        let said = json!({ "room_id": room, "content": "x".repeat(200), "mesh": { "durable": 2 } });
+        for _ in 0..run.scaled(HELD) {
+            let began = run.clock.now_us();
+            let message = sender.call("send_message", &said).await?;
+            took.push(run.clock.now_us() - began);
+            ensure!(message["mesh"]["durable"].as_u64() >= Some(2), "too few hold {message}");
+        }
+        let took = Distribution::new(took);
+        let figure = Figure::new(name, what, Unit::Ms, took.percentile(50.0), Target::AtMost(4.0));
+        figures.push(figure.of(&took).above("2 fsyncs, p50", floor));
+    }
+    Ok(figures)
 }
 
 /// Writers on all nodes in one room.

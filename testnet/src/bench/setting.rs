@@ -23,6 +23,8 @@ pub enum Row {
     Hop,
     /// Acts of agents besides talking, on two nodes with 10 ms between them
     Acts,
+    /// One sender on three nodes whose messages two of them hold before they are acknowledged
+    Copies,
     /// Writers on three nodes, one room
     Writers,
     /// After a split

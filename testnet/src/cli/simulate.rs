@@ -40,6 +40,9 @@ pub(super) struct Simulate {
     /// Worlds in which one node is expelled, or fails and is given up, and the promises to all others
     #[arg(long, conflicts_with = "liar")]
     parting: bool,
+    /// Worlds in which the disk of one node is lost, and the promises to all others
+    #[arg(long, conflicts_with_all = ["liar", "parting"])]
+    loss: bool,
     /// Worlds at the same time [default: one for each processor]
     #[arg(long, conflicts_with = "seed")]
     jobs: Option<NonZeroUsize>,
@@ -74,10 +77,11 @@ impl Simulate {
     }
 
     fn kind(&self) -> sim::Kind {
-        match (self.liar, self.parting) {
-            (true, _) => sim::Kind::WithLiar,
-            (_, true) => sim::Kind::WithParting,
-            (false, false) => sim::Kind::Honest,
+        match (self.liar, self.parting, self.loss) {
+            (true, _, _) => sim::Kind::WithLiar,
+            (_, true, _) => sim::Kind::WithParting,
+            (_, _, true) => sim::Kind::WithLoss,
+            (false, false, false) => sim::Kind::Honest,
         }
     }
 }

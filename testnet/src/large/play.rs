@@ -169,6 +169,7 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
             speech: Speech::Chat,
             content: format!("{nth:>CONTENT_BYTES$}"),
             encryption: Encryption::None,
+            durable: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

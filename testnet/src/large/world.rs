@@ -280,6 +280,10 @@ impl World {
                 self.send(by, to, answer);
             }
             Effect::SendBodies { .. } => unreachable!("nobody says anything so long"),
+            Effect::AskCopies { .. }
+            | Effect::SendCopies { .. }
+            | Effect::AskReceipt { .. }
+            | Effect::SendReceipt { .. } => unreachable!("nobody asks what became of a message"),
             Effect::Reply { call, result } => {
                 self.answers.insert(call, (at, answer(result)));
             }

@@ -8,7 +8,8 @@ use std::{
 
 use mesh::{
     api::command::{
-        Attached, CallId, Caller, Command, Encryption, NewRoom, Outcome, RoomInfo, Say, Speech,
+        Attached, CallId, Caller, Command, Durable, Encryption, NewRoom, Outcome, RoomInfo, Say,
+        Speech,
     },
     name::id::{AgentId, MessageId, RoomId},
     wire::entry::DedupId,
@@ -16,6 +17,7 @@ use mesh::{
 
 use super::{
     cluster::Cluster,
+    copies,
     dice::Dice,
     keys::{self, KEY},
     parts::{Answers, Calls, Part, Reply, Seated, may_be_in_the_way},
@@ -33,10 +35,19 @@ enum Asked {
     Attach(usize),
     Join(usize, RoomId),
     Leave(usize, RoomId),
-    Say(RoomId, DedupId),
+    Say(Send),
+    Receipts(copies::Inquiry),
     Create { ephemeral: bool },
     Rooms,
     Room(RoomId),
+}
+
+/// A message that is sent.
+#[derive(Clone, Copy, Debug)]
+struct Send {
+    room: RoomId,
+    dedup: DedupId,
+    durable: Option<Durable>,
 }
 
 #[derive(Debug)]
@@ -206,11 +217,13 @@ impl Agents {
         let content = if large { format!("{n:>20000}") } else { format!("message {n}") };
         let speech = if cluster.dice.chance(20) { Speech::Thinking } else { Speech::Chat };
         let dedup = DedupId::new(*KEY, &caller.agent, &format!("send {n}"));
-        let say = Say { dedup: Some(dedup), ..say(room, speech, content) };
+        let durable = copies::wanted(cluster, n);
+        let say = Say { dedup: Some(dedup), durable, ..say(room, speech, content) };
+        let send = Send { room, dedup, durable };
         let again = cluster.dice.chance(10).then(|| say.clone());
         for say in [Some(say), again].into_iter().flatten() {
             let command = Command::Say { caller: caller.clone(), say };
-            self.calls.ask(cluster, node, Asked::Say(room, dedup), command);
+            self.calls.ask(cluster, node, Asked::Say(send), command);
         }
     }
 
@@ -247,17 +260,29 @@ impl Part for Agents {
             (Asked::Leave(i, room), Ok(_)) => {
                 self.agents[i].rooms.remove(&room);
             }
-            (Asked::Say(_, send), Ok(Outcome::Said(said))) => {
-                let first = *self.sent.entry(send).or_insert(said.message);
+            (Asked::Say(send), Ok(Outcome::Said(said))) => {
+                if said.copies.is_some() != send.durable.is_some() {
+                    return broken("replies", format!("{send:?} was answered {said:?}"));
+                }
+                let first = *self.sent.entry(send.dedup).or_insert(said.message);
                 if first != said.message {
                     let text = format!("one send became {first} and {}", said.message);
                     return broken("dedup", text);
                 }
+                if let Some(inquiry) = copies::inquiry(cluster, *node, send.room, said) {
+                    let command = inquiry.command();
+                    self.calls.ask(cluster, *node, Asked::Receipts(inquiry), command);
+                }
             }
-            (Asked::Say(..), Err(refused))
-                if !may_be_in_the_way(refused) && !cluster.is_exempt(*node) =>
+            (Asked::Say(Send { room, durable, .. }), Err(refused))
+                if !may_be_in_the_way(refused)
+                    && !cluster.is_exempt(*node)
+                    && !copies::may_be_refused(cluster, room, durable, refused) =>
             {
                 return broken("replies", format!("a message was refused: {refused}"));
+            }
+            (Asked::Receipts(inquiry), Ok(Outcome::Receipts(receipts))) => {
+                inquiry.is_answered_truly(cluster, receipts)?;
             }
             (Asked::Create { ephemeral }, Ok(Outcome::Room(view))) => {
                 if ephemeral {
@@ -280,7 +305,7 @@ impl Part for Agents {
                 return broken("views", format!("node{node} does not say what it knows"));
             }
             (Asked::Attach(_) | Asked::Join(..) | Asked::Leave(..), Err(_))
-            | (Asked::Say(..) | Asked::Create { .. }, _)
+            | (Asked::Say(..) | Asked::Receipts(_) | Asked::Create { .. }, _)
             | (Asked::Attach(_), Ok(_)) => {}
         }
         Ok(true)
@@ -296,7 +321,7 @@ impl Part for Agents {
     }
 
     fn said_in(&self, call: CallId) -> Option<RoomId> {
-        if let Asked::Say(room, _) = self.calls.asked(call)? { Some(*room) } else { None }
+        if let Asked::Say(send) = self.calls.asked(call)? { Some(send.room) } else { None }
     }
 
     fn open(&self, now: Duration) -> usize {
@@ -355,6 +380,7 @@ pub(super) fn say(room: RoomId, speech: Speech, content: String) -> Say {
         metadata: None,
         dedup: None,
         encryption: Encryption::None,
+        durable: None,
     }
 }
 

@@ -9,6 +9,7 @@ enum Where {
     Any,
     Liars,
     Partings,
+    Losses,
 }
 
 macro_rules! happenings {
@@ -51,6 +52,9 @@ happenings! {
     EraOpened, Any, "era opened";
     EraFull, Any, "era full";
     Hole, Any, "number left as a hole";
+    Copied, Any, "message held by several nodes";
+    Inquired, Any, "fate of a message told";
+    Lost, Losses, "disk lost for ever";
     Parting, Partings, "node expelled or given up";
     SaidAgain, Liars, "lie: said again";
     Mangled, Liars, "lie: mangled";
@@ -70,6 +74,7 @@ happenings! {
     Heads, Liars, "lie: heads and digests";
     Questions, Liars, "lie: questions";
     Posts, Liars, "lie: posts";
+    Copies, Liars, "lie: copies";
     Signs, Liars, "lie: beacons and sightings";
     Rosters, Liars, "lie: rosters";
     Secrets, Liars, "lie: secrets";
@@ -106,6 +111,7 @@ impl Coverage {
                 Where::Any => true,
                 Where::Liars => kind == Kind::WithLiar,
                 Where::Partings => kind == Kind::WithParting,
+                Where::Losses => kind == Kind::WithLoss,
             })
             .map(|(what, _, name)| (*name, self.0[*what as usize]))
     }
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn what_never_happened_is_named_where_it_can() {
         let mut coverage = Coverage::default();
-        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 1);
+        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 2);
         assert!(coverage.never(Kind::WithParting).contains(&"node expelled or given up"));
         assert!(!coverage.never(Kind::Honest).contains(&"lie: votes"));
         for (what, ..) in ALL {

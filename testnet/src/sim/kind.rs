@@ -10,4 +10,7 @@ pub enum Kind {
     WithLiar,
     /// One of them is expelled, or given up: promises are to the others.
     WithParting,
+    /// The disk of one of them is lost for ever: promises are to the others, and of messages that it had said several
+    /// nodes hold.
+    WithLoss,
 }

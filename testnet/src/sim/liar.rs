@@ -24,6 +24,7 @@ use mesh::{
             TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
             VoteOpened,
         },
+        copies::{AgentState, Copied},
         entry::{
             Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
             RoomCreated, Said,
@@ -84,6 +85,10 @@ pub(crate) struct Liar {
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
     asked: u64,
+    /// The messages of which copies were last wanted from it.
+    wanted: Option<(RoomId, Vec<Copied>)>,
+    /// The last question about a message that it was asked.
+    inquiry: u64,
     /// Its messages that could be read and verified, and those that could not.
     pub(crate) taken: u64,
     pub(crate) refused: u64,
@@ -117,6 +122,8 @@ impl Liar {
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
+            wanted: None,
+            inquiry: 0,
             taken: 0,
             refused: 0,
         }
@@ -151,6 +158,10 @@ impl Liar {
     pub(crate) fn hear(&mut self, message: &Message<Verified>) {
         if let Message::AskFrontier { nonce, .. } = message {
             self.asked = *nonce;
+        } else if let Message::AskCopies { room, copies } = message {
+            self.wanted = Some((*room, copies.clone()));
+        } else if let Message::AskReceipt { nonce, .. } = message {
+            self.inquiry = *nonce;
         }
         let lies: Vec<NodeId> = self.authors().collect();
         for run in message.runs().iter().map(Verified::run) {
@@ -487,7 +498,7 @@ impl Liar {
         } else {
             RoomId(self.sixteen())
         };
-        match self.dice.within(0, 16) {
+        match self.dice.within(0, 20) {
             0 => {
                 let heads = (0..self.dice.within(0, 200))
                     .map(|_| Head { log: self.log(), seq: self.some_u64() })
@@ -545,10 +556,34 @@ impl Liar {
                 let (nonce, boot, version) = (self.asked, self.some_u64(), self.some_u64());
                 Message::Frontier { nonce, boot, version, rooms: vec![Heads { room, heads }] }
             }
+            16 => Message::AskCopies { room, copies: self.copies() },
+            18 => {
+                let copied = self.copies().swap_remove(0);
+                Message::AskReceipt { nonce: self.some_u64(), room, copied }
+            }
+            19 => {
+                let (agent, confirmed) = ("a liar's".into(), self.dice.chance(50));
+                let agents = vec![AgentState { agent, confirmed, at_ms: self.some_u64() }];
+                Message::Receipt { nonce: self.inquiry, held: true, agents }
+            }
+            17 => match self.wanted.clone().filter(|_| self.dice.chance(80)) {
+                // As if it held them.
+                Some((room, copies)) => Message::Copies { room, copies },
+                None => Message::Copies { room, copies: self.copies() },
+            },
             12 => self.beacon(),
             13 => self.secret(),
             _ => self.roster(room),
         }
+    }
+
+    fn copies(&mut self) -> Vec<Copied> {
+        let copied = |liar: &mut Liar| Copied {
+            place: EntryRef { log: liar.log(), seq: liar.some_u64() },
+            mark: liar.sixteen(),
+            number: liar.dice.chance(70).then(|| Number(liar.some_u64())),
+        };
+        (0..self.dice.within(1, 60)).map(|_| copied(self)).collect()
     }
 
     fn beacon(&mut self) -> Message {
@@ -731,6 +766,7 @@ fn said(message: &Message) -> Happening {
         Class::Life => Happening::Signs,
         Class::Rosters => Happening::Rosters,
         Class::Membership => Happening::Secrets,
+        Class::Receipts => Happening::Copies,
         // Entries are counted as they are written.
         Class::Entries => Happening::Words,
     }

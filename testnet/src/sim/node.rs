@@ -62,6 +62,8 @@ pub(super) struct Node {
     syncs_later: bool,
     /// The disk is going to fail.
     doomed: bool,
+    /// The disk is gone for ever.
+    lost: bool,
     /// The disk stands still until then, but beacons go on.
     pub(super) stalled_until: Duration,
     /// A turn for which there was no room on the disk.
@@ -99,6 +101,7 @@ impl Node {
             busy_until: Duration::ZERO,
             syncs_later: signing == Signing::Simulated,
             doomed: false,
+            lost: false,
             paused_until: Duration::ZERO,
             stalled_until: Duration::ZERO,
             held: None,
@@ -170,6 +173,34 @@ impl Node {
         self.running = None;
         self.life += 1;
         self.disk = self.disk.crash(unsynced);
+    }
+
+    /// The machine is gone, with all that was written.
+    pub(super) fn lose(&mut self) {
+        self.crash(Unsynced::Dropped);
+        self.disk = CrashingBackend::new(0);
+        self.lost = true;
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Whether its disk has a message: the whole body, unless that was old enough to be dropped, and the number.
+    pub(super) fn holds(&self, room: RoomId, (log, seq): Entry, number: Number) -> bool {
+        let read = |reader: &Reader| {
+            let row = reader.by_number(room, number).expect("a sound store reads");
+            let row = row.filter(|row| (row.log, row.at.seq) == (log, seq));
+            row.is_some_and(|row| row.said.is_some() || self.config.retention.own.is_some())
+        };
+        match &self.running {
+            Some(running) => read(&running.reader),
+            None if self.lost || self.life == 0 => false,
+            None => {
+                let disk = CrashingBackend::of(self.disk.image(), 0);
+                read(&Store::on(disk).expect("what was synced opens").reader())
+            }
+        }
     }
 
     /// The process ends; everything that was written stays.

@@ -93,6 +93,7 @@ impl fmt::Display for Failure {
             Kind::Honest => "",
             Kind::WithLiar => " --liar",
             Kind::WithParting => " --parting",
+            Kind::WithLoss => " --loss",
         };
         write!(
             f,

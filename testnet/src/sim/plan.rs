@@ -37,6 +37,8 @@ pub(super) enum Fault {
     Clock(usize, i64),
     /// Messages fare like this from now on.
     Weather(u64),
+    /// The node is gone for ever, and its disk.
+    Lose(usize),
     /// An operator says at one node that another one has no part in the mesh any more.
     Part {
         /// Where.
@@ -85,6 +87,8 @@ pub(super) struct Plan {
     pub(super) scripted: Option<usize>,
     /// This node is to have no part any more.
     pub(super) parting: Option<usize>,
+    /// The disk of this node is lost.
+    pub(super) lost: Option<usize>,
     /// The last node lies.
     pub(super) liar: bool,
     /// And writes much without effect.
@@ -127,6 +131,7 @@ impl Plan {
             keys: false,
             scripted: None,
             parting: None,
+            lost: None,
             liar: false,
             loud: false,
             signing: Signing::Simulated,
@@ -166,6 +171,21 @@ impl Plan {
         plan.faults.push((at, Fault::Part { by, out, why }));
         plan.faults.sort_by_key(|(at, _)| *at);
         Plan { parting: Some(out), calm: false, ..plan }
+    }
+
+    /// A plan of a seed in which the disk of a node is lost at some time, besides all other faults; at least two others
+    /// stay.
+    #[must_use]
+    pub(super) fn with_loss(seed: u64) -> Plan {
+        let mut plan = Plan::draw(seed, 3);
+        let mut dice = Dice::new(seed ^ 0x6c6f_7373);
+        let lost = dice.index(plan.nodes);
+        let end = plan.faults_end.min(Duration::from_secs(30));
+        let end_ms = u64::try_from(end.as_millis()).expect("seconds");
+        let at = Duration::from_millis(dice.within(4_000, end_ms));
+        plan.faults.push((at, Fault::Lose(lost)));
+        plan.faults.sort_by_key(|(at, _)| *at);
+        Plan { lost: Some(lost), calm: false, ..plan }
     }
 
     /// Whether nothing at all goes wrong.
@@ -208,6 +228,7 @@ impl Plan {
             keys: dice.chance(60),
             scripted: None,
             parting: None,
+            lost: None,
             liar: false,
             loud: false,
             signing: if seed % 16 == REAL { Signing::Real } else { Signing::Simulated },

@@ -56,8 +56,22 @@ pub(super) struct Promises {
     names: BTreeMap<(RoomId, Number), Entry>,
     /// Every visible entry that a node holds durably.
     held: BTreeMap<RoomId, BTreeMap<Entry, BTreeSet<NodeId>>>,
-    /// Messages that were answered `ok`: room, entry, number, by whose node.
-    acknowledged: Vec<(RoomId, Entry, Number, NodeId)>,
+    /// Messages that were answered `ok`.
+    acknowledged: Vec<Acknowledged>,
+    /// Nodes whose disks are lost.
+    lost: BTreeSet<NodeId>,
+}
+
+/// A message that was answered `ok`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acknowledged {
+    pub(super) room: RoomId,
+    pub(super) entry: Entry,
+    pub(super) number: Number,
+    /// By whom.
+    pub(super) node: NodeId,
+    /// As many nodes hold it, it said.
+    pub(super) copies: usize,
 }
 
 impl Promises {
@@ -151,14 +165,23 @@ impl Promises {
         }
     }
 
-    pub(super) fn acknowledged(
-        &mut self,
-        node: NodeId,
-        room: RoomId,
-        entry: Entry,
-        number: Number,
-    ) {
-        self.acknowledged.push((room, entry, number, node));
+    pub(super) fn acknowledged(&mut self, message: Acknowledged) {
+        self.acknowledged.push(message);
+    }
+
+    /// A node's disk is lost: messages that it alone was said to hold may be lost with it.
+    pub(super) fn disk_lost(&mut self, node: NodeId) {
+        self.lost.insert(node);
+        self.deliveries.retain(|(at, _), _| *at != node);
+        for holders in self.held.values_mut().flat_map(BTreeMap::values_mut) {
+            holders.remove(&node);
+        }
+        self.acknowledged.retain(|message| message.node != node || message.copies > 1);
+    }
+
+    /// Messages that a node whose disk is lost had answered with several copies.
+    pub(super) fn copied(&self) -> impl Iterator<Item = &Acknowledged> {
+        self.acknowledged.iter().filter(|message| self.lost.contains(&message.node))
     }
 
     /// *complete*: every node has delivered every visible entry that any of them has, but for those that it
@@ -191,8 +214,8 @@ impl Promises {
                 return broken("complete", what);
             }
         }
-        let lost = self.acknowledged.iter().find(|(in_room, entry, _, _)| {
-            *in_room == room && held.get(entry).is_none_or(BTreeSet::is_empty)
+        let lost = self.acknowledged.iter().find(|message| {
+            message.room == room && held.get(&message.entry).is_none_or(BTreeSet::is_empty)
         });
         match lost {
             None => Ok(()),

@@ -39,6 +39,7 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::Honest => Plan::of(seed),
         Kind::WithLiar => Plan::with_liar(seed),
         Kind::WithParting => Plan::with_parting(seed),
+        Kind::WithLoss => Plan::with_loss(seed),
     };
     let broken_at = |at| move |broken| Failure { kind, seed, at, broken };
     let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
@@ -46,6 +47,7 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::Honest => judge(&mut world),
         Kind::WithLiar => judge_among_honest(&mut world),
         Kind::WithParting => judge_among_remaining(&mut world),
+        Kind::WithLoss => judge_among_honest(&mut world),
     };
     result.map_err(broken_at(world.cluster.now()))
 }
@@ -104,6 +106,7 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
         let nodes: Vec<NodeId> = with.filter(|node| judged.contains(node)).collect();
         world.promises.complete(&nodes, room, may_lack(world, room))?;
     }
+    world.copies_outlive_disks(&judged)?;
     nobody_waits(world)?;
     secrets_converge(world)?;
     if parting {
@@ -251,7 +254,8 @@ fn secrets_converge(world: &mut World) -> Result<(), Broken> {
 /// A node that is expelled does not get another one.
 fn have_one_secret(world: &World) -> bool {
     let nodes = world.cluster.nodes.iter().enumerate();
-    let stay = nodes.filter(|(i, _)| world.cluster.plan.parting != Some(*i));
+    let Plan { parting, lost, .. } = world.cluster.plan;
+    let stay = nodes.filter(|(i, _)| parting != Some(*i) && lost != Some(*i));
     stay.map(|(_, node)| node.secret()).collect::<BTreeSet<_>>().len() <= 1
 }
 

@@ -1,5 +1,6 @@
 //! A world: nodes, a network, agents, faults. It hands every event, effect and answer to the part that it concerns.
 
+mod copies_held;
 mod faults;
 mod lives;
 mod written;
@@ -12,6 +13,7 @@ use mesh::{
     name::id::{NodeId, RoomId},
     wire::message::Message,
 };
+use store::copies;
 
 use super::{
     agents::Agents,
@@ -299,6 +301,32 @@ impl World {
                 Effect::SendBodies { to, room, at } => {
                     let running = self.cluster.nodes[node].running.as_ref();
                     let answer = running.map(|node| node.reader.answer_bodies(room, &at));
+                    self.send_answer(node, to, answer);
+                }
+                Effect::AskCopies { to, room, copies: wanted } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let question = running.map(|node| copies::ask(&node.reader, room, &wanted));
+                    self.send_answer(node, to, question.and_then(Result::transpose));
+                }
+                Effect::SendCopies { to, room, copies: asked } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let answer = running.map(|node| copies::answer(&node.reader, room, &asked));
+                    self.send_answer(node, to, answer.and_then(Result::transpose));
+                }
+                Effect::AskReceipt { to, nonce, room, copy } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let question =
+                        running.map(|node| copies::ask_receipt(&node.reader, nonce, room, copy));
+                    self.send_answer(node, to, question.and_then(Result::transpose));
+                }
+                Effect::SendReceipt { to, nonce, room, copied } => {
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let holding = running.map(|node| copies::holding(&node.reader, room, &copied));
+                    // Worlds have no connections over which anybody would be given anything.
+                    let answer = holding.map(|holding| {
+                        let agents = Vec::new();
+                        holding.map(|it| Message::Receipt { nonce, held: it.held, agents })
+                    });
                     self.send_answer(node, to, answer);
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,

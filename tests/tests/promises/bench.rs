@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
@@ -20,6 +20,7 @@ const ROWS: [Row; 10] = [
     Row::History,
     Row::Hop,
     Row::Acts,
+    Row::Copies,
     Row::Writers,
     Row::Heal,
     Row::Wire,
@@ -68,6 +69,8 @@ fn each_row_comes_to_figures() {
         "page_p50",
         "vote_p50",
         "election_p50",
+        "copies_p50",
+        "copies_other_p50",
         "writers",
         "heal",
         "wire",

@@ -47,3 +47,15 @@ fn a_node_that_is_expelled_or_given_up_holds_nobody_up() {
     }
     assert_eq!(parted, 4, "nobody was expelled");
 }
+
+/// The disk of one node is gone for ever: nothing that it had said several nodes hold.
+#[test]
+fn a_message_that_two_nodes_hold_outlives_the_disk_of_one() {
+    let _alone = machine();
+    let summary = worlds::play(Kind::WithLoss, 0..12, 2, |_| {});
+    let broken: Vec<String> = summary.failures.iter().map(ToString::to_string).collect();
+    assert!(broken.is_empty(), "{} worlds of 12:\n{}", broken.len(), broken.join("\n\n"));
+    let never = summary.total.coverage.never(Kind::WithLoss);
+    let needed = ["disk lost for ever", "message held by several nodes"];
+    assert!(needed.iter().all(|event| !never.contains(event)), "in no world: {never:?}");
+}

@@ -62,6 +62,9 @@ impl From<Refusal> for Problem {
                 Problem::new(Code::RateLimitMessages, text)
             }
             Refusal::NotKept => internal("the first message is no longer kept"),
+            Refusal::NotThere { tip } => {
+                Problem::invalid(format!("`seq` must be at most {}: the newest here", tip.0))
+            }
             Refusal::NoSubscription => {
                 let text = "this key has no such subscription at this node";
                 Problem::new(Code::AccessDenied, text)
@@ -149,6 +152,10 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let holder = holder.as_deref().unwrap_or("nobody");
             Problem::invalid(format!("the task is held by {holder}"))
         }
+        Refused::TooManyCopies { max } => Problem::invalid(too_many_copies(max)),
+        Refused::NotDurable => {
+            Problem::invalid("`durable` is not for ephemeral rooms: their messages are on no disk")
+        }
         Refused::Superseded => {
             let text = "the agent registered again on a newer connection";
             Problem::new(Code::NotRegistered, text)
@@ -190,6 +197,11 @@ const STOPPING: &str = "the node is stopping; use another one";
 
 const DISK_FULL: &str = "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
                          when its operator has made room, or use another node";
+
+fn too_many_copies(max: usize) -> String {
+    let nodes = if max == 1 { "1 node has" } else { &format!("{max} nodes have") };
+    format!("`durable` must be at most {max}: {nodes} the room")
+}
 
 fn too_many_ids(max: usize) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! Requests of a connection: registration, rooms and messages (spec §2, §3). From requests to calls, from answers to
 //! replies.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bridge::{
     delivery::ending::Ending,
@@ -19,7 +19,8 @@ use bridge::{
     session::{ask::Ask, seat::Seat},
 };
 use mesh::{
-    api::command::{Encryption, Fresh, NewRoom, SaidOk, Speech},
+    api::command::{Durable, Encryption, Fresh, NewRoom, SaidOk, Speech},
+    limits::COPIES_WITHIN,
     name::{
         id::{MessageId, RoomId},
         number::Number,
@@ -30,7 +31,7 @@ use protocol::{
     code::Code,
     frame::{Incoming, RequestError, parse_request},
     limits::PROTOCOL_VERSION,
-    object::Message,
+    object::{MeshNote, Message},
     reply::{
         AgentList, Decided, Empty, HistoryNote, HistoryResult, InRoom, PresenceSet, Registered,
         Reply as Frame, Resumed, RoomInfoResult, RoomList, RoomTipResult,
@@ -198,6 +199,8 @@ impl Turn {
                     Frame::RoomTip(RoomTipResult { room_id: voice.name(room), seq: tip.0 })
                 });
             }),
+            Request::GetReceipts(ask) => self.get_receipts(seat, &ask),
+            Request::Ack(ack) => self.ack(seat, &ack),
             Request::ListRooms(list) => self.list_rooms(seat, &list),
             Request::ListAgents(list) => self.list_agents(seat, &list),
             Request::RoomInfo(info) => self.at(seat, &info.room_id, Turn::describe_room),
@@ -370,6 +373,11 @@ impl Turn {
             reply_to: reply_to.clone(),
         };
         let is_blob = encrypted::is_blob(&content);
+        let options = options.unwrap_or_default();
+        let durable = options.durable.map(|copies| Durable {
+            copies: usize::try_from(copies).unwrap_or(usize::MAX),
+            within: options.durable_wait_ms.map_or(COPIES_WITHIN, Duration::from_millis),
+        });
         let say = Say {
             room,
             speech,
@@ -378,30 +386,34 @@ impl Turn {
             reply_to,
             mentions,
             metadata: metadata.map(|json| String::from(json.get())),
-            dedup: options.and_then(|options| options.dedup).map(|id| String::from(id.as_str())),
+            dedup: options.dedup.map(|id| String::from(id.as_str())),
+            durable,
         };
         seat.ask(say, move |seat, said| match said {
             // Of a decision the reply shows nothing but its id.
             Ok(said) if speech == Speech::Decision => {
                 let (message_id, room_id) = (said.message.to_uuid(), self.voice.name(room));
-                self.reply(seat, &Frame::Decided(Decided { message_id, room_id }));
+                let mesh = encode::with_copies(None, said.copies);
+                self.reply(seat, &Frame::Decided(Decided { message_id, room_id, mesh }));
             }
-            Ok(SaidOk { message, number, fresh: Some(fresh) }) => {
-                let frame = echo.into_reply(&self.voice, message, number, fresh);
+            Ok(SaidOk { message, number, fresh: Some(fresh), copies }) => {
+                let mesh = encode::with_copies(encode::proven(fresh.proof), copies);
+                let frame = echo.into_reply(&self.voice, (message, number), fresh, mesh);
                 self.reply(seat, &frame);
             }
             // The first one is the answer.
-            Ok(SaidOk { message, fresh: None, .. }) => {
-                self.repeat(seat, OneMessage { room, message });
+            Ok(SaidOk { message, fresh: None, copies, .. }) => {
+                self.repeat(seat, OneMessage { room, message }, copies);
             }
             Err(refusal) => self.refuse(seat, refusal),
         });
     }
 
-    fn repeat(self, seat: &mut Seat, first: OneMessage) {
+    fn repeat(self, seat: &mut Seat, first: OneMessage, copies: Option<usize>) {
         seat.ask(first, move |seat, message| match message {
             Ok(Some(message)) => {
-                let message = encode::message(self.voice.lobby(), &message);
+                let mut message = encode::message(self.voice.lobby(), &message);
+                message.mesh = encode::with_copies(message.mesh, copies);
                 self.reply(seat, &Frame::Message(Box::new(message)));
             }
             Ok(None) => self.refuse(seat, Refusal::NotKept),
@@ -496,7 +508,13 @@ struct Echo {
 }
 
 impl Echo {
-    fn into_reply(self, voice: &Voice, id: MessageId, number: Number, fresh: Fresh) -> Frame {
+    fn into_reply(
+        self,
+        voice: &Voice,
+        (id, number): (MessageId, Number),
+        fresh: Fresh,
+        mesh: Option<MeshNote>,
+    ) -> Frame {
         Frame::Message(Box::new(Message {
             message_id: id.to_uuid(),
             room_id: voice.name(self.room),
@@ -507,7 +525,7 @@ impl Echo {
             metadata: self.metadata,
             timestamp: encode::timestamp(fresh.wall_ms),
             seq: number.0,
-            mesh: encode::proven(fresh.proof),
+            mesh,
         }))
     }
 }

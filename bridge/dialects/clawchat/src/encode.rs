@@ -173,6 +173,14 @@ pub(crate) fn proven(proof: Proof) -> Option<MeshNote> {
     })
 }
 
+/// A note, with the nodes that hold the message durably, if the send asked for them.
+pub(crate) fn with_copies(note: Option<MeshNote>, copies: Option<usize>) -> Option<MeshNote> {
+    match copies {
+        Some(copies) => Some(MeshNote { durable: Some(copies as u64), ..note.unwrap_or_default() }),
+        None => note,
+    }
+}
+
 pub(crate) fn subscription(lobby: RoomId, view: SubscriptionView) -> Subscription {
     Subscription {
         subscription_id: view.id,

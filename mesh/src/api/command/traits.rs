@@ -209,6 +209,7 @@ impl Command {
                 let (key, agent, vote) = (*key, agent.as_ref(), *vote);
                 Traits::of("get_vote").asks().names(Names::Vote { key, agent, vote })
             }
+            Command::Receipts { key, room, .. } => Traits::of("receipts").room(*key, *room),
             Command::ListVotes { key, room, .. } => {
                 Traits::of("list_votes").asks().room(*key, *room)
             }
@@ -296,6 +297,7 @@ impl Outcome {
             Outcome::Candidates(_) => Promise::Durable,
             Outcome::Task(_) => Promise::Durable,
             Outcome::Tasks(_) => Promise::None,
+            Outcome::Receipts(_) => Promise::None,
             Outcome::Keys(_) => Promise::None,
             Outcome::Key(_) => Promise::None,
             Outcome::Roamed(_) => Promise::Durable,
@@ -337,6 +339,8 @@ impl Refused {
             Refused::Impossible(_) => Reason::Rules,
             Refused::Closed => Reason::Overtaken,
             Refused::Full(_) => Reason::Limit,
+            Refused::TooManyCopies { .. } => Reason::Rules,
+            Refused::NotDurable => Reason::Rules,
             Refused::Superseded => Reason::Overtaken,
             Refused::NoVote => Reason::Unknown,
             Refused::VoteClosed => Reason::Rules,

@@ -1,5 +1,7 @@
 //! Rooms as they come to be known here.
 
+use std::collections::BTreeSet;
+
 use super::Known;
 use crate::{
     api::{batch::RoomRecord, command::Refused},
@@ -205,6 +207,23 @@ impl Known {
     /// Whether clients may not see a room though it is here.
     pub(crate) fn is_withdrawn(&self, room: RoomId) -> bool {
         self.sealed_for(room).is_some_and(|owner| !self.is_served(owner))
+    }
+
+    /// The nodes that have a room, as far as is known here; this one among them.
+    pub(crate) fn nodes_with(&self, room: RoomId) -> BTreeSet<NodeId> {
+        let mut nodes = BTreeSet::from([self.cx.me]);
+        let Some(record) = self.rooms.get(&room).map(|room| &room.replica.record) else {
+            return nodes;
+        };
+        if record.local {
+            return nodes;
+        }
+        match self.cx.followers.have(record.seal.as_ref()) {
+            Some(followers) => nodes.extend(followers),
+            None => nodes.extend(self.cx.lanes.keys()),
+        }
+        nodes.retain(|node| !self.cx.parted.has(*node));
+        nodes
     }
 
     pub(crate) fn is_memory(&self, room: RoomId) -> bool {

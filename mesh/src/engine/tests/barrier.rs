@@ -310,6 +310,7 @@ fn a_message_is_found_when_its_number_is_here_too() {
             speech: Speech::Chat,
             content: "hello".to_owned(),
             encryption: Encryption::None,
+            durable: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

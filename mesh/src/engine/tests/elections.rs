@@ -40,6 +40,7 @@ fn decide(caller: &Caller, room: RoomId, content: &str) -> Command {
         speech: Speech::Decision,
         content: content.to_owned(),
         encryption: Encryption::None,
+        durable: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

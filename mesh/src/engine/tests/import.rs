@@ -74,6 +74,7 @@ fn said_now(room: RoomId) -> Say {
         speech: Speech::Chat,
         content: "new".to_owned(),
         encryption: Encryption::None,
+        durable: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

@@ -36,6 +36,7 @@ pub(super) fn speak(world: &mut World, n: usize) -> CallId {
         speech: Speech::Chat,
         content: "hello".to_owned(),
         encryption: Encryption::None,
+        durable: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

@@ -32,9 +32,17 @@ pub(super) fn make(node: &mut Node, caller: &Caller, room: NewRoom) -> Result<Ro
 }
 
 pub(super) fn words(room: RoomId, content: String) -> Say {
-    let (reply_to, mentions, metadata, dedup) = (None, Vec::new(), None, None);
-    let encryption = Encryption::None;
-    Say { room, speech: Speech::Chat, content, encryption, reply_to, mentions, metadata, dedup }
+    Say {
+        room,
+        speech: Speech::Chat,
+        content,
+        encryption: Encryption::None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+        durable: None,
+    }
 }
 
 /// A node, an agent of it, and a room that lasts and one that does not, with the agent in both.

@@ -9,8 +9,26 @@ use crate::{
         event::{AgentEvent, RoomEvent},
     },
     name::id::EntryRef,
-    wire::message::{Beacon, Signed},
+    wire::{
+        copies::{Copied, CopyOf},
+        message::{Beacon, Signed},
+    },
 };
+
+impl Node {
+    /// The number that it has stored for an entry.
+    fn number_of(&self, room: RoomId, place: EntryRef) -> Option<Number> {
+        let log = self.engine.known.rooms.get(&room)?.replica.logs.ix(place.log)?;
+        self.rows.iter().find_map(|row| match row {
+            Change::Number { room: of, number, at, .. }
+                if *of == room && (at.log, at.seq) == (log, place.seq) =>
+            {
+                Some(*number)
+            }
+            _ => None,
+        })
+    }
+}
 
 /// How time passes.
 pub(super) const STEP: Duration = Duration::from_millis(100);
@@ -113,6 +131,23 @@ impl World {
                         let runs = self.runs_of(room, &spans);
                         let (bodies, last) = (Vec::new(), true);
                         self.tell(from, to, Message::Spans { room, runs, bodies, last });
+                    }
+                    Effect::AskCopies { to, room, copies } if self.linked => {
+                        let asked = |it: CopyOf| Copied {
+                            place: it.place,
+                            mark: [0; 16],
+                            number: it.number,
+                        };
+                        let copies = copies.into_iter().map(asked).collect();
+                        self.tell(from, to, Message::AskCopies { room, copies });
+                    }
+                    Effect::SendCopies { to, room, copies } if self.linked => {
+                        let held = |it: Copied| {
+                            let number = self.nodes[from].number_of(room, it.place);
+                            number.map(|number| Copied { number: Some(number), ..it })
+                        };
+                        let copies = copies.into_iter().filter_map(held).collect();
+                        self.tell(from, to, Message::Copies { room, copies });
                     }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),

@@ -3,8 +3,8 @@
 use super::{BadMessage, Message};
 use crate::limits::{
     ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-    DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX,
-    SPANS_MAX, VERSION_BYTES_MAX,
+    COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX,
+    LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 
 /// The subject of a message.
@@ -24,6 +24,8 @@ pub enum Class {
     Handover,
     /// Nodes that belong to the mesh, and the secret of its connections.
     Membership,
+    /// Messages that others hold, as they say when they are asked.
+    Receipts,
 }
 
 /// How a message may come.
@@ -85,7 +87,7 @@ impl<R> Message<R> {
     #[must_use]
     pub fn traits(&self) -> Traits {
         use Answer::{FromEngine, FromStore};
-        use Class::{Entries, Handover, Holdings, Life, Membership, Rosters, Wants};
+        use Class::{Entries, Handover, Holdings, Life, Membership, Receipts, Rosters, Wants};
         match self {
             Message::Runs(runs) => {
                 Traits::of("runs", Entries).gossiped().with(runs.len(), SPANS_MAX)
@@ -148,6 +150,16 @@ impl<R> Message<R> {
                 .with(rooms.len(), BARRIER_ROOMS_MAX),
             Message::Frontier { rooms, .. } => {
                 Traits::of("frontier", Holdings).with(rooms.len(), BARRIER_ROOMS_MAX)
+            }
+            Message::AskCopies { copies, .. } => Traits::of("ask_copies", Receipts)
+                .asks(FromStore)
+                .with(copies.len(), COPIES_NAMED_MAX),
+            Message::Copies { copies, .. } => {
+                Traits::of("copies", Receipts).with(copies.len(), COPIES_NAMED_MAX)
+            }
+            Message::AskReceipt { .. } => Traits::of("ask_receipt", Receipts).asks(FromStore),
+            Message::Receipt { agents, .. } => {
+                Traits::of("receipt", Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
             }
         }
     }

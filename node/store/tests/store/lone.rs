@@ -163,6 +163,7 @@ impl Lone {
             speech: Speech::Chat,
             content: content.to_owned(),
             encryption: Encryption::None,
+            durable: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod check;
+mod copies;
 mod copy;
 mod crash;
 mod full;

@@ -325,6 +325,7 @@ impl Nodes {
             speech: Speech::Chat,
             content: content.to_owned(),
             encryption: Encryption::None,
+            durable: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -66,6 +66,7 @@ impl World {
                 self.cluster.coverage.count(Happening::Rekey);
                 self.operators.draw_secret(&mut self.cluster, node);
             }
+            Fault::Lose(node) => self.lose(node),
             Fault::Part { by, out, why } => {
                 self.operators.part(&mut self.cluster, by, out, why);
             }

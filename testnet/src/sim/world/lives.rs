@@ -13,7 +13,7 @@ use crate::sim::{network::Way, promises::Broken, timeline::Event};
 impl World {
     pub(crate) fn start(&mut self, node: usize) -> Result<(), Broken> {
         let cluster = &mut self.cluster;
-        if cluster.nodes[node].running.is_some() {
+        if cluster.nodes[node].running.is_some() || cluster.nodes[node].is_lost() {
             return Ok(());
         }
         cluster.say(|| format!("node{node}: starts"));
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// A node is not there any more: its connections break at once.
-    pub(super) fn went_down(&mut self, node: usize) {
+    pub(crate) fn went_down(&mut self, node: usize) {
         let (cluster, parts) = self.parts_mut();
         parts.into_iter().for_each(|part| part.node_down(cluster, node));
         self.promises.node_down(self.cluster.nodes[node].id, &self.cluster.rooms.ephemeral);

@@ -17,9 +17,10 @@ use mesh::{
 
 use super::World;
 use crate::sim::{
+    copies::Answered,
     coverage::Happening,
     parts::{Reply, Written},
-    promises::{Broken, broken},
+    promises::{Acknowledged, Broken, broken},
     tasks::Forged,
 };
 
@@ -129,9 +130,15 @@ impl World {
         let reader = node.running.as_ref().map(|running| &running.reader);
         match reader.and_then(|reader| reader.by_message(room, said.message).ok().flatten()) {
             Some(row) if !self.cluster.exempt.contains(&node.id) => {
-                let entry = (row.log, row.at.seq);
-                self.promises.acknowledged(node.id, room, entry, said.number);
-                Ok(())
+                let (entry, id) = ((row.log, row.at.seq), node.id);
+                self.promises.acknowledged(Acknowledged {
+                    room,
+                    entry,
+                    number: said.number,
+                    node: id,
+                    copies: said.copies.unwrap_or(1),
+                });
+                self.copies_are_held(Answered { room, entry, said })
             }
             Some(_) => Ok(()),
             // It ended in the same turn.

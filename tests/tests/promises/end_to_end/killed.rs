@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
-use testnet::process::{Auth, Mesh};
+use testnet::{
+    kills,
+    process::{Auth, Mesh},
+};
 
 use super::{
     SOON, Said, agent, all_listed, histories, join, listed,
@@ -134,4 +137,13 @@ async fn time_to_mourn(mesh: &mut Mesh, name: &str) -> Result<Duration> {
         ensure!(listed["agents"].as_array().map(Vec::len) == Some(2), "{listed}");
     }
     Ok(took)
+}
+
+#[test]
+fn nothing_that_two_nodes_hold_is_lost_with_the_disk_of_one() {
+    on(3, Auth::Key, async |mesh| {
+        let tally = kills::play(mesh, (3, 7), |_| {}).await?;
+        ensure!(tally.kept > 0, "no message was held twice: {tally:?}");
+        Ok(())
+    });
 }

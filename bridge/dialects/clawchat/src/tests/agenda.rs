@@ -357,7 +357,7 @@ fn a_decision_is_told_to_all_and_kept_as_a_message() {
         assert_eq!(kept["message_id"], id);
     }
     for fresh in [Some(Fresh { wall_ms: 0, name: "A".into(), proof: Proof::default() }), None] {
-        let said = SaidOk { message: MessageId([7; 16]), number: Number(1), fresh };
+        let said = SaidOk { message: MessageId([7; 16]), number: Number(1), fresh, copies: None };
         let payload = json!({"room_id": room, "content": "go", "metadata": {"w": 1}});
         let (reply, asked) = it.when(Ok(Outcome::Said(said)), "decision", payload);
         let expect = json!({"message_id": MessageId([7; 16]).to_uuid(), "room_id": room});

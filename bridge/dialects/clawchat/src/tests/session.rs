@@ -1,8 +1,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mesh::{
-    api::{command::Say, event::RoomEvent},
-    name::number::{Era, Number},
+    api::{
+        command::{Outcome, SaidOk, Say},
+        event::RoomEvent,
+    },
+    name::{
+        id::MessageId,
+        number::{Era, Number},
+    },
 };
 use serde_json::{Value, json};
 
@@ -357,6 +363,9 @@ fn what_is_too_large_or_malformed_is_named() {
         json!({"room_id": room, "content": "x", "mentions": vec!["b"; 257]}),
         json!({"room_id": room, "content": "x", "reply_to": "z".repeat(129)}),
         json!({"room_id": room, "content": "x", "mesh": {"dedup": ""}}),
+        json!({"room_id": room, "content": "x", "mesh": {"durable": 0}}),
+        json!({"room_id": room, "content": "x", "mesh": {"durable": 1, "durable_wait_ms": 20_001}}),
+        json!({"room_id": room, "content": "x", "mesh": {"durable": 2}}),
     ] {
         assert_eq!(a.code("send_message", bad), "invalid_payload");
     }
@@ -388,6 +397,70 @@ fn a_repeated_send_is_answered_with_the_first() {
     assert_eq!(a.call("send_message", text("two")), first);
     assert_eq!(b.event("message_received").unwrap(), first);
     assert!(b.event("message_received").is_none());
+}
+
+#[test]
+fn a_send_that_wants_copies_is_told_how_many_there_are() {
+    let (fake, mut a, mut b, room) = pair();
+    let text = |durable| json!({"room_id": room, "content": "x", "mesh": {"durable": durable, "dedup": "d"}});
+    let first = a.call("send_message", text(1));
+    assert_eq!(first["mesh"]["durable"], 1);
+    assert_eq!(
+        b.event("message_received").unwrap()["mesh"]["durable"],
+        Value::Null,
+        "it is the sender's"
+    );
+    // This node alone has the room, whatever was said before.
+    let reply = a.ask("send_message", text(2));
+    assert_eq!(reply["payload"]["code"], "invalid_payload");
+    let message = reply["payload"]["message"].as_str().unwrap();
+    assert_eq!(message, "`durable` must be at most 1: 1 node has the room");
+    let again = a.call("send_message", text(1));
+    assert_eq!(
+        (&again["message_id"], &again["mesh"]["durable"]),
+        (&first["message_id"], &json!(1))
+    );
+    let fleeting = json!({"name": "e", "public": true, "ephemeral": true});
+    let fleeting = a.call("create_room", fleeting)["room_id"].clone();
+    a.call("join_room", json!({"room_id": fleeting}));
+    let say = json!({"room_id": fleeting, "content": "x", "mesh": {"durable": 1}});
+    assert_eq!(a.code("send_message", say), "invalid_payload");
+    let message = first["message_id"].as_str().and_then(MessageId::from_uuid).unwrap();
+    let said = SaidOk { message, number: Number(1), fresh: None, copies: Some(3) };
+    *fake.knobs.script.lock().unwrap() = Some(Ok(Outcome::Said(said)));
+    assert_eq!(a.call("send_message", text(1))["mesh"]["durable"], 3);
+}
+
+#[test]
+fn what_became_of_a_message_is_told_as_far_as_anybody_has_said() {
+    let (_, mut a, mut b, room) = pair();
+    let first = a.call("send_message", json!({"room_id": room, "content": "x"}));
+    let id = first["message_id"].clone();
+    let ask = json!({"room_id": room, "message_id": id});
+    let receipts = a.call("get_receipts", ask.clone());
+    assert_eq!(receipts["stored"].as_array().map(Vec::len), Some(1), "{receipts}");
+    assert_eq!((&receipts["of"], &receipts["unknown"]), (&json!(1), &json!([])));
+    // It has only just been written to the other one.
+    assert_eq!(receipts["agents"], json!([]));
+    assert_eq!(
+        b.call("ack", json!({"room_id": room, "seq": 1})),
+        json!({"room_id": room, "seq": 1})
+    );
+    let states = |a: &mut Local| {
+        let agents = a.call("get_receipts", ask.clone())["agents"].take();
+        let agents = agents.as_array().unwrap().iter();
+        agents.map(|it| format!("{} {}", it["agent_id"], it["state"])).collect::<Vec<_>>()
+    };
+    assert_eq!(states(&mut a), [r#""b" "confirmed""#]);
+    b.call("send_message", json!({"room_id": room, "content": "y", "reply_to": id}));
+    assert_eq!(states(&mut a), [r#""b" "answered""#]);
+    assert_eq!(b.code("ack", json!({"room_id": room, "seq": 3})), "invalid_payload");
+    for message_id in ["x", "7288f8f5-dade-8721-8786-5948f0680371"] {
+        let ask = json!({"room_id": room, "message_id": message_id});
+        assert_eq!(a.code("get_receipts", ask), "invalid_payload");
+    }
+    let elsewhere = json!({"room_id": "7288f8f5-dade-8721-8786-5948f0680371", "message_id": id});
+    assert_eq!(a.code("get_receipts", elsewhere), "room_not_found");
 }
 
 #[test]
