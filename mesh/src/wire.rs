@@ -5,6 +5,7 @@ pub(crate) mod cbor;
 pub mod entry;
 pub mod kinds;
 pub mod message;
+pub mod record;
 pub mod roster;
 pub mod run;
 pub mod seal;
