@@ -33,6 +33,7 @@ mod messages;
 mod open;
 mod private;
 mod reach;
+mod records;
 mod refold;
 mod retention;
 mod roaming;
@@ -70,6 +71,7 @@ use crate::{
         handover::{Handovers, Leaving, Next, Owes},
         known::Known,
         private::Private,
+        records::{Profiled, Records},
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -115,6 +117,7 @@ pub struct Engine {
     pruning: Pruning,
     handovers: Handovers,
     unvouched: Unvouched,
+    records: Records,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -267,6 +270,11 @@ impl Engine {
             Command::RevokeKey { key } => self.revoke_key(key),
             Command::ListKeys => Ok(keys::list(known)),
             Command::CheckKey { key, own } => known.standing(key, own).map(Outcome::Key),
+            Command::SetProfile { caller, signer, update } => {
+                let profiled = Profiled { signer, update: *update };
+                self.records.set_profile(known, &caller, profiled)
+            }
+            Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {
                 return self.roams.roam(known, call, Roamer { room, cursor, entries });

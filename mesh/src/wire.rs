@@ -2,6 +2,7 @@
 
 pub mod acts;
 pub(crate) mod cbor;
+pub mod comparing;
 pub mod entry;
 pub mod kinds;
 pub mod message;

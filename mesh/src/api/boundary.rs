@@ -14,6 +14,7 @@ use crate::{
     wire::{
         entry::Parted,
         message::{Head, Message, Span},
+        record::{CollectionNumber, RecordKey, Space},
         run::Verified,
     },
 };
@@ -85,6 +86,17 @@ pub enum Effect {
         room: RoomId,
         /// The missing ones.
         at: Vec<Head>,
+    },
+    /// Load these records from the store and send them as `Message::Records`, as many as fit into one.
+    SendRecords {
+        /// The peer.
+        to: NodeId,
+        /// Where they are.
+        space: Space,
+        /// Of what kind.
+        collection: CollectionNumber,
+        /// The missing ones.
+        keys: Vec<RecordKey>,
     },
     /// Answer a command. Each command is answered once.
     Reply {

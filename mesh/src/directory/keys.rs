@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     api::agenda::KeyView,
     limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
-    name::id::{EntryRef, KeyPrint, LogId},
+    name::id::{EntryRef, KeyPrint, LogId, NodeId},
     wire::{
         acts::{KeyAct, KeyMinted, Tier},
         entry::Facts,
@@ -133,6 +133,13 @@ impl Keys {
         self.known.get(&key).is_some_and(|known| known.is_minted(of))
     }
 
+    /// The node that minted it for the mesh, first by position; also of a key that was revoked.
+    pub(crate) fn answers(&self, key: KeyPrint) -> Option<NodeId> {
+        let (author, _) = self.known.get(&key)?.first()?;
+        // Of one key those of the mesh are first.
+        (author.of == Directories::Mesh).then_some(author.log.author)
+    }
+
     /// How many more are taken in, by this node or from others.
     pub(crate) fn places(&self) -> usize {
         KEYS_MAX.saturating_sub(self.known.len())
@@ -183,7 +190,7 @@ impl Keys {
 mod tests {
     use super::*;
     use crate::{
-        name::{id::NodeId, key::KeyHalves},
+        name::key::KeyHalves,
         wire::signatures::{
             KeySignature,
             testing::{PRINTS, secret},

@@ -75,7 +75,7 @@ impl Engine {
         }
         self.seal_and_flush(&touched);
         self.announce_roster();
-        self.beacons.beat(&mut self.known, self.digests.all);
+        self.beacons.beat(&mut self.known, self.digests.all, self.records.digest());
         self.end_turn()
     }
 
@@ -156,6 +156,7 @@ impl Engine {
         let connected = self.known.cx.up.remove(&node);
         self.known.live.forget(node);
         self.digests.forget_peer(node);
+        self.records.forget_peer(node);
         self.barriers.peers.forget(node);
         self.renewal.about.remove(&node);
         self.roster_sync.forget(node);
@@ -186,6 +187,7 @@ impl Engine {
     fn forget_claims(&mut self, directory: RoomId, from: EntryRef) {
         let disowned = self.known.directory.forget(self.known.cx.mesh, directory, from);
         directories::fold_lost(&mut self.known);
+        self.records.on_cut(&mut self.known);
         // Before clients are told: they need not hear of a room that it is gone, and there again.
         self.waiters.note_rooms_without_lead(&self.known);
         self.answer_unsettled();
@@ -229,6 +231,7 @@ impl Engine {
     pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
+            Learned::Minted(key) => self.records.on_key(&mut self.known, key),
             Learned::Revoked(key) => self.on_revoked(key),
             Learned::Agent(agent) => {
                 let owner = self.known.directory.owner(&agent).filter(|(_, settled)| *settled);

@@ -31,6 +31,7 @@ impl Engine {
             self.known.change_node().had_peer = true;
         }
         self.digests.compare_with(&mut self.known, peer);
+        self.records.on_peer_up(&mut self.known, peer);
         let whole = self.known.rosters.whole();
         let roster = roster_sync::signed(&self.known, whole);
         self.known.cx.send(peer, roster);
@@ -58,6 +59,7 @@ impl Engine {
         self.known.cx.followers.peer_down(peer);
         self.barriers.peers.forget(peer);
         self.digests.forget_peer(peer);
+        self.records.forget_peer(peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
         }
@@ -126,6 +128,8 @@ impl Engine {
                 let answer = Answer { nonce, roster: (boot, version), rooms };
                 self.barriers.on_answer(known, from, answer);
             }
+            Message::Records(records) => self.records.on_records(known, records),
+            Message::Comparing(comparing) => self.records.on_comparing(known, from, comparing),
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }
     }
@@ -172,6 +176,7 @@ impl Engine {
             self.roster_sync.note_promise(now, beacon.node);
         }
         self.digests.on_beacon(&mut self.known, from, &beacon);
+        self.records.on_beacon(&mut self.known, from, &beacon);
         // Entries that waited for their sequencer to be heard, or for anybody, may go on.
         self.known.stir_busy();
     }

@@ -14,6 +14,7 @@ use super::{
     membership,
     private::{self, Private},
     reach::Reach,
+    records::Records,
     refold,
     retention::Pruning,
     roaming::Roams,
@@ -70,6 +71,7 @@ impl Engine {
             beacons: Beacons::new(boot),
             handovers: Handovers::default(),
             unvouched: Unvouched::default(),
+            records: Records::new(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };
@@ -92,6 +94,7 @@ impl Engine {
         self.leaders.note_leaders(&mut self.known);
         directories::fold_lost(&mut self.known);
         self.restore_directory(stored.directory);
+        self.records.restore(&mut self.known, stored.records);
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
         self.known.tell_of_all_rooms();

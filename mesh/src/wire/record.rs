@@ -130,6 +130,17 @@ pub struct RecordHead {
     pub hash: Hash,
 }
 
+/// The digest of a whole set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Root {
+    /// Whose records.
+    #[n(0)]
+    pub collection: CollectionNumber,
+    /// See [`crate::records::digest`].
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub digest: Hash,
+}
+
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Record {

@@ -534,6 +534,7 @@ impl Liar {
             tick: self.some_u64(),
             roster: self.some_u64(),
             digest: self.dice.draw(),
+            records: self.sixteen(),
         };
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
     }

@@ -210,10 +210,17 @@ impl World {
     }
 
     fn beat(&mut self, n: usize) {
-        let engine = &self.nodes[n].engine;
+        let engine = &mut self.nodes[n].engine;
         let (boot, roster) = engine.known.rosters.version(engine.known.cx.me);
         let digest = engine.digests.all;
-        let value = Beacon { node: engine.known.cx.me, boot, tick: self.tick, roster, digest };
+        let value = Beacon {
+            node: engine.known.cx.me,
+            boot,
+            tick: self.tick,
+            roster,
+            digest,
+            records: engine.records.digest(),
+        };
         let message = Message::Beacon(Signed { value, signature: [0; 64] });
         let from = engine.known.cx.me;
         for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])
