@@ -8,10 +8,16 @@ use std::{
 
 use mesh::{
     name::id::{NodeId, RoomId},
-    wire::message::{Head, Span},
+    wire::{
+        message::{Head, Span},
+        record::RecordKey,
+    },
 };
 use net::Net;
-use store::{ReadError, Reader};
+use store::{
+    ReadError, Reader,
+    records::{self, Shelf},
+};
 
 use crate::{
     ending::{End, Ending},
@@ -37,13 +43,14 @@ impl Drop for Outgoing {
 /// A question of a peer.
 #[derive(Debug)]
 pub(crate) enum Question {
-    Spans(Vec<Span>),
-    Bodies(Vec<Head>),
+    Spans(RoomId, Vec<Span>),
+    Bodies(RoomId, Vec<Head>),
+    Records(Shelf, Vec<RecordKey>),
 }
 
 #[derive(Debug)]
 enum Outbound {
-    Load(RoomId, Question),
+    Load(Question),
     Frame(Vec<u8>),
 }
 
@@ -103,8 +110,8 @@ impl Outgoing {
     }
 
     /// Answers a peer from the store. Never waits.
-    pub(crate) fn answer(&self, to: NodeId, room: RoomId, asked: Question) {
-        self.push(self.waiting.locked(), to, Outbound::Load(room, asked));
+    pub(crate) fn answer(&self, to: NodeId, asked: Question) {
+        self.push(self.waiting.locked(), to, Outbound::Load(asked));
     }
 
     fn push(&self, mut held: MutexGuard<'_, Backlog>, to: NodeId, job: Outbound) {
@@ -123,7 +130,7 @@ impl Outbound {
     /// As far as they count.
     fn bytes(&self) -> usize {
         match self {
-            Outbound::Load(..) => 0,
+            Outbound::Load(_) => 0,
             Outbound::Frame(frame) => frame.len(),
         }
     }
@@ -165,10 +172,13 @@ impl Worker {
             let bytes = job.bytes();
             match job {
                 Outbound::Frame(frame) => self.net.send(to, frame),
-                Outbound::Load(room, asked) => {
+                Outbound::Load(asked) => {
                     let message = match asked {
-                        Question::Spans(spans) => self.reader.answer_spans(room, &spans)?,
-                        Question::Bodies(at) => self.reader.answer_bodies(room, &at)?,
+                        Question::Spans(room, spans) => self.reader.answer_spans(room, &spans)?,
+                        Question::Bodies(room, at) => self.reader.answer_bodies(room, &at)?,
+                        Question::Records(shelf, keys) => {
+                            records::answer(&self.reader, &shelf, &keys)?
+                        }
                     };
                     self.net.send(to, message.encode());
                 }

@@ -11,6 +11,9 @@ use mesh::{
     },
 };
 
+use std::sync::Arc;
+
+use mesh::records::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -50,6 +53,17 @@ pub struct Page {
     pub messages: Vec<Message>,
     /// Nothing can be said of the cursor yet: the page is empty, and does not mean that it is the end.
     pub behind: bool,
+}
+
+/// The profile of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentProfile {
+    /// The agent's id.
+    pub agent: AgentId,
+    /// The name that it registered with, if it is attached to some node and its profile names none.
+    pub registered: Option<Arc<str>>,
+    /// What it says of itself.
+    pub profile: Profile,
 }
 
 /// A ballot is in.

@@ -50,6 +50,19 @@ impl Proofs {
         self.read().of(node, key, agent)
     }
 
+    /// Whether an agent's id is a key's own now, and the key is not revoked.
+    #[must_use]
+    pub fn owns(&self, key: KeyPrint, agent: &str) -> bool {
+        let known = self.read();
+        !known.keys.is_revoked(key) && known.owns(key, agent)
+    }
+
+    /// Whether a key has claimed an agent's id.
+    #[must_use]
+    pub fn is_claimed(&self, agent: &str) -> bool {
+        self.read().agents.owner(agent).is_some()
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {
         // No writer leaves it in between.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -71,15 +84,19 @@ impl Shown {
 
     fn of(&self, node: NodeId, key: KeyPrint, agent: &str) -> Proof {
         let key_revoked = self.keys.is_revoked(key);
-        let owns = || match belongs(agent, key) {
+        let verified = !key_revoked && self.vouchers.has(node, key) && self.owns(key, agent);
+        Proof { verified, key_revoked }
+    }
+
+    /// Whether an agent's id was drawn for a key, or claimed by it first.
+    fn owns(&self, key: KeyPrint, agent: &str) -> bool {
+        match belongs(agent, key) {
             Belongs::Drawn => true,
             Belongs::Another => false,
             Belongs::FirstClaim | Belongs::IfClaimed => {
                 self.agents.owner(agent).is_some_and(|(owner, _)| owner == key)
             }
-        };
-        let verified = !key_revoked && self.vouchers.has(node, key) && owns();
-        Proof { verified, key_revoked }
+        }
     }
 }
 

@@ -20,7 +20,6 @@ use crate::{
         GOSSIP_BYTES_MAX, RECORD_AHEAD_MAX, RECORDS_COMPARE_EVERY, RECORDS_COMPARE_EVERY_MAX,
     },
     name::{
-        agent::{Belongs, belongs},
         id::{Hash, KeyPrint, NodeId},
         key::KeySecret,
     },
@@ -110,7 +109,7 @@ impl Records {
         known.caller(caller)?;
         let Profiled { signer, update } = profiled;
         update.check()?;
-        if !owns_id(known, &caller.agent, caller.key) {
+        if !known.directory.proofs().owns(caller.key, &caller.agent) {
             return Err(impossible(NOT_OWNED));
         }
         let cards = self.sets.get(&profile::CARDS.number);
@@ -449,17 +448,6 @@ fn tell_all(known: &mut Known, records: Vec<Record>) {
     }
     for part in parts {
         known.cx.broadcast(None, Message::Records(part));
-    }
-}
-
-/// Whether an agent's id is the key's own: it was drawn for it, or the key has claimed it first.
-fn owns_id(known: &Known, agent: &str, key: KeyPrint) -> bool {
-    match belongs(agent, key) {
-        Belongs::Drawn => true,
-        Belongs::Another => false,
-        Belongs::FirstClaim | Belongs::IfClaimed => {
-            known.directory.owner(agent).is_some_and(|(owner, _)| owner == key)
-        }
     }
 }
 

@@ -26,6 +26,7 @@ mod parted;
 mod peers;
 mod pending;
 mod private;
+mod records;
 mod retention;
 mod roaming;
 mod rooms;

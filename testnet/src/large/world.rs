@@ -280,6 +280,7 @@ impl World {
                 self.send(by, to, answer);
             }
             Effect::SendBodies { .. } => unreachable!("nobody says anything so long"),
+            Effect::SendRecords { .. } => unreachable!("nobody has any"),
             Effect::Reply { call, result } => {
                 self.answers.insert(call, (at, answer(result)));
             }

@@ -73,6 +73,7 @@ happenings! {
     Signs, Liars, "lie: beacons and sightings";
     Rosters, Liars, "lie: rosters";
     Secrets, Liars, "lie: secrets";
+    Records, Liars, "lie: records";
     ForkFound, Liars, "fork found";
     Noise, Liars, "noise passed over";
 }

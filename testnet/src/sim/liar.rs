@@ -707,6 +707,7 @@ fn said(message: &Message) -> Happening {
         Class::Life => Happening::Signs,
         Class::Rosters => Happening::Rosters,
         Class::Membership => Happening::Secrets,
+        Class::Records => Happening::Records,
         // Entries are counted as they are written.
         Class::Entries => Happening::Words,
     }

@@ -12,6 +12,7 @@ use mesh::{
     name::id::{NodeId, RoomId},
     wire::message::Message,
 };
+use store::records::{self, Shelf};
 
 use super::{
     agents::Agents,
@@ -299,6 +300,12 @@ impl World {
                 Effect::SendBodies { to, room, at } => {
                     let running = self.cluster.nodes[node].running.as_ref();
                     let answer = running.map(|node| node.reader.answer_bodies(room, &at));
+                    self.send_answer(node, to, answer);
+                }
+                Effect::SendRecords { to, space, collection, keys } => {
+                    let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let answer = running.map(|node| records::answer(&node.reader, &shelf, &keys));
                     self.send_answer(node, to, answer);
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,

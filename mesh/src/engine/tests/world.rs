@@ -9,7 +9,10 @@ use crate::{
         event::{AgentEvent, RoomEvent},
     },
     name::id::EntryRef,
-    wire::message::{Beacon, Signed},
+    wire::{
+        message::{Beacon, Signed},
+        record::{Record, RecordKey},
+    },
 };
 
 /// How time passes.
@@ -113,6 +116,16 @@ impl World {
                         let runs = self.runs_of(room, &spans);
                         let (bodies, last) = (Vec::new(), true);
                         self.tell(from, to, Message::Spans { room, runs, bodies, last });
+                    }
+                    Effect::SendRecords { to, collection, keys, .. } if self.linked => {
+                        let records = self.nodes[from].records();
+                        let wanted = |record: &Record| {
+                            let (id, owner) = (record.id, Some(record.owner()));
+                            let key = RecordKey { id, owner };
+                            record.collection == collection && keys.contains(&key)
+                        };
+                        let records = records.into_iter().filter(wanted).collect();
+                        self.tell(from, to, Message::Records(records));
                     }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),

@@ -11,6 +11,7 @@ mod lone;
 mod model;
 mod open;
 mod prune;
+mod records;
 mod restart;
 mod roam;
 mod rows;
