@@ -151,7 +151,7 @@ pub const RECORDS_GIVEN_MAX: usize = RECORD_HEADS_MAX;
 pub const RECORDS_COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// A peer whose records differ as they did before, and this node's as well, is compared with less and less often: one of
 /// the two may have to wait for news of a key, or for its clock.
-pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(60);
+pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
 /// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
 pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 

@@ -221,7 +221,8 @@ impl ProfileUpdate {
     }
 
     /// The records to write. `cards`: ids of those that the agent has.
-    pub(crate) fn drafts(&self, agent: &str, cards: &[RecordId]) -> Vec<Draft> {
+    #[must_use]
+    pub fn drafts(&self, agent: &str, cards: &[RecordId]) -> Vec<Draft> {
         let mut drafts = Vec::new();
         for field in Field::ALL {
             let last = self.fields.iter().rev().find(|(named, _)| *named == field);

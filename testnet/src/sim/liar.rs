@@ -6,6 +6,7 @@
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
 
 mod keys;
+mod records;
 mod themes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,6 +77,7 @@ pub(crate) struct Liar {
     eras: Vec<Era>,
     agents: Vec<AgentId>,
     keys: keys::Known,
+    records: records::Heard,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
@@ -109,6 +111,7 @@ impl Liar {
             eras: vec![Era::HOME],
             agents: vec!["nobody".into()],
             keys: keys::Known::new(),
+            records: records::Heard::default(),
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
@@ -141,6 +144,9 @@ impl Liar {
     pub(crate) fn hear(&mut self, message: &Message<Verified>) {
         if let Message::AskFrontier { nonce, .. } = message {
             self.asked = *nonce;
+        }
+        if let Message::Records(records) = message {
+            self.hear_records(records);
         }
         let lies: Vec<NodeId> = self.authors().collect();
         for run in message.runs().iter().map(Verified::run) {
@@ -462,7 +468,7 @@ impl Liar {
         } else {
             RoomId(self.sixteen())
         };
-        match self.dice.within(0, 16) {
+        match self.dice.within(0, 19) {
             0 => {
                 let heads = (0..self.dice.within(0, 200))
                     .map(|_| Head { log: self.log(), seq: self.some_u64() })
@@ -522,6 +528,7 @@ impl Liar {
             }
             12 => self.beacon(),
             13 => self.secret(),
+            16..=18 => self.of_records(),
             _ => self.roster(room),
         }
     }
