@@ -598,10 +598,14 @@ mod tests {
             ("buckets", BUCKETS, 64),
             ("rooms of one AskFrontier", BARRIER_ROOMS_MAX, 1_024),
             ("heads of one Frontier", BARRIER_HEADS_MAX, 16_384),
+            ("content of a record", RECORD_BODY_BYTES_MAX, 8_192),
+            ("records of one message", RECORDS_IN_MESSAGE_MAX, 2_048),
+            ("heads of one message", RECORD_HEADS_MAX, 1_024),
+            ("buckets of records", RECORD_BUCKETS.into(), 1_024),
         ]);
         assert_eq!((CLOCK_STEP_MAX, CLOCK_START_MAX), (1_048_576, 1_099_511_627_776));
         assert_eq!(LOG_SEQ_MAX, 2_305_843_009_213_693_951, "below 2^61");
-        assert_eq!(STAMP_AHEAD_MAX, DAY);
+        assert_eq!((STAMP_AHEAD_MAX, RECORD_AHEAD_MAX), (DAY, DAY));
     }
 
     /// `docs/decisions`, by page.
