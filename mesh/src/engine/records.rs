@@ -51,8 +51,6 @@ struct Compared {
     every: Duration,
     /// The peer's digest and this node's, then.
     digests: (Brief, Brief),
-    /// The bucket in which the peer is to be told the next heads of each collection first.
-    from: Bucket,
 }
 
 /// The beginning of a digest, as beacons have it.
@@ -65,6 +63,8 @@ pub(super) struct Records {
     /// Over all sets; `None`: something has changed.
     digest: Option<Brief>,
     compared: BTreeMap<NodeId, Compared>,
+    /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
+    rest: BTreeMap<(NodeId, CollectionNumber), Bucket>,
 }
 
 /// A profile that is to be changed.
@@ -77,7 +77,12 @@ pub(super) struct Profiled {
 impl Records {
     pub(super) fn new() -> Records {
         let sets = Collection::all_in(Space::Mesh).map(|kind| (kind.number, Set::new(kind)));
-        Records { sets: sets.collect(), digest: None, compared: BTreeMap::new() }
+        Records {
+            sets: sets.collect(),
+            digest: None,
+            compared: BTreeMap::new(),
+            rest: BTreeMap::new(),
+        }
     }
 
     /// What the store has. Records that are not kept any more go: the directory may have changed in the turn that was
@@ -268,6 +273,7 @@ impl Records {
 
     pub(super) fn forget_peer(&mut self, peer: NodeId) {
         self.compared.remove(&peer);
+        self.rest.retain(|(of, _), _| *of != peer);
     }
 
     /// A beacon says whether a peer has the same records.
@@ -285,7 +291,7 @@ impl Records {
         // The other one begins as a rule, so that the two do not do the same work at the same time.
         let first = if known.cx.me < from { 1 } else { 2 };
         let every = RECORDS_COMPARE_EVERY * first;
-        let new = Compared { at: now, every, digests, from: Bucket(0) };
+        let new = Compared { at: now, every, digests };
         let compared = self.compared.entry(from).or_insert(new);
         if now < compared.at + compared.every {
             return;
@@ -347,12 +353,13 @@ impl Records {
     ) {
         let Some(set) = self.sets.get_mut(&collection) else { return };
         let buckets = comparison::differing(&set.buckets(), theirs);
-        let compared = self.compared.get_mut(&from);
-        let begin = compared.as_ref().map_or(Bucket(0), |compared| compared.from);
+        let place = (from, collection);
+        let begin = self.rest.get(&place).copied().unwrap_or(Bucket(0));
         let told = comparison::pages(set, &buckets, begin);
-        if let Some(compared) = compared {
-            compared.from = told.rest.unwrap_or(Bucket(0));
-        }
+        match told.rest {
+            Some(rest) => self.rest.insert(place, rest),
+            None => self.rest.remove(&place),
+        };
         for parts in told.pages.into_iter().filter(|parts| !parts.is_empty()) {
             say(known, from, Step::Heads { collection, parts });
         }

@@ -47,6 +47,9 @@ happenings! {
     Rekey, Any, "re-keyed";
     SecretGiven, Any, "secret came from a peer";
     KeyRevoked, Any, "key revoked";
+    Profile, Any, "profile changed";
+    Deletion, Any, "record deleted";
+    Replaced, Any, "record replaced";
     Pruned, Any, "bodies dropped";
     EraOpened, Any, "era opened";
     EraFull, Any, "era full";

@@ -26,6 +26,7 @@ use store::{
 use super::{Asked, Holders};
 use crate::sim::{
     cluster::Cluster,
+    coverage::Happening,
     dice::Dice,
     parts::Seated,
     promises::{Broken, broken},
@@ -61,10 +62,11 @@ impl Holders {
     /// A node has done it: that is on its disk.
     pub(super) fn profile_is_set(
         &mut self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         node: usize,
         (agent, key, update): (&str, KeyPrint, &ProfileUpdate),
     ) -> Result<(), Broken> {
+        cluster.coverage.count(Happening::Profile);
         let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
         let mut there = 0;
         for (collection, first) in profile::places(agent) {
@@ -87,7 +89,7 @@ impl Holders {
     /// A node writes a record.
     pub(super) fn record_is_stored(
         &mut self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         node: usize,
         change: &Change,
     ) -> Result<(), Broken> {
@@ -103,6 +105,12 @@ impl Holders {
         let head = record.head(*mesh);
         let state = (head.stamp, head.hash);
         let before = self.profiles.kept.insert((node, name), state);
+        if record.body.is_none() {
+            cluster.coverage.count(Happening::Deletion);
+        }
+        if before.is_some() {
+            cluster.coverage.count(Happening::Replaced);
+        }
         match before.filter(|before| *before >= state) {
             Some(_) if !cluster.is_exempt(node) => {
                 broken("records", format!("node{node} goes back to an earlier {record:?}"))
