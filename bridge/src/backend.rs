@@ -9,6 +9,7 @@ use mesh::{
         id::{LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
+    records::profile::Profile,
     wire::entry::{Facts, Said},
 };
 
@@ -104,12 +105,24 @@ pub trait Reads: Send + Sync + 'static {
     /// Rows that were kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
 
+    /// The profile of an agent, as far as the key that owns its id has said it.
+    fn profile(&self, agent: &str) -> Result<FoundProfile, ReadError>;
+
     /// Whether a message in a log of this node is its author's, as far as is known now.
     fn proof(&self, node: NodeId, said: &Said) -> Proof;
 
     /// Whether a client that may have its cursor from any node can go on from it in this node's
     /// delivery log.
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
+}
+
+/// A profile, and whether the agent is known at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundProfile {
+    /// What it says.
+    pub profile: Profile,
+    /// A key has claimed the agent's id.
+    pub claimed: bool,
 }
 
 /// A name and its value.

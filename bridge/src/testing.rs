@@ -24,12 +24,17 @@ use mesh::{
         number::Number,
         time::Now,
     },
-    wire::{entry::Said, signatures::SignedLog},
+    records::profile,
+    wire::{
+        entry::Said,
+        record::{CollectionNumber, Record, RecordKey},
+        signatures::SignedLog,
+    },
 };
 
 use crate::{
     Hub, Reply,
-    backend::{Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
+    backend::{FoundProfile, Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
     session::meter::Meter,
 };
 
@@ -85,8 +90,12 @@ pub struct Fake {
     pub rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
     /// What is kept of the node's own.
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// Records, by collection and key.
+    records: Mutex<Records>,
     pub knobs: Knobs,
 }
+
+type Records = BTreeMap<(CollectionNumber, RecordKey), Arc<Record>>;
 
 /// What goes otherwise than with a node that is well.
 #[derive(Default)]
@@ -178,6 +187,7 @@ impl Fake {
             }),
             rows: RwLock::default(),
             kept: Mutex::default(),
+            records: Mutex::default(),
             knobs: Knobs::default(),
         });
         let hub = Arc::new(Hub::new(fake.clone()));
@@ -352,6 +362,7 @@ impl Fake {
                 | Effect::SendCopies { .. }
                 | Effect::AskReceipt { .. }
                 | Effect::SendReceipt { .. }
+                | Effect::SendRecords { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)
@@ -465,6 +476,18 @@ impl Fake {
 }
 
 impl Reads for Fake {
+    fn profile(&self, agent: &str) -> Result<FoundProfile, ReadError> {
+        let places = profile::places(agent);
+        let records = self.records.lock().unwrap();
+        let is_there = |(kind, key): &(CollectionNumber, RecordKey)| {
+            places.iter().any(|(of, first)| of == kind && key.id.0.starts_with(first))
+        };
+        let of_agent = records.iter().filter(|(key, _)| is_there(key));
+        let of_agent: Vec<Record> = of_agent.map(|(_, record)| Record::clone(record)).collect();
+        let profile = profile::read(agent, &of_agent, |key| self.proofs.owns(key, agent));
+        Ok(FoundProfile { profile, claimed: self.proofs.is_claimed(agent) })
+    }
+
     fn proof(&self, node: NodeId, said: &Said) -> Proof {
         self.proofs.of(node, said)
     }

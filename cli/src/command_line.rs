@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use crate::args::Node;
 use crate::commands::{
     agents, doctor, election, export, generate, history, keygen, lantern, mesh, monitor, presence,
-    rooms, send, shell, status, sub, task, thinking, top, vote, wait,
+    profile, rooms, send, shell, status, sub, task, thinking, top, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -38,6 +38,9 @@ pub enum Command {
     Agents(agents::Agents),
     /// Say what you are doing
     Presence(presence::Presence),
+    /// Profiles of agents
+    #[command(subcommand)]
+    Profile(profile::ProfileCommand),
     /// Read the messages of a room
     History(history::History),
     Wait(wait::Wait),
@@ -85,6 +88,7 @@ impl Command {
             Command::Rooms(args) => rooms::run(&cx, args).await,
             Command::Agents(args) => agents::run(&cx, args).await,
             Command::Presence(args) => presence::run(&cx, args).await,
+            Command::Profile(args) => profile::run(&cx, args).await,
             Command::History(args) => history::run(cx, args).await,
             Command::Wait(args) => wait::run(cx, args).await,
             Command::Monitor(args) => monitor::run(&cx, args).await,

@@ -14,6 +14,7 @@ pub mod lantern;
 pub mod mesh;
 pub mod monitor;
 pub mod presence;
+pub mod profile;
 pub mod rooms;
 pub mod send;
 pub mod shell;

@@ -72,6 +72,29 @@ pub enum Failure {
         /// Where it was looked for.
         path: PathBuf,
     },
+    /// A profile is of an agent that comes back.
+    #[error(
+        "whose profile? Give an agent's id, or your own with --agent-id (before the command) or CLAWMESH_AGENT_ID"
+    )]
+    WhoseProfile,
+    /// Profiles have no such field.
+    #[error(
+        "a profile has no field {field:?}: it has name, description, emoji, avatar, provider and model"
+    )]
+    NoProfileField {
+        /// As it was given.
+        field: String,
+    },
+    /// The file with cards cannot be read.
+    #[error(
+        "no cards in {file}: {source}; give a JSON array of objects with name, text, tags and visibility"
+    )]
+    CardsFile {
+        /// Where it was looked for.
+        file: String,
+        /// The system's error, or the place where it is no JSON.
+        source: io::Error,
+    },
     /// The system does not tell the home directory.
     #[error(
         "the home directory is not known: give --socket (or --tcp, --url) and --key-file (or --key)"

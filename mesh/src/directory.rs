@@ -136,7 +136,9 @@ impl Directory {
             }
             return Learned::Nothing;
         }
-        proofs.keys.learn(entry, act).map_or(Learned::Nothing, Learned::Revoked)
+        let minted = if let KeyAct::Minted(minted) = &act { Some(minted.key()) } else { None };
+        let revoked = proofs.keys.learn(entry, act).map(Learned::Revoked);
+        revoked.or(minted.map(Learned::Minted)).unwrap_or(Learned::Nothing)
     }
 
     /// The lobby is there without being created. The founder may bring more about it, once.
@@ -284,6 +286,12 @@ impl Directory {
         }
         let expired = self.proofs.write().keys.take_expired(wall_ms);
         expired.into_iter().map(Learned::Expired).collect()
+    }
+
+    /// The node that answers for a key as the owner of records: the one that minted it for the mesh. `None`: the mesh's directory
+    /// does not know the key, so no node can take records of it for its own word.
+    pub(crate) fn answers_for(&self, key: KeyPrint) -> Option<NodeId> {
+        self.proofs.read().keys.answers(key)
     }
 
     /// Whether a key was shown at a node.

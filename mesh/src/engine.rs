@@ -35,6 +35,7 @@ mod open;
 mod private;
 mod reach;
 mod receipts;
+mod records;
 mod refold;
 mod retention;
 mod roaming;
@@ -74,6 +75,7 @@ use crate::{
         known::Known,
         private::Private,
         receipts::Receipts,
+        records::{Profiled, Records},
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -121,6 +123,7 @@ pub struct Engine {
     unvouched: Unvouched,
     receipts: Receipts,
     inquiries: Inquiries,
+    records: Records,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -280,6 +283,11 @@ impl Engine {
             Command::RevokeKey { key } => self.revoke_key(key),
             Command::ListKeys => Ok(keys::list(known)),
             Command::CheckKey { key, own } => known.standing(key, own).map(Outcome::Key),
+            Command::SetProfile { caller, signer, update } => {
+                let profiled = Profiled { signer, update: *update };
+                self.records.set_profile(known, &caller, profiled)
+            }
+            Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {
                 return self.roams.roam(known, call, Roamer { room, cursor, entries });

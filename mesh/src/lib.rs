@@ -17,6 +17,8 @@
 //!    rooms now.
 //! 9. `turn`: the clock, the memory, the effects and the events of the turn under construction, for all of these.
 //! 10. [`name`]: ids, numbers, time and keys. [`limits`]: every bound, with its reason.
+//!
+//! Beside the logs stand [`records`]: state that is edited and deleted, signed by its owner, and the same at all nodes in any order of news.
 
 #![warn(missing_docs)]
 
@@ -28,6 +30,7 @@ pub mod limits;
 pub mod name;
 pub mod order;
 mod presence;
+pub mod records;
 mod replica;
 mod room;
 mod turn;

@@ -131,6 +131,57 @@ pub const PAUSED_AFTER: Duration = Duration::from_secs(1);
 /// A node that was not stopped cleanly and hears nobody for this long opens a new era.
 pub const ALONE_AFTER: Duration = Duration::from_secs(2);
 
+// Records.
+
+/// Content of one record: within a gossip payload, and a frame has many.
+pub const RECORD_BODY_BYTES_MAX: usize = 8 * 1024;
+/// Kinds of records in one space: each has a digest in one message.
+pub const RECORD_COLLECTIONS_MAX: usize = 64;
+/// Parts of a set that are compared one by one: 40 KiB of digests at most, and of 16,000 records each part has some 16.
+pub const RECORD_BUCKETS: u16 = 1_024;
+/// Records in one message, small ones: [`WANT_REPLY_BYTES`] of deletions are some 2,500.
+pub const RECORDS_IN_MESSAGE_MAX: usize = 2_048;
+/// Heads in one message: some 100 KiB.
+pub const RECORD_HEADS_MAX: usize = 1_024;
+/// Messages of heads in answer to one comparison: the next one brings the rest.
+pub const RECORD_PAGES_MAX: usize = 4;
+/// Records that are sent to one peer in answer to one message of heads, or to one question for records.
+pub const RECORDS_GIVEN_MAX: usize = RECORD_HEADS_MAX;
+/// How long a peer's records may differ before they are looked into: news under way explain it first.
+pub const RECORDS_COMPARE_EVERY: Duration = Duration::from_secs(1);
+/// A peer whose records differ as they did before, and this node's as well, is compared with less and less often: one of
+/// the two may have to wait for news of a key, or for its clock.
+pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
+/// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
+pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+// Profiles of agents.
+
+/// Records of one key's profiles up to which its clients are not refused, deletions included: six fields of six hundred agents.
+/// A set keeps ten ninths of this. Each takes some 400 bytes of memory.
+pub const PROFILE_RECORDS_PER_KEY_MAX: usize = 3_600;
+/// The same of all keys that one node minted: a member that makes up keys takes 7 MiB of others' memory, and 72 MiB of
+/// their disks.
+pub const PROFILE_RECORDS_PER_NODE_MAX: usize = 14_400;
+/// The same of cards.
+pub const CARD_RECORDS_PER_KEY_MAX: usize = 3_600;
+/// The same of cards. Larger: 130 MiB of disk.
+pub const CARD_RECORDS_PER_NODE_MAX: usize = 14_400;
+/// Cards of one agent.
+pub const CARDS_PER_AGENT_MAX: usize = 64;
+/// Text of a card.
+pub const CARD_TEXT_BYTES_MAX: usize = 2_048;
+/// Tags of a card.
+pub const CARD_TAGS_MAX: usize = 16;
+/// Each of them, and a card's visibility.
+pub const CARD_TAG_BYTES_MAX: usize = 64;
+/// An agent's sign: an emoji of several code points.
+pub const EMOJI_BYTES_MAX: usize = 16;
+/// The address of an agent's picture.
+pub const AVATAR_BYTES_MAX: usize = 1_024;
+/// The provider of an agent's model, and the model.
+pub const MODEL_BYTES_MAX: usize = 128;
+
 // Rooms and clients.
 
 /// Rooms this mesh may have, private ones of this node included. 10,000 rooms cost some 40 MiB.
@@ -576,10 +627,14 @@ mod tests {
             ("buckets", BUCKETS, 64),
             ("rooms of one AskFrontier", BARRIER_ROOMS_MAX, 1_024),
             ("heads of one Frontier", BARRIER_HEADS_MAX, 16_384),
+            ("content of a record", RECORD_BODY_BYTES_MAX, 8_192),
+            ("records of one message", RECORDS_IN_MESSAGE_MAX, 2_048),
+            ("heads of one message", RECORD_HEADS_MAX, 1_024),
+            ("buckets of records", RECORD_BUCKETS.into(), 1_024),
         ]);
         assert_eq!((CLOCK_STEP_MAX, CLOCK_START_MAX), (1_048_576, 1_099_511_627_776));
         assert_eq!(LOG_SEQ_MAX, 2_305_843_009_213_693_951, "below 2^61");
-        assert_eq!(STAMP_AHEAD_MAX, DAY);
+        assert_eq!((STAMP_AHEAD_MAX, RECORD_AHEAD_MAX), (DAY, DAY));
     }
 
     /// `docs/decisions`, by page.

@@ -2,10 +2,12 @@
 
 pub mod acts;
 pub(crate) mod cbor;
+pub mod comparing;
 pub mod copies;
 pub mod entry;
 pub mod kinds;
 pub mod message;
+pub mod record;
 pub mod roster;
 pub mod run;
 pub mod seal;

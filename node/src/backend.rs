@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use bridge::{
     Reply,
-    backend::{self, Kept, ReadError, Roam, Row, Serves},
+    backend::{self, FoundProfile, Kept, ReadError, Roam, Row, Serves},
 };
 use mesh::{
     Proof, Proofs,
     api::{batch::Fate, command::Command},
     name::{
-        id::{LocalRef, MessageId, NodeId, RoomId},
+        id::{LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    wire::entry::Said,
+    records::profile,
+    wire::{entry::Said, record::Space},
 };
-use store::{Cursor, Reader};
+use store::{
+    Cursor, Reader,
+    records::{self, Shelf},
+};
 
 use crate::queue::{Asker, Queue};
 
@@ -33,13 +37,14 @@ impl backend::Mesh for ToEngine {
 #[derive(Debug)]
 pub(crate) struct FromStore {
     reader: Reader,
+    mesh: MeshId,
     proofs: Proofs,
 }
 
 impl FromStore {
-    /// What a store has, and what its engine knows of those who wrote it.
-    pub(crate) fn new(reader: Reader, proofs: Proofs) -> FromStore {
-        FromStore { reader, proofs }
+    /// What a store has of a mesh, and what its engine knows of those who wrote it.
+    pub(crate) fn new(reader: Reader, mesh: MeshId, proofs: Proofs) -> FromStore {
+        FromStore { reader, mesh, proofs }
     }
 
     fn convert(&self, row: store::Row) -> Row {
@@ -125,6 +130,18 @@ impl backend::Reads for FromStore {
 
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
         self.reader.kept(prefix).map_err(ReadError::new)
+    }
+
+    fn profile(&self, agent: &str) -> Result<FoundProfile, ReadError> {
+        let owns = |key| self.proofs.owns(key, agent);
+        let mut said = Vec::new();
+        for (collection, first) in profile::places(agent) {
+            let shelf = Shelf { mesh: self.mesh, space: Space::Mesh, collection };
+            let found = records::find(&self.reader, &shelf, &first, |record| owns(record.owner()));
+            said.extend(found.map_err(ReadError::new)?);
+        }
+        let profile = profile::read(agent, &said, owns);
+        Ok(FoundProfile { profile, claimed: self.proofs.is_claimed(agent) })
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

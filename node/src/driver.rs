@@ -18,7 +18,7 @@ use mesh::{
         event::RoomEvent,
     },
     name::{
-        id::{NodeId, RoomId},
+        id::{MeshId, NodeId, RoomId},
         time::Now,
     },
     wire::{
@@ -27,7 +27,7 @@ use mesh::{
     },
 };
 use net::Net;
-use store::{CommitError, Store};
+use store::{CommitError, Store, records::Shelf};
 
 use crate::{
     beacon::PulseCell,
@@ -44,6 +44,7 @@ use crate::{
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Driver {
+    pub(crate) mesh: MeshId,
     pub(crate) engine: Engine,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -203,20 +204,24 @@ impl Driver {
             Effect::Broadcast { room, message } => self.broadcast(room, &message),
             Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
             Effect::SendSpans { to, room, spans } => {
-                self.outgoing.answer(to, room, Question::Spans(spans));
+                self.outgoing.answer(to, Question::Spans(room, spans));
             }
             Effect::SendBodies { to, room, at } => {
-                self.outgoing.answer(to, room, Question::Bodies(at));
+                self.outgoing.answer(to, Question::Bodies(room, at));
+            }
+            Effect::SendRecords { to, space, collection, keys } => {
+                let shelf = Shelf { mesh: self.mesh, space, collection };
+                self.outgoing.answer(to, Question::Records(shelf, keys));
             }
             Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),
             Effect::SendCopies { to, room, copies } => {
-                self.outgoing.answer(to, room, Question::Copies(copies));
+                self.outgoing.answer(to, Question::Copies(room, copies));
             }
             Effect::AskReceipt { to, nonce, room, copy } => {
                 self.outgoing.ask_receipt(to, room, (nonce, copy));
             }
             Effect::SendReceipt { to, nonce, room, copied } => {
-                self.outgoing.answer(to, room, Question::Receipt(nonce, copied));
+                self.outgoing.answer(to, Question::Receipt(room, nonce, copied));
             }
             Effect::Reply { call, result } => {
                 if let Ok(Outcome::Said(said)) = &result {

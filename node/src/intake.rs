@@ -251,7 +251,14 @@ mod tests {
     fn only_what_a_node_says_of_itself_goes_before_all_else() {
         let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
         let (boot, tick, most) = (u64::MAX, u64::MAX, u64::MAX);
-        let it = Beacon { node: own.node_id(), boot, tick, roster: most, digest: most };
+        let it = Beacon {
+            node: own.node_id(),
+            boot,
+            tick,
+            roster: most,
+            digest: most,
+            records: [0; 16],
+        };
         let message: Message<Run> = Message::Beacon(Signed::new(mesh, &own, it));
         let beacon = message.encode();
         assert!(beacon.len() <= BEACON_BYTES_MAX, "{} bytes", beacon.len());

@@ -12,12 +12,14 @@ use mesh::{
     wire::{
         copies::{Copied, CopyOf},
         message::{Head, Message, Span},
+        record::RecordKey,
     },
 };
 use net::Net;
 use store::{
     ReadError, Reader,
     copies::{self, Holding},
+    records::{self, Shelf},
 };
 
 use crate::{
@@ -44,12 +46,13 @@ impl Drop for Outgoing {
 /// A question of a peer.
 #[derive(Debug)]
 pub(crate) enum Question {
-    Spans(Vec<Span>),
-    Bodies(Vec<Head>),
+    Spans(RoomId, Vec<Span>),
+    Bodies(RoomId, Vec<Head>),
+    Records(Shelf, Vec<RecordKey>),
     /// For copies of messages.
-    Copies(Vec<Copied>),
+    Copies(RoomId, Vec<Copied>),
     /// What became of a message: the nonce of the question, and the message.
-    Receipt(u64, Copied),
+    Receipt(RoomId, u64, Copied),
 }
 
 /// A message that begins with a read of the store.
@@ -57,14 +60,14 @@ pub(crate) enum Question {
 enum Read {
     Answer(Question),
     /// This node asks for copies of these.
-    AskCopies(Vec<CopyOf>),
+    AskCopies(RoomId, Vec<CopyOf>),
     /// This node asks, with this nonce, what became of this.
-    AskReceipt(u64, CopyOf),
+    AskReceipt(RoomId, u64, CopyOf),
 }
 
 #[derive(Debug)]
 enum Outbound {
-    Load(RoomId, Read),
+    Load(Read),
     Frame(Vec<u8>),
 }
 
@@ -124,18 +127,18 @@ impl Outgoing {
     }
 
     /// Answers a peer from the store. Never waits.
-    pub(crate) fn answer(&self, to: NodeId, room: RoomId, asked: Question) {
-        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::Answer(asked)));
+    pub(crate) fn answer(&self, to: NodeId, asked: Question) {
+        self.push(self.waiting.locked(), to, Outbound::Load(Read::Answer(asked)));
     }
 
     /// Asks a peer for copies of messages, as they are in the store. Never waits.
     pub(crate) fn ask_copies(&self, to: NodeId, room: RoomId, copies: Vec<CopyOf>) {
-        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskCopies(copies)));
+        self.push(self.waiting.locked(), to, Outbound::Load(Read::AskCopies(room, copies)));
     }
 
     /// Asks a peer what became of a message. Never waits.
     pub(crate) fn ask_receipt(&self, to: NodeId, room: RoomId, (nonce, copy): (u64, CopyOf)) {
-        self.push(self.waiting.locked(), to, Outbound::Load(room, Read::AskReceipt(nonce, copy)));
+        self.push(self.waiting.locked(), to, Outbound::Load(Read::AskReceipt(room, nonce, copy)));
     }
 
     fn push(&self, mut held: MutexGuard<'_, Backlog>, to: NodeId, job: Outbound) {
@@ -154,7 +157,7 @@ impl Outbound {
     /// As far as they count.
     fn bytes(&self) -> usize {
         match self {
-            Outbound::Load(..) => 0,
+            Outbound::Load(_) => 0,
             Outbound::Frame(frame) => frame.len(),
         }
     }
@@ -198,8 +201,8 @@ impl Worker {
             let bytes = job.bytes();
             match job {
                 Outbound::Frame(frame) => self.net.send(to, frame),
-                Outbound::Load(room, read) => {
-                    if let Some(message) = self.load(room, read)? {
+                Outbound::Load(read) => {
+                    if let Some(message) = self.load(read)? {
                         self.net.send(to, message.encode());
                     }
                 }
@@ -210,17 +213,21 @@ impl Worker {
     }
 
     /// `None`: there is nothing to be said.
-    fn load(&self, room: RoomId, read: Read) -> Result<Option<Message>, ReadError> {
+    fn load(&self, read: Read) -> Result<Option<Message>, ReadError> {
+        let reader = &self.reader;
         match read {
-            Read::Answer(Question::Spans(spans)) => {
-                self.reader.answer_spans(room, &spans).map(Some)
+            Read::Answer(Question::Spans(room, spans)) => {
+                reader.answer_spans(room, &spans).map(Some)
             }
-            Read::Answer(Question::Bodies(at)) => self.reader.answer_bodies(room, &at).map(Some),
-            Read::Answer(Question::Copies(asked)) => copies::answer(&self.reader, room, &asked),
-            Read::AskCopies(wanted) => copies::ask(&self.reader, room, &wanted),
-            Read::AskReceipt(nonce, copy) => copies::ask_receipt(&self.reader, nonce, room, copy),
-            Read::Answer(Question::Receipt(nonce, copied)) => {
-                let Holding { held, delivered } = copies::holding(&self.reader, room, &copied)?;
+            Read::Answer(Question::Bodies(room, at)) => reader.answer_bodies(room, &at).map(Some),
+            Read::Answer(Question::Records(shelf, keys)) => {
+                records::answer(reader, &shelf, &keys).map(Some)
+            }
+            Read::Answer(Question::Copies(room, asked)) => copies::answer(reader, room, &asked),
+            Read::AskCopies(room, wanted) => copies::ask(reader, room, &wanted),
+            Read::AskReceipt(room, nonce, copy) => copies::ask_receipt(reader, nonce, room, copy),
+            Read::Answer(Question::Receipt(room, nonce, copied)) => {
+                let Holding { held, delivered } = copies::holding(reader, room, &copied)?;
                 let agents = delivered.map(|number| self.hub.given(room, number));
                 let agents = agents.unwrap_or_default();
                 Ok(Some(Message::Receipt { nonce, held, agents }))

@@ -151,7 +151,7 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
         let meters = Arc::<Meters>::default();
-        let stored = FromStore::new(reader.clone(), engine.proofs());
+        let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
         let Clients { hub, bridge, refusals } =
             Clients::new(RoomId::lobby(mesh), config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -159,6 +159,7 @@ impl Parts {
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
         let driver = Driver {
+            mesh,
             engine,
             store,
             clock,

@@ -3,6 +3,8 @@
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::object::Card;
+
 /// A type that a payload field can have.
 pub(crate) trait Field: Sized {
     /// Completes "`name` must be …".
@@ -60,6 +62,7 @@ plain_fields! {
     bool = "true or false",
     u64 = "an integer of 0 or more",
     Vec<String> = "an array of strings",
+    Vec<Card> = "an array of objects with `name`, `text`, `tags` and `visibility`",
 }
 
 /// The known fields of one JSON object; the others are skipped without keeping them.

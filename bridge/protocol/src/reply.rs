@@ -4,7 +4,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::object::{Agent, MeshNote, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
+use crate::object::{
+    Agent, MeshNote, Message, Profile, Room, Subscription, SubscriptionStatus, Task, Vote,
+};
 use crate::value::Status;
 
 /// Each row: the reply, its payload, its `type`.
@@ -51,6 +53,8 @@ replies! {
     AgentList(AgentList) = "agent_list",
     /// To `room_info`.
     RoomInfo(Box<RoomInfoResult>) = "room_info_result",
+    /// To `set_profile` and `get_profile`.
+    Profile(Box<Profile>) = "ok",
     /// To `create_vote` and `get_vote_status`.
     Vote(Box<Vote>) = "ok",
     /// To `cast_vote`.
@@ -114,6 +118,7 @@ answers_without_messages! {
     Room,
     InRoom,
     PresenceSet,
+    Profile,
     RoomTipResult,
     Receipts,
     Acked,

@@ -5,14 +5,14 @@ use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
 use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
-use crate::object::{Content, Message, Room, Subscription, Task, Vote};
+use crate::object::{Card, Content, Message, Profile, Room, Subscription, Task, Vote};
 use crate::reply::{
     Acked, AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled,
     HistoryResult, InRoom, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus,
+    ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -314,6 +314,30 @@ requests! {
         status_detail: Option<String>,
         /// How far it has come.
         progress: Option<Progress>,
+    }
+
+    /// Change one's profile: `null` deletes a field, an absent one stays as it is.
+    SetProfile = "set_profile" -> Profile, Harmless {
+        /// The name that others are shown.
+        name: Update<String>,
+        /// One's purpose.
+        description: Update<String>,
+        /// A sign for oneself.
+        emoji: Update<String>,
+        /// The address of a picture.
+        avatar: Update<String>,
+        /// The provider of one's model.
+        provider: Update<String>,
+        /// One's model.
+        model: Update<String>,
+        /// The things that one can do: all of them, from now on.
+        cards: Option<Vec<Card>>,
+    }
+
+    /// The profile of an agent.
+    GetProfile = "get_profile" -> Profile, Harmless {
+        /// The agent's id.
+        agent_id: String,
     }
 
     /// Open a sealed vote: agents that are members now may cast one ballot each.

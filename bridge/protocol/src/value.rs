@@ -327,6 +327,47 @@ impl Serialize for IfAssignee {
     }
 }
 
+/// A change of something that may be there or not. On the wire: absent, `null`, or the new value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Update<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It is deleted.
+    Delete,
+    /// It is this from now on.
+    Set(T),
+}
+
+impl Field for Update<String> {
+    const EXPECTED: &'static str = "a string, or null";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        String::decode(raw).map(Self::Set)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::Keep)
+    }
+
+    fn null() -> Option<Self> {
+        Some(Self::Delete)
+    }
+
+    fn is_unset(&self) -> bool {
+        *self == Self::Keep
+    }
+}
+
+impl<T: Serialize> Serialize for Update<T> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Keep | Self::Delete => s.serialize_none(),
+            Self::Set(value) => value.serialize(s),
+        }
+    }
+}
+
 /// How far an agent says it has come, in per cent: 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u64")]

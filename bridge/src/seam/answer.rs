@@ -14,6 +14,9 @@ use mesh::{
     },
 };
 
+use std::sync::Arc;
+
+use mesh::records::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -90,6 +93,17 @@ pub enum How {
     Confirmed,
     /// The agent has answered it.
     Answered,
+}
+
+/// The profile of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentProfile {
+    /// The agent's id.
+    pub agent: AgentId,
+    /// The name that it registered with, if it is attached to some node and its profile names none.
+    pub registered: Option<Arc<str>>,
+    /// What it says of itself.
+    pub profile: Profile,
 }
 
 /// A ballot is in.

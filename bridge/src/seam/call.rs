@@ -14,6 +14,7 @@ use mesh::{
         id::{AgentId, MessageId, RoomId},
         number::Number,
     },
+    records::profile::ProfileUpdate,
     wire::{acts::TaskStatus, entry::DedupId, roster::Presence},
 };
 
@@ -22,7 +23,10 @@ use crate::{
     delivery::hook::Hook,
     limits::{self, BODY_OVERHEAD_BYTES},
     seam::{
-        answer::{Answer, Cast, Filter, Page, Receipts, RoomFacts, SubscriptionView, Welcome},
+        answer::{
+            AgentProfile, Answer, Cast, Filter, Page, Receipts, RoomFacts, SubscriptionView,
+            Welcome,
+        },
         event::Message,
         refusal::{Bound, Refusal},
     },
@@ -60,6 +64,8 @@ calls! {
     DescribeRoom => RoomInfo;
     SetTyping => ();
     SetPresence => ();
+    SetProfile => ();
+    GetProfile => AgentProfile;
     CreateVote => Box<VoteView>;
     CastVote => Cast;
     GetVote => Box<VoteView>;
@@ -223,6 +229,14 @@ pub struct SetTyping {
 /// Tell others of one's doings.
 #[derive(Clone, Debug)]
 pub struct SetPresence(pub Presence);
+
+/// Change one's profile.
+#[derive(Clone, Debug)]
+pub struct SetProfile(pub ProfileUpdate);
+
+/// The profile of an agent.
+#[derive(Clone, Debug)]
+pub struct GetProfile(pub AgentId);
 
 /// Open a sealed vote.
 #[derive(Clone, Debug)]
@@ -518,6 +532,19 @@ impl ToMesh for SetPresence {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::SetPresence { caller: party.caller()?.clone(), presence: self.0 })
+    }
+}
+
+impl ToMesh for SetProfile {
+    const ROW: Row = Row::counted(Bound::Profile);
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.0.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
+        Ok(Command::SetProfile { caller, signer, update: Box::new(self.0) })
     }
 }
 

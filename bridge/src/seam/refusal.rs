@@ -30,6 +30,8 @@ pub enum Refusal {
         /// As many as it may.
         per_minute: u32,
     },
+    /// Nobody knows such an agent: it has no profile, is not attached, and its id was never claimed.
+    NoAgent,
     /// The message is no longer kept.
     NotKept,
     /// A number is confirmed that no message of the room has here.
@@ -85,6 +87,8 @@ pub enum Bound {
     Messages,
     /// Things in a room: members, votes, tasks.
     Room,
+    /// Records of agents' profiles.
+    Profile,
     /// Something else.
     Node,
 }

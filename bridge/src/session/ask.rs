@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mesh::{
-    api::command::Command,
-    name::id::{MessageId, RoomId},
+    api::command::{AgentView, Command},
+    name::id::{AgentId, MessageId, RoomId},
 };
 
 use super::{
@@ -14,16 +14,16 @@ use super::{
     seat::{Place, Seat, Then},
 };
 use crate::{
-    backend::Row,
+    backend::{FoundProfile, Row},
     delivery::hook::Hook,
     seam::{
-        answer,
+        answer::{self, AgentProfile},
         call::{
-            Attach, Call, Confirm, EnableSubscription, GetReceipts, History, ListSubscriptions,
-            Look, Numbered, OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
+            Attach, Call, Confirm, EnableSubscription, GetProfile, GetReceipts, History,
+            ListSubscriptions, Look, Numbered, OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
-        refusal::Refusal,
+        refusal::{Bound, Refusal},
     },
 };
 
@@ -114,6 +114,18 @@ impl Ask for Tip {
     }
 }
 
+impl Ask for GetProfile {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let agent = self.0;
+        seat.look_up(None, then, move |seat, _, then| {
+            seat.read(job::ProfileOf(agent.clone()), move |seat, found| match found {
+                Ok(found) => seat.with_roster(agent, found, then),
+                Err(error) => then(seat, Err(error.into())),
+            });
+        });
+    }
+}
+
 impl Ask for Subscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(Some(self.room), then, move |seat, me, then| {
@@ -198,6 +210,22 @@ impl Seat {
         };
         self.send(command, hook, Place::Any, move |seat, ended| {
             then(seat, answer::read(ended, C::ROW.bound));
+        });
+    }
+
+    /// Adds to a profile what rosters say of the agent.
+    fn with_roster(&mut self, agent: AgentId, found: FoundProfile, then: Then<AgentProfile>) {
+        let FoundProfile { profile, claimed } = found;
+        let command = Command::FindAgent { agent: agent.clone() };
+        self.call(command, Bound::Node, move |seat, attached: Result<Vec<AgentView>, _>| {
+            let answer = attached.and_then(|attached| {
+                let registered = attached.into_iter().next().map(|view| view.name);
+                if registered.is_none() && !claimed && profile.updated_ms.is_none() {
+                    return Err(Refusal::NoAgent);
+                }
+                Ok(AgentProfile { agent, registered, profile })
+            });
+            then(seat, answer);
         });
     }
 

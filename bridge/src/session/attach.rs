@@ -11,6 +11,7 @@ use mesh::{
     name::{
         agent::drawn,
         id::{AgentId, KeyPrint, RoomId},
+        key::KeySecret,
         number::Number,
     },
     wire::signatures::KeySignature,
@@ -74,9 +75,9 @@ impl Seat {
         // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
         let here = &self.rules.config.here;
         let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());
-        let claim = secret.filter(|_| stable);
-        let claim =
-            claim.and_then(|secret| KeySignature::of_claim(&secret, here.mesh, &agent).ok());
+        let claim = secret.as_ref().filter(|_| stable);
+        let claim = claim.and_then(|secret| KeySignature::of_claim(secret, here.mesh, &agent).ok());
+        let signer = secret.map(Arc::new);
         let me = link::Me { agent, key, stable };
         let name = call.name.clone();
         let attach = command::Attach {
@@ -97,7 +98,7 @@ impl Seat {
             // Refused: it may try again on the same connection.
             seat.state = State::Fresh;
             match answer::read(ended, Bound::Agents) {
-                Ok(attached) => seat.attached(me, name, attached, then),
+                Ok(attached) => seat.attached((me, signer), name, attached, then),
                 Err(refusal) => then(seat, Err(refusal)),
             }
         });
@@ -115,7 +116,7 @@ impl Seat {
 
     fn attached(
         &mut self,
-        reader: link::Me,
+        (reader, signer): (link::Me, Option<Arc<KeySecret>>),
         name: String,
         attached: Attached,
         then: Then<Welcome>,
@@ -123,7 +124,7 @@ impl Seat {
         let Attached { registration, restored, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
         let caller = Caller { agent, key, registration };
-        let me = Arc::new(Party::Agent { caller, standing, stable });
+        let me = Arc::new(Party::Agent { caller, standing, stable, signer });
         let Some(restored) = restored else {
             let welcome = Welcome { agent: reader.agent, name, resumed: None };
             self.state = State::Attached(me);

@@ -3,14 +3,14 @@
 
 use mesh::{
     name::{
-        id::{LocalRef, MessageId, RoomId},
+        id::{AgentId, LocalRef, MessageId, RoomId},
         number::{Era, Number},
     },
     order::served::Served,
 };
 
 use crate::{
-    backend::{ReadError, Reads, Row, Serves},
+    backend::{FoundProfile, ReadError, Reads, Row, Serves},
     limits,
 };
 
@@ -48,6 +48,10 @@ pub(crate) struct Numbered {
     pub(crate) room: RoomId,
     pub(crate) number: Number,
 }
+
+/// The profile of an agent.
+#[derive(Debug)]
+pub(crate) struct ProfileOf(pub(crate) AgentId);
 
 /// Messages that an agent which comes back missed, for each room above its cursor.
 #[derive(Debug)]
@@ -198,6 +202,14 @@ impl Job for Numbered {
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
         Ok(reads.by_number(self.room, self.number)?.map(Box::new))
+    }
+}
+
+impl Job for ProfileOf {
+    type Found = FoundProfile;
+
+    fn run(self, reads: &dyn Reads) -> Result<FoundProfile, ReadError> {
+        reads.profile(&self.0)
     }
 }
 

@@ -1,8 +1,13 @@
 //! The party that asks.
 
+use std::sync::Arc;
+
 use mesh::{
     api::{agenda::Standing, command::Caller},
-    name::id::{AgentId, KeyPrint},
+    name::{
+        id::{AgentId, KeyPrint},
+        key::KeySecret,
+    },
 };
 
 use crate::{delivery::link, seam::refusal::Refusal};
@@ -18,6 +23,8 @@ pub(crate) enum Party {
         standing: Standing,
         /// It chose its id, and will have it again.
         stable: bool,
+        /// Signs for its key. `None`: the node checks no keys.
+        signer: Option<Arc<KeySecret>>,
     },
     /// The holder of a key, without an agent: it reads, and has no name to speak under.
     Holder {
@@ -51,6 +58,15 @@ impl Party {
         match self {
             Party::Agent { caller, .. } => Ok(caller),
             Party::Holder { .. } => Err(Refusal::NotAttached),
+        }
+    }
+
+    /// Signs for its key.
+    pub(crate) fn signer(&self) -> Option<&Arc<KeySecret>> {
+        match self {
+            Party::Agent { signer, .. } => signer.as_ref(),
+            // It writes nothing.
+            Party::Holder { .. } => None,
         }
     }
 

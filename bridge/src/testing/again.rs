@@ -27,7 +27,14 @@ impl Fake {
     /// A batch is written. Of messages only those that are delivered, when they are.
     pub(super) fn commit(&self, batch: &[Change]) {
         let mut kept = self.kept.lock().unwrap();
+        let mut records = self.records.lock().unwrap();
         for change in batch {
+            if let Change::Record { collection, key, record, .. } = change {
+                match record {
+                    Some(record) => drop(records.insert((*collection, *key), record.clone())),
+                    None => drop(records.remove(&(*collection, *key))),
+                }
+            }
             if let Change::Keep { name, value } = change {
                 match value {
                     Some(value) => drop(kept.insert(name.clone(), value.0.clone())),

@@ -16,6 +16,7 @@ use crate::{
     },
     wire::{
         entry::{Body, DedupId, Parted, Stored},
+        record::{CollectionNumber, Record, RecordHead, RecordKey, Space},
         run::{Certificate, Run},
         seal::{Seal, SealContext},
     },
@@ -281,6 +282,14 @@ pub enum Change {
     Called { room: RoomId, id: MessageId, at: LocalRef },
     /// This node's own notes on a vote (with `None`: none any more).
     Note { room: RoomId, vote: LocalRef, note: Option<VoteNote> },
+    /// Create or replace a record of a mesh, or (`None`) forget it.
+    Record {
+        mesh: MeshId,
+        space: Space,
+        collection: CollectionNumber,
+        key: RecordKey,
+        record: Option<Arc<Record>>,
+    },
     /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
     Keep { name: Vec<u8>, value: Option<Opaque> },
     /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
@@ -443,6 +452,21 @@ pub struct Summary {
     pub acts: Vec<(RoomId, LocalRef, Stored)>,
     /// This node's own notes on votes.
     pub notes: Vec<(RoomId, LocalRef, VoteNote)>,
+    /// The heads of all records of the present mesh.
+    pub records: Vec<StoredRecord>,
+}
+
+/// A record that the store has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Where it is.
+    pub space: Space,
+    /// Of what kind.
+    pub collection: CollectionNumber,
+    /// Its head.
+    pub head: RecordHead,
+    /// Whether it is a deletion.
+    pub deleted: bool,
 }
 
 #[cfg(test)]

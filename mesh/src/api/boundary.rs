@@ -15,6 +15,7 @@ use crate::{
         copies::{Copied, CopyOf},
         entry::Parted,
         message::{Head, Message, Span},
+        record::{CollectionNumber, RecordKey, Space},
         run::Verified,
     },
 };
@@ -129,6 +130,17 @@ pub enum Effect {
         room: RoomId,
         /// The message.
         copied: Copied,
+    },
+    /// Load these records from the store and send them as `Message::Records`, as many as fit into one.
+    SendRecords {
+        /// The peer.
+        to: NodeId,
+        /// Where they are.
+        space: Space,
+        /// Of what kind.
+        collection: CollectionNumber,
+        /// The missing ones.
+        keys: Vec<RecordKey>,
     },
     /// Answer a command. Each command is answered once.
     Reply {

@@ -16,8 +16,10 @@ use crate::{
     },
     name::{
         id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
+        key::KeySecret,
         number::Number,
     },
+    records::profile::ProfileUpdate,
     wire::{
         acts::TaskStatus,
         entry::{DedupId, Parting},
@@ -104,6 +106,11 @@ pub enum Command {
     ListKeys,
     /// The kind of a key; refused with [`Refused::NoKey`] if it is nothing here. → [`Outcome::Key`]
     CheckKey { key: KeyPrint, own: bool },
+    /// The profile of the agent is to say this: fields that are not named stay as they are. `signer`: signs for its key;
+    /// `None` on a node that checks none. → [`Outcome::Done`], when it is durable.
+    SetProfile { caller: Caller, signer: Option<Arc<KeySecret>>, update: Box<ProfileUpdate> },
+    /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
+    FindAgent { agent: AgentId },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
     /// with `None` forgotten. → [`Outcome::Done`], when it is durable.
     Keep { name: Vec<u8>, value: Option<Opaque> },

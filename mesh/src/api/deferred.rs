@@ -67,7 +67,7 @@ mod tests {
     }
 
     fn beats(digest: u64) -> Turn {
-        let pulse = Pulse { boot: 1, roster: 1, digest, spread: Default::default() };
+        let pulse = Pulse { boot: 1, roster: 1, digest, ..Pulse::default() };
         Turn { effects: vec![Effect::Pulse(pulse)], ..silent() }
     }
 

@@ -45,6 +45,24 @@ pub enum Field {
     Holder,
     /// Of a task.
     Note,
+    /// An agent's sign.
+    Emoji,
+    /// The address of an agent's picture.
+    Avatar,
+    /// Of an agent's model.
+    Provider,
+    /// An agent's model.
+    Model,
+    /// The things that an agent can do.
+    Cards,
+    /// Of one of these.
+    CardName,
+    /// Its description.
+    CardText,
+    /// The words to find it by.
+    CardTags,
+    /// For whom it is.
+    CardVisibility,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.
@@ -78,6 +96,9 @@ pub enum Rule {
     /// Each entry has more than white space, and is at most so long.
     #[error("must have entries of 1 to {0} bytes that are not blank")]
     EachWithin(usize),
+    /// No two entries have one name.
+    #[error("must have entries of different names")]
+    Distinct,
     /// A whole number.
     #[error("must be within {min} to {max}")]
     Between {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     api::agenda::KeyView,
     limits::KEYS_MAX,
-    name::id::{EntryRef, KeyPrint, LogId},
+    name::id::{EntryRef, KeyPrint, LogId, NodeId},
     wire::{
         acts::{KeyAct, KeyTerms, Tier},
         entry::Facts,
@@ -153,6 +153,13 @@ impl Keys {
         self.known.get(&key).is_some_and(|known| known.is_minted(of))
     }
 
+    /// The node that minted it for the mesh, first by position; also of a key that was revoked.
+    pub(crate) fn answers(&self, key: KeyPrint) -> Option<NodeId> {
+        let (author, _) = self.known.get(&key)?.first()?;
+        // Of one key those of the mesh are first.
+        (author.of == Directories::Mesh).then_some(author.log.author)
+    }
+
     /// How many more are taken in, by this node or from others.
     pub(crate) fn places(&self) -> usize {
         KEYS_MAX.saturating_sub(self.known.len())
@@ -203,7 +210,7 @@ mod tests {
     use super::*;
     use crate::{
         limits::KEY_LABEL_BYTES_MAX,
-        name::{id::NodeId, key::KeyHalves},
+        name::key::KeyHalves,
         wire::acts::KeyMinted,
         wire::signatures::{
             KeySignature,

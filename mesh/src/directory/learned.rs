@@ -17,6 +17,8 @@ pub(crate) enum Learned {
     Lane(NodeId),
     /// The owner of this agent id may have changed.
     Agent(AgentId),
+    /// A key is known, or another node answers for it.
+    Minted(KeyPrint),
     /// A key is not valid any more, for ever.
     Revoked(KeyPrint),
     /// A key has expired.

@@ -57,6 +57,19 @@ impl Proofs {
         self.read().of(node, key, agent)
     }
 
+    /// Whether an agent's id is a key's own now, and the key is not revoked.
+    #[must_use]
+    pub fn owns(&self, key: KeyPrint, agent: &str) -> bool {
+        let known = self.read();
+        !known.keys.is_revoked(key) && known.owns(key, agent)
+    }
+
+    /// Whether a key has claimed an agent's id.
+    #[must_use]
+    pub fn is_claimed(&self, agent: &str) -> bool {
+        self.read().agents.owner(agent).is_some()
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {
         // No writer leaves it in between.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -111,7 +124,7 @@ impl Shown {
         Proof { verified: !key_revoked && is_shown(), key_revoked }
     }
 
-    /// Whether the id is this key's.
+    /// Whether an agent's id was drawn for a key, or claimed by it first.
     fn owns(&self, key: KeyPrint, agent: &str) -> bool {
         match belongs(agent, key) {
             Belongs::Drawn => true,

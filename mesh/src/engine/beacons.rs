@@ -26,9 +26,9 @@ impl Beacons {
     }
 
     /// Tells the driver if there is something new to say.
-    pub(super) fn beat(&mut self, known: &mut Known, digest: u64) {
+    pub(super) fn beat(&mut self, known: &mut Known, digest: u64, records: [u8; 16]) {
         let (boot, roster) = known.rosters.version(known.cx.me);
-        let pulse = Pulse { boot, roster, digest, spread: self.spread };
+        let pulse = Pulse { boot, roster, digest, records, spread: self.spread };
         if pulse != self.pulse {
             self.pulse = pulse;
             known.cx.effects.push(Effect::Pulse(pulse));

@@ -79,7 +79,7 @@ impl Engine {
         self.receipts.answer_ready(&self.known, &touched);
         self.receipts.flush(&mut self.known);
         self.announce_roster();
-        self.beacons.beat(&mut self.known, self.digests.all);
+        self.beacons.beat(&mut self.known, self.digests.all, self.records.digest());
         self.end_turn()
     }
 
@@ -160,6 +160,7 @@ impl Engine {
         let connected = self.known.cx.up.remove(&node);
         self.known.live.forget(node);
         self.digests.forget_peer(node);
+        self.records.forget_peer(node);
         self.barriers.peers.forget(node);
         self.receipts.forget_peer(node);
         self.inquiries.forget_peer(&mut self.known, node);
@@ -192,6 +193,7 @@ impl Engine {
     fn forget_claims(&mut self, directory: RoomId, from: EntryRef) {
         let disowned = self.known.directory.forget(self.known.cx.mesh, directory, from);
         directories::fold_lost(&mut self.known);
+        self.records.on_cut(&mut self.known);
         // Before clients are told: they need not hear of a room that it is gone, and there again.
         self.waiters.note_rooms_without_lead(&self.known);
         self.answer_unsettled();
@@ -237,6 +239,7 @@ impl Engine {
     pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
+            Learned::Minted(key) => self.records.on_key(&mut self.known, key),
             Learned::Revoked(key) => self.on_invalid(key, true),
             Learned::Expired(key) => self.on_invalid(key, false),
             Learned::Agent(agent) => {

@@ -8,7 +8,7 @@ use crate::{
         command::{AgentView, Outcome, Refused, RoomInfo, RoomView},
         status::{NodeStatus, RoomStatus, Status},
     },
-    name::id::{KeyPrint, NodeId, RoomId},
+    name::id::{AgentId, KeyPrint, NodeId, RoomId},
 };
 
 pub(super) fn list_rooms(
@@ -43,6 +43,11 @@ pub(super) fn list_agents(
     };
     known.may_read(key, room)?;
     Ok(Outcome::Agents(known.members_of(room)))
+}
+
+/// An agent that is in a roster: attached to a node, or gone a moment ago.
+pub(super) fn find_agent(known: &Known, agent: &AgentId) -> Outcome {
+    Outcome::Agents(known.agent(agent).into_iter().collect())
 }
 
 pub(super) fn room_info(known: &Known, key: KeyPrint, room: RoomId) -> Result<Outcome, Refused> {

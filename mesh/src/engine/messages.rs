@@ -33,6 +33,7 @@ impl Engine {
             self.known.change_node().had_peer = true;
         }
         self.digests.compare_with(&mut self.known, peer);
+        self.records.on_peer_up(&mut self.known, peer);
         let whole = self.known.rosters.whole();
         let roster = roster_sync::signed(&self.known, whole);
         self.known.cx.send(peer, roster);
@@ -62,6 +63,7 @@ impl Engine {
         self.digests.forget_peer(peer);
         self.receipts.forget_peer(peer);
         self.inquiries.forget_peer(&mut self.known, peer);
+        self.records.forget_peer(peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
         }
@@ -142,6 +144,8 @@ impl Engine {
             Message::Receipt { nonce, held, agents } => {
                 self.inquiries.on_answer(known, from, Answer { nonce, held, agents });
             }
+            Message::Records(records) => self.records.on_records(known, records),
+            Message::Comparing(comparing) => self.records.on_comparing(known, from, comparing),
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }
     }
@@ -188,6 +192,7 @@ impl Engine {
             self.roster_sync.note_promise(now, beacon.node);
         }
         self.digests.on_beacon(&mut self.known, from, &beacon);
+        self.records.on_beacon(&mut self.known, from, &beacon);
         // Entries that waited for their sequencer to be heard, or for anybody, may go on.
         self.known.stir_busy();
     }

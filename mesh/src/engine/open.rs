@@ -16,6 +16,7 @@ use super::{
     private::{self, Private},
     reach::Reach,
     receipts::Receipts,
+    records::Records,
     refold,
     retention::Pruning,
     roaming::Roams,
@@ -74,6 +75,7 @@ impl Engine {
             unvouched: Unvouched::default(),
             receipts: Receipts::default(),
             inquiries: Inquiries::default(),
+            records: Records::new(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };
@@ -96,6 +98,7 @@ impl Engine {
         self.leaders.note_leaders(&mut self.known);
         directories::fold_lost(&mut self.known);
         self.restore_directory(stored.directory);
+        self.records.restore(&mut self.known, stored.records);
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
         self.known.tell_of_all_rooms();

@@ -406,7 +406,10 @@ mod tests {
 
     fn hear(live: &mut Liveness, now: Duration, n: u8) {
         let tick = u64::try_from(now.as_millis()).expect("small");
-        assert!(live.hear(now, Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0 }));
+        assert!(live.hear(
+            now,
+            Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0, records: [0; 16] }
+        ));
     }
 
     #[test]
@@ -447,7 +450,14 @@ mod tests {
                         }
                         live.hear(
                             now,
-                            Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0 },
+                            Beacon {
+                                node: node(n),
+                                boot: 1,
+                                tick,
+                                roster: 0,
+                                digest: 0,
+                                records: [0; 16],
+                            },
                         );
                     }
                 }
@@ -469,7 +479,7 @@ mod tests {
         let beacon = |nth: usize, tick| {
             let mut node = [0; 32];
             node[..8].copy_from_slice(&(nth as u64).to_be_bytes());
-            Beacon { node: NodeId(node), boot: 1, tick, roster: 0, digest: 0 }
+            Beacon { node: NodeId(node), boot: 1, tick, roster: 0, digest: 0, records: [0; 16] }
         };
         assert!((0..NODES_MAX).all(|nth| live.hear(START, beacon(nth, 1))));
         assert!(!live.hear(START, beacon(NODES_MAX, 1)));
@@ -656,7 +666,8 @@ mod tests {
         assert_eq!(live.gone(START + AFTER / 2, permanent), None, "it may be heard yet");
         assert_eq!(live.gone(START + AFTER, permanent), Some(silent(START + AFTER)));
         let heard = START + AFTER;
-        let beacon = Beacon { node: SILENT, boot: 5, tick: 1, roster: 0, digest: 0 };
+        let beacon =
+            Beacon { node: SILENT, boot: 5, tick: 1, roster: 0, digest: 0, records: [0; 16] };
         assert!(live.hear(heard, beacon));
         assert_eq!(live.gone(heard + AFTER / 2, permanent), None);
         assert_eq!(live.gone(heard + AFTER, permanent), Some(silent(heard + AFTER)));
@@ -689,7 +700,10 @@ mod tests {
     fn who_is_heard_again_and_what_is_older_is_told_apart() {
         let mut live = live(false);
         let mut hears = |boot, tick| {
-            live.hear(START, Beacon { node: node(7), boot, tick, roster: 0, digest: 0 })
+            live.hear(
+                START,
+                Beacon { node: node(7), boot, tick, roster: 0, digest: 0, records: [0; 16] },
+            )
         };
         assert!(hears(2, 5));
         for (boot, tick, newer) in

@@ -19,6 +19,8 @@ pub struct Pulse {
     pub roster: u64,
     /// Digest of all its rooms.
     pub digest: u64,
+    /// Digest of its records.
+    pub records: [u8; 16],
     /// How often they are gossiped.
     pub spread: Spread,
 }
@@ -75,8 +77,9 @@ impl Rhythm {
         if gossiped {
             self.gossiped = Some(self.tick);
         }
-        let Pulse { boot, roster, digest, spread: _ } = pulse;
-        Some(Beat { beacon: Beacon { node, boot, tick: self.tick, roster, digest }, gossiped })
+        let Pulse { boot, roster, digest, records, spread: _ } = pulse;
+        let beacon = Beacon { node, boot, tick: self.tick, roster, digest, records };
+        Some(Beat { beacon, gossiped })
     }
 }
 

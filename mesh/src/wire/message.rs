@@ -15,8 +15,10 @@ use crate::{
     },
     wire::{
         cbor::encode,
+        comparing::Comparing,
         copies::{AgentState, Copied},
         entry::Parted,
+        record::Record,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
         seal::Token,
@@ -113,6 +115,9 @@ pub struct Beacon {
     /// Over the digests of all its rooms.
     #[n(4)]
     pub digest: u64,
+    /// Over its records, those of all nodes: the beginning of the digest.
+    #[cbor(n(5), with = "minicbor::bytes")]
+    pub records: [u8; 16],
 }
 
 /// A member's word that a node is removed from the mesh.
@@ -403,6 +408,12 @@ pub enum Message<R = Run> {
         #[n(2)]
         agents: Vec<AgentState>,
     },
+    /// Records: new ones by gossip, or those that a peer lacks.
+    #[n(30)]
+    Records(#[n(0)] Vec<Record>),
+    /// A step of comparing which records two nodes have.
+    #[n(31)]
+    Comparing(#[n(0)] Comparing),
 }
 
 /// Why a message was refused.
@@ -426,6 +437,9 @@ pub enum BadMessage {
     /// A signature.
     #[error("signature does not verify")]
     Signature,
+    /// A record that its owner has not signed, or that has not the form of its collection.
+    #[error("record is not its owner's, or not of its collection's form")]
+    Record,
 }
 
 impl Message<Run> {
@@ -513,6 +527,8 @@ impl Message<Run> {
                 let node = about.value.node;
                 Message::About(about.checked(judge, mesh, node)?)
             }
+            Message::Records(records) => Message::Records(sound(records, judge, mesh)?),
+            Message::Comparing(comparing) => Message::Comparing(comparing),
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },
             Message::Have { room, heads, answer } => Message::Have { room, heads, answer },
@@ -548,6 +564,12 @@ impl Message<Run> {
     pub fn encode(&self) -> Vec<u8> {
         encode(self)
     }
+}
+
+/// Passes on records that are all their owners' word.
+fn sound(records: Vec<Record>, judge: &dyn Judge, mesh: MeshId) -> Result<Vec<Record>, BadMessage> {
+    let all = records.iter().all(|record| record.is_sound(judge, mesh));
+    if all { Ok(records) } else { Err(BadMessage::Record) }
 }
 
 fn signed_text<T: Encode<()>>(mesh: MeshId, value: &T) -> Vec<u8> {
@@ -645,7 +667,7 @@ mod tests {
         let mesh = MeshId([1; 16]);
         let own = Identity::from_seed(&[3; 32]);
         let (node, boot, tick) = (own.node_id(), 1, 1);
-        let value = Beacon { node, boot, tick, roster: 0, digest: 0 };
+        let value = Beacon { node, boot, tick, roster: 0, digest: 0, records: [0; 16] };
         let signed = Message::Beacon(Signed::new(mesh, &own, value));
         let bare = Message::Beacon(Signed { value, signature: [0; 64] });
         let is_taken = |message: &Message<Run>, from: NodeId| {
@@ -681,7 +703,14 @@ mod tests {
     #[test]
     fn a_signature_is_over_what_is_said_in_one_mesh() {
         let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
-        let value = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
+        let value = Beacon {
+            node: own.node_id(),
+            boot: 1,
+            tick: 1,
+            roster: 0,
+            digest: 0,
+            records: [0; 16],
+        };
         let signed = Signed::new(mesh, &own, value);
         let holds = |value, mesh| {
             let message: Message<Run> =

@@ -18,7 +18,7 @@ use crate::{
     plan::{Rows, settle},
     schema::{
         ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES, NUMBER_RANGES,
-        NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
+        NUMBERS, Numbers, PLACES, PlaceKey, RECORDS, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
     },
 };
 
@@ -72,6 +72,7 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
     }
     evidence(write, &rows.evidence)?;
     notes(write, rows)?;
+    records(write, rows)?;
     if let Some(record) = rows.node {
         write.open_table(NODE)?.insert(0, encode(record).as_slice())?;
     }
@@ -129,6 +130,20 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
         for (key, _) in acts {
             table.insert(key, ())?;
         }
+    }
+    Ok(())
+}
+
+fn records(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError> {
+    if rows.records.is_empty() {
+        return Ok(());
+    }
+    let mut table = write.open_table(RECORDS)?;
+    for (key, record) in &rows.records {
+        match record {
+            Some(record) => table.insert(key.as_slice(), encode(*record).as_slice())?,
+            None => table.remove(key.as_slice())?,
+        };
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! nothing of it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
 //! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming,
-//! copies) over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
+//! copies), [`records`] over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
 //! [`testing`] (a disk that crashes). The file, byte by byte: `docs/store.md`.
 
 #![warn(missing_docs)]
@@ -21,6 +21,7 @@ pub mod limits;
 mod plan;
 mod prune;
 mod reader;
+pub mod records;
 mod roam;
 mod row;
 mod schema;

@@ -41,3 +41,9 @@ pub const PROGRESS_ROWS: u64 = 8_192;
 /// Findings of a check that are told one by one. Of more, how many there are is enough: the store
 /// is to be replaced.
 pub const FINDINGS_MAX: usize = 200;
+
+/// A record in a message, without its content: its key's halves and signature, its id, its stamp.
+pub const RECORD_OVERHEAD_BYTES: usize = 256;
+
+/// Records in one answer to a reader: all fields and cards of an agent are some hundred.
+pub const RECORDS_FOUND_MAX: usize = 1_024;

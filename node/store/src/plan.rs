@@ -9,11 +9,12 @@ use mesh::{
     name::id::{LocalRef, RoomId},
     wire::{
         entry::Stored,
+        record::Record,
         run::{Certificate, Run},
     },
 };
 
-use crate::{error::CommitError, schema::PlaceKey};
+use crate::{error::CommitError, records::Shelf, schema::PlaceKey};
 
 /// Which of the two databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) prunes: BTreeMap<RoomId, u64>,
     pub(crate) notes: BTreeMap<PlaceKey, Option<&'b VoteNote>>,
     pub(crate) kept: BTreeMap<&'b [u8], Option<&'b [u8]>>,
+    pub(crate) records: BTreeMap<Vec<u8>, Option<&'b Record>>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -77,6 +79,7 @@ impl Rows<'_> {
             && self.node.is_none()
             && self.notes.is_empty()
             && self.kept.is_empty()
+            && self.records.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -220,6 +223,10 @@ impl<'b> Draft<'_, 'b> {
             Change::Note { room, vote, note } => {
                 let (rows, room) = self.room(*room)?;
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
+            }
+            Change::Record { mesh, space, collection, key, record } => {
+                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+                self.plan.disk.records.insert(shelf.row(*key), record.as_deref());
             }
             Change::Keep { name, value } => {
                 self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));

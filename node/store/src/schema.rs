@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 4;
+pub(crate) const LAYOUT: u64 = 5;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -53,6 +53,9 @@ pub(crate) const ACTS: TableDefinition<'_, PlaceKey, ()> = TableDefinition::new(
 pub(crate) const NOTES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("notes/1");
 /// Name → value, of the node's own.
 pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("kept/1");
+
+/// Mesh, space, collection, id and owner, one after the other → `Record`.
+pub(crate) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records/1");
 
 /// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
@@ -121,6 +124,7 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(KEPT)?;
     write.open_table(PRUNED)?;
     write.open_table(CALLED)?;
+    write.open_table(RECORDS)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

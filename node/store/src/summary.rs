@@ -20,6 +20,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
+    records,
     schema::{ACTS, DEDUPS, EVIDENCE, NODE, NOTES, NUMBER_RANGES, PlaceKey, ROOMS, decode, table},
     view::{View, bounds, room_row},
 };
@@ -66,7 +67,8 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
     let proofs = proofs(&read, &rooms)?;
     // The mesh's directory before the private ones, whichever was made first.
     directory.sort_by_key(|(id, at, ..)| (*id != directories[0], *at));
-    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes })
+    let records = records::heads(&read, mesh)?;
+    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes, records })
 }
 
 /// Forks in sealed rooms count in the rooms of the same key alone: the logs' records tell of them.

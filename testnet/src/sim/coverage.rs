@@ -48,6 +48,9 @@ happenings! {
     Rekey, Any, "re-keyed";
     SecretGiven, Any, "secret came from a peer";
     KeyRevoked, Any, "key revoked";
+    Profile, Any, "profile changed";
+    Deletion, Any, "record deleted";
+    Replaced, Any, "record replaced";
     Pruned, Any, "bodies dropped";
     EraOpened, Any, "era opened";
     EraFull, Any, "era full";
@@ -78,6 +81,7 @@ happenings! {
     Signs, Liars, "lie: beacons and sightings";
     Rosters, Liars, "lie: rosters";
     Secrets, Liars, "lie: secrets";
+    Records, Liars, "lie: records";
     ForkFound, Liars, "fork found";
     Noise, Liars, "noise passed over";
 }

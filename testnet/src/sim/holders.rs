@@ -11,6 +11,7 @@
 mod answers;
 pub(super) mod end;
 mod owners;
+pub(super) mod profiles;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,6 +31,7 @@ use mesh::{
         id::{AgentId, KeyPrint, RoomId, RoomKey},
         key::KeySecret,
     },
+    records::profile::ProfileUpdate,
     wire::{
         acts::{KeyMinted, KeyTerms, Tier},
         entry::Body,
@@ -70,7 +72,7 @@ const ROOMS_MAX: usize = 5;
 /// A minted key.
 #[derive(Debug)]
 struct Key {
-    secret: KeySecret,
+    secret: Arc<KeySecret>,
     print: KeyPrint,
     opener: RoomKey,
     tier: Tier,
@@ -125,6 +127,7 @@ enum Asked {
     Join(usize, RoomId),
     Leave(usize, RoomId),
     Say(RoomId),
+    Profile { agent: AgentId, key: KeyPrint, update: ProfileUpdate },
 }
 
 /// See the module.
@@ -142,6 +145,7 @@ pub(super) struct Holders {
     claims: BTreeMap<Entry, (AgentId, KeyPrint)>,
     /// Which key has had an id.
     had: BTreeMap<AgentId, usize>,
+    profiles: profiles::Profiles,
     /// Something that left a node in the clear.
     leaked: Option<Broken>,
 }
@@ -155,7 +159,7 @@ impl Holders {
             if at.is_empty() {
                 at.push(dice.index(nodes));
             }
-            let secret = keys::secret(name);
+            let secret = Arc::new(keys::secret(name));
             Key {
                 print: secret.print(),
                 secret,
@@ -197,6 +201,7 @@ impl Holders {
             claims: BTreeMap::new(),
             // Without a claim, from the beginning.
             had: [(of_red, RED)].into(),
+            profiles: profiles::Profiles::default(),
             leaked: None,
         }
     }
@@ -248,6 +253,7 @@ impl Holders {
             6..=13 => self.register(cluster, i),
             14..=29 => self.create(cluster, i, by),
             30..=55 => self.join(cluster, i, by),
+            61..=72 => self.set_profile(cluster, i, by),
             56..=60 => {
                 let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
                 if !rooms.is_empty() {
@@ -404,6 +410,9 @@ impl Part for Holders {
             (Asked::Leave(i, room), Ok(_)) => {
                 self.holders[i].rooms.remove(&room);
             }
+            (Asked::Profile { agent, key, update }, Ok(_)) => {
+                self.profile_is_set(cluster, *node, (&agent, key, &update))?;
+            }
             (Asked::Detach | Asked::Say(_), Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
@@ -527,6 +536,7 @@ impl Holders {
         node: usize,
         change: &Change,
     ) -> Result<(), Broken> {
+        self.record_is_stored(cluster, node, change)?;
         if let Change::Room { room, record } = change
             && let Some(seal) = &record.seal
         {
@@ -575,6 +585,10 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             let taken = matches!(refused, Refused::NameTaken(_));
             let revoked = *key == LOST && *refused == Refused::NoRoom;
             taken || revoked || matches!(refused, Refused::Superseded | Refused::Stopping)
+        }
+        // Its id may be another key's by now; and a node may not know of the key any more.
+        Asked::Profile { .. } => {
+            matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),
         Asked::Detach => *refused == Refused::Stopping,

@@ -6,6 +6,7 @@
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
 
 mod keys;
+mod records;
 mod spoken;
 mod themes;
 
@@ -81,6 +82,7 @@ pub(crate) struct Liar {
     agents: Vec<AgentId>,
     keys: keys::Known,
     spoken: spoken::Known,
+    records: records::Heard,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
@@ -119,6 +121,7 @@ impl Liar {
             agents: vec!["nobody".into()],
             keys: keys::Known::new(),
             spoken: spoken::Known::default(),
+            records: records::Heard::default(),
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
@@ -162,6 +165,9 @@ impl Liar {
             self.wanted = Some((*room, copies.clone()));
         } else if let Message::AskReceipt { nonce, .. } = message {
             self.inquiry = *nonce;
+        }
+        if let Message::Records(records) = message {
+            self.hear_records(records);
         }
         let lies: Vec<NodeId> = self.authors().collect();
         for run in message.runs().iter().map(Verified::run) {
@@ -498,7 +504,7 @@ impl Liar {
         } else {
             RoomId(self.sixteen())
         };
-        match self.dice.within(0, 20) {
+        match self.dice.within(0, 23) {
             0 => {
                 let heads = (0..self.dice.within(0, 200))
                     .map(|_| Head { log: self.log(), seq: self.some_u64() })
@@ -573,6 +579,7 @@ impl Liar {
             },
             12 => self.beacon(),
             13 => self.secret(),
+            20..=22 => self.of_records(),
             _ => self.roster(room),
         }
     }
@@ -594,6 +601,7 @@ impl Liar {
             tick: self.some_u64(),
             roster: self.some_u64(),
             digest: self.dice.draw(),
+            records: self.sixteen(),
         };
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
     }
@@ -767,6 +775,7 @@ fn said(message: &Message) -> Happening {
         Class::Rosters => Happening::Rosters,
         Class::Membership => Happening::Secrets,
         Class::Receipts => Happening::Copies,
+        Class::Records => Happening::Records,
         // Entries are counted as they are written.
         Class::Entries => Happening::Words,
     }

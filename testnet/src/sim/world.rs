@@ -14,6 +14,7 @@ use mesh::{
     wire::message::Message,
 };
 use store::copies;
+use store::records::{self, Shelf};
 
 use super::{
     agents::Agents,
@@ -327,6 +328,12 @@ impl World {
                         let agents = Vec::new();
                         holding.map(|it| Message::Receipt { nonce, held: it.held, agents })
                     });
+                    self.send_answer(node, to, answer);
+                }
+                Effect::SendRecords { to, space, collection, keys } => {
+                    let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
+                    let running = self.cluster.nodes[node].running.as_ref();
+                    let answer = running.map(|node| records::answer(&node.reader, &shelf, &keys));
                     self.send_answer(node, to, answer);
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,

@@ -61,6 +61,7 @@ impl From<Refusal> for Problem {
                     format!("the key may send {per_minute} messages a minute; wait a little");
                 Problem::new(Code::RateLimitMessages, text)
             }
+            Refusal::NoAgent => Problem::invalid("nobody knows an agent of this id"),
             Refusal::NotKept => internal("the first message is no longer kept"),
             Refusal::NotThere { tip } => {
                 Problem::invalid(format!("`seq` must be at most {}: the newest here", tip.0))
@@ -113,7 +114,7 @@ fn full(bound: Bound) -> Code {
         Bound::Agents => Code::RateLimitAgents,
         Bound::Rooms => Code::RateLimitRooms,
         Bound::Messages => Code::RateLimitMessages,
-        Bound::Room => Code::InvalidPayload,
+        Bound::Room | Bound::Profile => Code::InvalidPayload,
         Bound::Node => Code::InternalError,
     }
 }
@@ -228,6 +229,7 @@ fn must(name: &str, rule: Rule, entries: &str) -> String {
         Rule::EachWithin(max) => {
             format!("each of `{name}` must have 1 to {max} bytes and not be blank")
         }
+        Rule::Distinct => format!("`{name}` must have {entries} of different names"),
         Rule::Between { min, max } => format!("`{name}` must be within {min} to {max}"),
     }
 }
@@ -273,6 +275,15 @@ fn name(field: Field) -> &'static str {
         Field::Assignee => "assignee",
         Field::Holder => "if_assignee",
         Field::Note => "note",
+        Field::Emoji => "emoji",
+        Field::Avatar => "avatar",
+        Field::Provider => "provider",
+        Field::Model => "model",
+        Field::Cards => "cards",
+        Field::CardName => "cards[].name",
+        Field::CardText => "cards[].text",
+        Field::CardTags => "cards[].tags",
+        Field::CardVisibility => "cards[].visibility",
     }
 }
 

@@ -208,6 +208,8 @@ impl Turn {
                 turn.in_room(seat, SetTyping { room, typing: set.typing }, room);
             }),
             Request::SetPresence(set) => self.set_presence(seat, set),
+            Request::SetProfile(set) => self.set_profile(seat, set),
+            Request::GetProfile(get) => self.get_profile(seat, get.agent_id.into()),
             Request::CreateVote(vote) => self.create_vote(seat, vote),
             Request::CastVote(ballot) => self.cast_vote(seat, &ballot),
             Request::GetVoteStatus(vote) => self.get_vote(seat, &vote),

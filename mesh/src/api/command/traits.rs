@@ -240,6 +240,8 @@ impl Command {
             Command::RevokeKey { .. } => Traits::of("revoke_key"),
             Command::ListKeys => Traits::of("list_keys").asks(),
             Command::CheckKey { .. } => Traits::of("check_key").asks(),
+            Command::SetProfile { update, .. } => Traits::of("set_profile").bytes(update.bytes()),
+            Command::FindAgent { .. } => Traits::of("find_agent").asks(),
             Command::Keep { name, value } => {
                 let value = value.as_ref().map_or(0, |value| value.0.len());
                 Traits::of("keep").bytes(name.len() + value)

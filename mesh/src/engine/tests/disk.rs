@@ -1,11 +1,14 @@
 //! What a store would keep of an engine's turns, as far as these tests need it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     api::batch::{
-        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, RoomRecord, StoredRoom,
-        Summary, Unsettled, VoteNote,
+        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, RoomRecord, StoredRecord,
+        StoredRoom, Summary, Unsettled, VoteNote,
     },
     name::{
         id::{LocalRef, LogIx, RoomId},
@@ -14,6 +17,7 @@ use crate::{
     wire::{
         entry::{DedupId, Stored},
         kinds::is_act,
+        record::{CollectionNumber, Record, RecordKey, Space},
         run::{Certificate, Run},
     },
 };
@@ -36,6 +40,7 @@ struct Disk {
     rooms: BTreeMap<RoomId, Rows>,
     notes: BTreeMap<(RoomId, LocalRef), VoteNote>,
     proofs: Vec<(Certificate, Run)>,
+    records: BTreeMap<(Space, CollectionNumber, RecordKey), Arc<Record>>,
 }
 
 /// What a store would give back that has committed this.
@@ -79,6 +84,12 @@ impl Disk {
             }
             Change::Node(node) => self.node = Some(node),
             Change::Evidence { certificate, run } => self.proofs.push((certificate, *run)),
+            Change::Record { space, collection, key, record, .. } => {
+                match record {
+                    Some(record) => self.records.insert((space, collection, key), record),
+                    None => self.records.remove(&(space, collection, key)),
+                };
+            }
             // Nothing of these is looked at in these tests after a start.
             Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
@@ -94,7 +105,15 @@ impl Disk {
         let proofs = self.proofs.clone();
         // None of these tests forks a log in a private room.
         let forked = proofs.iter().map(|(it, _)| it.log.author).collect();
-        let mut summary = Summary { node, notes, proofs, forked, ..Summary::default() };
+        let mesh = node.as_ref().map(|node| node.mesh);
+        let head =
+            |((space, collection, _), record): (&(Space, CollectionNumber, _), &Arc<Record>)| {
+                let head = record.head(mesh?);
+                let deleted = record.body.is_none();
+                Some(StoredRecord { space: *space, collection: *collection, head, deleted })
+            };
+        let records = self.records.iter().filter_map(head).collect();
+        let mut summary = Summary { node, notes, proofs, forked, records, ..Summary::default() };
         for (room, rows) in &self.rooms {
             let Some(stored) = rows.stored(*room) else { continue };
             summary.rooms.push(stored);

@@ -30,7 +30,7 @@ fn room(node: &mut Node, caller: &Caller, name: &str) -> RoomId {
 /// The peer lives, and has what this digest is of.
 fn beacon(node: &mut Node, tick: u64, digest: u64) {
     let from = identity(PEER).node_id();
-    let it = Beacon { node: from, boot: 1, tick, roster: 0, digest };
+    let it = Beacon { node: from, boot: 1, tick, roster: 0, digest, records: [0; 16] };
     let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from, message });
 }
@@ -125,7 +125,14 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
         let digest = node.engine.digests.all;
         for (of, by) in direct.iter().map(|it| (it, it)).chain(relayed.iter().map(|it| (it, &PEER)))
         {
-            let it = Beacon { node: identity(*of).node_id(), boot: 1, tick, roster: 0, digest };
+            let it = Beacon {
+                node: identity(*of).node_id(),
+                boot: 1,
+                tick,
+                roster: 0,
+                digest,
+                records: [0; 16],
+            };
             let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             node.give(Input::Message { from: identity(*by).node_id(), message });
         }

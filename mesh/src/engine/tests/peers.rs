@@ -16,7 +16,14 @@ impl Node {
         (from, of): (u8, u8),
         (tick, roster, digest): (u64, u64, u64),
     ) {
-        let it = Beacon { node: identity(of).node_id(), boot: 1, tick, roster, digest };
+        let it = Beacon {
+            node: identity(of).node_id(),
+            boot: 1,
+            tick,
+            roster,
+            digest,
+            records: [0; 16],
+        };
         self.hears_from(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     }
 

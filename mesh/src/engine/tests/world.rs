@@ -12,6 +12,7 @@ use crate::{
     wire::{
         copies::{Copied, CopyOf},
         message::{Beacon, Signed},
+        record::{Record, RecordKey},
     },
 };
 
@@ -149,6 +150,16 @@ impl World {
                         let copies = copies.into_iter().filter_map(held).collect();
                         self.tell(from, to, Message::Copies { room, copies });
                     }
+                    Effect::SendRecords { to, collection, keys, .. } if self.linked => {
+                        let records = self.nodes[from].records();
+                        let wanted = |record: &Record| {
+                            let (id, owner) = (record.id, Some(record.owner()));
+                            let key = RecordKey { id, owner };
+                            record.collection == collection && keys.contains(&key)
+                        };
+                        let records = records.into_iter().filter(wanted).collect();
+                        self.tell(from, to, Message::Records(records));
+                    }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
                     Effect::Stopped => drop(self.stopped.insert(from)),
@@ -245,10 +256,17 @@ impl World {
     }
 
     fn beat(&mut self, n: usize) {
-        let engine = &self.nodes[n].engine;
+        let engine = &mut self.nodes[n].engine;
         let (boot, roster) = engine.known.rosters.version(engine.known.cx.me);
         let digest = engine.digests.all;
-        let value = Beacon { node: engine.known.cx.me, boot, tick: self.tick, roster, digest };
+        let value = Beacon {
+            node: engine.known.cx.me,
+            boot,
+            tick: self.tick,
+            roster,
+            digest,
+            records: engine.records.digest(),
+        };
         let message = Message::Beacon(Signed { value, signature: [0; 64] });
         let from = engine.known.cx.me;
         for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])

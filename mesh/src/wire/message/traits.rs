@@ -4,8 +4,11 @@ use super::{BadMessage, Message};
 use crate::limits::{
     ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
     COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX,
-    LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+    LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, RECORD_BODY_BYTES_MAX, RECORD_BUCKETS,
+    RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX,
+    VERSION_BYTES_MAX,
 };
+use crate::wire::comparing::Step;
 
 /// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub enum Class {
     Membership,
     /// Messages that others hold, as they say when they are asked.
     Receipts,
+    /// Records, and which ones a node has.
+    Records,
 }
 
 /// How a message may come.
@@ -87,7 +92,9 @@ impl<R> Message<R> {
     #[must_use]
     pub fn traits(&self) -> Traits {
         use Answer::{FromEngine, FromStore};
-        use Class::{Entries, Handover, Holdings, Life, Membership, Receipts, Rosters, Wants};
+        use Class::{
+            Entries, Handover, Holdings, Life, Membership, Receipts, Records, Rosters, Wants,
+        };
         match self {
             Message::Runs(runs) => {
                 Traits::of("runs", Entries).gossiped().with(runs.len(), SPANS_MAX)
@@ -161,6 +168,10 @@ impl<R> Message<R> {
             Message::Receipt { agents, .. } => {
                 Traits::of("receipt", Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
             }
+            Message::Records(records) => Traits::of("records", Records)
+                .gossiped()
+                .with(records.len(), RECORDS_IN_MESSAGE_MAX),
+            Message::Comparing(comparing) => of_comparing(&comparing.step),
         }
     }
 
@@ -192,7 +203,33 @@ impl<R> Message<R> {
         {
             return Err(BadMessage::Length(bodies.len()));
         }
+        if let Message::Records(records) = self
+            && records.iter().any(|record| record.size() > RECORD_BODY_BYTES_MAX)
+        {
+            return Err(BadMessage::Length(records.len()));
+        }
         let (length, max) = self.traits().list;
         if length > max { Err(BadMessage::Length(length)) } else { Ok(()) }
+    }
+}
+
+fn of_comparing(step: &Step) -> Traits {
+    match step {
+        Step::Roots(roots) => Traits::of("record_roots", Class::Records)
+            .asks(Answer::FromEngine)
+            .with(roots.len(), RECORD_COLLECTIONS_MAX),
+        Step::Buckets { buckets, .. } => Traits::of("record_buckets", Class::Records)
+            .asks(Answer::FromEngine)
+            .with(buckets.len(), usize::from(RECORD_BUCKETS)),
+        Step::Heads { parts, .. } => {
+            // A part without heads takes a place, too.
+            let heads = parts.iter().map(|part| part.heads.len().max(1)).sum();
+            Traits::of("record_heads", Class::Records)
+                .asks(Answer::FromStore)
+                .with(heads, RECORD_HEADS_MAX)
+        }
+        Step::Want { keys, .. } => Traits::of("want_records", Class::Records)
+            .asks(Answer::FromStore)
+            .with(keys.len(), RECORDS_GIVEN_MAX),
     }
 }

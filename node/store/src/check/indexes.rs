@@ -4,15 +4,23 @@ use std::collections::BTreeMap;
 
 use mesh::{
     api::batch::{NodeRecord, VoteNote},
-    name::{id::RoomId, identity::Judge},
-    wire::run::{Certificate, Run},
+    name::{
+        id::{MeshId, RoomId},
+        identity::Judge,
+    },
+    records::collection::{Collection, Writer},
+    wire::{
+        record::{Record, RecordKey},
+        run::{Certificate, Run},
+    },
 };
 use redb::{ReadTransaction, ReadableTable};
 
 use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
-    schema::{DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, ROOM_IDS, ROOMS, decode, table},
+    records::Shelf,
+    schema::{DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode, table},
     view::room_row,
 };
 
@@ -56,11 +64,42 @@ pub(super) fn of_no_room(
             Err(_) => report.add(Place::Room { room: RoomId(room) }, Problem::Record("evidence")),
         }
     }
+    records(read, judge, report)?;
     for row in table(read, NODE)?.iter()? {
         let (key, row) = row?;
         let record: Result<NodeRecord, _> = decode(row.value(), "node");
         if key.value() != 0 || record.is_err() {
             report.add(Place::Store, Problem::Record("node's record"));
+        }
+    }
+    Ok(())
+}
+
+/// Each says itself where it has to be.
+fn records(
+    read: &ReadTransaction,
+    judge: &dyn Judge,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    for row in table(read, RECORDS)?.iter()? {
+        let (key, row) = row?;
+        let record: Result<Record, _> = decode(row.value(), "record");
+        let Ok(record) = record else {
+            report.add(Place::Store, Problem::Record("record of a set"));
+            continue;
+        };
+        let mut mesh = MeshId([0; 16]);
+        mesh.0.iter_mut().zip(key.value()).for_each(|(byte, of)| *byte = *of);
+        let Record { space, collection, .. } = record;
+        let writer = Collection::of(collection).map(|kind| kind.writer);
+        let owner = match writer {
+            Some(Writer::Participants) => None,
+            Some(Writer::Owner) | None => Some(record.owner()),
+        };
+        let shelf = Shelf { mesh, space, collection };
+        let is_here = shelf.row(RecordKey { id: record.id, owner }) == key.value();
+        if !is_here || !record.is_sound(judge, mesh) {
+            report.add(Place::Store, Problem::Forged);
         }
     }
     Ok(())

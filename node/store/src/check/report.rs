@@ -130,6 +130,9 @@ pub enum Problem {
     /// A record does not have its form.
     #[error("the {0} cannot be read")]
     Record(&'static str),
+    /// A record is not its owner's word, or has the place of another.
+    #[error("a record is not its owner's, or not where it has to be")]
+    Forged,
     /// Rows of a room that is not there.
     #[error("{0} of a room that is not there")]
     NoRoom(&'static str),

@@ -13,7 +13,7 @@ use store::{
     testing::{CrashingBackend, Unsynced},
 };
 
-use crate::rows::*;
+use crate::{records, rows::*};
 
 fn batch(seq: u64) -> Vec<Change> {
     let mut batch = message(ROOM, seq);
@@ -25,6 +25,10 @@ fn batch(seq: u64) -> Vec<Change> {
     batch.push(Change::Note { room: ROOM, vote: at(1, seq), note: Some(note) });
     // The one before the last goes: a commit writes over what is there, too.
     batch.push(Change::Prune { room: ROOM, before_ms: (seq - 1) * 1_000 });
+    // Of the first the latest state counts; one goes when the next one comes.
+    batch.push(records::change(&records::named(1, &format!("name {seq}"), seq)));
+    batch.push(records::change(&records::named(seq + 1, "Scout", seq)));
+    batch.push(records::forget(&records::named(seq, "Scout", seq - 1)));
     batch.push(Change::Keep { name: seq.to_be_bytes().to_vec(), value: Some(Opaque(vec![7])) });
     batch
 }

@@ -12,6 +12,7 @@ mod lone;
 mod model;
 mod open;
 mod prune;
+mod records;
 mod restart;
 mod roam;
 mod rows;

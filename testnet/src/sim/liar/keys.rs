@@ -76,6 +76,11 @@ impl Known {
 }
 
 impl Liar {
+    /// One of its own.
+    pub(super) fn own_key(&mut self) -> &KeySecret {
+        self.dice.pick(&self.keys.own)
+    }
+
     /// A key in whose name it speaks: most times another one's.
     pub(super) fn some_key(&mut self) -> Option<KeyPrint> {
         match self.dice.within(0, 9) {

@@ -22,6 +22,8 @@ const COMMANDS: &[&str] = &[
     "room_info",
     "set_typing",
     "set_presence",
+    "set_profile",
+    "get_profile",
     "create_vote",
     "cast_vote",
     "get_vote_status",

@@ -1,0 +1,133 @@
+//! Collections: kinds of records, declared as data.
+
+use std::fmt;
+
+use super::profile;
+use crate::wire::record::{CollectionNumber, RecordId, Space};
+
+/// All collections that this version knows. Records of others are neither kept nor passed on.
+static ALL: [&Collection; 2] = [&profile::COLLECTION, &profile::CARDS];
+
+/// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
+/// which the feature answers when it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// Each key has records of its own; nobody else can write them.
+    Owner,
+    /// All who take part write the same records.
+    Participants,
+}
+
+/// The one that counts, of several records of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The latest one, be it a deletion.
+    Latest,
+    /// The latest one. There are no deletions: the id is a hash of everything that is said, so all of one key say the same.
+    Add,
+    /// The first one, for ever. There are no deletions.
+    End,
+}
+
+/// A kind of records.
+pub struct Collection {
+    /// As it is written and sent. Never used for another kind.
+    pub number: CollectionNumber,
+    /// For people.
+    pub name: &'static str,
+    /// Spaces that have such records.
+    pub(super) place: Place,
+    /// Keys that write one.
+    pub writer: Writer,
+    /// The one of a key that counts.
+    pub merge: Merge,
+    /// The largest content. Bytes.
+    pub body_bytes_max: usize,
+    /// Records of one owner in one space, deletions included, up to which clients are not refused.
+    pub owner_max: usize,
+    /// The same of all owners for whom one node answers: it minted their keys. For [`Writer::Participants`]: of the space.
+    pub node_max: usize,
+    /// The id that a content names, if the content has this collection's form.
+    pub(super) names: fn(&[u8]) -> Option<RecordId>,
+}
+
+/// Spaces that a collection is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The set of all nodes.
+    Mesh,
+}
+
+impl Collection {
+    /// The collection of this number, if this version knows it.
+    #[must_use]
+    pub fn of(number: CollectionNumber) -> Option<&'static Collection> {
+        ALL.iter().copied().find(|collection| collection.number == number)
+    }
+
+    /// Those that a space has.
+    pub fn all_in(space: Space) -> impl Iterator<Item = &'static Collection> {
+        ALL.iter().copied().filter(move |collection| collection.is_in(space))
+    }
+
+    /// Whether a space has such records.
+    #[must_use]
+    pub fn is_in(&self, space: Space) -> bool {
+        match (self.place, space) {
+            (Place::Mesh, Space::Mesh) => true,
+        }
+    }
+
+    /// Whether a record of this id may have this content. That of a deletion is gone, and with it the name.
+    #[must_use]
+    pub fn fits(&self, id: RecordId, body: Option<&[u8]>) -> bool {
+        match body {
+            Some(body) => body.len() <= self.body_bytes_max && (self.names)(body) == Some(id),
+            None => self.merge == Merge::Latest,
+        }
+    }
+
+    /// Records of one owner that a set keeps. More than a client may write: two sides of a split, each within the bound,
+    /// lose nothing when they meet, but for what they wrote at the bound.
+    #[must_use]
+    pub fn owner_kept(&self) -> usize {
+        kept(self.owner_max)
+    }
+
+    /// The same of [`Collection::node_max`].
+    #[must_use]
+    pub fn node_kept(&self) -> usize {
+        kept(self.node_max)
+    }
+}
+
+/// Ten ninths.
+fn kept(max: usize) -> usize {
+    max.saturating_mul(10).div_ceil(9)
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Collection({} {})", self.number.0, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::limits::{RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX};
+
+    #[test]
+    fn no_two_collections_have_one_number_and_all_keep_to_the_bounds_of_messages() {
+        let numbers: BTreeSet<_> = ALL.iter().map(|collection| collection.number).collect();
+        assert_eq!(numbers.len(), ALL.len());
+        assert!(ALL.len() <= RECORD_COLLECTIONS_MAX);
+        for collection in ALL {
+            assert!(collection.body_bytes_max <= RECORD_BODY_BYTES_MAX, "{collection:?}");
+            assert!(collection.owner_max <= collection.node_max, "{collection:?}");
+            assert!(collection.owner_kept() >= collection.owner_max + collection.owner_max / 9);
+        }
+    }
+}

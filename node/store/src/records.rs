@@ -1,0 +1,121 @@
+//! Rows of records, and reading them: by name, and for peers.
+
+use mesh::{
+    api::batch::StoredRecord,
+    limits::{FRAME_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORDS_IN_MESSAGE_MAX, WANT_REPLY_BYTES},
+    name::id::MeshId,
+    wire::{
+        message::Message,
+        record::{CollectionNumber, Record, RecordKey, Space},
+    },
+};
+use redb::ReadTransaction;
+
+use crate::{
+    error::ReadError,
+    limits::{RECORD_OVERHEAD_BYTES, RECORDS_FOUND_MAX},
+    reader::Reader,
+    schema::{RECORDS, decode, table},
+};
+
+// One more record than the budget is within a frame.
+const _: () = assert!(
+    WANT_REPLY_BYTES + RECORD_BODY_BYTES_MAX + RECORD_OVERHEAD_BYTES < FRAME_BYTES_MAX
+        && RECORDS_IN_MESSAGE_MAX * 64 < FRAME_BYTES_MAX
+);
+
+/// The records of one kind in one space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shelf {
+    /// The mesh that they are of: those of an earlier one stay, and are not read.
+    pub mesh: MeshId,
+    /// Where they are.
+    pub space: Space,
+    /// Of what kind.
+    pub collection: CollectionNumber,
+}
+
+impl Shelf {
+    fn prefix(&self) -> Vec<u8> {
+        let Shelf { mesh, space, collection } = self;
+        let space = match space {
+            Space::Mesh => [0].as_slice(),
+        };
+        [&mesh.0, space, &collection.0.to_be_bytes()].concat()
+    }
+
+    /// The key of a record's row.
+    pub(crate) fn row(&self, key: RecordKey) -> Vec<u8> {
+        let owner = key.owner.map(|owner| owner.0);
+        [self.prefix().as_slice(), &key.id.0, owner.as_ref().map_or(&[], |owner| owner)].concat()
+    }
+}
+
+/// The records whose ids begin with `first`, by id: at most [`RECORDS_FOUND_MAX`], of which `wanted` says yes to the
+/// owner. Deletions are among them.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn find(
+    reader: &Reader,
+    shelf: &Shelf,
+    first: &[u8],
+    wanted: impl Fn(&Record) -> bool,
+) -> Result<Vec<Record>, ReadError> {
+    let prefix = [shelf.prefix().as_slice(), first].concat();
+    let read = reader.databases().disk.read()?;
+    let mut found = Vec::new();
+    for row in table(&read, RECORDS)?.range(prefix.as_slice()..)? {
+        let (key, row) = row?;
+        if !key.value().starts_with(&prefix) || found.len() >= RECORDS_FOUND_MAX {
+            break;
+        }
+        let record: Record = decode(row.value(), "record")?;
+        if wanted(&record) {
+            found.push(record);
+        }
+    }
+    Ok(found)
+}
+
+/// The answer to a peer that lacks these (`Effect::SendRecords`): one message of about [`WANT_REPLY_BYTES`] at most. It
+/// asks again for the rest. Those that are not here any more are left out.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn answer(reader: &Reader, shelf: &Shelf, keys: &[RecordKey]) -> Result<Message, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let rows = table(&read, RECORDS)?;
+    let mut records = Vec::new();
+    let mut bytes = 0;
+    for key in keys {
+        let Some(row) = rows.get(shelf.row(*key).as_slice())? else { continue };
+        bytes += row.value().len();
+        if records.len() >= RECORDS_IN_MESSAGE_MAX || bytes > WANT_REPLY_BYTES {
+            break;
+        }
+        records.push(decode(row.value(), "record")?);
+    }
+    Ok(Message::Records(records))
+}
+
+/// The heads of all records of a mesh.
+pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRecord>, ReadError> {
+    let mut heads = Vec::new();
+    for row in table(read, RECORDS)?.range(mesh.0.as_slice()..)? {
+        let (key, row) = row?;
+        if !key.value().starts_with(&mesh.0) {
+            break;
+        }
+        let record: Record = decode(row.value(), "record")?;
+        heads.push(StoredRecord {
+            space: record.space,
+            collection: record.collection,
+            head: record.head(mesh),
+            deleted: record.body.is_none(),
+        });
+    }
+    Ok(heads)
+}

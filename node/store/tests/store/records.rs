@@ -1,0 +1,154 @@
+//! Records: kept by name, found by the thing that they are about, sent to peers in messages of one size.
+
+use std::sync::{Arc, LazyLock};
+
+use mesh::{
+    api::batch::Change,
+    limits::{RECORD_BODY_BYTES_MAX, WANT_REPLY_BYTES},
+    name::{id::MeshId, key::KeySecret},
+    records::profile,
+    wire::{
+        message::Message,
+        record::{CollectionNumber, Draft, Record, RecordId, RecordKey, Space, Stamp},
+    },
+};
+use store::{
+    Store,
+    check::Problem,
+    records::{Shelf, answer, find},
+    testing::CrashingBackend,
+};
+
+use crate::rows::*;
+
+static KEYS: LazyLock<Vec<KeySecret>> =
+    LazyLock::new(|| (0..3).map(|n| KeySecret::of(&format!("{n:0>32}"))).collect());
+
+/// Of a collection that no version knows, so that contents can be anything.
+const OTHER: CollectionNumber = CollectionNumber(60_000);
+const SHELF: Shelf = Shelf { mesh: MESH, space: Space::Mesh, collection: OTHER };
+
+fn record(id: [u8; 16], body: Option<Vec<u8>>, by: usize) -> Record {
+    let draft = Draft { space: Space::Mesh, collection: OTHER, id: RecordId(id), body };
+    draft.sign(&KEYS[by], MESH, Stamp::at(1)).unwrap()
+}
+
+/// A record of the `nth` thing.
+pub(crate) fn named(nth: u64, text: &str, at: u64) -> Record {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&nth.to_be_bytes());
+    let body = Some(text.as_bytes().to_vec());
+    let draft = Draft { space: Space::Mesh, collection: OTHER, id: RecordId(id), body };
+    draft.sign(&KEYS[0], MESH, Stamp::at(at)).unwrap()
+}
+
+fn key(record: &Record) -> RecordKey {
+    RecordKey { id: record.id, owner: Some(record.owner()) }
+}
+
+fn changed(mesh: MeshId, of: &Record, record: Option<Arc<Record>>) -> Change {
+    let Record { space, collection, .. } = *of;
+    Change::Record { mesh, space, collection, key: key(of), record }
+}
+
+pub(crate) fn change(record: &Record) -> Change {
+    changed(MESH, record, Some(Arc::new(record.clone())))
+}
+
+pub(crate) fn forget(record: &Record) -> Change {
+    changed(MESH, record, None)
+}
+
+#[test]
+fn records_are_found_by_the_beginning_of_their_ids() {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let (one, other) = (record([1; 16], None, 0), record([1; 16], Some(vec![7]), 1));
+    let last = record([0xff; 16], Some(vec![8]), 0);
+    let all = [&one, &other, &last];
+    store.commit(&all.map(change)).unwrap();
+    let reader = store.reader();
+    let found = |first: &[u8]| find(&reader, &SHELF, first, |_| true).unwrap();
+    let mut both = found(&[1; 8]);
+    both.sort_by_key(|record| record.body.is_some());
+    assert_eq!(both, [one.clone(), other.clone()], "of both owners, a deletion too");
+    assert_eq!(found(&[0xff; 16]), std::slice::from_ref(&last));
+    assert_eq!(found(&[]).len(), 3);
+    assert_eq!(found(&[2]), []);
+    let live = find(&reader, &SHELF, &[1], |record| record.body.is_some()).unwrap();
+    assert_eq!(live, [other]);
+    let elsewhere = Shelf { mesh: MeshId([9; 16]), ..SHELF };
+    assert_eq!(find(&reader, &elsewhere, &[], |_| true).unwrap(), []);
+    let next = Shelf { collection: CollectionNumber(OTHER.0 + 1), ..SHELF };
+    assert_eq!(find(&reader, &next, &[], |_| true).unwrap(), []);
+    store.commit(&[forget(&one), forget(&one)]).unwrap();
+    assert_eq!(found(&[]).len(), 2);
+}
+
+#[test]
+fn a_start_knows_the_heads_of_its_own_mesh_and_no_others() {
+    let disk = CrashingBackend::new(0);
+    let mut store = Store::on(disk.clone()).unwrap();
+    let (ours, deleted) = (record([1; 16], Some(vec![7]), 0), record([2; 16], None, 0));
+    store
+        .commit(&[
+            change(&ours),
+            change(&deleted),
+            changed(MeshId([9; 16]), &ours, Some(Arc::new(ours.clone()))),
+        ])
+        .unwrap();
+    let heads = store.summary(ME, Some(MESH)).unwrap().records;
+    let told: Vec<_> = heads.iter().map(|stored| (stored.head, stored.deleted)).collect();
+    assert_eq!(told, [(ours.head(MESH), false), (deleted.head(MESH), true)]);
+}
+
+#[test]
+fn peers_are_sent_as_many_as_fit_into_a_message() {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let large = |n: u8| record([n; 16], Some(vec![n; RECORD_BODY_BYTES_MAX]), 0);
+    let all: Vec<Record> = (0..100).map(large).collect();
+    store.commit(&all.iter().map(change).collect::<Vec<_>>()).unwrap();
+    let reader = store.reader();
+    let sent = |keys: &[RecordKey]| {
+        let answer = answer(&reader, &SHELF, keys).unwrap();
+        let Message::Records(records) = answer else { panic!("{answer:?}") };
+        records
+    };
+    let missing = record([200; 16], None, 0);
+    let keys: Vec<RecordKey> = [&missing].into_iter().chain(&all).map(key).collect();
+    let records = sent(&keys);
+    assert_eq!(records, all[..records.len()], "without the one that is not here");
+    let bytes = Message::<mesh::wire::run::Run>::Records(records.clone()).encode().len();
+    assert!(bytes <= WANT_REPLY_BYTES + 1_024 && bytes > WANT_REPLY_BYTES - 9_000, "{bytes}");
+    assert!(Message::decode(&Message::<mesh::wire::run::Run>::Records(records).encode()).is_ok());
+    assert_eq!(sent(&keys[100..]), all[99..]);
+}
+
+#[test]
+fn a_check_finds_records_that_are_not_their_owners_or_not_in_their_place() {
+    let store = |change: &[Change]| {
+        let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+        store.commit(change).unwrap();
+        let report = store.reader().check().unwrap();
+        report.findings.iter().filter(|finding| finding.problem == Problem::Forged).count()
+    };
+    let good = record([1; 16], Some(vec![7]), 0);
+    let forged = Record { stamp: Stamp::at(2), ..good.clone() };
+    let moved = Change::Record {
+        mesh: MESH,
+        space: Space::Mesh,
+        collection: OTHER,
+        key: RecordKey { id: RecordId([2; 16]), owner: Some(good.owner()) },
+        record: Some(Arc::new(good.clone())),
+    };
+    let formless = Draft {
+        space: Space::Mesh,
+        collection: profile::COLLECTION.number,
+        id: RecordId([1; 16]),
+        body: Some(vec![7]),
+    };
+    let formless = formless.sign(&KEYS[0], MESH, Stamp::at(1)).unwrap();
+    assert_eq!(store(&[change(&good)]), 0);
+    assert_eq!(store(&[change(&forged)]), 1);
+    assert_eq!(store(&[moved]), 1);
+    assert_eq!(store(&[change(&formless)]), 1);
+}

@@ -1,0 +1,197 @@
+//! Profiles that agents with minted keys write: records that all nodes have.
+//!
+//! *records*: an answer says that a change is on the disk of the node that gave it. What a node keeps of a record is
+//! never replaced by an older state, so nothing deleted comes back. Each is the word of the key that owns it. In the
+//! end all nodes keep the same records, and of none an older state than somebody was answered for.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use mesh::{
+    api::{batch::Change, command::Command},
+    name::{
+        id::{Hash, KeyPrint},
+        identity::Strict,
+    },
+    records::{
+        collection::Collection,
+        profile::{self, Card, Field, ProfileUpdate},
+    },
+    wire::record::{CollectionNumber, Record, RecordKey, Space, Stamp},
+};
+use store::{
+    Reader,
+    records::{Shelf, find},
+};
+
+use super::{Asked, Holders};
+use crate::sim::{
+    cluster::Cluster,
+    coverage::Happening,
+    dice::Dice,
+    parts::Seated,
+    promises::{Broken, broken},
+    world::World,
+};
+
+/// A record, wherever it is.
+type Name = (CollectionNumber, RecordKey);
+
+/// Which state of it.
+type State = (Stamp, Hash);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Profiles {
+    /// What each node has written last.
+    kept: BTreeMap<(usize, Name), State>,
+    /// The latest state that somebody was answered for.
+    answered: BTreeMap<Name, Stamp>,
+}
+
+impl Holders {
+    /// An agent says something of itself, or that something is so no more.
+    pub(super) fn set_profile(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+        let update = update(&mut cluster.dice);
+        let signer = Some(Arc::clone(&self.key_of(i).secret));
+        let agent = Arc::clone(&by.caller.agent);
+        let asked = Asked::Profile { agent, key: by.caller.key, update: update.clone() };
+        let command = Command::SetProfile { caller: by.caller, signer, update: Box::new(update) };
+        self.calls.ask(cluster, by.node, asked, command);
+    }
+
+    /// A node has done it: that is on its disk.
+    pub(super) fn profile_is_set(
+        &mut self,
+        cluster: &mut Cluster,
+        node: usize,
+        (agent, key, update): (&str, KeyPrint, &ProfileUpdate),
+    ) -> Result<(), Broken> {
+        cluster.coverage.count(Happening::Profile);
+        let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
+        let mut there = 0;
+        for (collection, first) in profile::places(agent) {
+            let shelf = shelf(cluster, collection);
+            let own = |record: &Record| record.owner() == key;
+            for record in find(&running.reader, &shelf, &first, own).expect("a sound store reads") {
+                there += 1;
+                let name = (collection, RecordKey { id: record.id, owner: Some(key) });
+                let answered = self.profiles.answered.entry(name).or_default();
+                *answered = record.stamp.max(*answered);
+            }
+        }
+        let asked = update.fields.len() + update.cards.as_ref().map_or(0, Vec::len);
+        if there < asked.min(1) {
+            return broken("records", format!("node{node} has set nothing of {update:?}"));
+        }
+        Ok(())
+    }
+
+    /// A node writes a record.
+    pub(super) fn record_is_stored(
+        &mut self,
+        cluster: &mut Cluster,
+        node: usize,
+        change: &Change,
+    ) -> Result<(), Broken> {
+        let Change::Record { mesh, collection, key, record, .. } = change else { return Ok(()) };
+        let name = (*collection, *key);
+        let Some(record) = record else {
+            self.profiles.kept.remove(&(node, name));
+            return Ok(());
+        };
+        if !record.is_sound(&Strict, *mesh) {
+            return broken("records", format!("node{node} keeps what nobody signed: {record:?}"));
+        }
+        let head = record.head(*mesh);
+        let state = (head.stamp, head.hash);
+        let before = self.profiles.kept.insert((node, name), state);
+        if record.body.is_none() {
+            cluster.coverage.count(Happening::Deletion);
+        }
+        if before.is_some() {
+            cluster.coverage.count(Happening::Replaced);
+        }
+        match before.filter(|before| *before >= state) {
+            Some(_) if !cluster.is_exempt(node) => {
+                broken("records", format!("node{node} goes back to an earlier {record:?}"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn update(dice: &mut Dice) -> ProfileUpdate {
+    let mut update = ProfileUpdate::default();
+    for _ in 0..dice.within(1, 3) {
+        let field = *dice.pick(&Field::ALL);
+        let text = dice.chance(70).then(|| format!("{:.8}", dice.draw().to_string()));
+        update.fields.push((field, text));
+    }
+    if dice.chance(30) {
+        let card = |n: u64| Card {
+            name: format!("card {n}"),
+            text: "x".repeat(usize::try_from(n * 500).unwrap_or_default()),
+            tags: Vec::new(),
+            visibility: None,
+        };
+        update.cards = Some((0..4).filter(|_| dice.chance(50)).map(card).collect());
+    }
+    update
+}
+
+fn shelf(cluster: &Cluster, collection: CollectionNumber) -> Shelf {
+    Shelf { mesh: cluster.secret.mesh_id(), space: Space::Mesh, collection }
+}
+
+/// All records on a node's disk.
+fn all_of(cluster: &Cluster, reader: &Reader) -> BTreeMap<Name, State> {
+    let mut all = BTreeMap::new();
+    for collection in Collection::all_in(Space::Mesh).map(|kind| kind.number) {
+        let shelf = shelf(cluster, collection);
+        for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
+            let head = record.head(shelf.mesh);
+            let key = RecordKey { id: head.id, owner: Some(head.owner) };
+            all.insert((collection, key), (head.stamp, head.hash));
+        }
+    }
+    all
+}
+
+/// *records*, at all nodes that promises are kept to.
+pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
+    let cluster = &world.cluster;
+    let mut all = Vec::new();
+    for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
+        let Some(running) = &cluster.nodes[node].running else { continue };
+        all.push((
+            node,
+            all_of(cluster, &running.reader),
+            running.pulse.map(|pulse| pulse.records),
+        ));
+    }
+    let Some((first, records, digest)) = all.first() else { return Ok(()) };
+    for (node, others, other) in &all[1..] {
+        if let Some(differs) = difference(records, others) {
+            return broken("records", format!("node{first} and node{node} differ in {differs}"));
+        }
+        if other != digest {
+            return broken("records", format!("node{first} and node{node} differ in memory alone"));
+        }
+    }
+    let all_count = cluster.exempt.is_empty() && cluster.plan.parting.is_none();
+    for (name, stamp) in &world.holders.profiles.answered {
+        // Where logs are cut, that which minted the key may be one of them: then nothing is kept of it.
+        let is_known = all_count || records.keys().any(|(_, key)| key.owner == name.1.owner);
+        let lost = records.get(name).is_none_or(|(kept, _)| kept < stamp);
+        if is_known && lost {
+            return broken("records", format!("somebody was answered for {name:?}, which is gone"));
+        }
+    }
+    Ok(())
+}
+
+fn difference(one: &BTreeMap<Name, State>, other: &BTreeMap<Name, State>) -> Option<String> {
+    let names = one.keys().chain(other.keys());
+    let name = names.into_iter().find(|name| one.get(name) != other.get(name))?;
+    Some(format!("{name:?}: {:?} and {:?}", one.get(name), other.get(name)))
+}

@@ -1,0 +1,139 @@
+//! What it says of records: its own, of any time and size; those of others, changed; and anything about which there are.
+
+use mesh::{
+    limits::RECORD_BODY_BYTES_MAX,
+    records::{
+        comparison::Part,
+        digest::{Bucket, BucketDigest},
+        profile::{self, Field, ProfileUpdate},
+    },
+    wire::{
+        comparing::{Comparing, Step},
+        message::Message,
+        record::{
+            CollectionNumber, Draft, Record, RecordHead, RecordId, RecordKey, Root, Space, Stamp,
+        },
+        signatures::KeySignature,
+    },
+};
+
+use super::{KNOWN_MAX, Liar};
+
+/// Records of others that it has heard.
+#[derive(Debug, Default)]
+pub(super) struct Heard(Vec<Record>);
+
+impl Liar {
+    pub(super) fn hear_records(&mut self, records: &[Record]) {
+        for record in records {
+            self.dice.remember(&mut self.records.0, KNOWN_MAX, record.clone());
+        }
+    }
+
+    pub(super) fn of_records(&mut self) -> Message {
+        if self.dice.chance(60) {
+            let many = if self.dice.chance(10) { 30 } else { 3 };
+            let records = (0..self.dice.within(1, many)).map(|_| self.some_record());
+            return Message::Records(records.collect());
+        }
+        let collection = self.collection();
+        let step = match self.dice.within(0, 3) {
+            0 => Step::Roots(vec![Root { collection, digest: [self.dice.byte(); 32] }]),
+            1 => {
+                let buckets = (0..self.dice.within(0, 60)).map(|_| {
+                    let bucket = Bucket(u16::from(self.dice.byte()) * 5);
+                    BucketDigest { bucket, digest: [self.dice.byte(); 32] }
+                });
+                Step::Buckets { collection, buckets: buckets.collect() }
+            }
+            2 => {
+                let parts = (0..self.dice.within(0, 30)).map(|_| self.part());
+                Step::Heads { collection, parts: parts.collect() }
+            }
+            _ => {
+                let keys = (0..self.dice.within(0, 30)).map(|_| self.record_key());
+                Step::Want { collection, keys: keys.collect() }
+            }
+        };
+        Message::Comparing(Comparing { space: Space::Mesh, step })
+    }
+
+    fn collection(&mut self) -> CollectionNumber {
+        let known = [profile::COLLECTION.number, profile::CARDS.number];
+        if self.dice.chance(90) { *self.dice.pick(&known) } else { CollectionNumber(u16::MAX) }
+    }
+
+    /// Heads that it claims to have, or none of all that are there.
+    fn part(&mut self) -> Part {
+        let bucket = Bucket(u16::from(self.dice.byte()) * 5);
+        let heads = (0..self.dice.within(0, 5)).map(|_| {
+            let RecordKey { id, owner } = self.record_key();
+            let owner = owner.unwrap_or(mesh::name::id::KeyPrint(self.sixteen()));
+            let (stamp, hash) = (self.stamp(), [self.dice.byte(); 32]);
+            RecordHead { id, owner, stamp, hash }
+        });
+        let heads = heads.collect();
+        let after = self.dice.chance(20).then(|| self.record_key());
+        let upto = self.dice.chance(20).then(|| self.record_key());
+        Part { bucket, after, upto, heads }
+    }
+
+    fn record_key(&mut self) -> RecordKey {
+        if !self.records.0.is_empty() && self.dice.chance(70) {
+            let record = self.dice.pick(&self.records.0);
+            return RecordKey { id: record.id, owner: Some(record.owner()) };
+        }
+        RecordKey { id: RecordId(self.sixteen()), owner: None }
+    }
+
+    /// Now, long ago, or far ahead.
+    fn stamp(&mut self) -> Stamp {
+        let now_us = 1_800_000_000_000_000 + self.dice.within(0, 100_000_000);
+        match self.dice.within(0, 5) {
+            0 => Stamp(self.some_u64()),
+            1 => Stamp(u64::MAX),
+            2 => Stamp::at(now_us + 7 * 86_400_000_000),
+            3 => Stamp::at(now_us + 3_600_000_000),
+            _ => Stamp::at(now_us),
+        }
+    }
+
+    fn some_record(&mut self) -> Record {
+        let of_others =
+            (!self.records.0.is_empty()).then(|| self.dice.pick(&self.records.0).clone());
+        match (self.dice.within(0, 6), of_others) {
+            // As it was: no lie, though perhaps an old one.
+            (0, Some(other)) => other,
+            (1, Some(other)) => Record { stamp: self.stamp(), ..other },
+            (2, Some(other)) => Record { body: None, ..other },
+            // Owned by another key than the one that signed it.
+            (3, Some(other)) => {
+                let own = self.own_record();
+                let by = KeySignature { halves: other.by.halves, ..own.by };
+                Record { by, ..own }
+            }
+            _ => self.own_record(),
+        }
+    }
+
+    /// Of one of its keys, about any agent.
+    fn own_record(&mut self) -> Record {
+        let text = self.text();
+        let update = ProfileUpdate { fields: vec![(Field::Name, Some(text))], cards: None };
+        let agent = self.agent();
+        let mut draft: Draft = update.drafts(&agent, &[]).remove(0);
+        match self.dice.within(0, 9) {
+            0 => draft.id = RecordId(self.sixteen()),
+            1 => draft.body = Some(vec![self.dice.byte(); RECORD_BODY_BYTES_MAX + 1]),
+            2 => draft.collection = CollectionNumber(u16::MAX),
+            3 | 4 => draft.body = None,
+            _ => {}
+        }
+        let mut mesh = self.mesh;
+        if self.dice.chance(5) {
+            mesh.0[0] ^= 1;
+        }
+        let stamp = self.stamp();
+        draft.sign(self.own_key(), mesh, stamp).expect("its keys are long enough")
+    }
+}
