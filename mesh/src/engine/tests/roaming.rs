@@ -375,7 +375,7 @@ impl Healed {
     }
 }
 
-/// Seeds 20674 of the simulation, and 20890 at d6b3f50: a client was given a number of the other side's era, which says that
+/// Seeds 20674 of the simulation at aac4ed2, and 20890 at d6b3f50: a client was given a number of the other side's era, which says that
 /// it has all that the cut names, before it was given that. It went on to a node that did not know where it had been.
 #[test]
 fn an_era_is_entered_when_what_its_cut_names_can_be_given_with_it() {

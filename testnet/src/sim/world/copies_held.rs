@@ -48,8 +48,11 @@ impl World {
             let is_void = self.cluster.rooms.void.contains(&room);
             let nodes = self.cluster.nodes.iter().filter(|node| judged.contains(&node.id));
             let mut nodes = nodes.filter(|node| self.cluster.rooms.is_for(room, node.id));
-            let lacks = nodes.find(|node| !node.holds(room, entry, number));
-            if let Some(node) = lacks.filter(|_| !is_void) {
+            // Others may have dropped its body before a node had it.
+            let lacks = |node: &&Node| {
+                !node.holds(room, entry, number) && !self.bodies().is_gone(node.id, room, entry)
+            };
+            if let Some(node) = nodes.find(lacks).filter(|_| !is_void) {
                 let at = node.id.short();
                 return broken("durable", format!("{message:?} is not at {at}"));
             }
