@@ -31,6 +31,7 @@ use mesh::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
             traits::Class,
         },
+        record::Record,
         roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
         seal::Token,
@@ -77,7 +78,8 @@ pub(crate) struct Liar {
     eras: Vec<Era>,
     agents: Vec<AgentId>,
     keys: keys::Known,
-    records: records::Heard,
+    /// Of others.
+    records: Vec<Record>,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
@@ -111,7 +113,7 @@ impl Liar {
             eras: vec![Era::HOME],
             agents: vec!["nobody".into()],
             keys: keys::Known::new(),
-            records: records::Heard::default(),
+            records: Vec::new(),
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
@@ -146,7 +148,9 @@ impl Liar {
             self.asked = *nonce;
         }
         if let Message::Records(records) = message {
-            self.hear_records(records);
+            for record in records {
+                remember(&mut self.dice, &mut self.records, KNOWN_MAX, record.clone());
+            }
         }
         let lies: Vec<NodeId> = self.authors().collect();
         for run in message.runs().iter().map(Verified::run) {
@@ -531,6 +535,17 @@ impl Liar {
             16..=18 => self.of_records(),
             _ => self.roster(room),
         }
+    }
+
+    fn of_records(&mut self) -> Message {
+        let lies = records::Lies {
+            dice: &mut self.dice,
+            mesh: self.mesh,
+            own: self.keys.own(),
+            agents: &self.agents,
+            heard: &self.records,
+        };
+        lies.talk()
     }
 
     fn beacon(&mut self) -> Message {
