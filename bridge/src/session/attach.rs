@@ -45,6 +45,14 @@ struct Claimed {
     tries: u8,
 }
 
+/// An agent, until the mesh has attached it.
+struct Attaching {
+    reader: link::Me,
+    name: String,
+    /// Signs for its key. `None`: the node checks no keys.
+    signer: Option<Arc<KeySecret>>,
+}
+
 impl Seat {
     pub(super) fn attach(&mut self, call: Attach, then: Then<Welcome>) {
         match &self.state {
@@ -98,7 +106,9 @@ impl Seat {
             // Refused: it may try again on the same connection.
             seat.state = State::Fresh;
             match answer::read(ended, Bound::Agents) {
-                Ok(attached) => seat.attached((me, signer), name, attached, then),
+                Ok(attached) => {
+                    seat.attached(Attaching { reader: me, name, signer }, attached, then)
+                }
                 Err(refusal) => then(seat, Err(refusal)),
             }
         });
@@ -114,13 +124,8 @@ impl Seat {
         self.call(Command::CheckKey { key, own }, Bound::Node, then);
     }
 
-    fn attached(
-        &mut self,
-        (reader, signer): (link::Me, Option<Arc<KeySecret>>),
-        name: String,
-        attached: Attached,
-        then: Then<Welcome>,
-    ) {
+    fn attached(&mut self, who: Attaching, attached: Attached, then: Then<Welcome>) {
+        let Attaching { reader, name, signer } = who;
         let Attached { registration, restored, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
         let caller = Caller { agent, key, registration };

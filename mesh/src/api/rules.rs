@@ -6,11 +6,13 @@ use crate::{
         command::{Attach, NewRoom},
     },
     limits::{
-        AGENT_ID_BYTES_MAX, CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, DESCRIPTION_BYTES_MAX,
-        MENTIONS_MAX, NAME_BYTES_MAX, REPLY_TO_BYTES_MAX, TASK_NOTE_BYTES_MAX,
-        TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX,
-        VOTE_TITLE_BYTES_MAX,
+        AGENT_ID_BYTES_MAX, AVATAR_BYTES_MAX, CAPABILITIES_MAX, CAPABILITY_BYTES_MAX,
+        CARD_TAG_BYTES_MAX, CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX,
+        DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, MENTIONS_MAX, MODEL_BYTES_MAX, NAME_BYTES_MAX,
+        REPLY_TO_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
+        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
     },
+    records::profile::{self, Card, ProfileUpdate},
     wire::roster::Presence,
 };
 
@@ -227,6 +229,42 @@ impl TaskUpdate {
         at_most(Field::Note, self.note.as_deref(), TASK_NOTE_BYTES_MAX)?;
         agent_id(Field::Holder, self.if_assignee.as_ref().and_then(Option::as_deref))?;
         agent_id(Field::Assignee, self.assignee.as_deref())
+    }
+}
+
+impl ProfileUpdate {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        for (field, text) in &self.fields {
+            let (named, max) = match field {
+                profile::Field::Name => (Field::Name, NAME_BYTES_MAX),
+                profile::Field::Description => (Field::Description, DESCRIPTION_BYTES_MAX),
+                profile::Field::Emoji => (Field::Emoji, EMOJI_BYTES_MAX),
+                profile::Field::Avatar => (Field::Avatar, AVATAR_BYTES_MAX),
+                profile::Field::Provider => (Field::Provider, MODEL_BYTES_MAX),
+                profile::Field::Model => (Field::Model, MODEL_BYTES_MAX),
+            };
+            at_most(named, text.as_deref(), max)?;
+        }
+        let cards = self.cards.as_deref().unwrap_or_default();
+        let (min, max) = (0, CARDS_PER_AGENT_MAX);
+        holds(cards.len() <= max, Field::Cards, Rule::Count { min, max })?;
+        cards.iter().try_for_each(Card::check)?;
+        let mut names: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
+        names.sort_unstable();
+        holds(names.is_sorted_by(|one, next| one < next), Field::Cards, Rule::Distinct)
+    }
+}
+
+impl Card {
+    fn check(&self) -> Result<(), Broken> {
+        within(Field::CardName, &self.name, NAME_BYTES_MAX)?;
+        at_most(Field::CardText, Some(&self.text), CARD_TEXT_BYTES_MAX)?;
+        let (count, bytes) = (CARD_TAGS_MAX, CARD_TAG_BYTES_MAX);
+        let good = self.tags.len() <= count && self.tags.iter().all(|tag| tag.len() <= bytes);
+        holds(good, Field::CardTags, Rule::Entries { count, bytes })?;
+        at_most(Field::CardVisibility, self.visibility.as_deref(), CARD_TAG_BYTES_MAX)
     }
 }
 

@@ -88,7 +88,7 @@ impl Records {
     /// What the store has. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
     pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<StoredRecord>) {
-        for StoredRecord { space, collection, head, deleted } in stored {
+        for StoredRecord { space: Space::Mesh, collection, head, deleted } in stored {
             let Some(set) = self.sets.get_mut(&collection) else { continue };
             let key = set.key(head.id, head.owner);
             let answers = known.directory.answers_for(head.owner);
@@ -98,7 +98,7 @@ impl Records {
                 Some(Fate::Passed) | None => Some(key),
             };
             if let Some(key) = gone {
-                change(known, (space, collection, key), None);
+                change(known, collection, key, None);
             }
         }
     }
@@ -192,16 +192,16 @@ impl Records {
 
     /// Keeps a record, if it is one of those that are kept. Whether it is.
     fn take(&mut self, known: &mut Known, record: Record, answers: NodeId) -> bool {
-        let (space, collection) = (record.space, record.collection);
+        let collection = record.collection;
         let Some(set) = self.sets.get_mut(&collection) else { return false };
         let head = record.head(known.cx.mesh);
         let deleted = record.body.is_none();
         let Fate::Kept(gone) = set.offer(Offer { head, deleted, answers }) else { return false };
         self.digest = None;
         let key = set.key(head.id, head.owner);
-        change(known, (space, collection, key), Some(Arc::new(record)));
+        change(known, collection, key, Some(Arc::new(record)));
         if let Some(key) = gone {
-            change(known, (space, collection, key), None);
+            change(known, collection, key, None);
         }
         true
     }
@@ -235,7 +235,6 @@ impl Records {
     }
 
     fn answered_by(&mut self, known: &mut Known, owner: KeyPrint, answers: Option<NodeId>) {
-        let space = Space::Mesh;
         for (collection, set) in &mut self.sets {
             let gone = set.answered_by(owner, answers);
             if !gone.is_empty() {
@@ -243,7 +242,7 @@ impl Records {
             }
             for key in gone {
                 let collection = *collection;
-                change(known, (space, collection, key), None);
+                change(known, collection, key, None);
             }
         }
     }
@@ -319,13 +318,13 @@ impl Records {
         match (comparing.space, comparing.step) {
             (Space::Mesh, Step::Roots(roots)) => self.on_roots(known, from, roots),
             (Space::Mesh, Step::Buckets { collection, buckets }) => {
-                self.on_buckets(known, from, (collection, &buckets));
+                self.on_buckets(known, from, collection, &buckets);
             }
             (Space::Mesh, Step::Heads { collection, parts }) => {
-                self.on_heads(known, from, (collection, &parts));
+                self.on_heads(known, from, collection, &parts);
             }
             (Space::Mesh, Step::Want { collection, keys }) => {
-                self.on_want(known, from, (collection, keys));
+                self.on_want(known, from, collection, keys);
             }
         }
     }
@@ -349,7 +348,8 @@ impl Records {
         &mut self,
         known: &mut Known,
         from: NodeId,
-        (collection, theirs): (CollectionNumber, &[BucketDigest]),
+        collection: CollectionNumber,
+        theirs: &[BucketDigest],
     ) {
         let Some(set) = self.sets.get_mut(&collection) else { return };
         let buckets = comparison::differing(&set.buckets(), theirs);
@@ -370,7 +370,8 @@ impl Records {
         &self,
         known: &mut Known,
         from: NodeId,
-        (collection, parts): (CollectionNumber, &[Part]),
+        collection: CollectionNumber,
+        parts: &[Part],
     ) {
         let Some(set) = self.sets.get(&collection) else { return };
         let mut found = Difference::default();
@@ -390,7 +391,8 @@ impl Records {
         &self,
         known: &mut Known,
         from: NodeId,
-        (collection, keys): (CollectionNumber, Vec<RecordKey>),
+        collection: CollectionNumber,
+        keys: Vec<RecordKey>,
     ) {
         let Some(set) = self.sets.get(&collection) else { return };
         let keys: BTreeSet<RecordKey> = keys.into_iter().collect();
@@ -414,10 +416,11 @@ fn say(known: &mut Known, to: NodeId, step: Step) {
 /// `None`: the record is forgotten.
 fn change(
     known: &mut Known,
-    (space, collection, key): (Space, CollectionNumber, RecordKey),
+    collection: CollectionNumber,
+    key: RecordKey,
     record: Option<Arc<Record>>,
 ) {
-    let mesh = known.cx.mesh;
+    let (mesh, space) = (known.cx.mesh, Space::Mesh);
     known.cx.change(Change::Record { mesh, space, collection, key, record });
 }
 

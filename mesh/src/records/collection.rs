@@ -3,7 +3,10 @@
 use std::fmt;
 
 use super::profile;
-use crate::wire::record::{CollectionNumber, RecordId, Space};
+use crate::{
+    name::{id::MeshId, identity::Judge},
+    wire::record::{CollectionNumber, Record, RecordId, Space},
+};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
 static ALL: [&Collection; 2] = [&profile::COLLECTION, &profile::CARDS];
@@ -101,6 +104,16 @@ impl Collection {
     }
 }
 
+/// Whether a record is its owner's word in this mesh, and has the form of its collection if that is known here. Nobody
+/// passes on one that is not.
+#[must_use]
+pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
+    let fits = Collection::of(record.collection).is_none_or(|collection| {
+        collection.is_in(record.space) && collection.fits(record.id, record.content())
+    });
+    fits && record.is_signed(judge, mesh)
+}
+
 /// Ten ninths.
 fn kept(max: usize) -> usize {
     max.saturating_mul(10).div_ceil(9)
@@ -117,7 +130,26 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::limits::{RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX};
+    use crate::{
+        limits::{RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX},
+        name::{identity::Strict, key::KeySecret},
+        wire::record::{Draft, Stamp},
+    };
+
+    #[test]
+    fn one_that_is_not_of_the_form_of_its_collection_is_nobodys_word() {
+        let mesh = MeshId([1; 16]);
+        let key = KeySecret::of(&"k".repeat(32));
+        let sound = |collection, body| {
+            let draft = Draft { space: Space::Mesh, collection, id: RecordId([4; 16]), body };
+            let record = draft.sign(&key, mesh, Stamp::at(1)).expect("it is long enough");
+            is_sound(&record, &Strict, mesh)
+        };
+        let known = profile::COLLECTION.number;
+        assert!(!sound(known, Some(vec![0xff; 3])));
+        assert!(sound(known, None), "a deletion does not say what it names");
+        assert!(sound(CollectionNumber(u16::MAX), Some(vec![0xff; 3])), "a later version knows it");
+    }
 
     #[test]
     fn no_two_collections_have_one_number_and_all_keep_to_the_bounds_of_messages() {

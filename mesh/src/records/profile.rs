@@ -7,11 +7,8 @@ use minicbor::{Decode, Encode};
 
 use super::collection::{Collection, Merge, Place, Writer};
 use crate::{
-    api::rules::{Broken, Field as Named, Rule, at_most, holds, within},
     limits::{
-        AVATAR_BYTES_MAX, CARD_RECORDS_PER_KEY_MAX, CARD_RECORDS_PER_NODE_MAX, CARD_TAG_BYTES_MAX,
-        CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX, DESCRIPTION_BYTES_MAX,
-        EMOJI_BYTES_MAX, MODEL_BYTES_MAX, NAME_BYTES_MAX, PROFILE_RECORDS_PER_KEY_MAX,
+        CARD_RECORDS_PER_KEY_MAX, CARD_RECORDS_PER_NODE_MAX, PROFILE_RECORDS_PER_KEY_MAX,
         PROFILE_RECORDS_PER_NODE_MAX, RECORD_BODY_BYTES_MAX,
     },
     name::id::KeyPrint,
@@ -84,18 +81,6 @@ impl Field {
             Field::Avatar => 4,
             Field::Provider => 5,
             Field::Model => 6,
-        }
-    }
-
-    /// Bytes that it may have, and its name in refusals.
-    const fn bound(self) -> (usize, Named) {
-        match self {
-            Field::Name => (NAME_BYTES_MAX, Named::Name),
-            Field::Description => (DESCRIPTION_BYTES_MAX, Named::Description),
-            Field::Emoji => (EMOJI_BYTES_MAX, Named::Emoji),
-            Field::Avatar => (AVATAR_BYTES_MAX, Named::Avatar),
-            Field::Provider => (MODEL_BYTES_MAX, Named::Provider),
-            Field::Model => (MODEL_BYTES_MAX, Named::Model),
         }
     }
 }
@@ -182,34 +167,7 @@ pub(crate) fn cards_of(agent: &str) -> [u8; RecordId::SUBJECT_BYTES] {
     RecordId::subject(CARDS.number, agent.as_bytes())
 }
 
-impl Card {
-    fn check(&self) -> Result<(), Broken> {
-        within(Named::CardName, &self.name, NAME_BYTES_MAX)?;
-        at_most(Named::CardText, Some(&self.text), CARD_TEXT_BYTES_MAX)?;
-        let (count, bytes) = (CARD_TAGS_MAX, CARD_TAG_BYTES_MAX);
-        let good = self.tags.len() <= count && self.tags.iter().all(|tag| tag.len() <= bytes);
-        holds(good, Named::CardTags, Rule::Entries { count, bytes })?;
-        at_most(Named::CardVisibility, self.visibility.as_deref(), CARD_TAG_BYTES_MAX)
-    }
-}
-
 impl ProfileUpdate {
-    /// # Errors
-    /// The first field that breaks a rule.
-    pub fn check(&self) -> Result<(), Broken> {
-        for (field, text) in &self.fields {
-            let (max, named) = field.bound();
-            at_most(named, text.as_deref(), max)?;
-        }
-        let cards = self.cards.as_deref().unwrap_or_default();
-        let (min, max) = (0, CARDS_PER_AGENT_MAX);
-        holds(cards.len() <= max, Named::Cards, Rule::Count { min, max })?;
-        cards.iter().try_for_each(Card::check)?;
-        let mut names: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
-        names.sort_unstable();
-        holds(names.is_sorted_by(|one, next| one < next), Named::Cards, Rule::Distinct)
-    }
-
     /// Bytes that the client chose.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -303,7 +261,13 @@ pub fn read(agent: &str, records: &[Record], owns: impl Fn(KeyPrint) -> bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::{id::MeshId, key::KeySecret};
+    use crate::{
+        limits::{
+            CARD_TAG_BYTES_MAX, CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX,
+            DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, NAME_BYTES_MAX,
+        },
+        name::{id::MeshId, key::KeySecret},
+    };
 
     const MESH: MeshId = MeshId([1; 16]);
     const AGENT: &str = "scout";

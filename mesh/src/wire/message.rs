@@ -13,6 +13,7 @@ use crate::{
         identity::{Epoch, Identity, Judge, LinkSecret, Strict},
         number::{Era, Number},
     },
+    records::collection::is_sound,
     wire::{
         cbor::encode,
         comparing::Comparing,
@@ -568,7 +569,7 @@ impl Message<Run> {
 
 /// Passes on records that are all their owners' word.
 fn sound(records: Vec<Record>, judge: &dyn Judge, mesh: MeshId) -> Result<Vec<Record>, BadMessage> {
-    let all = records.iter().all(|record| record.is_sound(judge, mesh));
+    let all = records.iter().all(|record| is_sound(record, judge, mesh));
     if all { Ok(records) } else { Err(BadMessage::Record) }
 }
 

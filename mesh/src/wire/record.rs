@@ -12,7 +12,6 @@ use crate::{
         identity::Judge,
         key::{KeySecret, ShortKey},
     },
-    records::collection::Collection,
     wire::signatures::KeySignature,
 };
 
@@ -24,7 +23,7 @@ pub enum Space {
     Mesh,
 }
 
-/// The number of a [`Collection`], as it is written and sent.
+/// The number of a [collection](crate::records::collection), as it is written and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct CollectionNumber(#[n(0)] pub u16);
@@ -243,14 +242,10 @@ impl Record {
         RecordHead { id: self.id, owner: self.owner(), stamp: self.stamp, hash }
     }
 
-    /// Whether it is its owner's word in this mesh, and has the form of its collection if that is known here. Nobody
-    /// passes on one that is not.
+    /// Whether it is its owner's word in this mesh.
     #[must_use]
-    pub fn is_sound(&self, judge: &dyn Judge, mesh: MeshId) -> bool {
-        let fits = Collection::of(self.collection).is_none_or(|collection| {
-            collection.is_in(self.space) && collection.fits(self.id, self.content())
-        });
-        fits && self.by.is_over(judge, &self.text(mesh))
+    pub fn is_signed(&self, judge: &dyn Judge, mesh: MeshId) -> bool {
+        self.by.is_over(judge, &self.text(mesh))
     }
 
     /// Its content. `None`: it is deleted.
@@ -269,7 +264,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{name::identity::Strict, records::profile};
+    use crate::name::identity::Strict;
 
     const MESH: MeshId = MeshId([1; 16]);
 
@@ -290,8 +285,8 @@ mod tests {
     #[test]
     fn a_signature_is_over_all_that_a_record_says() {
         for good in [signed(Some(b"text")), signed(Some(b"")), signed(None)] {
-            assert!(good.is_sound(&Strict, MESH));
-            assert!(!good.is_sound(&Strict, MeshId([2; 16])), "in one mesh");
+            assert!(good.is_signed(&Strict, MESH));
+            assert!(!good.is_signed(&Strict, MeshId([2; 16])), "in one mesh");
             let mailbox = key(2).halves().mailbox;
             let halves = crate::name::key::KeyHalves { mailbox, ..good.by.halves };
             let others = [
@@ -306,14 +301,14 @@ mod tests {
                 Record { by: KeySignature { halves, ..good.by.clone() }, ..good.clone() },
             ];
             for other in others {
-                assert!(!other.is_sound(&Strict, MESH), "{other:?}");
+                assert!(!other.is_signed(&Strict, MESH), "{other:?}");
                 assert_ne!(other.head(MESH), good.head(MESH));
             }
         }
         let (empty, deleted) = (signed(Some(b"")), signed(None));
         assert_ne!(empty.head(MESH).hash, deleted.head(MESH).hash);
         let swapped = Record { body: None, ..empty };
-        assert!(!swapped.is_sound(&Strict, MESH));
+        assert!(!swapped.is_signed(&Strict, MESH));
     }
 
     #[test]
@@ -323,20 +318,6 @@ mod tests {
             let read: Record = minicbor::decode(&bytes).expect("it can be read");
             assert_eq!((&read, encode(&read)), (&record, bytes));
         }
-    }
-
-    #[test]
-    fn one_that_is_not_of_the_form_of_its_collection_is_nobodys_word() {
-        let collection = &profile::COLLECTION;
-        let body = vec![0xff; 3];
-        let id = RecordId([4; 16]);
-        let draft =
-            Draft { space: Space::Mesh, collection: collection.number, id, body: Some(body) };
-        let record = draft.clone().sign(&key(1), MESH, Stamp::at(1)).expect("it is long enough");
-        assert!(!record.is_sound(&Strict, MESH));
-        let deleted = Draft { body: None, ..draft };
-        let record = deleted.sign(&key(1), MESH, Stamp::at(1)).expect("it is long enough");
-        assert!(record.is_sound(&Strict, MESH), "a deletion does not say what it names");
     }
 
     #[test]

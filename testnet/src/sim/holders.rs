@@ -8,10 +8,11 @@
 //! their key was presented, and neither their names nor anything that is written there leaves a node
 //! in the clear.
 
+pub(super) mod alike;
 mod answers;
 pub(super) mod end;
 mod owners;
-pub(super) mod profiles;
+mod profiles;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +32,6 @@ use mesh::{
         id::{AgentId, KeyPrint, RoomId, RoomKey},
         key::KeySecret,
     },
-    records::profile::ProfileUpdate,
     wire::{
         acts::{KeyMinted, KeyTerms, Tier},
         entry::Body,
@@ -127,7 +127,7 @@ enum Asked {
     Join(usize, RoomId),
     Leave(usize, RoomId),
     Say(RoomId),
-    Profile { agent: AgentId, key: KeyPrint, update: ProfileUpdate },
+    Profile(profiles::Said),
 }
 
 /// See the module.
@@ -410,9 +410,7 @@ impl Part for Holders {
             (Asked::Leave(i, room), Ok(_)) => {
                 self.holders[i].rooms.remove(&room);
             }
-            (Asked::Profile { agent, key, update }, Ok(_)) => {
-                self.profile_is_set(cluster, *node, (&agent, key, &update))?;
-            }
+            (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
             (Asked::Detach | Asked::Say(_), Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
@@ -587,7 +585,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             taken || revoked || matches!(refused, Refused::Superseded | Refused::Stopping)
         }
         // Its id may be another key's by now; and a node may not know of the key any more.
-        Asked::Profile { .. } => {
+        Asked::Profile(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),

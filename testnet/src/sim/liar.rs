@@ -34,6 +34,7 @@ use mesh::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
             traits::Class,
         },
+        record::Record,
         roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
         seal::Token,
@@ -82,7 +83,8 @@ pub(crate) struct Liar {
     agents: Vec<AgentId>,
     keys: keys::Known,
     spoken: spoken::Known,
-    records: records::Heard,
+    /// Of others.
+    records: Vec<Record>,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
@@ -121,7 +123,7 @@ impl Liar {
             agents: vec!["nobody".into()],
             keys: keys::Known::new(),
             spoken: spoken::Known::default(),
-            records: records::Heard::default(),
+            records: Vec::new(),
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
             asked: 0,
@@ -167,7 +169,9 @@ impl Liar {
             self.inquiry = *nonce;
         }
         if let Message::Records(records) = message {
-            self.hear_records(records);
+            for record in records {
+                self.dice.remember(&mut self.records, KNOWN_MAX, record.clone());
+            }
         }
         let lies: Vec<NodeId> = self.authors().collect();
         for run in message.runs().iter().map(Verified::run) {
@@ -591,6 +595,17 @@ impl Liar {
             number: liar.dice.chance(70).then(|| Number(liar.some_u64())),
         };
         (0..self.dice.within(1, 60)).map(|_| copied(self)).collect()
+    }
+
+    fn of_records(&mut self) -> Message {
+        let lies = records::Lies {
+            dice: &mut self.dice,
+            mesh: self.mesh,
+            own: self.keys.own(),
+            agents: &self.agents,
+            heard: &self.records,
+        };
+        lies.talk()
     }
 
     fn beacon(&mut self) -> Message {

@@ -78,7 +78,7 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     tasks::end::everybody_claims(world)?;
     nobody_waits(world)?;
     elections::end::elected_leads(world, &election)?;
-    holders::profiles::converge(world)?;
+    holders::alike::converge(world)?;
     holders::end::converge(world)?;
     secrets_converge(world)?;
     world.bodies().old_are_dropped(&rooms)?;
@@ -109,7 +109,7 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
     }
     world.copies_outlive_disks(&judged)?;
     nobody_waits(world)?;
-    holders::profiles::converge(world)?;
+    holders::alike::converge(world)?;
     secrets_converge(world)?;
     if parting {
         // Some may have heard of eras that the parted node had opened beyond what counts: the next ones replace these.

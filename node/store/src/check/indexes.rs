@@ -8,7 +8,7 @@ use mesh::{
         id::{MeshId, RoomId},
         identity::Judge,
     },
-    records::collection::{Collection, Writer},
+    records::collection::{Collection, Writer, is_sound},
     wire::{
         record::{Record, RecordKey},
         run::{Certificate, Run},
@@ -98,7 +98,7 @@ fn records(
         };
         let shelf = Shelf { mesh, space, collection };
         let is_here = shelf.row(RecordKey { id: record.id, owner }) == key.value();
-        if !is_here || !record.is_sound(judge, mesh) {
+        if !is_here || !is_sound(&record, judge, mesh) {
             report.add(Place::Store, Problem::Forged);
         }
     }

@@ -9,19 +9,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use mesh::{
     api::{batch::Change, command::Command},
     name::{
-        id::{Hash, KeyPrint},
+        id::{AgentId, Hash, KeyPrint},
         identity::Strict,
     },
     records::{
-        collection::Collection,
+        collection::is_sound,
         profile::{self, Card, Field, ProfileUpdate},
     },
     wire::record::{CollectionNumber, Record, RecordKey, Space, Stamp},
 };
-use store::{
-    Reader,
-    records::{Shelf, find},
-};
+use store::records::{Shelf, find};
 
 use super::{Asked, Holders};
 use crate::sim::{
@@ -30,14 +27,21 @@ use crate::sim::{
     dice::Dice,
     parts::Seated,
     promises::{Broken, broken},
-    world::World,
 };
 
 /// A record, wherever it is.
-type Name = (CollectionNumber, RecordKey);
+pub(super) type Name = (CollectionNumber, RecordKey);
 
 /// Which state of it.
-type State = (Stamp, Hash);
+pub(super) type State = (Stamp, Hash);
+
+/// A change that an agent has asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    agent: AgentId,
+    key: KeyPrint,
+    update: ProfileUpdate,
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -45,7 +49,7 @@ pub(super) struct Profiles {
     /// What each node has written last.
     kept: BTreeMap<(usize, Name), State>,
     /// The latest state that somebody was answered for.
-    answered: BTreeMap<Name, Stamp>,
+    pub(super) answered: BTreeMap<Name, Stamp>,
 }
 
 impl Holders {
@@ -54,7 +58,8 @@ impl Holders {
         let update = update(&mut cluster.dice);
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let agent = Arc::clone(&by.caller.agent);
-        let asked = Asked::Profile { agent, key: by.caller.key, update: update.clone() };
+        let said = Said { agent, key: by.caller.key, update: update.clone() };
+        let asked = Asked::Profile(said);
         let command = Command::SetProfile { caller: by.caller, signer, update: Box::new(update) };
         self.calls.ask(cluster, by.node, asked, command);
     }
@@ -64,17 +69,18 @@ impl Holders {
         &mut self,
         cluster: &mut Cluster,
         node: usize,
-        (agent, key, update): (&str, KeyPrint, &ProfileUpdate),
+        said: &Said,
     ) -> Result<(), Broken> {
+        let Said { agent, key, update } = said;
         cluster.coverage.count(Happening::Profile);
         let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
         let mut there = 0;
         for (collection, first) in profile::places(agent) {
             let shelf = shelf(cluster, collection);
-            let own = |record: &Record| record.owner() == key;
+            let own = |record: &Record| record.owner() == *key;
             for record in find(&running.reader, &shelf, &first, own).expect("a sound store reads") {
                 there += 1;
-                let name = (collection, RecordKey { id: record.id, owner: Some(key) });
+                let name = (collection, RecordKey { id: record.id, owner: Some(*key) });
                 let answered = self.profiles.answered.entry(name).or_default();
                 *answered = record.stamp.max(*answered);
             }
@@ -99,7 +105,7 @@ impl Holders {
             self.profiles.kept.remove(&(node, name));
             return Ok(());
         };
-        if !record.is_sound(&Strict, *mesh) {
+        if !is_sound(record, &Strict, *mesh) {
             return broken("records", format!("node{node} keeps what nobody signed: {record:?}"));
         }
         let head = record.head(*mesh);
@@ -139,59 +145,6 @@ fn update(dice: &mut Dice) -> ProfileUpdate {
     update
 }
 
-fn shelf(cluster: &Cluster, collection: CollectionNumber) -> Shelf {
+pub(super) fn shelf(cluster: &Cluster, collection: CollectionNumber) -> Shelf {
     Shelf { mesh: cluster.secret.mesh_id(), space: Space::Mesh, collection }
-}
-
-/// All records on a node's disk.
-fn all_of(cluster: &Cluster, reader: &Reader) -> BTreeMap<Name, State> {
-    let mut all = BTreeMap::new();
-    for collection in Collection::all_in(Space::Mesh).map(|kind| kind.number) {
-        let shelf = shelf(cluster, collection);
-        for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
-            let head = record.head(shelf.mesh);
-            let key = RecordKey { id: head.id, owner: Some(head.owner) };
-            all.insert((collection, key), (head.stamp, head.hash));
-        }
-    }
-    all
-}
-
-/// *records*, at all nodes that promises are kept to.
-pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
-    let cluster = &world.cluster;
-    let mut all = Vec::new();
-    for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
-        let Some(running) = &cluster.nodes[node].running else { continue };
-        all.push((
-            node,
-            all_of(cluster, &running.reader),
-            running.pulse.map(|pulse| pulse.records),
-        ));
-    }
-    let Some((first, records, digest)) = all.first() else { return Ok(()) };
-    for (node, others, other) in &all[1..] {
-        if let Some(differs) = difference(records, others) {
-            return broken("records", format!("node{first} and node{node} differ in {differs}"));
-        }
-        if other != digest {
-            return broken("records", format!("node{first} and node{node} differ in memory alone"));
-        }
-    }
-    let all_count = cluster.exempt.is_empty() && cluster.plan.parting.is_none();
-    for (name, stamp) in &world.holders.profiles.answered {
-        // Where logs are cut, that which minted the key may be one of them: then nothing is kept of it.
-        let is_known = all_count || records.keys().any(|(_, key)| key.owner == name.1.owner);
-        let lost = records.get(name).is_none_or(|(kept, _)| kept < stamp);
-        if is_known && lost {
-            return broken("records", format!("somebody was answered for {name:?}, which is gone"));
-        }
-    }
-    Ok(())
-}
-
-fn difference(one: &BTreeMap<Name, State>, other: &BTreeMap<Name, State>) -> Option<String> {
-    let names = one.keys().chain(other.keys());
-    let name = names.into_iter().find(|name| one.get(name) != other.get(name))?;
-    Some(format!("{name:?}: {:?} and {:?}", one.get(name), other.get(name)))
 }

@@ -70,17 +70,17 @@ impl Known {
         }
     }
 
+    /// Its own.
+    pub(super) fn own(&self) -> &[KeySecret] {
+        &self.own
+    }
+
     pub(super) fn owns(&self, key: KeyPrint) -> bool {
         self.own.iter().any(|own| own.print() == key)
     }
 }
 
 impl Liar {
-    /// One of its own.
-    pub(super) fn own_key(&mut self) -> &KeySecret {
-        self.dice.pick(&self.keys.own)
-    }
-
     /// A key in whose name it speaks: most times another one's.
     pub(super) fn some_key(&mut self) -> Option<KeyPrint> {
         match self.dice.within(0, 9) {

@@ -2,6 +2,10 @@
 
 use mesh::{
     limits::RECORD_BODY_BYTES_MAX,
+    name::{
+        id::{AgentId, KeyPrint, MeshId},
+        key::KeySecret,
+    },
     records::{
         comparison::Part,
         digest::{Bucket, BucketDigest},
@@ -17,26 +21,27 @@ use mesh::{
     },
 };
 
-use super::{KNOWN_MAX, Liar};
+use crate::sim::dice::Dice;
 
-/// Records of others that it has heard.
-#[derive(Debug, Default)]
-pub(super) struct Heard(Vec<Record>);
+/// All that it makes them of.
+pub(super) struct Lies<'l> {
+    pub(super) dice: &'l mut Dice,
+    pub(super) mesh: MeshId,
+    /// Its own keys.
+    pub(super) own: &'l [KeySecret],
+    pub(super) agents: &'l [AgentId],
+    /// Records of others that it has heard.
+    pub(super) heard: &'l [Record],
+}
 
-impl Liar {
-    pub(super) fn hear_records(&mut self, records: &[Record]) {
-        for record in records {
-            self.dice.remember(&mut self.records.0, KNOWN_MAX, record.clone());
-        }
-    }
-
-    pub(super) fn of_records(&mut self) -> Message {
+impl Lies<'_> {
+    pub(super) fn talk(mut self) -> Message {
         if self.dice.chance(60) {
             let many = if self.dice.chance(10) { 30 } else { 3 };
             let records = (0..self.dice.within(1, many)).map(|_| self.some_record());
             return Message::Records(records.collect());
         }
-        let collection = self.collection();
+        let collection = self.some_collection();
         let step = match self.dice.within(0, 3) {
             0 => Step::Roots(vec![Root { collection, digest: [self.dice.byte(); 32] }]),
             1 => {
@@ -47,7 +52,7 @@ impl Liar {
                 Step::Buckets { collection, buckets: buckets.collect() }
             }
             2 => {
-                let parts = (0..self.dice.within(0, 30)).map(|_| self.part());
+                let parts = (0..self.dice.within(0, 30)).map(|_| self.some_part());
                 Step::Heads { collection, parts: parts.collect() }
             }
             _ => {
@@ -58,18 +63,18 @@ impl Liar {
         Message::Comparing(Comparing { space: Space::Mesh, step })
     }
 
-    fn collection(&mut self) -> CollectionNumber {
+    fn some_collection(&mut self) -> CollectionNumber {
         let known = [profile::COLLECTION.number, profile::CARDS.number];
         if self.dice.chance(90) { *self.dice.pick(&known) } else { CollectionNumber(u16::MAX) }
     }
 
     /// Heads that it claims to have, or none of all that are there.
-    fn part(&mut self) -> Part {
+    fn some_part(&mut self) -> Part {
         let bucket = Bucket(u16::from(self.dice.byte()) * 5);
         let heads = (0..self.dice.within(0, 5)).map(|_| {
             let RecordKey { id, owner } = self.record_key();
-            let owner = owner.unwrap_or(mesh::name::id::KeyPrint(self.sixteen()));
-            let (stamp, hash) = (self.stamp(), [self.dice.byte(); 32]);
+            let owner = owner.unwrap_or(KeyPrint([self.dice.byte(); 16]));
+            let (stamp, hash) = (self.some_stamp(), [self.dice.byte(); 32]);
             RecordHead { id, owner, stamp, hash }
         });
         let heads = heads.collect();
@@ -79,18 +84,23 @@ impl Liar {
     }
 
     fn record_key(&mut self) -> RecordKey {
-        if !self.records.0.is_empty() && self.dice.chance(70) {
-            let record = self.dice.pick(&self.records.0);
+        if !self.heard.is_empty() && self.dice.chance(70) {
+            let record = self.dice.pick(self.heard);
             return RecordKey { id: record.id, owner: Some(record.owner()) };
         }
-        RecordKey { id: RecordId(self.sixteen()), owner: None }
+        RecordKey { id: RecordId([self.dice.byte(); 16]), owner: None }
+    }
+
+    fn text(&mut self) -> String {
+        let long = usize::try_from(self.dice.within(0, 300)).unwrap_or_default();
+        if self.dice.chance(50) { "lie".to_owned() } else { "x".repeat(long) }
     }
 
     /// Now, long ago, or far ahead.
-    fn stamp(&mut self) -> Stamp {
+    fn some_stamp(&mut self) -> Stamp {
         let now_us = 1_800_000_000_000_000 + self.dice.within(0, 100_000_000);
         match self.dice.within(0, 5) {
-            0 => Stamp(self.some_u64()),
+            0 => Stamp(self.dice.draw()),
             1 => Stamp(u64::MAX),
             2 => Stamp::at(now_us + 7 * 86_400_000_000),
             3 => Stamp::at(now_us + 3_600_000_000),
@@ -99,12 +109,11 @@ impl Liar {
     }
 
     fn some_record(&mut self) -> Record {
-        let of_others =
-            (!self.records.0.is_empty()).then(|| self.dice.pick(&self.records.0).clone());
+        let of_others = (!self.heard.is_empty()).then(|| self.dice.pick(self.heard).clone());
         match (self.dice.within(0, 6), of_others) {
             // As it was: no lie, though perhaps an old one.
             (0, Some(other)) => other,
-            (1, Some(other)) => Record { stamp: self.stamp(), ..other },
+            (1, Some(other)) => Record { stamp: self.some_stamp(), ..other },
             (2, Some(other)) => Record { body: None, ..other },
             // Owned by another key than the one that signed it.
             (3, Some(other)) => {
@@ -120,10 +129,10 @@ impl Liar {
     fn own_record(&mut self) -> Record {
         let text = self.text();
         let update = ProfileUpdate { fields: vec![(Field::Name, Some(text))], cards: None };
-        let agent = self.agent();
+        let agent = AgentId::clone(self.dice.pick(self.agents));
         let mut draft: Draft = update.drafts(&agent, &[]).remove(0);
         match self.dice.within(0, 9) {
-            0 => draft.id = RecordId(self.sixteen()),
+            0 => draft.id = RecordId([self.dice.byte(); 16]),
             1 => draft.body = Some(vec![self.dice.byte(); RECORD_BODY_BYTES_MAX + 1]),
             2 => draft.collection = CollectionNumber(u16::MAX),
             3 | 4 => draft.body = None,
@@ -133,7 +142,7 @@ impl Liar {
         if self.dice.chance(5) {
             mesh.0[0] ^= 1;
         }
-        let stamp = self.stamp();
-        draft.sign(self.own_key(), mesh, stamp).expect("its keys are long enough")
+        let stamp = self.some_stamp();
+        draft.sign(self.dice.pick(self.own), mesh, stamp).expect("its keys are long enough")
     }
 }

@@ -1,0 +1,69 @@
+//! The promises of the end about records: see `profiles`.
+
+use std::collections::BTreeMap;
+
+use mesh::{
+    records::collection::Collection,
+    wire::record::{RecordKey, Space},
+};
+use store::{Reader, records::find};
+
+use super::profiles::{Name, State, shelf};
+use crate::sim::{
+    cluster::Cluster,
+    promises::{Broken, broken},
+    world::World,
+};
+
+/// All records on a node's disk.
+fn all_of(cluster: &Cluster, reader: &Reader) -> BTreeMap<Name, State> {
+    let mut all = BTreeMap::new();
+    for collection in Collection::all_in(Space::Mesh).map(|kind| kind.number) {
+        let shelf = shelf(cluster, collection);
+        for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
+            let head = record.head(shelf.mesh);
+            let key = RecordKey { id: head.id, owner: Some(head.owner) };
+            all.insert((collection, key), (head.stamp, head.hash));
+        }
+    }
+    all
+}
+
+/// *records*, at all nodes that promises are kept to.
+pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
+    let cluster = &world.cluster;
+    let mut all = Vec::new();
+    for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
+        let Some(running) = &cluster.nodes[node].running else { continue };
+        all.push((
+            node,
+            all_of(cluster, &running.reader),
+            running.pulse.map(|pulse| pulse.records),
+        ));
+    }
+    let Some((first, records, digest)) = all.first() else { return Ok(()) };
+    for (node, others, other) in &all[1..] {
+        if let Some(differs) = difference(records, others) {
+            return broken("records", format!("node{first} and node{node} differ in {differs}"));
+        }
+        if other != digest {
+            return broken("records", format!("node{first} and node{node} differ in memory alone"));
+        }
+    }
+    let all_count = cluster.exempt.is_empty() && cluster.plan.parting.is_none();
+    for (name, stamp) in &world.holders.profiles.answered {
+        // Where logs are cut, that which minted the key may be one of them: then nothing is kept of it.
+        let is_known = all_count || records.keys().any(|(_, key)| key.owner == name.1.owner);
+        let lost = records.get(name).is_none_or(|(kept, _)| kept < stamp);
+        if is_known && lost {
+            return broken("records", format!("somebody was answered for {name:?}, which is gone"));
+        }
+    }
+    Ok(())
+}
+
+fn difference(one: &BTreeMap<Name, State>, other: &BTreeMap<Name, State>) -> Option<String> {
+    let names = one.keys().chain(other.keys());
+    let name = names.into_iter().find(|name| one.get(name) != other.get(name))?;
+    Some(format!("{name:?}: {:?} and {:?}", one.get(name), other.get(name)))
+}
