@@ -6,6 +6,7 @@ use crate::limits::{
     COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX,
     LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
+use crate::wire::copies::{AgentState, Copied};
 
 /// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,16 @@ impl Traits {
     }
 }
 
+/// A message that names messages of which copies are wanted, or are there.
+const fn of_copies(name: &'static str, copies: &[Copied]) -> Traits {
+    Traits::of(name, Class::Receipts).with(copies.len(), COPIES_NAMED_MAX)
+}
+
+/// A message that names agents that have got a message.
+const fn of_agents(name: &'static str, agents: &[AgentState]) -> Traits {
+    Traits::of(name, Class::Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
+}
+
 impl<R> Message<R> {
     /// Its row of the table.
     #[must_use]
@@ -151,16 +162,10 @@ impl<R> Message<R> {
             Message::Frontier { rooms, .. } => {
                 Traits::of("frontier", Holdings).with(rooms.len(), BARRIER_ROOMS_MAX)
             }
-            Message::AskCopies { copies, .. } => Traits::of("ask_copies", Receipts)
-                .asks(FromStore)
-                .with(copies.len(), COPIES_NAMED_MAX),
-            Message::Copies { copies, .. } => {
-                Traits::of("copies", Receipts).with(copies.len(), COPIES_NAMED_MAX)
-            }
+            Message::AskCopies { copies, .. } => of_copies("ask_copies", copies).asks(FromStore),
+            Message::Copies { copies, .. } => of_copies("copies", copies),
             Message::AskReceipt { .. } => Traits::of("ask_receipt", Receipts).asks(FromStore),
-            Message::Receipt { agents, .. } => {
-                Traits::of("receipt", Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
-            }
+            Message::Receipt { agents, .. } => of_agents("receipt", agents),
         }
     }
 
