@@ -158,6 +158,7 @@ impl Parts {
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
+        let known = (reader.clone(), hub.clone());
         let driver = Driver {
             mesh,
             engine,
@@ -166,12 +167,7 @@ impl Parts {
             queue: queue.clone(),
             net: net.clone(),
             secret: secret.clone(),
-            outgoing: Outgoing::start(
-                net.clone(),
-                (reader.clone(), hub.clone()),
-                meters.clone(),
-                &ending,
-            )?,
+            outgoing: Outgoing::start(net.clone(), known, meters.clone(), &ending)?,
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),

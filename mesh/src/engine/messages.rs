@@ -99,11 +99,8 @@ impl Engine {
                 if exchange::room(known, from, room).is_some()
                     && let Some(room) = known.rooms.get_mut(&room)
                 {
-                    room.on_ask(
-                        &mut known.cx,
-                        &known.live,
-                        issuing::Question { era, tip, spans: &spans },
-                    );
+                    let question = issuing::Question { era, tip, spans: &spans };
+                    room.on_ask(&mut known.cx, &known.live, question);
                 }
             }
             Message::Probe { node } => membership::on_probe(known, from, node),
@@ -133,11 +130,9 @@ impl Engine {
                 self.barriers.on_answer(known, from, answer);
             }
             Message::AskCopies { room, copies } => {
-                self.receipts.on_question(known, from, room, copies);
+                self.receipts.on_asked(known, from, room, copies)
             }
-            Message::Copies { room, copies } => {
-                self.receipts.on_copies(known, from, room, copies);
-            }
+            Message::Copies { room, copies } => self.receipts.on_copies(known, from, room, copies),
             Message::AskReceipt { nonce, room, copied } => {
                 self.inquiries.on_question(known, (from, nonce), room, copied);
             }

@@ -213,7 +213,7 @@ impl Receipts {
     // Messages that peers ask for.
 
     /// A peer asks for copies. It is answered at the end of the turn in which they are here.
-    pub(super) fn on_question(
+    pub(super) fn on_asked(
         &mut self,
         known: &mut Known,
         from: NodeId,

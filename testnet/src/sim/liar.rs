@@ -566,25 +566,31 @@ impl Liar {
                 let (nonce, boot, version) = (self.asked, self.some_u64(), self.some_u64());
                 Message::Frontier { nonce, boot, version, rooms: vec![Heads { room, heads }] }
             }
-            16 => Message::AskCopies { room, copies: self.copies() },
-            18 => {
+            16..=19 => self.talk_of_copies(room),
+            20..=22 => self.of_records(),
+            12 => self.beacon(),
+            13 => self.secret(),
+            _ => self.roster(room),
+        }
+    }
+
+    fn talk_of_copies(&mut self, room: RoomId) -> Message {
+        match self.dice.within(0, 3) {
+            0 => Message::AskCopies { room, copies: self.copies() },
+            1 => {
                 let copied = self.copies().swap_remove(0);
                 Message::AskReceipt { nonce: self.some_u64(), room, copied }
             }
-            19 => {
+            2 => {
                 let (agent, confirmed) = ("a liar's".into(), self.dice.chance(50));
                 let agents = vec![AgentState { agent, confirmed, at_ms: self.some_u64() }];
                 Message::Receipt { nonce: self.inquiry, held: true, agents }
             }
-            17 => match self.wanted.clone().filter(|_| self.dice.chance(80)) {
+            _ => match self.wanted.clone().filter(|_| self.dice.chance(80)) {
                 // As if it held them.
                 Some((room, copies)) => Message::Copies { room, copies },
                 None => Message::Copies { room, copies: self.copies() },
             },
-            12 => self.beacon(),
-            13 => self.secret(),
-            20..=22 => self.of_records(),
-            _ => self.roster(room),
         }
     }
 

@@ -154,9 +154,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             Problem::invalid(format!("the task is held by {holder}"))
         }
         Refused::TooManyCopies { max } => Problem::invalid(too_many_copies(max)),
-        Refused::NotDurable => {
-            Problem::invalid("`durable` is not for ephemeral rooms: their messages are on no disk")
-        }
+        Refused::NotDurable => Problem::invalid(NOT_DURABLE),
         Refused::Superseded => {
             let text = "the agent registered again on a newer connection";
             Problem::new(Code::NotRegistered, text)
@@ -193,6 +191,8 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
 }
+
+const NOT_DURABLE: &str = "`durable` is not for ephemeral rooms: their messages are on no disk";
 
 const STOPPING: &str = "the node is stopping; use another one";
 

@@ -8,7 +8,10 @@ use crate::limits::{
     RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX,
     VERSION_BYTES_MAX,
 };
-use crate::wire::comparing::Step;
+use crate::wire::{
+    comparing::Step,
+    copies::{AgentState, Copied},
+};
 
 /// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,16 @@ impl Traits {
     }
 }
 
+/// A message that names messages of which copies are wanted, or are there.
+const fn of_copies(name: &'static str, copies: &[Copied]) -> Traits {
+    Traits::of(name, Class::Receipts).with(copies.len(), COPIES_NAMED_MAX)
+}
+
+/// A message that names agents that have got a message.
+const fn of_agents(name: &'static str, agents: &[AgentState]) -> Traits {
+    Traits::of(name, Class::Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
+}
+
 impl<R> Message<R> {
     /// Its row of the table.
     #[must_use]
@@ -158,16 +171,10 @@ impl<R> Message<R> {
             Message::Frontier { rooms, .. } => {
                 Traits::of("frontier", Holdings).with(rooms.len(), BARRIER_ROOMS_MAX)
             }
-            Message::AskCopies { copies, .. } => Traits::of("ask_copies", Receipts)
-                .asks(FromStore)
-                .with(copies.len(), COPIES_NAMED_MAX),
-            Message::Copies { copies, .. } => {
-                Traits::of("copies", Receipts).with(copies.len(), COPIES_NAMED_MAX)
-            }
+            Message::AskCopies { copies, .. } => of_copies("ask_copies", copies).asks(FromStore),
+            Message::Copies { copies, .. } => of_copies("copies", copies),
             Message::AskReceipt { .. } => Traits::of("ask_receipt", Receipts).asks(FromStore),
-            Message::Receipt { agents, .. } => {
-                Traits::of("receipt", Receipts).with(agents.len(), RECEIPT_AGENTS_MAX)
-            }
+            Message::Receipt { agents, .. } => of_agents("receipt", agents),
             Message::Records(records) => Traits::of("records", Records)
                 .gossiped()
                 .with(records.len(), RECORDS_IN_MESSAGE_MAX),
