@@ -131,14 +131,14 @@ impl Directory {
         let mut proofs = self.proofs.write();
         if let KeyAct::Shown(shown) = act {
             // Others are told of it by the mesh's directory alone.
-            if entry.of == Directories::Mesh {
-                proofs.vouchers.learn(entry.log, entry.seq, shown.key());
-            }
-            return Learned::Nothing;
+            let key = shown.key();
+            let counts = entry.of == Directories::Mesh;
+            let is_new = counts && proofs.vouchers.learn(entry.log, entry.seq, key);
+            return if is_new { Learned::Key(key) } else { Learned::Nothing };
         }
         let minted = if let KeyAct::Minted(minted) = &act { Some(minted.key()) } else { None };
         let revoked = proofs.keys.learn(entry, act).map(Learned::Revoked);
-        revoked.or(minted.map(Learned::Minted)).unwrap_or(Learned::Nothing)
+        revoked.or(minted.map(Learned::Key)).unwrap_or(Learned::Nothing)
     }
 
     /// The lobby is there without being created. The founder may bring more about it, once.
@@ -288,10 +288,11 @@ impl Directory {
         expired.into_iter().map(Learned::Expired).collect()
     }
 
-    /// The node that answers for a key as the owner of records: the one that minted it for the mesh. `None`: the mesh's directory
-    /// does not know the key, so no node can take records of it for its own word.
+    /// The node that answers for a key as the owner of records: the one that minted it for the mesh, or the lowest one that was shown
+    /// it. `None`: the mesh's directory does not know the key, so no node can take records of it for its own word.
     pub(crate) fn answers_for(&self, key: KeyPrint) -> Option<NodeId> {
-        self.proofs.read().keys.answers(key)
+        let proofs = self.proofs.read();
+        proofs.keys.answers(key).or_else(|| proofs.vouchers.lowest(key))
     }
 
     /// Whether a key was shown at a node.

@@ -18,7 +18,7 @@ pub(crate) enum Learned {
     /// The owner of this agent id may have changed.
     Agent(AgentId),
     /// A key is known, or another node answers for it.
-    Minted(KeyPrint),
+    Key(KeyPrint),
     /// A key is not valid any more, for ever.
     Revoked(KeyPrint),
     /// A key has expired.

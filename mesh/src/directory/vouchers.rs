@@ -11,41 +11,51 @@ use crate::{
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Vouchers {
-    /// By the node that wrote it, and the key: the place of the first one in the node's log of the directory.
-    by_node: BTreeMap<NodeId, BTreeMap<KeyPrint, u64>>,
-    /// Of all nodes.
-    count: usize,
+    /// The place of the first one of a key in the log of the directory of a node that was shown it.
+    first: BTreeMap<(KeyPrint, NodeId), u64>,
+    /// How many there are of each node.
+    counts: BTreeMap<NodeId, usize>,
 }
 
 impl Vouchers {
-    /// Takes one in, if there is room for it.
-    pub(super) fn learn(&mut self, log: LogId, seq: u64, key: KeyPrint) {
-        let of_node = self.by_node.entry(log.author).or_default();
-        let full = self.count >= VOUCHERS_MAX || of_node.len() >= VOUCHERS_PER_NODE_MAX;
-        if let Some(first) = of_node.get_mut(&key) {
+    /// Takes one in, if there is room for it. Whether the key was not known to be shown there.
+    pub(super) fn learn(&mut self, log: LogId, seq: u64, key: KeyPrint) -> bool {
+        let node = log.author;
+        let has_room = self.has_room_for(node);
+        if let Some(first) = self.first.get_mut(&(key, node)) {
             *first = seq.min(*first);
-        } else if !full {
-            of_node.insert(key, seq);
-            self.count += 1;
+            return false;
         }
+        if has_room {
+            self.first.insert((key, node), seq);
+            *self.counts.entry(node).or_default() += 1;
+        }
+        has_room
     }
 
     pub(super) fn has(&self, node: NodeId, key: KeyPrint) -> bool {
-        self.by_node.get(&node).is_some_and(|keys| keys.contains_key(&key))
+        self.first.contains_key(&(key, node))
+    }
+
+    /// The lowest node that was shown a key.
+    pub(super) fn lowest(&self, key: KeyPrint) -> Option<NodeId> {
+        let nodes = self.first.range((key, NodeId([0; 32]))..=(key, NodeId([u8::MAX; 32])));
+        nodes.map(|((_, node), _)| *node).next()
     }
 
     /// Whether one more of this node would count.
     pub(super) fn has_room_for(&self, node: NodeId) -> bool {
-        let of_node = self.by_node.get(&node).map_or(0, BTreeMap::len);
-        self.count < VOUCHERS_MAX && of_node < VOUCHERS_PER_NODE_MAX
+        let of_node = self.counts.get(&node).copied().unwrap_or(0);
+        self.first.len() < VOUCHERS_MAX && of_node < VOUCHERS_PER_NODE_MAX
     }
 
     /// Nothing counts that a log says, `from` an entry on.
     pub(super) fn forget(&mut self, from: EntryRef) {
-        let Some(keys) = self.by_node.get_mut(&from.log.author) else { return };
-        let before = keys.len();
-        keys.retain(|_, seq| *seq < from.seq);
-        self.count -= before - keys.len();
+        let node = from.log.author;
+        let before = self.first.len();
+        self.first.retain(|(_, of), seq| *of != node || *seq < from.seq);
+        let gone = before - self.first.len();
+        self.counts.entry(node).and_modify(|count| *count -= gone);
     }
 }
 
@@ -68,12 +78,16 @@ mod tests {
         vouchers.learn(log(1), 9, print(1));
         let has = |vouchers: &Vouchers, node: u8, key| vouchers.has(NodeId([node; 32]), print(key));
         assert!(has(&vouchers, 1, 1) && !has(&vouchers, 1, 2) && !has(&vouchers, 2, 1));
+        vouchers.learn(log(3), 1, print(1));
+        assert_eq!(vouchers.lowest(print(1)), Some(NodeId([1; 32])));
+        assert_eq!(vouchers.lowest(print(2)), None);
+        vouchers.forget(EntryRef { log: log(3), seq: 1 });
         vouchers.forget(EntryRef { log: log(2), seq: 1 });
         vouchers.forget(EntryRef { log: log(1), seq: 6 });
         assert!(has(&vouchers, 1, 1), "the first one is before that");
         vouchers.forget(EntryRef { log: log(1), seq: 5 });
         assert!(!has(&vouchers, 1, 1));
-        assert_eq!(vouchers.count, 0);
+        assert_eq!(vouchers.first.len(), 0);
     }
 
     #[test]
@@ -86,7 +100,7 @@ mod tests {
             }
             assert!(!vouchers.has(NodeId([node; 32]), print(VOUCHERS_PER_NODE_MAX)));
         }
-        assert_eq!(vouchers.count, VOUCHERS_MAX);
+        assert_eq!(vouchers.first.len(), VOUCHERS_MAX);
         let late = NodeId([nodes + 1; 32]);
         assert!(!vouchers.has_room_for(late));
         vouchers.learn(log(nodes + 1), 1, print(1));

@@ -239,7 +239,7 @@ impl Engine {
     pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
-            Learned::Minted(key) => self.records.on_key(&mut self.known, key),
+            Learned::Key(key) => self.records.on_key(&mut self.known, key),
             Learned::Revoked(key) => self.on_invalid(key, true),
             Learned::Expired(key) => self.on_invalid(key, false),
             Learned::Agent(agent) => {

@@ -466,5 +466,5 @@ fn impossible(text: &str) -> Refused {
 }
 
 const NO_KEY: &str = "this node checks no keys: nothing can be signed for you here";
-const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: use a key of `clawmeshd keys mint`";
+const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: the directory is full, or this node has no part in the mesh";
 const NOT_OWNED: &str = "your key does not own your agent id, so nobody could check that the profile is yours: register with an id of your own";

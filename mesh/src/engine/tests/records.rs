@@ -156,9 +156,16 @@ fn a_profile_is_refused_to_whoever_cannot_prove_that_it_is_its_own() {
         Err(Refused::Impossible(text)) => text,
         other => panic!("{other:?}"),
     };
-    // A node's own key is not in the directory.
-    let own = node.attach("own", true, KEY).expect("it is free");
-    assert!(refused(&mut node, set(&own, names("x"))).contains("not in the mesh's directory"));
+    // A key that was minted for this node alone, and of which the node has not said that it was shown it.
+    let unheard = registers(&crate::name::agent::drawn([1; 6], PRINTS[3]), (PRINTS[3], false));
+    let agent = unheard.agent.clone();
+    let call = CallId(1_000);
+    let input = Input::Command { call, command: Command::Attach(unheard) };
+    node.engine.handle(node.now, input);
+    node.turn();
+    let Some(Ok(Outcome::Attached(it))) = node.reply(call) else { panic!("it is free") };
+    let unheard = Caller { agent, key: PRINTS[3], registration: it.registration };
+    assert!(refused(&mut node, set(&unheard, names("x"))).contains("not in the mesh's directory"));
     // An id that is claimed by nobody.
     let other = node.attach("other", false, MINTED).expect("it is free");
     assert!(refused(&mut node, set(&other, names("x"))).contains("does not own"));
@@ -178,6 +185,22 @@ fn a_profile_is_refused_to_whoever_cannot_prove_that_it_is_its_own() {
     node.ask(Command::Detach { caller: caller.clone(), seen: Vec::new() }).expect("it is attached");
     assert_eq!(node.ask(set(&caller, names("x"))).err(), Some(Refused::Superseded));
     assert_eq!(node.records().len(), 1);
+}
+
+/// A voucher has both halves of a key, so that one of a node's own need not be minted.
+#[test]
+fn a_key_that_was_shown_at_a_node_owns_records_until_that_does_not_count() {
+    let (mut world, _) = of_two();
+    let drawn = crate::name::agent::drawn([2; 6], KEY);
+    let caller = world.nodes[0].attach(&drawn, false, KEY).expect("it is free");
+    world.ask(0, set(&caller, names("Own"))).expect("it is its own");
+    world.pass(RECORDS_COMPARE_EVERY * 3);
+    let name = vec![(Field::Name, "Own".to_owned())];
+    assert_eq!([0, 1].map(|n| world.nodes[n].profile(&drawn).fields), [name.clone(), name]);
+    assert_eq!(
+        world.nodes[1].engine.known.directory.answers_for(KEY),
+        Some(world.nodes[0].engine.known.cx.me)
+    );
 }
 
 #[test]
