@@ -146,6 +146,11 @@ mod tests {
             is_sound(&record, &Strict, mesh)
         };
         let known = profile::COLLECTION.number;
+        let draft =
+            Draft { space: Space::Mesh, collection: known, id: RecordId([4; 16]), body: None };
+        let record = draft.sign(&key, mesh, Stamp::at(1)).expect("it is long enough");
+        let forged = Record { stamp: Stamp::at(2), ..record };
+        assert!(!is_sound(&forged, &Strict, mesh), "its owner has not signed that");
         assert!(!sound(known, Some(vec![0xff; 3])));
         assert!(sound(known, None), "a deletion does not say what it names");
         assert!(sound(CollectionNumber(u16::MAX), Some(vec![0xff; 3])), "a later version knows it");

@@ -12,10 +12,7 @@ use mesh::{
         id::{AgentId, Hash, KeyPrint},
         identity::Strict,
     },
-    records::{
-        collection::is_sound,
-        profile::{self, Card, Field, ProfileUpdate},
-    },
+    records::profile::{self, Card, Field, ProfileUpdate},
     wire::record::{CollectionNumber, Record, RecordKey, Space, Stamp},
 };
 use store::records::{Shelf, find};
@@ -105,7 +102,7 @@ impl Holders {
             self.profiles.kept.remove(&(node, name));
             return Ok(());
         };
-        if !is_sound(record, &Strict, *mesh) {
+        if !record.is_signed(&Strict, *mesh) {
             return broken("records", format!("node{node} keeps what nobody signed: {record:?}"));
         }
         let head = record.head(*mesh);
