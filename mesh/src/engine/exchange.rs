@@ -5,6 +5,7 @@ use crate::{
     api::boundary::Effect,
     limits::EPHEMERAL_BYTES_MAX,
     name::id::{NodeId, RoomId},
+    order::issuing::Question,
     room::Room,
     turn::context::Context,
     wire::{
@@ -105,6 +106,15 @@ pub(super) fn on_spans(known: &mut Known, from: NodeId, spans: Spans) {
         if spans.last {
             room.on_spans_end(cx, from);
         }
+    }
+}
+
+/// A peer asks for numbers of entries.
+pub(super) fn on_ask(known: &mut Known, from: NodeId, id: RoomId, question: Question<'_>) {
+    if room(known, from, id).is_some()
+        && let Some(room) = known.rooms.get_mut(&id)
+    {
+        room.on_ask(&mut known.cx, &known.live, question);
     }
 }
 

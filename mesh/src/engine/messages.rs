@@ -96,12 +96,8 @@ impl Engine {
                 self.roster_sync.on_want_roster(known, from, node, (boot, version));
             }
             Message::Ask { room, era, tip, spans } => {
-                if exchange::room(known, from, room).is_some()
-                    && let Some(room) = known.rooms.get_mut(&room)
-                {
-                    let question = issuing::Question { era, tip, spans: &spans };
-                    room.on_ask(&mut known.cx, &known.live, question);
-                }
+                let question = issuing::Question { era, tip, spans: &spans };
+                exchange::on_ask(known, from, room, question);
             }
             Message::Probe { node } => membership::on_probe(known, from, node),
             Message::Sighting { node, age_ms } => {

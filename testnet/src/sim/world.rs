@@ -13,8 +13,10 @@ use mesh::{
     name::id::{NodeId, RoomId},
     wire::message::Message,
 };
-use store::copies;
-use store::records::{self, Shelf};
+use store::{
+    ReadError, Reader, copies,
+    records::{self, Shelf},
+};
 
 use super::{
     agents::Agents,
@@ -295,46 +297,32 @@ impl World {
                 }
                 Effect::Send { to, message } => self.send_to(node, to, &message),
                 Effect::SendSpans { to, room, spans } => {
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let answer = running.map(|node| node.reader.answer_spans(room, &spans));
-                    self.send_answer(node, to, answer);
+                    self.answer(node, to, |reader| reader.answer_spans(room, &spans).map(Some));
                 }
                 Effect::SendBodies { to, room, at } => {
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let answer = running.map(|node| node.reader.answer_bodies(room, &at));
-                    self.send_answer(node, to, answer);
+                    self.answer(node, to, |reader| reader.answer_bodies(room, &at).map(Some));
                 }
-                Effect::AskCopies { to, room, copies: wanted } => {
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let question = running.map(|node| copies::ask(&node.reader, room, &wanted));
-                    self.send_answer(node, to, question.and_then(Result::transpose));
+                Effect::AskCopies { to, room, copies } => {
+                    self.answer(node, to, |reader| copies::ask(reader, room, &copies));
                 }
-                Effect::SendCopies { to, room, copies: asked } => {
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let answer = running.map(|node| copies::answer(&node.reader, room, &asked));
-                    self.send_answer(node, to, answer.and_then(Result::transpose));
+                Effect::SendCopies { to, room, copies } => {
+                    self.answer(node, to, |reader| copies::answer(reader, room, &copies));
                 }
                 Effect::AskReceipt { to, nonce, room, copy } => {
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let question =
-                        running.map(|node| copies::ask_receipt(&node.reader, nonce, room, copy));
-                    self.send_answer(node, to, question.and_then(Result::transpose));
+                    self.answer(node, to, |reader| copies::ask_receipt(reader, nonce, room, copy));
                 }
                 Effect::SendReceipt { to, nonce, room, copied } => {
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let holding = running.map(|node| copies::holding(&node.reader, room, &copied));
-                    // Worlds have no connections over which anybody would be given anything.
-                    let answer = holding.map(|holding| {
-                        let agents = Vec::new();
-                        holding.map(|it| Message::Receipt { nonce, held: it.held, agents })
+                    self.answer(node, to, |reader| {
+                        let held = copies::holding(reader, room, &copied)?.held;
+                        // Worlds have no connections over which anybody would be given anything.
+                        Ok(Some(Message::Receipt { nonce, held, agents: Vec::new() }))
                     });
-                    self.send_answer(node, to, answer);
                 }
                 Effect::SendRecords { to, space, collection, keys } => {
                     let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
-                    let running = self.cluster.nodes[node].running.as_ref();
-                    let answer = running.map(|node| records::answer(&node.reader, &shelf, &keys));
-                    self.send_answer(node, to, answer);
+                    self.answer(node, to, |reader| {
+                        records::answer(reader, &shelf, &keys).map(Some)
+                    });
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,
                 Effect::Notify { room, event } => self.members_told(node, room, &event)?,
@@ -409,13 +397,15 @@ impl World {
         self.send(node, &peers, Way::Gossip, message);
     }
 
-    fn send_answer(
+    /// A node sends something that begins with a read of its store, if it runs.
+    fn answer(
         &mut self,
         node: usize,
         to: NodeId,
-        answer: Option<Result<Message, store::ReadError>>,
+        read: impl FnOnce(&Reader) -> Result<Option<Message>, ReadError>,
     ) {
-        if let Some(message) = answer.and_then(Result::ok) {
+        let running = self.cluster.nodes[node].running.as_ref();
+        if let Some(Ok(Some(message))) = running.map(|node| read(&node.reader)) {
             self.send_to(node, to, &message);
         }
     }

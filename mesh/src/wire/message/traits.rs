@@ -1,6 +1,6 @@
 //! The table of messages. A new message is a row here, and nothing compiles before it has one.
 
-use super::{BadMessage, Message};
+use super::{BadMessage, Message, Post};
 use crate::limits::{
     ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
     COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX,
@@ -90,6 +90,11 @@ impl Traits {
     }
 }
 
+/// A message that names rooms whose numbers another node is to give.
+const fn of_posts(name: &'static str, posts: &[Post]) -> Traits {
+    Traits::of(name, Class::Handover).with(posts.len(), DIGEST_ROOMS_MAX)
+}
+
 /// A message that names messages of which copies are wanted, or are there.
 const fn of_copies(name: &'static str, copies: &[Copied]) -> Traits {
     Traits::of(name, Class::Receipts).with(copies.len(), COPIES_NAMED_MAX)
@@ -105,9 +110,7 @@ impl<R> Message<R> {
     #[must_use]
     pub fn traits(&self) -> Traits {
         use Answer::{FromEngine, FromStore};
-        use Class::{
-            Entries, Handover, Holdings, Life, Membership, Receipts, Records, Rosters, Wants,
-        };
+        use Class::{Entries, Holdings, Life, Membership, Receipts, Records, Rosters, Wants};
         match self {
             Message::Runs(runs) => {
                 Traits::of("runs", Entries).gossiped().with(runs.len(), SPANS_MAX)
@@ -143,15 +146,9 @@ impl<R> Message<R> {
                 .with(spans.len(), ASK_ENTRIES_MAX),
             Message::Probe { .. } => Traits::of("probe", Wants).asks(FromEngine),
             Message::Sighting { .. } => Traits::of("sighting", Life),
-            Message::Offer(posts) => {
-                Traits::of("offer", Handover).asks(FromEngine).with(posts.len(), DIGEST_ROOMS_MAX)
-            }
-            Message::Accept(posts) => {
-                Traits::of("accept", Handover).with(posts.len(), DIGEST_ROOMS_MAX)
-            }
-            Message::Taken(posts) => {
-                Traits::of("taken", Handover).with(posts.len(), DIGEST_ROOMS_MAX)
-            }
+            Message::Offer(posts) => of_posts("offer", posts).asks(FromEngine),
+            Message::Accept(posts) => of_posts("accept", posts),
+            Message::Taken(posts) => of_posts("taken", posts),
             Message::Fork(..) => Traits::of("fork", Entries).gossiped(),
             Message::Parted(_) => Traits::of("parted", Membership),
             Message::Secret(handed) => {

@@ -22,7 +22,10 @@ use mesh::{
         key::KeySecret,
         time::Now,
     },
-    wire::{entry::DedupId, signatures::KeySignature},
+    wire::{
+        entry::DedupId,
+        signatures::{KeySignature, SignedLog},
+    },
 };
 use store::Store;
 
@@ -38,6 +41,7 @@ pub(crate) struct Lone {
     pub(crate) engine: Engine,
     pub(crate) now: Now,
     calls: u64,
+    log: SignedLog,
     effects: Vec<Effect>,
 }
 
@@ -71,7 +75,8 @@ impl Lone {
         let config = Config { seed: seed.into(), ..Config::new(mesh_id(), me(1)) };
         let summary = store.summary(me(seed), Some(mesh_id())).unwrap();
         let engine = Engine::open(identity(seed), config, summary, now);
-        let mut node = Lone { store, engine, now, calls: 0, effects: Vec::new() };
+        let log = SignedLog { mesh: mesh_id(), node: me(seed) };
+        let mut node = Lone { store, engine, now, calls: 0, log, effects: Vec::new() };
         node.turn();
         node
     }
@@ -125,7 +130,7 @@ impl Lone {
             key: *KEY,
             own: true,
             opener: None,
-            shown: None,
+            shown: Some(Box::new(KeySignature::of_voucher(&SECRET, &self.log).unwrap())),
             claim: Some(Box::new(KeySignature::of_claim(&SECRET, mesh_id(), agent).unwrap())),
             name: agent.to_owned(),
             capabilities: Vec::new(),
