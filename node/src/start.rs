@@ -15,7 +15,12 @@ use bridge::{
     dialect::Dialect,
 };
 use clawchat::{ClawChat, Refusals};
-use mesh::{Engine, api::command::Command, name::id::RoomId, wire::signatures::SignedLog};
+use mesh::{
+    Engine,
+    api::command::Command,
+    name::id::{MeshId, RoomId},
+    wire::signatures::SignedLog,
+};
 use net::{Inbox, Net, StartError};
 use store::Store;
 use tokio::{
@@ -152,8 +157,7 @@ impl Parts {
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
         let meters = Arc::<Meters>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
-        let Clients { hub, bridge, refusals } =
-            Clients::new(RoomId::lobby(mesh), config, stored, &queue);
+        let Clients { hub, bridge, refusals } = Clients::new(mesh, config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -415,13 +419,8 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(
-        lobby: RoomId,
-        config: bridge::Config,
-        stored: FromStore,
-        queue: &Arc<Queue>,
-    ) -> Clients {
-        let clawchat = ClawChat::new(lobby);
+    fn new(mesh: MeshId, config: bridge::Config, stored: FromStore, queue: &Arc<Queue>) -> Clients {
+        let clawchat = ClawChat::new(RoomId::lobby(mesh));
         let refusals = clawchat.refusals();
         // The last one has all connections that no other recognises.
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
