@@ -210,6 +210,11 @@ impl Holders {
         &self.keys[self.holders[holder].key]
     }
 
+    /// One of the keys that operators mint.
+    fn key(&self, print: KeyPrint) -> Option<&Key> {
+        self.keys.iter().find(|key| key.print == print)
+    }
+
     /// Whether an agent's key is valid, and its id wanted by no other key.
     pub(super) fn is_undisputed(&self, agent: &str, key: KeyPrint) -> bool {
         if key == *keys::KEY {

@@ -5,9 +5,12 @@ use super::{
     world::{STEP, World},
     *,
 };
-use crate::limits::{
-    RECONNECT_WITHIN, VOTE_AWAY_FOR, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART,
-    VOTE_SHOW_WITHIN,
+use crate::{
+    api::batch::VoteNote,
+    limits::{
+        RECONNECT_WITHIN, VOTE_AWAY_FOR, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART,
+        VOTE_SHOW_WITHIN,
+    },
 };
 
 /// Choices that a node keeps.
@@ -95,4 +98,26 @@ fn nobody_waits_long_for_ballots_of_who_has_been_away_for_long() {
         world.pass(STEP * 3);
         assert_eq!(world.closes(), before + 1, "{away:?}");
     }
+}
+
+#[test]
+fn nothing_of_a_ballot_is_kept_once_it_is_open_or_will_never_count() {
+    let mut world = World::new(2);
+    let vote = world.create(0, Some(2));
+    world.cast(0, vote, 1).expect("eligible");
+    let notes = |world: &World, n: usize| -> Vec<VoteNote> {
+        stored(&world.nodes[n].rows).notes.into_iter().map(|(_, _, note)| note).collect()
+    };
+    assert_eq!(notes(&world, 0)[0].choices.len(), 1);
+    assert!(notes(&world, 1).is_empty());
+    world.groups[1] = 1;
+    world.cast(1, vote, 1).expect("eligible");
+    world.pass(Duration::from_secs(2) + VOTE_COLLECT_APART + STEP);
+    assert!(notes(&world, 0)[0].choices.is_empty());
+    assert_eq!(notes(&world, 1)[0].choices.len(), 1, "it does not know of the close");
+    world.groups[1] = 0;
+    world.pass(STEP);
+    assert!(notes(&world, 1)[0].choices.is_empty(), "it came too late");
+    assert_eq!(world.view(1, vote).notes.late, 1);
+    assert_eq!(world.shown(), 1, "and stays sealed for ever");
 }

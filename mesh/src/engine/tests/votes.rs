@@ -8,15 +8,13 @@ use super::{
 use crate::{
     api::{
         agenda::{NewVote, VoteResult, VoteView},
-        batch::VoteNote,
         event::RoomEvent,
         rules::Field,
     },
     fold::act::Fold as _,
     limits::{
-        RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART, VOTE_FOR_MAX,
-        VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX,
-        VOTES_PER_LOG_MAX,
+        RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_FOR_MAX, VOTE_NEWS_FOR,
+        VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
     name::id::{EntryRef, MessageId},
     wire::acts::{BallotCast, BallotsShown, Shown, VoteAct, VoteClosed},
@@ -749,28 +747,6 @@ fn a_deadline_that_passed_while_the_opener_was_away_is_kept_when_it_is_back() {
     world.held.extend(held);
     world.pass(Duration::from_secs(5));
     assert_eq!(world.tallies(vote), vec![Some(vec![1, 1]); 2]);
-}
-
-#[test]
-fn nothing_of_a_ballot_is_kept_once_it_is_open_or_will_never_count() {
-    let mut world = World::new(2);
-    let vote = world.create(0, Some(2));
-    world.cast(0, vote, 1).expect("eligible");
-    let notes = |world: &World, n: usize| -> Vec<VoteNote> {
-        stored(&world.nodes[n].rows).notes.into_iter().map(|(_, _, note)| note).collect()
-    };
-    assert_eq!(notes(&world, 0)[0].choices.len(), 1);
-    assert!(notes(&world, 1).is_empty());
-    world.groups[1] = 1;
-    world.cast(1, vote, 1).expect("eligible");
-    world.pass(Duration::from_secs(2) + VOTE_COLLECT_APART + STEP);
-    assert!(notes(&world, 0)[0].choices.is_empty());
-    assert_eq!(notes(&world, 1)[0].choices.len(), 1, "it does not know of the close");
-    world.groups[1] = 0;
-    world.pass(STEP);
-    assert!(notes(&world, 1)[0].choices.is_empty(), "it came too late");
-    assert_eq!(world.view(1, vote).notes.late, 1);
-    assert_eq!(world.shown(), 1, "and stays sealed for ever");
 }
 
 #[test]

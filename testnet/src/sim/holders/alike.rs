@@ -50,12 +50,17 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
             return broken("records", format!("node{first} and node{node} differ in memory alone"));
         }
     }
-    let all_count = cluster.exempt.is_empty() && cluster.plan.parting.is_none();
-    for (name, stamp) in &world.holders.profiles.answered {
-        // Where logs are cut, that which minted the key may be one of them: then nothing is kept of it.
-        let is_known = all_count || records.keys().any(|(_, key)| key.owner == name.1.owner);
+    let counts = |node: usize| cluster.nodes[node].running.is_some() && !cluster.is_exempt(node);
+    let all_count = (0..cluster.nodes.len()).all(counts) && cluster.plan.parting.is_none();
+    for (name, (stamp, by)) in &world.holders.profiles.answered {
+        // The only copy may be at a node that is out, or lost with its disk. And where all logs are cut that minted a key, nothing
+        // is kept of it, until it is known again.
+        let stays = || {
+            let owner = name.1.owner.and_then(|owner| world.holders.key(owner));
+            counts(*by) && owner.is_some_and(|key| key.minted.iter().any(|node| counts(*node)))
+        };
         let lost = records.get(name).is_none_or(|(kept, _)| kept < stamp);
-        if is_known && lost {
+        if lost && (all_count || stays()) {
             return broken("records", format!("somebody was answered for {name:?}, which is gone"));
         }
     }

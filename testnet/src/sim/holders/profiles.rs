@@ -45,8 +45,8 @@ pub(super) struct Said {
 pub(super) struct Profiles {
     /// What each node has written last.
     kept: BTreeMap<(usize, Name), State>,
-    /// The latest state that somebody was answered for.
-    pub(super) answered: BTreeMap<Name, Stamp>,
+    /// The latest state that somebody was answered for, and the node that answered.
+    pub(super) answered: BTreeMap<Name, (Stamp, usize)>,
 }
 
 impl Holders {
@@ -78,8 +78,8 @@ impl Holders {
             for record in find(&running.reader, &shelf, &first, own).expect("a sound store reads") {
                 there += 1;
                 let name = (collection, RecordKey { id: record.id, owner: Some(*key) });
-                let answered = self.profiles.answered.entry(name).or_default();
-                *answered = record.stamp.max(*answered);
+                let answered = self.profiles.answered.entry(name).or_insert((record.stamp, node));
+                *answered = (record.stamp, node).max(*answered);
             }
         }
         let asked = update.fields.len() + update.cards.as_ref().map_or(0, Vec::len);
