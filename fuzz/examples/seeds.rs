@@ -107,7 +107,7 @@ fn bodies() -> Vec<(u8, Body)> {
         (0, Body::Chat(said())),
         (0, Body::Thinking(said())),
         (0, Body::Vote(VoteAct::Opened(opened))),
-        (0, Body::Vote(VoteAct::Cast(BallotCast { vote: place(3), agent: "a".into(), commitment }))),
+        (0, Body::Vote(VoteAct::Cast(BallotCast { vote: place(3), agent: "a".into(), commitment, key: None }))),
         (0, Body::Vote(VoteAct::Closed(VoteClosed { vote: place(3), logs: vec![log], ballots: vec![(0, 4)] }))),
         (0, Body::Election(ElectionAct::Started(started))),
         (0, Body::Election(ElectionAct::Committed { election: place(6), commitment })),

@@ -179,7 +179,7 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{key:<32}  {tier:<4}  {minted:<20}  {node:<8}  {state:<7}  {scopes:<11}  {expires:<20}  {label}"
+            "{key:<32}  {tier:<4}  {minted:<24}  {node:<8}  {state:<7}  {scopes:<11}  {expires:<24}  {label}"
         );
     };
     row([
