@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use crate::args::Node;
 use crate::commands::{
     agents, doctor, election, export, generate, history, keygen, lantern, mesh, monitor, presence,
-    profile, rooms, send, shell, status, sub, task, thinking, top, vote, wait,
+    profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -44,6 +44,7 @@ pub enum Command {
     /// Read the messages of a room
     History(history::History),
     Wait(wait::Wait),
+    Trace(trace::Trace),
     /// Watch everything that happens
     Monitor(monitor::Monitor),
     /// Ask the node how it is
@@ -91,6 +92,7 @@ impl Command {
             Command::Profile(args) => profile::run(&cx, args).await,
             Command::History(args) => history::run(cx, args).await,
             Command::Wait(args) => wait::run(cx, args).await,
+            Command::Trace(args) => trace::run(&cx, args).await,
             Command::Monitor(args) => monitor::run(&cx, args).await,
             Command::Status(args) => status::run(&cx, args).await,
             Command::Vote(args) => vote::run(&cx, args).await,

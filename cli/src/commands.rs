@@ -23,5 +23,6 @@ pub mod sub;
 pub mod task;
 pub mod thinking;
 pub mod top;
+pub mod trace;
 pub mod vote;
 pub mod wait;

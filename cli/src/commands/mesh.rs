@@ -1,13 +1,12 @@
 //! `clawmesh mesh`.
 
-use protocol::operator::{Answer, Entry, Peer, Request, Room, Status};
+use protocol::operator::{Peer, Room, Status};
 
-use crate::context::{Context, choose};
+use crate::context::Context;
 use crate::format;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
 use crate::output::Output;
-use crate::seq::Seq;
 use crate::table;
 
 /// The mesh, as the node of this machine sees it.
@@ -27,14 +26,6 @@ enum Question {
     Peers,
     /// Rooms: who gives their numbers, what is behind
     Rooms,
-    /// The meaning of a number: the node that gave it, the signer and the place of its message
-    Entry {
-        /// The number, also in its short form
-        seq: Seq,
-        /// Room id, or exact name
-        #[arg(long, value_name = "ROOM", default_value = "lobby")]
-        room: String,
-    },
 }
 
 pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
@@ -44,14 +35,6 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
         Question::Status => out.show(&status, || about(out, &status))?,
         Question::Peers => out.show(&status.peers, || peers(out, &status.peers))?,
         Question::Rooms => out.show(&status.rooms, || rooms(out, &status))?,
-        Question::Entry { seq, room } => {
-            let room = choose(&status.rooms, &room, |room| (&room.room_id, &room.name))?;
-            let ask = Request::Entry { room_id: room.room_id.clone(), seq: seq.0 };
-            let Answer::Entry(entry) = args.operator.ask(&ask).await? else {
-                return Err(Failure::strange());
-            };
-            out.show(&entry, || explain(&entry, room, &status))?;
-        }
     }
     Ok(Outcome::Done)
 }
@@ -155,54 +138,4 @@ pub(crate) fn node_name(status: &Status, node: &str) -> String {
 
 fn short(id: &str) -> String {
     id.chars().take(8).collect()
-}
-
-fn explain(entry: &Entry, room: &Room, status: &Status) -> Vec<String> {
-    let Entry { seq, era, message, .. } = entry;
-    let mut lines = vec![format!("{seq} in {} ({})", format::name(&room.name), room.room_id)];
-    lines.push(match (&era.lane, &era.node_id) {
-        (None, _) => format!("number  {} of the home era: where every room begins", era.n),
-        (Some(lane), Some(node)) => format!(
-            "number  {} of era {}, in lane {lane}: only {} gives these",
-            era.n,
-            era.c,
-            node_name(status, node)
-        ),
-        (Some(lane), None) => {
-            format!(
-                "number  {} of era {}, in lane {lane}, which no node known here has",
-                era.n, era.c
-            )
-        }
-    });
-    let Some(message) = message else {
-        lines.push("message none that this node has heard of".to_owned());
-        return lines;
-    };
-    let name = message.node_name.as_deref().map(format::name);
-    let name = name.unwrap_or_else(|| node_name(status, &message.node_id));
-    lines.push(format!("message {}", message.message_id));
-    lines.push(format!(
-        "signed  by node {} ({name}), which said {}",
-        message.node_id, message.timestamp
-    ));
-    lines.push(format!(
-        "place   {} of that node's log, Lamport clock {}",
-        message.log_seq, message.clock
-    ));
-    let numbers: Vec<String> = message.numbers.iter().map(ToString::to_string).collect();
-    lines.push(format!("numbers {}", numbers.join(", ")));
-    lines.push(match (message.delivered, &message.agent_id) {
-        (Some(seq), Some(agent)) => {
-            format!("here    delivered as {seq}, said by {}", format::name(agent))
-        }
-        (Some(seq), None) => {
-            format!("here    delivered as {seq}; its content is not kept any more")
-        }
-        (None, _) => "here    not delivered yet".to_owned(),
-    });
-    let elsewhere =
-        if message.elsewhere { "another node has it" } else { "no other node is known to have it" };
-    lines.push(format!("else    {elsewhere}"));
-    lines
 }

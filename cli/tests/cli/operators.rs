@@ -1,10 +1,10 @@
 //! `mesh` and `doctor`: for operators of a node.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::World;
 
-fn json(text: &str) -> Value {
+fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
 }
 
@@ -12,7 +12,7 @@ fn json(text: &str) -> Value {
 fn a_node_shows_its_mesh_and_what_a_number_means() {
     let world = World::of(2);
     let room = world.room("war-room");
-    let sent = json(&world.ok(1, "ada", &["send", "war-room", "hello", "--json"]));
+    let sent = parsed(&world.ok(1, "ada", &["send", "war-room", "hello", "--json"]));
     let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();
     let mesh = |args: &[&str]| world.ok(0, "ada", &[&["mesh", "--data-dir", &dir], args].concat());
     world.until("the message is there", || {
@@ -24,21 +24,39 @@ fn a_node_shows_its_mesh_and_what_a_number_means() {
     let peers = mesh(&["peers"]);
     assert!(peers.contains(&there.name) && peers.contains("up"), "{peers}");
     assert!(mesh(&["rooms"]).contains(&room));
-    let entry = json(&mesh(&["entry", "1", "--room", "war-room", "--json"]));
+    let trace = |args: &[&str]| {
+        let (room, n) = (args[0], args[1]);
+        world.ok(0, "ada", &[&["trace", room, n, "--data-dir", &dir], &args[2..]].concat())
+    };
+    let life = parsed(&trace(&["war-room", "1", "--json"]));
+    assert_eq!(
+        (&life["message"]["content"], &life["receipts"]["of"]),
+        (&sent["content"], &json!(2))
+    );
+    let held = life["receipts"]["stored"].as_array().unwrap();
+    assert_eq!(held.len(), 2, "{life}");
+    let entry = &life["entry"];
     assert_eq!(entry["message"]["message_id"], sent["message_id"]);
     assert_eq!(entry["message"]["node_id"], there.node_id.as_str(), "who signed it");
-    assert_eq!(entry["message"]["numbers"], serde_json::json!([1]));
+    assert_eq!(entry["message"]["numbers"], json!([1]));
     assert_eq!(entry["message"]["elsewhere"], true);
-    let text = mesh(&["entry", "1", "--room", "war-room"]);
+    let text = trace(&["war-room", "1"]);
     assert!(text.contains(&there.name) && text.contains("home era"), "{text}");
-    let own = json(&world.ok(0, "bob", &["send", "lobby", "mine", "--json"]));
+    assert!(text.contains("held    durably by 2 of 2 nodes"), "{text}");
+    let own = parsed(&world.ok(0, "bob", &["send", "lobby", "mine", "--json"]));
     let own = own["seq"].to_string();
     world.until("the other node is known to have it", || {
-        json(&mesh(&["entry", &own, "--json"]))["message"]["elsewhere"] == true
+        parsed(&trace(&["lobby", &own, "--json"]))["entry"]["message"]["elsewhere"] == true
     });
-    let unknown = mesh(&["entry", "1.0.7", "--room", "war-room"]);
+    let unknown = trace(&["war-room", "1.0.7"]);
     assert!(unknown.contains("era 1") && unknown.contains("none that this node"), "{unknown}");
-    assert_eq!(json(&mesh(&["status", "--json"]))["node_id"], here.node_id.as_str());
+    assert!(unknown.contains("held    not known"), "{unknown}");
+    // An answer, and a node that is gone.
+    let id = sent["message_id"].as_str().unwrap();
+    world.ok(0, "bob", &["send", "war-room", "yes", "--reply-to", id]);
+    let answered = trace(&["war-room", "1"]);
+    assert!(answered.contains("answer  ") && answered.contains("it has answered"), "{answered}");
+    assert_eq!(parsed(&mesh(&["status", "--json"]))["node_id"], here.node_id.as_str());
 }
 
 #[test]
@@ -49,7 +67,7 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
         world.call(0, "ada", &[&["doctor", "--data-dir", &dir], args].concat()).run()
     };
     world.ok(0, "ada", &["send", "lobby", "hello"]);
-    let alone = world.ok(0, "ada", &["mesh", "--data-dir", &dir, "entry", "1"]);
+    let alone = world.ok(0, "ada", &["trace", "lobby", "1", "--data-dir", &dir]);
     assert!(alone.contains("no other node is known to have it"), "{alone}");
     let well = doctor(&world, &[]).ok();
     for part in ["node", "key", "attach", "clock", "peers", "rooms", "disk"] {
@@ -60,7 +78,7 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     let open = open.display().to_string();
     let ill = doctor(&world, &["--key-file", &open, "--json"]);
     assert_eq!(ill.code, 1);
-    let checks = json(&ill.stdout);
+    let checks = parsed(&ill.stdout);
     let of = |what: &str| {
         let check = checks.as_array().unwrap().iter().find(|check| check["what"] == what);
         check.unwrap_or_else(|| panic!("no {what}: {checks}")).clone()
@@ -85,7 +103,7 @@ fn completions_and_man_pages_know_every_command() {
     }
     let directory = world.home().join("man");
     world.ok(0, "ada", &["man", &directory.display().to_string()]);
-    for page in ["clawmesh", "clawmesh-wait", "clawmesh-lantern-fuse", "clawmesh-mesh-entry"] {
+    for page in ["clawmesh", "clawmesh-wait", "clawmesh-lantern-fuse", "clawmesh-trace"] {
         let text = std::fs::read_to_string(directory.join(format!("{page}.1"))).unwrap();
         assert!(text.contains(".SH NAME") && text.contains(".SH OPTIONS"), "{page}: {text}");
     }
