@@ -8,6 +8,7 @@
 mod keys;
 mod records;
 mod spoken;
+mod subjects;
 mod themes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,6 @@ use mesh::{
         },
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
-            traits::Class,
         },
         record::Record,
         roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
@@ -41,8 +41,11 @@ use mesh::{
     },
 };
 
-use self::spoken::Lie;
 pub(crate) use self::themes::Theme;
+use self::{
+    spoken::Lie,
+    subjects::{said, written},
+};
 use super::{
     coverage::{Coverage, Happening},
     dice::Dice,
@@ -765,39 +768,5 @@ impl Liar {
             4 => 1_800_000_000_000 + self.dice.within(0, 100_000),
             _ => self.dice.within(0, 60),
         }
-    }
-}
-
-/// The subject of a body that lies.
-fn written(body: &Body) -> Happening {
-    match body {
-        Body::Chat(_) | Body::Thinking(_) => Happening::Words,
-        Body::Decision(_) | Body::Election(_) => Happening::Elections,
-        Body::Ordered(_) => Happening::Numbers,
-        Body::EraClaimed(_) => Happening::Eras,
-        Body::HandedOver(_) => Happening::Handovers,
-        Body::NodeAdmitted(_) | Body::Parted(_) => Happening::Lanes,
-        Body::RoomCreated(_) => Happening::Rooms,
-        Body::AgentClaimed(_) => Happening::AgentIds,
-        Body::Key(_) => Happening::Keys,
-        Body::Vote(_) => Happening::Votes,
-        Body::Task(_) => Happening::Tasks,
-        Body::Unknown => Happening::Junk,
-    }
-}
-
-/// The subject of a message that lies.
-fn said(message: &Message) -> Happening {
-    match message.traits().class {
-        Class::Holdings => Happening::Heads,
-        Class::Wants => Happening::Questions,
-        Class::Handover => Happening::Posts,
-        Class::Life => Happening::Signs,
-        Class::Rosters => Happening::Rosters,
-        Class::Membership => Happening::Secrets,
-        Class::Receipts => Happening::Copies,
-        Class::Records => Happening::Records,
-        // Entries are counted as they are written.
-        Class::Entries => Happening::Words,
     }
 }

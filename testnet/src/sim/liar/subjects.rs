@@ -1,0 +1,42 @@
+//! Subjects of lies, as coverage counts them.
+
+use mesh::wire::{
+    entry::Body,
+    message::{Message, traits::Class},
+};
+
+use crate::sim::coverage::Happening;
+
+/// The subject of a body that lies.
+pub(super) fn written(body: &Body) -> Happening {
+    match body {
+        Body::Chat(_) | Body::Thinking(_) => Happening::Words,
+        Body::Decision(_) | Body::Election(_) => Happening::Elections,
+        Body::Ordered(_) => Happening::Numbers,
+        Body::EraClaimed(_) => Happening::Eras,
+        Body::HandedOver(_) => Happening::Handovers,
+        Body::NodeAdmitted(_) | Body::Parted(_) => Happening::Lanes,
+        Body::RoomCreated(_) => Happening::Rooms,
+        Body::AgentClaimed(_) => Happening::AgentIds,
+        Body::Key(_) => Happening::Keys,
+        Body::Vote(_) => Happening::Votes,
+        Body::Task(_) => Happening::Tasks,
+        Body::Unknown => Happening::Junk,
+    }
+}
+
+/// The subject of a message that lies.
+pub(super) fn said(message: &Message) -> Happening {
+    match message.traits().class {
+        Class::Holdings => Happening::Heads,
+        Class::Wants => Happening::Questions,
+        Class::Handover => Happening::Posts,
+        Class::Life => Happening::Signs,
+        Class::Rosters => Happening::Rosters,
+        Class::Membership => Happening::Secrets,
+        Class::Receipts => Happening::Copies,
+        Class::Records => Happening::Records,
+        // Entries are counted as they are written.
+        Class::Entries => Happening::Words,
+    }
+}
