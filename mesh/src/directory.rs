@@ -133,7 +133,7 @@ impl Directory {
             // Others are told of it by the mesh's directory alone.
             let key = shown.key();
             let counts = entry.of == Directories::Mesh;
-            let is_new = counts && proofs.vouchers.learn(entry.log, entry.seq, key);
+            let is_new = counts && proofs.learn_voucher(entry.log, entry.seq, key);
             return if is_new { Learned::Key(key) } else { Learned::Nothing };
         }
         let minted = if let KeyAct::Minted(minted) = &act { Some(minted.key()) } else { None };
@@ -255,7 +255,7 @@ impl Directory {
     #[cfg(test)]
     pub(crate) fn assume_shown(&mut self, node: NodeId, key: KeyPrint) {
         let log = LogId { author: node, incarnation: 0 };
-        self.proofs.write().vouchers.learn(log, 0, key);
+        self.proofs.write().learn_voucher(log, 0, key);
     }
 
     /// Whether there is room for a claim: another one of a known id takes none.

@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{
     api::proof::Proof,
-    fold::act::Spoken,
+    fold::act::{Revision, Spoken},
     name::{
         agent::{Belongs, belongs},
-        id::{AgentId, EntryRef, KeyPrint, NodeId},
+        id::{AgentId, EntryRef, KeyPrint, LogId, NodeId},
         number::Number,
     },
     wire::entry::{AgentClaimed, Said},
@@ -39,9 +39,8 @@ pub(super) struct Shown {
     pub(super) agents: AgentIds,
     pub(super) keys: Keys,
     pub(super) vouchers: Vouchers,
-    /// How often something that was proven is not any more: a log was cut, or another claim of an id turned out to be the
-    /// first.
-    withdrawn: u64,
+    /// Withdrawals: a log was cut, or another claim of an id turned out to be the first.
+    revision: Revision,
 }
 
 impl Proofs {
@@ -81,6 +80,12 @@ impl Proofs {
 }
 
 impl Shown {
+    /// A key was shown at the node of this log. Whether that is new.
+    pub(super) fn learn_voucher(&mut self, log: LogId, seq: u64, key: KeyPrint) -> bool {
+        self.revision.changes += 1;
+        self.vouchers.learn(log, seq, key)
+    }
+
     pub(super) fn learn_claim(
         &mut self,
         claim: AgentClaimed,
@@ -105,13 +110,15 @@ impl Shown {
         let before = self.agents.owner(agent).map(|(key, _)| key);
         let learned = change(&mut self.agents);
         let after = self.agents.owner(agent).map(|(key, _)| key);
-        self.withdrawn += u64::from(before.is_some() && before != after);
+        self.revision.changes += 1;
+        self.revision.withdrawals += u64::from(before.is_some() && before != after);
         learned
     }
 
     /// Nothing counts that a log says of keys in these directories, `from` an entry on.
     pub(super) fn forget(&mut self, of: Directories, from: EntryRef) {
-        self.withdrawn += 1;
+        self.revision.changes += 1;
+        self.revision.withdrawals += 1;
         self.keys.forget(of, from);
         if of == Directories::Mesh {
             self.vouchers.forget(from);
@@ -149,9 +156,9 @@ impl KnownKeys<'_> {
         is_shown && self.0.owns(key.unwrap_or(KeyPrint::OPEN), agent)
     }
 
-    /// How often the answer may have changed from yes to no.
-    pub(crate) fn withdrawn(&self) -> u64 {
-        self.0.withdrawn
+    /// As long as it is the same, so are the answers.
+    pub(crate) fn revision(&self) -> Revision {
+        self.0.revision
     }
 }
 

@@ -328,14 +328,14 @@ fn judge_ballots(known: &mut Known, id: RoomId, place: EntryRef) {
     let keys = known.directory.keys();
     let room = known.rooms.get_mut(&id);
     if let Some(vote) = room.and_then(|room| room.folds.votes.edit(place)) {
-        vote.judge(keys.withdrawn(), |act| keys.speaks_for(act));
+        vote.judge(keys.revision(), |act| keys.speaks_for(act));
     }
 }
 
 fn judge_all_ballots(known: &mut Known, id: RoomId) {
     let keys = known.directory.keys();
     if let Some(room) = known.rooms.get_mut(&id) {
-        room.folds.votes.judge(keys.withdrawn(), |act| keys.speaks_for(act));
+        room.folds.votes.judge(keys.revision(), |act| keys.speaks_for(act));
     }
 }
 

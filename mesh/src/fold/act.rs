@@ -40,6 +40,15 @@ pub(crate) struct Spoken<'a> {
     pub(crate) agent: &'a AgentId,
 }
 
+/// How often what nodes are known to speak for has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Revision {
+    /// Something was learned or does not count any more.
+    pub(crate) changes: u64,
+    /// Something that was proven may not be any more.
+    pub(crate) withdrawals: u64,
+}
+
 /// The effect of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Folded {

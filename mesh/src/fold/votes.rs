@@ -22,7 +22,7 @@ use rules::is_sound;
 pub(crate) use rules::{bytes, check_imported, nonce};
 pub(crate) use vote::Vote;
 
-use super::act::{Fold, Folded, Spoken, Void, Written};
+use super::act::{Fold, Folded, Revision, Spoken, Void, Written};
 use crate::{
     api::{batch::VoteNote, boundary::Alarm, command::Refused},
     limits::{
@@ -243,8 +243,8 @@ impl Votes {
     }
 
     /// See [`Vote::judge`].
-    pub(crate) fn judge(&mut self, withdrawn: u64, proves: impl Fn(&Spoken<'_>) -> bool) {
-        self.all.values_mut().for_each(|vote| vote.judge(withdrawn, &proves));
+    pub(crate) fn judge(&mut self, revision: Revision, proves: impl Fn(&Spoken<'_>) -> bool) {
+        self.all.values_mut().for_each(|vote| vote.judge(revision, &proves));
     }
 
     /// The notes on a vote that the store had. `false`: there is no such vote.

@@ -60,7 +60,7 @@ impl Said {
         let facts = Facts { clock: self.clock, wall_ms: 1, kind: 48, visible: false };
         let written = Written { room: ROOM, place: self.place, at, facts, now: NOW };
         let folded = votes.apply(written, self.act.clone(), &mut Vec::new());
-        votes.judge(0, |_| true);
+        votes.judge(Revision::default(), |_| true);
         folded
     }
 
@@ -688,4 +688,20 @@ fn closes_are_bounded_and_the_one_that_counts_is_kept() {
         it.close(50 + other, vote, &[]);
     }
     assert_eq!(it.tally(vote), Some(vec![1, 0]));
+}
+
+/// Of made-up ballots there may be many, and none is ever proven.
+#[test]
+fn ballots_are_judged_anew_only_when_something_was_learned() {
+    let mut it = Script::default();
+    let vote = it.open(1);
+    it.cast(2, vote, (1, 0));
+    let cast = |it: &Script| it.votes.get(vote).map(|vote| vote.turnout().0);
+    let first = Revision { changes: 1, withdrawals: 1 };
+    it.votes.judge(first, |_| false);
+    assert_eq!(cast(&it), Some(0), "it was withdrawn");
+    it.votes.judge(first, |_| panic!("nothing was learned"));
+    it.votes.judge(Revision { changes: 2, ..first }, |_| true);
+    assert_eq!(cast(&it), Some(1));
+    it.votes.judge(Revision { changes: 3, ..first }, |_| panic!("it is proven"));
 }

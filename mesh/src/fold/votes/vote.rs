@@ -12,7 +12,7 @@ use std::{
 use super::rules::{bytes, longest_ms, nonce};
 use crate::{
     api::batch::{ToldResult, VoteNote},
-    fold::act::{Folded, Spoken, Written},
+    fold::act::{Folded, Revision, Spoken, Written},
     limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX},
     name::{
         id::{
@@ -97,8 +97,10 @@ pub(crate) struct Vote {
     ballots: BTreeMap<EntryRef, Ballot>,
     /// Ballots that are not proven to be their voters', as far as is known here.
     unproven: BTreeSet<EntryRef>,
-    /// As it was when ballots were judged.
-    withdrawn: u64,
+    /// Whether one has come since ballots were judged.
+    has_fresh: bool,
+    /// As it was then.
+    revision: Revision,
     /// Each log's first close.
     closes: BTreeMap<Position, Close>,
     /// It ended elsewhere.
@@ -137,7 +139,8 @@ impl Vote {
             cast: 0,
             ballots: BTreeMap::new(),
             unproven: BTreeSet::new(),
-            withdrawn: 0,
+            has_fresh: false,
+            revision: Revision::default(),
             closes: BTreeMap::new(),
             imported: None,
             here: Here::default(),
@@ -177,6 +180,7 @@ impl Vote {
         let ballot = Ballot { clock, agent, key, commitment, open: None };
         self.ballots.insert(place, ballot);
         self.unproven.insert(place);
+        self.has_fresh = true;
         if let Some(last) = over {
             self.ballots.remove(&last.place);
             self.unproven.remove(&last.place);
@@ -259,12 +263,17 @@ impl Vote {
 
 /// Ballots that are their voters'.
 impl Vote {
-    /// Looks again at ballots that are not proven to be their voters'; and at all of them if something that was proven may not be any
-    /// more (`withdrawn`: how often that was so). `proves`: whether an act counts as its agent's.
-    pub(crate) fn judge(&mut self, withdrawn: u64, proves: impl Fn(&Spoken<'_>) -> bool) {
-        if std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn {
+    /// Looks again at ballots that are not proven to be their voters', if there is any news; and at all of them if something that was
+    /// proven may not be any more. `proves`: whether an act counts as its agent's, at this revision.
+    pub(crate) fn judge(&mut self, revision: Revision, proves: impl Fn(&Spoken<'_>) -> bool) {
+        let before = std::mem::replace(&mut self.revision, revision);
+        if revision.withdrawals != before.withdrawals {
             self.unproven = self.ballots.keys().copied().collect();
             self.cast = 0;
+        }
+        // Made-up ballots are never proven: they are not to cost anything at every tick.
+        if !std::mem::take(&mut self.has_fresh) && revision == before {
+            return;
         }
         let proves = |place: &EntryRef| {
             self.ballots.get(place).is_some_and(|ballot| {
