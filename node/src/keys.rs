@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use mesh::{
     api::agenda::{KeyView, NewKey},
     name::{
@@ -11,11 +11,11 @@ use mesh::{
         key::{KeyHalves, KeySecret},
     },
     wire::{
-        acts::{self, KeyMinted, KeyTerms},
+        acts::{self, KeyMinted, KeyTerms, Scope, Scopes},
         signatures::{KeySignature, SignedLog},
     },
 };
-use protocol::operator::{MintedKey, Scope, Tier, WantedKey};
+use protocol::operator::{MintedKey, Tier, WantedKey};
 
 /// A tier as it is on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -43,62 +43,17 @@ fn core_tier(tier: Tier) -> acts::Tier {
     }
 }
 
-/// A scope as it is on the command line, with or without the prefix that some programs give it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ScopeName {
-    /// Everything
-    #[value(alias = "operator.admin")]
-    Admin,
-    /// All that agents do
-    #[value(alias = "operator.write")]
-    Write,
-    /// Read
-    #[value(alias = "operator.read")]
-    Read,
-    /// Decide about approvals
-    #[value(alias = "operator.approvals")]
-    Approvals,
-    /// Pair devices
-    #[value(alias = "operator.pairing")]
-    Pairing,
-    /// Taken, and gives nothing
-    #[value(alias = "operator.provision")]
-    Provision,
+/// A scope by its name, with or without the prefix that some programs give it.
+pub(crate) fn scope(text: &str) -> Result<Scope, String> {
+    let name = text.strip_prefix("operator.").unwrap_or(text);
+    Scope::named(name).ok_or_else(|| {
+        let names = Scope::ALL.map(Scope::name).join(", ");
+        format!("{text:?} is no scope; these are: {names}")
+    })
 }
 
-impl From<ScopeName> for acts::Scope {
-    fn from(name: ScopeName) -> acts::Scope {
-        match name {
-            ScopeName::Admin => acts::Scope::Admin,
-            ScopeName::Write => acts::Scope::Write,
-            ScopeName::Read => acts::Scope::Read,
-            ScopeName::Approvals => acts::Scope::Approvals,
-            ScopeName::Pairing => acts::Scope::Pairing,
-            ScopeName::Provision => acts::Scope::Provision,
-        }
-    }
-}
-
-fn core_scope(scope: Scope) -> acts::Scope {
-    match scope {
-        Scope::Admin => acts::Scope::Admin,
-        Scope::Write => acts::Scope::Write,
-        Scope::Read => acts::Scope::Read,
-        Scope::Approvals => acts::Scope::Approvals,
-        Scope::Pairing => acts::Scope::Pairing,
-        Scope::Provision => acts::Scope::Provision,
-    }
-}
-
-fn shown_scope(scope: acts::Scope) -> Scope {
-    match scope {
-        acts::Scope::Admin => Scope::Admin,
-        acts::Scope::Write => Scope::Write,
-        acts::Scope::Read => Scope::Read,
-        acts::Scope::Approvals => Scope::Approvals,
-        acts::Scope::Pairing => Scope::Pairing,
-        acts::Scope::Provision => Scope::Provision,
-    }
+fn names(scopes: Scopes) -> Vec<String> {
+    scopes.iter().map(|scope| scope.name().to_owned()).collect()
 }
 
 /// A key that an operator wants, with the signature of the command that made it up.
@@ -106,7 +61,8 @@ pub(crate) fn wanted(wanted: WantedKey) -> Result<NewKey> {
     let WantedKey { signer, mailbox, signature, tier, label, scopes, expires_ms, owner, local } =
         wanted;
     let half = |text: &str| parse_hex(text).context("a half of a key has 64 hex digits");
-    let scopes = scopes.map(|scopes| scopes.into_iter().map(core_scope).collect());
+    let scoped = |names: Vec<String>| names.iter().map(|name| scope(name)).collect();
+    let scopes = scopes.map(scoped).transpose().map_err(Error::msg)?;
     let minted = KeyMinted {
         by: KeySignature {
             halves: KeyHalves { signer: half(&signer)?, mailbox: half(&mailbox)? },
@@ -131,7 +87,7 @@ pub(crate) fn signed(
         signature: hex(&by.signature),
         tier: shown_tier(terms.tier),
         label: terms.label,
-        scopes: terms.scopes.map(|scopes| scopes.iter().map(shown_scope).collect()),
+        scopes: terms.scopes.map(names),
         expires_ms: terms.expires_ms,
         owner: terms.owner,
         local,
@@ -159,7 +115,7 @@ pub(crate) fn minted(view: KeyView, wall_ms: u64) -> MintedKey {
         label,
         node_id: view.node.to_string(),
         minted_at: clawchat::timestamp(view.minted_ms),
-        scopes: scopes.map(|scopes| scopes.iter().map(shown_scope).collect()),
+        scopes: scopes.map(names),
         expires_at: expires_ms.map(clawchat::timestamp),
         expired,
         owner,
@@ -209,26 +165,15 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
             Tier::Free => "free",
             Tier::Pro => "pro",
         };
-        let scopes = key.scopes.as_ref().map_or("all".to_owned(), |scopes| names(scopes));
+        let scopes = match key.scopes.as_deref() {
+            None => "all".to_owned(),
+            Some([]) => "none".to_owned(),
+            Some(scopes) => scopes.join(","),
+        };
         let expires = key.expires_at.as_deref().unwrap_or("never");
         row([&key.fingerprint, tier, &key.minted_at, node, state, &scopes, expires, &label]);
     }
     text
-}
-
-fn names(scopes: &[Scope]) -> String {
-    let name = |scope: &Scope| match scope {
-        Scope::Admin => "admin",
-        Scope::Write => "write",
-        Scope::Read => "read",
-        Scope::Approvals => "approvals",
-        Scope::Pairing => "pairing",
-        Scope::Provision => "provision",
-    };
-    if scopes.is_empty() {
-        return "none".to_owned();
-    }
-    scopes.iter().map(name).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -246,7 +191,7 @@ mod tests {
         let log = SignedLog { mesh: MeshId([1; 16]), node: NodeId([2; 32]) };
         let terms = KeyTerms {
             label: Some("ci".into()),
-            scopes: Some([acts::Scope::Read, acts::Scope::Approvals].into_iter().collect()),
+            scopes: Some([Scope::Read, Scope::Approvals].into_iter().collect()),
             expires_ms: Some(5),
             owner: Some("ann".into()),
             ..KeyTerms::of(acts::Tier::High)
@@ -256,6 +201,9 @@ mod tests {
         assert!(new.minted.is_signed_by_its_key(&Strict, &log) && new.local);
         assert_eq!((new.minted.key(), &new.minted.terms), (key.print(), &terms));
         assert!(wanted(WantedKey { signer: "abc".into(), ..asked.clone() }).is_err());
+        let scopes = Some(vec!["root".to_owned()]);
+        let error = wanted(WantedKey { scopes, ..asked.clone() }).unwrap_err().to_string();
+        assert!(error.contains("\"root\"") && error.contains("approvals"), "{error}");
         assert!(wanted(WantedKey { signature: asked.signer.clone(), ..asked }).is_err());
         assert!(signed(&KeySecret::of("short"), &log, terms, false).is_err());
     }
@@ -267,7 +215,7 @@ mod tests {
             terms: KeyTerms {
                 label: Some("a\nb \u{1b}[31m".into()),
                 owner: Some("ann\n".into()),
-                scopes: Some([acts::Scope::Read, acts::Scope::Pairing].into_iter().collect()),
+                scopes: Some([Scope::Read, Scope::Pairing].into_iter().collect()),
                 expires_ms: Some(1),
                 ..KeyTerms::of(acts::Tier::High)
             },

@@ -257,32 +257,14 @@ pub struct WantedKey {
     pub tier: Tier,
     /// Its name, from the operator.
     pub label: Option<String>,
-    /// The only things that it may do. `None`: all that agents can.
-    pub scopes: Option<Vec<Scope>>,
+    /// The only things that it may do: admin, write, read, approvals, pairing, provision. `None`: all that agents can.
+    pub scopes: Option<Vec<String>>,
     /// When it expires. Unix milliseconds.
     pub expires_ms: Option<u64>,
     /// The person or program that it is for.
     pub owner: Option<String>,
     /// Valid on this node alone.
     pub local: bool,
-}
-
-/// Something that a key may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Everything.
-    Admin,
-    /// All that agents do.
-    Write,
-    /// Read.
-    Read,
-    /// Decide about approvals.
-    Approvals,
-    /// Pair devices.
-    Pairing,
-    /// Taken, and gives nothing.
-    Provision,
 }
 
 /// A minted key.
@@ -300,7 +282,7 @@ pub struct MintedKey {
     pub minted_at: String,
     /// The only things that it may do. Absent: all that agents can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scopes: Option<Vec<Scope>>,
+    pub scopes: Option<Vec<String>>,
     /// From then on it is not valid. RFC 3339, UTC. Absent: it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,

@@ -540,6 +540,25 @@ impl Scope {
         Scope::Provision,
     ];
 
+    /// Its name, for operators.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Admin => "admin",
+            Scope::Write => "write",
+            Scope::Read => "read",
+            Scope::Approvals => "approvals",
+            Scope::Pairing => "pairing",
+            Scope::Provision => "provision",
+        }
+    }
+
+    /// The scope of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
     fn bit(self) -> u64 {
         1 << self as u64
     }

@@ -10,7 +10,7 @@ use mesh::{
         key::KeySecret,
     },
     wire::{
-        acts::{self, KeyTerms, Scopes},
+        acts::{KeyTerms, Scope, Scopes},
         signatures::SignedLog,
     },
 };
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     clock::Clock,
     files::api_key::ApiKey,
-    keys::{ScopeName, TierName, signed, table},
+    keys::{TierName, scope, signed, table},
 };
 
 /// Fewer digits of a fingerprint are too easily those of another one.
@@ -54,10 +54,10 @@ pub(super) struct Mint {
     /// The limits of agents with it
     #[arg(long, value_enum, default_value = "free")]
     tier: TierName,
-    /// The only things that agents with it may do, such as read or read,approvals; without write or admin they only read
-    /// [default: all]
-    #[arg(long, value_name = "SCOPE,…", value_enum, value_delimiter = ',')]
-    scopes: Vec<ScopeName>,
+    /// The only things that agents with it may do: admin, write, read, approvals, pairing, provision. Without write or
+    /// admin they only read [default: all]
+    #[arg(long, value_name = "SCOPE,…", value_parser = scope, value_delimiter = ',')]
+    scopes: Vec<Scope>,
     /// For how long it is valid, such as 12h or 90d [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = lasts)]
     expires: Option<Duration>,
@@ -104,7 +104,7 @@ impl Mint {
         let expires_ms = self
             .expires
             .map(|lasts| now.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)));
-        let scopes = self.scopes.into_iter().map(acts::Scope::from);
+        let scopes = self.scopes.into_iter();
         let scopes: Option<Scopes> = (scopes.len() > 0).then(|| scopes.collect());
         // Made here: the node only ever hears of its public halves.
         let key = ApiKey::draw()?;

@@ -119,6 +119,9 @@ fn what_cannot_be_done_with_keys_is_said_in_one_line() {
     check(&["keys", "mint", "--label", &"l".repeat(200)], "--label");
     check(&["keys", "mint", "--label", "two\nlines"], "--label two\\nlines");
     check(&["keys", "mint", "--owner", &"l".repeat(200)], "--owner");
+    let output = clawmeshd(&["keys", "mint", "--scopes", "read,root"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("\"root\" is no scope") && text.contains("pairing"), "{text}");
     mint(&node, &[]);
     let fingerprint = list(&node)[0]["fingerprint"].as_str().unwrap().to_owned();
     check(&["keys", "revoke", &fingerprint[..2]], "give at least 6 digits");

@@ -277,6 +277,7 @@ fn agents_of_a_key_that_only_reads_join_and_read_and_do_nothing_else() {
         ("create_room", json!({"name": "mine"})),
         ("set_typing", json!({"room_id": "lobby", "typing": true})),
         ("set_presence", json!({"status": "idle"})),
+        ("set_profile", json!({"name": "N"})),
         ("create_vote", json!({"room_id": "lobby", "title": "t", "options": ["a", "b"]})),
         ("cast_vote", json!({"vote_id": vote["vote_id"], "option_index": 0})),
         ("unsubscribe", json!({"subscription_id": "x"})),
