@@ -136,6 +136,7 @@ pub(crate) fn node_name(status: &Status, node: &str) -> String {
     known.and_then(|peer| peer.name.clone()).unwrap_or_else(|| short(node))
 }
 
-fn short(id: &str) -> String {
+/// The beginning of an id.
+pub(crate) fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }

@@ -6,7 +6,7 @@ use protocol::reply::{ReachedState, Receipts};
 use protocol::request::{GetHistory, GetReceipts};
 use serde::Serialize;
 
-use super::mesh::node_name;
+use super::mesh::{node_name, short};
 use crate::context::{Context, choose};
 use crate::format;
 use crate::operator::Operator;
@@ -137,10 +137,7 @@ fn lines(output: &Output, found: &Found, here: Option<&Status>) -> Vec<String> {
         lines.push("held    not known".to_owned());
         return lines;
     };
-    let name = |node: &str| match here {
-        Some(status) => format::name(&node_name(status, node)),
-        None => short(node),
-    };
+    let name = |node: &str| name(here, node);
     let (held, of) = (receipts.stored.len(), receipts.of);
     lines.push(format!("held    durably by {held} of {of} nodes that have the room"));
     lines.extend(receipts.stored.iter().map(|it| format!("        {}, {}", name(&it.node), it.at)));
@@ -165,7 +162,7 @@ fn lines(output: &Output, found: &Found, here: Option<&Status>) -> Vec<String> {
 
 /// Who wrote it, and who gave its number.
 fn written(entry: &Entry, here: Option<&Status>) -> Vec<String> {
-    let name = |node: &str| here.map_or_else(|| short(node), |status| node_name(status, node));
+    let name = |node: &str| name(here, node);
     let era = &entry.era;
     let mut lines = vec![match (&era.lane, &era.node_id) {
         (None, _) => format!("number  {} of the home era: where every room begins", era.n),
@@ -207,6 +204,7 @@ fn written(entry: &Entry, here: Option<&Status>) -> Vec<String> {
     lines
 }
 
-fn short(id: &str) -> String {
-    id.chars().take(8).collect()
+/// A node's name, as far as the node of this machine knows it.
+fn name(here: Option<&Status>, node: &str) -> String {
+    here.map_or_else(|| short(node), |status| format::name(&node_name(status, node)))
 }

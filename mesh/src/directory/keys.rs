@@ -89,9 +89,10 @@ impl Keys {
                 if terms.check().is_err() {
                     return None;
                 }
-                self.expiring.extend(terms.expires_ms.map(|at| (at, key)));
                 let minted = &mut self.known.entry(key).or_default().minted;
                 if minted.get(&author).is_none_or(|known| seq < known.seq) {
+                    // Of those that count alone: else a log that says it again and again would fill memory.
+                    self.expiring.extend(terms.expires_ms.map(|at| (at, key)));
                     let (clock, wall_ms) = (facts.clock, facts.wall_ms);
                     minted.insert(author, Minted { clock, seq, wall_ms, terms });
                 }
@@ -323,6 +324,27 @@ mod tests {
         );
         learn(&mut keys, (2, 1, 9, minted(KEY, Tier::High)));
         assert_eq!((keys.tier(KEY), keys.views()[0].local), (Some(Tier::High), false));
+    }
+
+    #[test]
+    fn a_key_expires_by_the_terms_that_count_and_is_taken_once() {
+        let mut keys = Keys::default();
+        let expires = |at| match minted(KEY, Tier::Low) {
+            KeyAct::Minted(KeyMinted { by, terms }) => {
+                let terms = KeyTerms { expires_ms: Some(at), ..terms };
+                KeyAct::Minted(KeyMinted { by, terms })
+            }
+            other => other,
+        };
+        for seq in 1..=9 {
+            learn(&mut keys, (1, seq, seq, expires(100 + seq)));
+        }
+        assert_eq!(keys.expiring.len(), 1, "what its log says later does not count");
+        learn(&mut keys, (2, 1, 0, expires(50)));
+        assert!(!keys.some_expire(49) && keys.some_expire(50));
+        assert_eq!(keys.take_expired(50), [KEY], "the first by clock counts");
+        assert_eq!(keys.take_expired(1_000), [KEY], "and is over still");
+        assert_eq!((keys.take_expired(1_000).len(), keys.expiring.len()), (0, 0));
     }
 
     #[test]
