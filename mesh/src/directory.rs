@@ -20,7 +20,7 @@ use std::{
 
 pub(crate) use self::learned::{Learned, Source};
 use self::{
-    keys::{Directories, KeyEntry},
+    keys::{Changed, Directories, KeyEntry},
     learned::Void,
     nodes::Nodes,
     proofs::{KnownKeys, Proofs},
@@ -31,6 +31,7 @@ use crate::{
     api::import::is_foreign_id,
     limits::{DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX},
     name::{
+        agent::Belongs,
         id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
         number::Number,
     },
@@ -136,9 +137,12 @@ impl Directory {
             let is_new = counts && proofs.learn_voucher(entry.log, entry.seq, key);
             return if is_new { Learned::Key(key) } else { Learned::Nothing };
         }
-        let minted = if let KeyAct::Minted(minted) = &act { Some(minted.key()) } else { None };
-        let revoked = proofs.keys.learn(entry, act).map(Learned::Revoked);
-        revoked.or(minted.map(Learned::Key)).unwrap_or(Learned::Nothing)
+        match proofs.learn_key(entry, act) {
+            Changed::Nothing => Learned::Nothing,
+            Changed::Known(key) => Learned::Key(key),
+            Changed::Invalid(key) => Learned::Revoked(key),
+            Changed::Successor(key) => Learned::Replaced(key),
+        }
     }
 
     /// The lobby is there without being created. The founder may bring more about it, once.
@@ -224,9 +228,16 @@ impl Directory {
         self.rooms.len()
     }
 
-    /// Rooms that agents of this key made at this node, void ones included.
+    /// Rooms that agents of this key, and of those that it replaced, made at this node, void ones included.
     pub(crate) fn made_by(&self, node: NodeId, key: KeyPrint) -> impl Iterator<Item = RoomId> {
-        self.by_maker.get(&(node, key)).into_iter().flatten().copied()
+        let line = self.keys().line(key);
+        line.into_iter()
+            .flat_map(move |key| self.by_maker.get(&(node, key)).into_iter().flatten().copied())
+    }
+
+    /// The key to which a room belongs that was made with this one.
+    pub(crate) fn current(&self, key: KeyPrint) -> KeyPrint {
+        self.keys().current(key)
     }
 
     /// The room that the entry at `source` creates.
@@ -242,7 +253,19 @@ impl Directory {
 
     /// The key that owns an agent id, by the claim with the lowest number, and whether that claim has a number.
     pub(crate) fn owner(&self, agent: &str) -> Option<(KeyPrint, bool)> {
-        self.proofs.read().agents.owner(agent)
+        self.proofs.read().owner(agent)
+    }
+
+    /// What the form of an agent id says of this key, and of those that it replaced.
+    pub(crate) fn belongs(&self, agent: &str, key: KeyPrint) -> Belongs {
+        self.proofs.read().belongs(agent, key)
+    }
+
+    /// Ids of which the claim that counts is for one of these keys.
+    pub(crate) fn claimed_for(&self, keys: &BTreeSet<KeyPrint>) -> Vec<AgentId> {
+        let proofs = self.proofs.read();
+        let claims = proofs.agents.all().filter(|(_, key)| keys.contains(key));
+        claims.map(|(agent, _)| agent.clone()).collect()
     }
 
     /// As if the id had been claimed for the key long ago.
@@ -263,9 +286,11 @@ impl Directory {
         self.proofs.read().agents.has_room_for(claim)
     }
 
-    /// Stable ids that agents of this key claimed at this node.
+    /// Stable ids that agents of this key, and of those that it replaced, claimed at this node.
     pub(crate) fn claimed_by(&self, node: NodeId, key: KeyPrint) -> usize {
-        self.proofs.read().agents.claimed_by(node, key)
+        let proofs = self.proofs.read();
+        let line = proofs.keys.line(key).into_iter();
+        line.map(|key| proofs.agents.claimed_by(node, key)).sum()
     }
 
     /// In whose name nodes can speak, for those who show messages.
@@ -327,7 +352,7 @@ impl Directory {
         from: EntryRef,
     ) -> Vec<AgentId> {
         let of = directories(mesh, directory);
-        self.proofs.write().forget(of, from);
+        let mut disowned = self.proofs.write().forget(of, from);
         let void = Void { directory, from };
         self.rooms.retain(|_, room| !void.covers(room.source, room.standing));
         let by_founder = self.founder == Some(from.log.author);
@@ -337,7 +362,8 @@ impl Directory {
         for ids in self.by_name.values_mut().chain(self.by_maker.values_mut()) {
             ids.retain(|id| rooms.contains_key(id));
         }
-        self.proofs.write().agents.forget(void)
+        disowned.extend(self.proofs.write().agents.forget(void));
+        disowned
     }
 }
 

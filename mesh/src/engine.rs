@@ -52,7 +52,6 @@ use std::time::Duration;
 
 use crate::{
     api::{
-        agenda::NewKey,
         batch::Change,
         boundary::{Input, Turn},
         command::{
@@ -87,16 +86,13 @@ use crate::{
         votes::Voting,
         waiters::{Registering, Waiter, Waiters},
     },
-    limits::{KEYS_FOR_OPERATORS, PAUSED_AFTER, TICK},
+    limits::{PAUSED_AFTER, TICK},
     name::{
-        id::{KeyPrint, NodeId, RoomId},
+        id::{NodeId, RoomId},
         number::Number,
         time::Now,
     },
-    wire::{
-        acts::KeyAct,
-        entry::{AgentClaimed, Parting},
-    },
+    wire::entry::{AgentClaimed, Parting},
 };
 
 /// See the module.
@@ -278,14 +274,14 @@ impl Engine {
                 return self.claims.update_task(known, call, &caller, update);
             }
             Command::ListTasks { key, room, status } => tasks::list_tasks(known, key, room, status),
-            Command::MintKey(key) => self.mint_key(key, 0),
-            Command::SignUp(key) => self.mint_key(key, KEYS_FOR_OPERATORS),
-            Command::RevokeKey { key } => self.revoke_key(key),
+            Command::MintKey(key) => self.write_key(|known| keys::mint(known, key, 0)),
+            Command::SignUp(key) => self.write_key(|known| keys::sign_up(known, key)),
+            Command::RevokeKey { key } => self.write_key(|known| keys::revoke(known, key)),
+            Command::ReplaceKey(new) => self.write_key(|known| keys::replace(known, *new)),
             Command::ListKeys => Ok(keys::list(known)),
             Command::CheckKey { key, own } => known.standing(key, own).map(Outcome::Key),
             Command::SetProfile { caller, signer, update } => {
-                let profiled = Profiled { signer, update: *update };
-                self.records.set_profile(known, &caller, profiled)
+                self.records.set_profile(known, &caller, Profiled { signer, update: *update })
             }
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
@@ -362,19 +358,14 @@ impl Engine {
         }
     }
 
-    /// Mints a key that leaves `kept` places for others.
-    fn mint_key(&mut self, key: NewKey, kept: usize) -> Result<Outcome, Refused> {
-        keys::mint(&mut self.known, key, kept)?;
+    /// What it writes is known before anything else is decided.
+    fn write_key(
+        &mut self,
+        write: impl FnOnce(&mut Known) -> Result<(), Refused>,
+    ) -> Result<Outcome, Refused> {
+        let written = write(&mut self.known);
         self.fold_facts();
-        Ok(Outcome::Done)
-    }
-
-    fn revoke_key(&mut self, key: KeyPrint) -> Result<Outcome, Refused> {
-        for of in keys::to_revoke(&self.known, key)? {
-            keys::write(&mut self.known, of, KeyAct::Revoked(key))?;
-            self.fold_facts();
-        }
-        Ok(Outcome::Done)
+        written.map(|()| Outcome::Done)
     }
 
     /// Shuts another node out (`force` aside), or says that it is gone for good.

@@ -303,6 +303,9 @@ pub const VOUCHER_WAITS_MAX: usize = 256;
 pub const VOUCHERS_IN_VAIN_FOR: Duration = Duration::from_secs(60);
 /// Nodes that are remembered so. A member with more identities than this could delay rooms more often.
 pub const VOUCHERS_IN_VAIN_MAX: usize = 4_096;
+/// A key and those whose belongings have come to it, one after the other: all are tried when an agent id says by its form
+/// whose it is.
+pub const KEY_LINE_MAX: usize = 64;
 /// An operator's name for a key.
 pub const KEY_LABEL_BYTES_MAX: usize = 128;
 /// The person or program that a key is for.

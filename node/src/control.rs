@@ -220,6 +220,13 @@ impl Control {
                 tracing::info!(%key, "a key was revoked");
                 Answer::Done
             }
+            Request::ReplaceKey(wanted) => {
+                let new = keys::wanted_successor(*wanted)?;
+                let (key, successor) = (new.replaced.key(), new.replaced.successor.key());
+                self.engine(Command::ReplaceKey(Box::new(new))).await?;
+                tracing::info!(%key, %successor, "a key was replaced");
+                Answer::Done
+            }
             Request::Members => Answer::Members(self.members().await?),
             Request::Part { node_id, how, force } => {
                 let (node, why) = (members::node_id(&node_id)?, members::core_parting(how));

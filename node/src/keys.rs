@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Error, Result};
 use mesh::{
-    api::agenda::{KeyView, NewKey},
+    api::agenda::{KeyView, NewKey, NewSuccessor},
     name::{
         id::parse_hex,
         key::{KeyHalves, KeySecret},
     },
     wire::{
-        acts::{self, KeyMinted, KeyTerms, Scope, Scopes},
+        acts::{self, KeyMinted, KeyReplaced, KeyTerms, Scope, Scopes},
         signatures::{KeySignature, SignedLog},
     },
 };
-use protocol::operator::{MintedKey, Tier, WantedKey};
+use protocol::operator::{MintedKey, SignedHalves, Tier, WantedKey, WantedSuccessor};
 
 /// A tier as it is on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -60,17 +60,54 @@ fn names(scopes: Scopes) -> Vec<String> {
 pub(crate) fn wanted(wanted: WantedKey) -> Result<NewKey> {
     let WantedKey { signer, mailbox, signature, tier, label, scopes, expires_ms, owner, local } =
         wanted;
-    let half = |text: &str| parse_hex(text).context("a half of a key has 64 hex digits");
     let scoped = |names: Vec<String>| names.iter().map(|name| scope(name)).collect();
     let scopes = scopes.map(scoped).transpose().map_err(Error::msg)?;
     let minted = KeyMinted {
-        by: KeySignature {
-            halves: KeyHalves { signer: half(&signer)?, mailbox: half(&mailbox)? },
-            signature: parse_hex(&signature).context("a signature has 128 hex digits")?,
-        },
+        by: self::signature(&SignedHalves { signer, mailbox, signature })?,
         terms: KeyTerms { tier: core_tier(tier), label, scopes, expires_ms, owner },
     };
     Ok(NewKey { minted: Box::new(minted), local })
+}
+
+/// A key that an operator wants to be replaced, with the signatures of the command that has both.
+pub(crate) fn wanted_successor(wanted: WantedSuccessor) -> Result<NewSuccessor> {
+    let WantedSuccessor { key, successor, voucher } = wanted;
+    let voucher = SignedHalves { signature: voucher, ..key.clone() };
+    let replaced = KeyReplaced { by: signature(&key)?, successor: signature(&successor)? };
+    Ok(NewSuccessor { replaced: Box::new(replaced), shown: Box::new(signature(&voucher)?) })
+}
+
+/// The same, of two keys whose texts are here, for the log of a running node.
+pub(crate) fn signed_successor(
+    key: &KeySecret,
+    successor: &KeySecret,
+    log: &SignedLog,
+) -> Result<WantedSuccessor> {
+    let shown = |by: &KeySignature| SignedHalves {
+        signer: hex(&by.halves.signer),
+        mailbox: hex(&by.halves.mailbox),
+        signature: hex(&by.signature),
+    };
+    let voucher = KeySignature::of_voucher(key, log)?;
+    let replaced = KeyReplaced::sign(key, successor, log)?;
+    let (key, successor) = (shown(&replaced.by), shown(&replaced.successor));
+    Ok(WantedSuccessor { key, successor, voucher: hex(&voucher.signature) })
+}
+
+fn signature(text: &SignedHalves) -> Result<KeySignature> {
+    let half = |text: &str| parse_hex(text).context("a half of a key has 64 hex digits");
+    Ok(KeySignature {
+        halves: KeyHalves { signer: half(&text.signer)?, mailbox: half(&text.mailbox)? },
+        signature: parse_hex(&text.signature).context("a signature has 128 hex digits")?,
+    })
+}
+
+/// The terms of a key that is there, for its successor.
+pub(crate) fn terms(key: &MintedKey) -> Result<KeyTerms> {
+    let scoped = |names: &Vec<String>| names.iter().map(|name| scope(name)).collect();
+    let scopes = key.scopes.as_ref().map(scoped).transpose().map_err(Error::msg)?;
+    let (tier, label, owner) = (core_tier(key.tier), key.label.clone(), key.owner.clone());
+    Ok(KeyTerms { tier, label, scopes, expires_ms: key.expires_ms, owner })
 }
 
 /// A key that was made up here, for the log of a running node. The node gets public halves and a signature.
@@ -117,9 +154,11 @@ pub(crate) fn minted(view: KeyView, wall_ms: u64) -> MintedKey {
         minted_at: clawchat::timestamp(view.minted_ms),
         scopes: scopes.map(names),
         expires_at: expires_ms.map(clawchat::timestamp),
+        expires_ms,
         expired,
         owner,
-        revoked: view.revoked,
+        revoked: view.revoked || view.successor.is_some(),
+        successor: view.successor.map(|key| key.to_string()),
         local: view.local,
     }
 }
@@ -135,7 +174,7 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{key:<32}  {tier:<4}  {minted:<24}  {node:<8}  {state:<7}  {scopes:<11}  {expires:<24}  {label}"
+            "{key:<32}  {tier:<4}  {minted:<24}  {node:<8}  {state:<8}  {scopes:<11}  {expires:<24}  {label}"
         );
     };
     row([
@@ -150,6 +189,7 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
     ]);
     for key in keys {
         let state = match (key.revoked, key.expired, key.local) {
+            (true, _, _) if key.successor.is_some() => "replaced",
             (true, _, _) => "revoked",
             (false, true, _) => "expired",
             (false, false, true) => "local",
@@ -159,6 +199,9 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
         let mut label = key.label.as_deref().unwrap_or_default().escape_debug().to_string();
         if let Some(owner) = &key.owner {
             let _ = write!(label, " ({})", owner.escape_debug());
+        }
+        if let Some(successor) = &key.successor {
+            let _ = write!(label, " → {successor}");
         }
         let node = key.node_id.get(..8).unwrap_or(&key.node_id);
         let tier = match key.tier {
@@ -222,6 +265,7 @@ mod tests {
             node: NodeId([1; 32]),
             minted_ms: 0,
             revoked: false,
+            successor: None,
             local: true,
         };
         let text = table(&[minted(view.clone(), 0)]);

@@ -36,6 +36,9 @@ pub enum Request {
         /// 32 hex digits.
         fingerprint: String,
     },
+    /// All that is a key's own belongs to another one from now on, and the first is no longer valid.
+    /// → [`Answer::Done`], when it is durable.
+    ReplaceKey(Box<WantedSuccessor>),
     /// The meaning of a number. → [`Answer::Entry`]
     Entry {
         /// A room's id.
@@ -244,6 +247,28 @@ pub enum Tier {
     Pro,
 }
 
+/// A key's public halves, and a signature by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedHalves {
+    /// Its half that verifies: 64 hex digits.
+    pub signer: String,
+    /// Its half that others seal to: 64 hex digits.
+    pub mailbox: String,
+    /// 128 hex digits.
+    pub signature: String,
+}
+
+/// A key to be replaced by another one: the word of both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedSuccessor {
+    /// The key, and its signature over mesh, node and both keys.
+    pub key: SignedHalves,
+    /// Its successor, and the same by that one.
+    pub successor: SignedHalves,
+    /// The key's voucher for the node: 128 hex digits.
+    pub voucher: String,
+}
+
 /// A key to be minted: its public halves, and its word for the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedKey {
@@ -286,6 +311,9 @@ pub struct MintedKey {
     /// From then on it is not valid. RFC 3339, UTC. Absent: it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// The same in Unix milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
     /// It has expired, by this node's clock.
     #[serde(default)]
     pub expired: bool,
@@ -294,6 +322,9 @@ pub struct MintedKey {
     pub owner: Option<String>,
     /// Not valid any more.
     pub revoked: bool,
+    /// The key that has replaced it, and to which belongs by now what was its own. 32 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<String>,
     /// Valid on this node alone.
     pub local: bool,
 }

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
-    wire::acts::{KeyMinted, KeyTerms, TaskStatus, Tier},
+    wire::{
+        acts::{KeyMinted, KeyReplaced, KeyTerms, TaskStatus, Tier},
+        signatures::KeySignature,
+    },
 };
 
 // Votes.
@@ -170,6 +173,16 @@ pub struct NewKey {
     pub local: bool,
 }
 
+/// A key to be replaced by another one. The keys themselves, and their secrets, stay where they were shown.
+#[derive(Clone, Debug)]
+pub struct NewSuccessor {
+    /// As it will stand in this node's log: signed for that by both ([`KeyReplaced::sign`]).
+    pub replaced: Box<KeyReplaced>,
+    /// The replaced key's voucher for this node, if it should be missing: a key that nobody minted is replaced by a node
+    /// that was shown it.
+    pub shown: Box<KeySignature>,
+}
+
 /// A minted key, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyView {
@@ -181,8 +194,10 @@ pub struct KeyView {
     pub node: NodeId,
     /// Unix milliseconds.
     pub minted_ms: u64,
-    /// No longer valid.
+    /// Revoked: no longer valid.
     pub revoked: bool,
+    /// The key that has replaced it, which makes it invalid, too.
+    pub successor: Option<KeyPrint>,
     /// Valid on this node alone.
     pub local: bool,
 }

@@ -9,7 +9,8 @@ use thiserror::Error;
 use crate::{
     api::{
         agenda::{
-            KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
+            KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing, TaskUpdate,
+            TaskView, VoteView,
         },
         proof::Proof,
         rules::Broken,
@@ -102,6 +103,9 @@ pub enum Command {
     SignUp(NewKey),
     /// It is no longer valid, for ever; connections of its agents are closed. → [`Outcome::Done`]
     RevokeKey { key: KeyPrint },
+    /// All that is a key's own belongs to another one from now on, and the first is no longer valid.
+    /// → [`Outcome::Done`], when it is durable.
+    ReplaceKey(Box<NewSuccessor>),
     /// Minted keys. → [`Outcome::Keys`]
     ListKeys,
     /// The kind of a key; refused with [`Refused::NoKey`] if it is nothing here. → [`Outcome::Key`]

@@ -88,6 +88,12 @@ impl AgentIds {
         Some((claim.key, claim.standing.is_numbered()))
     }
 
+    /// All ids that somebody has claimed, with the key that has it.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&AgentId, KeyPrint)> {
+        let first = |(agent, claims): (_, &Vec<Claim>)| Some((agent, claims.first()?.key));
+        self.claims.iter().filter_map(first)
+    }
+
     pub(super) fn has_room_for(&self, claim: &AgentClaimed) -> bool {
         self.claims.len() < AGENT_IDS_MAX || self.claims.contains_key(&claim.agent)
     }

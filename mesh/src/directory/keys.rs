@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     api::agenda::KeyView,
-    limits::KEYS_MAX,
+    limits::{KEY_LINE_MAX, KEYS_MAX},
     name::id::{EntryRef, KeyPrint, LogId, NodeId},
     wire::{
         acts::{KeyAct, KeyTerms, Tier},
@@ -46,12 +46,21 @@ struct Minted {
     terms: KeyTerms,
 }
 
+#[derive(Debug)]
+struct Replaced {
+    clock: u64,
+    seq: u64,
+    successor: KeyPrint,
+}
+
 /// The acts of one key. Of each log the first act of a kind is enough: if the log is found forked before it, all
 /// later ones are void, too.
 #[derive(Debug, Default)]
 struct Known {
     minted: BTreeMap<Author, Minted>,
     revoked: BTreeMap<Author, u64>,
+    /// In the mesh's directory alone, by nodes that minted the key or were shown it.
+    replaced: BTreeMap<LogId, Replaced>,
 }
 
 impl Known {
@@ -64,30 +73,86 @@ impl Known {
         self.minted.keys().any(|author| author.of == of)
     }
 
-    fn is_valid(&self) -> bool {
-        self.revoked.is_empty()
+    /// The key that has replaced this one: by the word of the node that minted it for the mesh; of a key that nobody
+    /// minted there by the first word by position.
+    fn successor(&self) -> Option<KeyPrint> {
+        let minted = self.first().filter(|(author, _)| author.of == Directories::Mesh);
+        let counts = match minted {
+            Some((author, _)) => self.replaced.get(&author.log),
+            None => {
+                let first = self.replaced.iter().min_by_key(|(log, said)| (said.clock, **log));
+                first.map(|(_, said)| said)
+            }
+        };
+        counts.map(|said| said.successor)
     }
+
+    fn is_valid(&self) -> bool {
+        self.revoked.is_empty() && self.successor().is_none()
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.minted.is_empty() && self.revoked.is_empty() && self.replaced.is_empty()
+    }
+}
+
+/// What an act has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// Nothing that counts.
+    Nothing,
+    /// A key is known, or another node answers for it.
+    Known(KeyPrint),
+    /// A key is not valid any more.
+    Invalid(KeyPrint),
+    /// What was a key's own belongs to another one.
+    Successor(KeyPrint),
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     known: BTreeMap<KeyPrint, Known>,
+    /// Keys of which some log says that this one replaced them.
+    predecessors: BTreeMap<KeyPrint, BTreeSet<KeyPrint>>,
     /// Keys that expire, by that time; not those of which it was said that they did.
     expiring: BTreeSet<(u64, KeyPrint)>,
 }
 
 impl Keys {
-    /// Takes in an act. Returns the key that it makes invalid, if it was valid or not known before.
-    pub(crate) fn learn(&mut self, entry: KeyEntry, act: KeyAct) -> Option<KeyPrint> {
+    /// Takes in an act. Whoever says that a key is replaced has minted it or was shown it: that is looked at before.
+    pub(crate) fn learn(&mut self, entry: KeyEntry, act: KeyAct) -> Changed {
+        let key = match &act {
+            KeyAct::Minted(minted) => minted.key(),
+            KeyAct::Revoked(key) => *key,
+            KeyAct::Replaced(replaced) => replaced.key(),
+            // Vouchers are folded elsewhere: they make no key valid.
+            KeyAct::Shown(_) => return Changed::Nothing,
+        };
+        let was_revoked = self.known.get(&key).is_some_and(|known| !known.revoked.is_empty());
+        let successor = self.successor(key);
+        let minted = matches!(act, KeyAct::Minted(_));
+        self.note(entry, key, act);
+        let Some(known) = self.known.get(&key) else { return Changed::Nothing };
+        if self.successor(key) != successor {
+            Changed::Successor(key)
+        } else if !was_revoked && !known.revoked.is_empty() {
+            Changed::Invalid(key)
+        } else if minted {
+            Changed::Known(key)
+        } else {
+            Changed::Nothing
+        }
+    }
+
+    fn note(&mut self, entry: KeyEntry, key: KeyPrint, act: KeyAct) {
         let KeyEntry { of, log, seq, facts } = entry;
         let author = Author { of, log };
         match act {
             KeyAct::Minted(minted) => {
-                let key = minted.key();
                 let terms = minted.terms;
                 if terms.check().is_err() {
-                    return None;
+                    return;
                 }
                 let minted = &mut self.known.entry(key).or_default().minted;
                 if minted.get(&author).is_none_or(|known| seq < known.seq) {
@@ -96,21 +161,66 @@ impl Keys {
                     let (clock, wall_ms) = (facts.clock, facts.wall_ms);
                     minted.insert(author, Minted { clock, seq, wall_ms, terms });
                 }
-                None
             }
             KeyAct::Revoked(key) => {
                 let revoked = &mut self.known.entry(key).or_default().revoked;
-                let first = revoked.is_empty();
                 let at = revoked.entry(author).or_insert(seq);
                 *at = seq.min(*at);
-                first.then_some(key)
             }
-            // Vouchers are folded elsewhere: they make no key valid.
-            KeyAct::Shown(_) => None,
+            KeyAct::Replaced(said) => {
+                let successor = said.successor.key();
+                if successor == key || of != Directories::Mesh {
+                    return;
+                }
+                let replaced = &mut self.known.entry(key).or_default().replaced;
+                if replaced.get(&log).is_none_or(|known| seq < known.seq) {
+                    replaced.insert(log, Replaced { clock: facts.clock, seq, successor });
+                    self.predecessors.entry(successor).or_default().insert(key);
+                }
+            }
+            KeyAct::Shown(_) => {}
         }
     }
 
-    /// The terms of a key that was not revoked.
+    /// The key that has replaced this one.
+    pub(crate) fn successor(&self, key: KeyPrint) -> Option<KeyPrint> {
+        self.known.get(&key)?.successor()
+    }
+
+    /// The key to which all belongs by now that was once this one's: the last of its successors, or itself.
+    pub(crate) fn current(&self, key: KeyPrint) -> KeyPrint {
+        let mut current = key;
+        // Keys that replace each other in a circle are all invalid: any of them will do.
+        for _ in 0..KEY_LINE_MAX {
+            let Some(next) = self.successor(current) else { break };
+            current = next;
+        }
+        current
+    }
+
+    /// The key, and the ones whose belongings have come to it; the nearest first, at most [`KEY_LINE_MAX`].
+    pub(crate) fn line(&self, key: KeyPrint) -> Vec<KeyPrint> {
+        let mut line = vec![key];
+        let mut next = 0;
+        while let Some(at) = line.get(next).copied().filter(|_| line.len() < KEY_LINE_MAX) {
+            let said = self.predecessors.get(&at).into_iter().flatten();
+            for before in said.filter(|before| self.successor(**before) == Some(at)) {
+                if line.len() < KEY_LINE_MAX && !line.contains(before) {
+                    line.push(*before);
+                }
+            }
+            next += 1;
+        }
+        line
+    }
+
+    /// Whether a log has minted a key for the mesh.
+    pub(crate) fn is_minted_by(&self, log: LogId, key: KeyPrint) -> bool {
+        let author = Author { of: Directories::Mesh, log };
+        self.known.get(&key).is_some_and(|known| known.minted.contains_key(&author))
+    }
+
+    /// The terms of a key that was neither revoked nor replaced.
     pub(crate) fn terms(&self, key: KeyPrint) -> Option<&KeyTerms> {
         let known = self.known.get(&key).filter(|known| known.is_valid())?;
         known.first().map(|(_, minted)| &minted.terms)
@@ -139,7 +249,7 @@ impl Keys {
         self.known.get(&key)?.first().map(|(_, minted)| minted.terms.tier)
     }
 
-    /// Whether it was revoked, anywhere.
+    /// Whether it was revoked or replaced, anywhere.
     pub(crate) fn is_revoked(&self, key: KeyPrint) -> bool {
         self.known.get(&key).is_some_and(|known| !known.is_valid())
     }
@@ -171,6 +281,7 @@ impl Keys {
         let key = match act {
             KeyAct::Minted(minted) => minted.key(),
             KeyAct::Revoked(key) => *key,
+            KeyAct::Replaced(replaced) => replaced.key(),
             // It takes none.
             KeyAct::Shown(_) => return true,
         };
@@ -186,7 +297,8 @@ impl Keys {
                 terms: minted.terms.clone(),
                 node: author.log.author,
                 minted_ms: minted.wall_ms,
-                revoked: !known.is_valid(),
+                revoked: !known.revoked.is_empty(),
+                successor: known.successor(),
                 local: author.of == Directories::Node,
             })
         };
@@ -195,14 +307,27 @@ impl Keys {
         views
     }
 
-    /// Nothing counts that a log says in these directories, `from` an entry on.
-    pub(crate) fn forget(&mut self, of: Directories, from: EntryRef) {
+    /// Nothing counts that a log says in these directories, `from` an entry on. Whether successors may be others now.
+    pub(crate) fn forget(&mut self, of: Directories, from: EntryRef) -> bool {
         let author = Author { of, log: from.log };
+        let mut successors = false;
         for known in self.known.values_mut() {
+            let before = known.successor();
             known.minted.retain(|by, minted| *by != author || minted.seq < from.seq);
             known.revoked.retain(|by, at| *by != author || *at < from.seq);
+            if of == Directories::Mesh {
+                known.replaced.retain(|by, said| *by != from.log || said.seq < from.seq);
+            }
+            successors |= known.successor() != before;
         }
-        self.known.retain(|_, known| !(known.minted.is_empty() && known.revoked.is_empty()));
+        self.known.retain(|_, known| !known.is_nothing());
+        let known = &self.known;
+        self.predecessors.retain(|key, before| {
+            let says = |said: &Replaced| said.successor == *key;
+            before.retain(|old| known.get(old).is_some_and(|old| old.replaced.values().any(says)));
+            !before.is_empty()
+        });
+        successors
     }
 }
 
@@ -212,7 +337,7 @@ mod tests {
     use crate::{
         limits::KEY_LABEL_BYTES_MAX,
         name::key::KeyHalves,
-        wire::acts::KeyMinted,
+        wire::acts::{KeyMinted, KeyReplaced},
         wire::signatures::{
             KeySignature,
             testing::{PRINTS, secret},
@@ -246,7 +371,19 @@ mod tests {
 
     fn learn(keys: &mut Keys, (author, seq, clock, act): Said) -> Option<KeyPrint> {
         let facts = Facts { clock, wall_ms: clock, kind: 35, visible: false };
-        keys.learn(KeyEntry { of: Directories::Mesh, log: log(author), seq, facts }, act)
+        let entry = KeyEntry { of: Directories::Mesh, log: log(author), seq, facts };
+        match keys.learn(entry, act) {
+            Changed::Invalid(key) | Changed::Successor(key) => Some(key),
+            Changed::Known(_) | Changed::Nothing => None,
+        }
+    }
+
+    fn replaced(key: KeyPrint, successor: KeyPrint) -> KeyAct {
+        let said = |key| {
+            let halves = secret(key).expect("it is known").halves();
+            KeySignature { halves, signature: [0; 64] }
+        };
+        KeyAct::Replaced(KeyReplaced { by: said(key), successor: said(successor) })
     }
 
     /// All orders of so many things.
@@ -297,6 +434,70 @@ mod tests {
     }
 
     #[test]
+    fn the_node_that_minted_a_key_says_what_replaces_it_in_whatever_order_that_is_learned() {
+        const NEXT: KeyPrint = PRINTS[3];
+        let acts: [Said; 5] = [
+            (1, 1, 5, minted(KEY, Tier::Low)),
+            (1, 2, 6, replaced(KEY, NEXT)),
+            (2, 1, 7, minted(KEY, Tier::High)),
+            (2, 2, 1, replaced(KEY, OTHER)),
+            (1, 3, 8, minted(NEXT, Tier::High)),
+        ];
+        for order in orders(acts.len()) {
+            let mut keys = Keys::default();
+            for i in &order {
+                learn(&mut keys, acts[*i].clone());
+            }
+            assert_eq!(keys.successor(KEY), Some(NEXT), "{order:?}");
+            assert_eq!((keys.tier(KEY), keys.tier(NEXT)), (None, Some(Tier::High)));
+            assert!(keys.is_revoked(KEY) && !keys.is_revoked(NEXT));
+            assert_eq!((keys.current(KEY), keys.current(OTHER)), (NEXT, OTHER));
+            assert_eq!((keys.line(NEXT), keys.line(OTHER)), (vec![NEXT, KEY], vec![OTHER]));
+        }
+    }
+
+    #[test]
+    fn a_key_that_nobody_minted_has_the_successor_that_was_named_first() {
+        let acts: [Said; 3] = [
+            (2, 2, 3, replaced(KEY, OTHER)),
+            (1, 4, 2, replaced(KEY, PRINTS[3])),
+            (1, 5, 1, replaced(KEY, PRINTS[4])),
+        ];
+        for order in orders(acts.len()) {
+            let mut keys = Keys::default();
+            order.iter().for_each(|i| {
+                learn(&mut keys, acts[*i].clone());
+            });
+            assert_eq!(keys.current(KEY), PRINTS[3], "of one log the first counts: {order:?}");
+            assert!(keys.forget(Directories::Mesh, EntryRef { log: log(1), seq: 4 }));
+            assert_eq!(keys.current(KEY), OTHER, "that log was cut");
+            assert!(keys.forget(Directories::Mesh, EntryRef { log: log(2), seq: 1 }));
+            assert_eq!((keys.current(KEY), keys.is_revoked(KEY)), (KEY, false));
+            assert_eq!((keys.knows(KEY), keys.predecessors.len()), (false, 0));
+        }
+    }
+
+    #[test]
+    fn lines_of_keys_end_whatever_members_write() {
+        let mut keys = Keys::default();
+        learn(&mut keys, (1, 1, 1, replaced(KEY, OTHER)));
+        learn(&mut keys, (1, 2, 2, replaced(OTHER, KEY)));
+        learn(&mut keys, (1, 3, 3, replaced(PRINTS[3], PRINTS[3])));
+        assert!(keys.is_revoked(KEY) && keys.is_revoked(OTHER), "in a circle nobody has anything");
+        assert!([KEY, OTHER].contains(&keys.current(KEY)));
+        assert_eq!(keys.line(KEY), [KEY, OTHER]);
+        assert!(!keys.is_revoked(PRINTS[3]), "no key replaces itself");
+        let print = |nth: usize| KeyHalves { signer: [0; 32], mailbox: [nth as u8; 32] };
+        for nth in 0..=2 * KEY_LINE_MAX {
+            let said = |nth| KeySignature { halves: print(nth), signature: [0; 64] };
+            let replaced = KeyReplaced { by: said(nth), successor: said(nth + 1) };
+            learn(&mut keys, (1, 10 + nth as u64, 10, KeyAct::Replaced(replaced)));
+        }
+        assert_eq!(keys.current(print(0).print()), print(KEY_LINE_MAX).print());
+        assert_eq!(keys.line(print(2 * KEY_LINE_MAX).print()).len(), KEY_LINE_MAX);
+    }
+
+    #[test]
     fn what_a_forked_log_says_after_the_fork_does_not_count() {
         let mut keys = Keys::default();
         learn(&mut keys, (1, 3, 1, minted(KEY, Tier::Low)));
@@ -334,7 +535,7 @@ mod tests {
                 let terms = KeyTerms { expires_ms: Some(at), ..terms };
                 KeyAct::Minted(KeyMinted { by, terms })
             }
-            other @ (KeyAct::Revoked(_) | KeyAct::Shown(_)) => other,
+            other @ (KeyAct::Revoked(_) | KeyAct::Shown(_) | KeyAct::Replaced(_)) => other,
         };
         for seq in 1..=9 {
             learn(&mut keys, (1, seq, seq, expires(100 + seq)));

@@ -21,6 +21,8 @@ pub(crate) enum Learned {
     Key(KeyPrint),
     /// A key is not valid any more, for ever.
     Revoked(KeyPrint),
+    /// What was this key's own belongs to another one.
+    Replaced(KeyPrint),
     /// A key has expired.
     Expired(KeyPrint),
 }

@@ -63,7 +63,7 @@ impl Directory {
         let ids = self.by_name.get(name).into_iter().flatten().filter(|rival| **rival != id);
         let rivals = ids.filter_map(|rival| self.rooms.get(rival));
         let rivals = rivals.filter(|rival| rival.standing.is_numbered());
-        rivals.filter(|rival| collide(&rival.created, &room.created)).collect()
+        rivals.filter(|rival| self.collide(&rival.created, &room.created)).collect()
     }
 
     /// Whether a number made the room that does not count any more, and by those that do others would take it for
@@ -113,10 +113,11 @@ impl Directory {
 
     /// Rooms of its name that are seen by everybody who sees it: its name is the same at all nodes.
     fn beside(&self, created: &RoomCreated) -> impl Iterator<Item = &CreatedRoom> {
-        let (public, owner) = (created.public, created.owner);
+        let (public, owner) = (created.public, self.current(created.owner));
         let ids = self.by_name.get(&created.name).into_iter().flatten();
-        ids.filter_map(|id| self.rooms.get(id))
-            .filter(move |room| room.is_public() || !public && room.created.owner == owner)
+        ids.filter_map(|id| self.rooms.get(id)).filter(move |room| {
+            room.is_public() || !public && self.current(room.created.owner) == owner
+        })
     }
 
     /// Whether a room that this key may see, or a public one, is called `name` or asks to be.
@@ -124,7 +125,12 @@ impl Directory {
         let ids = self.by_name.get(name).into_iter().flatten();
         ids.filter(|id| self.name(**id) != Named::Void)
             .filter_map(|id| self.rooms.get(id))
-            .any(|room| room.is_public() || room.created.owner == key)
+            .any(|room| room.is_public() || self.current(room.created.owner) == key)
+    }
+
+    /// Whether two rooms of one name are in each other's way.
+    fn collide(&self, a: &RoomCreated, b: &RoomCreated) -> bool {
+        (a.public && b.public) || self.current(a.owner) == self.current(b.owner)
     }
 }
 
@@ -140,9 +146,4 @@ pub(crate) fn named_apart(name: &str, node: &str, before: usize) -> Arc<str> {
 /// Those of them whose numbers are of the same directory as this room's.
 fn alike<'a>(room: &CreatedRoom, rivals: Vec<&'a CreatedRoom>) -> Vec<&'a CreatedRoom> {
     rivals.into_iter().filter(|rival| rival.source.0 == room.source.0).collect()
-}
-
-/// Whether two rooms of one name are in each other's way.
-fn collide(a: &RoomCreated, b: &RoomCreated) -> bool {
-    (a.public && b.public) || a.owner == b.owner
 }

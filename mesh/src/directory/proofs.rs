@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     agents::AgentIds,
-    keys::{Directories, Keys},
+    keys::{Changed, Directories, KeyEntry, Keys},
     learned::{Learned, Source},
     standing::Standing,
     vouchers::Vouchers,
@@ -27,7 +27,10 @@ use crate::{
         id::{AgentId, EntryRef, KeyPrint, LogId, NodeId},
         number::Number,
     },
-    wire::entry::{AgentClaimed, Said},
+    wire::{
+        acts::KeyAct,
+        entry::{AgentClaimed, Said},
+    },
 };
 
 /// A handle to what is known; clones are of the same.
@@ -115,14 +118,45 @@ impl Shown {
         learned
     }
 
-    /// Nothing counts that a log says of keys in these directories, `from` an entry on.
-    pub(super) fn forget(&mut self, of: Directories, from: EntryRef) {
+    /// Takes in what a directory says of a key.
+    pub(super) fn learn_key(&mut self, entry: KeyEntry, act: KeyAct) -> Changed {
+        if let KeyAct::Replaced(replaced) = &act {
+            let (key, log) = (replaced.key(), entry.log);
+            if !self.keys.is_minted_by(log, key) && !self.vouchers.has(log.author, key) {
+                return Changed::Nothing;
+            }
+        }
+        let changed = self.keys.learn(entry, act);
+        if let Changed::Successor(_) = changed {
+            self.revision.changes += 1;
+            self.revision.withdrawals += 1;
+        }
+        changed
+    }
+
+    /// Nothing counts that a log says of keys in these directories, `from` an entry on. Returns agents that may be another
+    /// key's now.
+    pub(super) fn forget(&mut self, of: Directories, from: EntryRef) -> Vec<AgentId> {
         self.revision.changes += 1;
         self.revision.withdrawals += 1;
-        self.keys.forget(of, from);
+        let successors = self.keys.forget(of, from);
         if of == Directories::Mesh {
             self.vouchers.forget(from);
         }
+        if successors {
+            self.agents.all().map(|(agent, _)| agent.clone()).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    pub(super) fn owner(&self, agent: &str) -> Option<(KeyPrint, bool)> {
+        self.agents.owner(agent).map(|(key, numbered)| (self.keys.current(key), numbered))
+    }
+
+    pub(super) fn belongs(&self, agent: &str, key: KeyPrint) -> Belongs {
+        let line = self.keys.line(key).into_iter().map(|key| belongs(agent, key));
+        line.min_by_key(|belongs| *belongs == Belongs::Another).unwrap_or(Belongs::Another)
     }
 
     fn of(&self, node: NodeId, key: KeyPrint, agent: &str) -> Proof {
@@ -131,13 +165,15 @@ impl Shown {
         Proof { verified: !key_revoked && is_shown(), key_revoked }
     }
 
-    /// Whether an agent's id was drawn for a key, or claimed by it first.
+    /// Whether an agent's id was drawn for a key, or claimed by it first; or by another one of its line: what a key said
+    /// before it was replaced stays its agents' word.
     fn owns(&self, key: KeyPrint, agent: &str) -> bool {
-        match belongs(agent, key) {
+        let current = self.keys.current(key);
+        match self.belongs(agent, current) {
             Belongs::Drawn => true,
             Belongs::Another => false,
             Belongs::FirstClaim | Belongs::IfClaimed => {
-                self.agents.owner(agent).is_some_and(|(owner, _)| owner == key)
+                self.owner(agent).is_some_and(|(owner, _)| owner == current)
             }
         }
     }

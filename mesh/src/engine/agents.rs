@@ -19,8 +19,8 @@ use crate::{
         ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
     name::{
-        agent::{Belongs, belongs},
-        id::{AgentId, RoomId},
+        agent::Belongs,
+        id::{AgentId, KeyPrint, RoomId},
         identity::Strict,
         key::ShortKey,
         number::Number,
@@ -69,10 +69,13 @@ impl Agents {
         let me = known.cx.me;
         let earlier =
             known.rosters.latest(&attach.agent).map(|(node, record)| (node, record.clone()));
-        let earlier = earlier.filter(|(_, record)| attach.reconnect && record.key == attach.key);
+        let earlier = earlier.filter(|(_, record)| {
+            attach.reconnect && known.directory.current(record.key) == attach.key
+        });
         let was_here =
             earlier.as_ref().is_some_and(|(node, record)| *node == me && record.gone.is_none());
-        let restored = earlier.as_ref().map(|(_, record)| restore_seats(known, record, was_here));
+        let restored =
+            earlier.as_ref().map(|(_, record)| restore_seats(known, attach.key, record, was_here));
         let record = AgentRecord {
             name: attach.name.into(),
             key: attach.key,
@@ -204,7 +207,7 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
         return Err(Refused::Full("too many agents are attached to this node".to_owned()));
     }
     let owner = known.directory.owner(agent).map(|(key, _)| key);
-    let is_anothers = match belongs(agent, attach.key) {
+    let is_anothers = match known.directory.belongs(agent, attach.key) {
         Belongs::Another => true,
         Belongs::Drawn => false,
         Belongs::FirstClaim | Belongs::IfClaimed => {
@@ -216,7 +219,9 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
     }
     let connected = known.rosters.record(agent);
     match connected {
-        Some((_, record)) if !attach.reconnect || record.key != attach.key => {
+        Some((_, record))
+            if !attach.reconnect || known.directory.current(record.key) != attach.key =>
+        {
             Err(Refused::AgentTaken(agent.clone()))
         }
         Some(_) | None => Ok(()),
@@ -238,8 +243,13 @@ pub(super) fn restore_agents(known: &mut Known) {
 
 /// The seats of an earlier registration, in the rooms that are still there. A connection that is
 /// taken over here was told of everything up to the tip.
-fn restore_seats(known: &Known, record: &AgentRecord, was_here: bool) -> BTreeMap<RoomId, Seat> {
-    let seats = record.rooms.iter().filter(|(room, _)| known.may_read(record.key, **room).is_ok());
+fn restore_seats(
+    known: &Known,
+    key: KeyPrint,
+    record: &AgentRecord,
+    was_here: bool,
+) -> BTreeMap<RoomId, Seat> {
+    let seats = record.rooms.iter().filter(|(room, _)| known.may_read(key, **room).is_ok());
     seats
         .map(|(room, seat)| {
             let tip = known.rooms.get(room).map_or(Number::ZERO, |room| room.tip());
@@ -286,7 +296,7 @@ pub(super) fn admit(known: &mut Known, attach: &Attach) -> Result<Standing, Refu
 /// Whether the id must be claimed for its key first: it is to be stable, its form does not say whose it is, and nobody
 /// has claimed it.
 pub(super) fn must_claim(known: &Known, attach: &Attach) -> bool {
-    let is_drawn = belongs(&attach.agent, attach.key) == Belongs::Drawn;
+    let is_drawn = known.directory.belongs(&attach.agent, attach.key) == Belongs::Drawn;
     attach.stable && !is_drawn && known.directory.owner(&attach.agent).is_none()
 }
 

@@ -96,6 +96,7 @@ impl Engine {
         for happened in events {
             self.on_happened(happened);
         }
+        self.known.settle_successors();
         some
     }
 
@@ -197,6 +198,8 @@ impl Engine {
         // Before clients are told: they need not hear of a room that it is gone, and there again.
         self.waiters.note_rooms_without_lead(&self.known);
         self.answer_unsettled();
+        self.known.replaced.extend(self.known.rosters.replaced());
+        self.known.settle_successors();
         for agent in disowned {
             self.act_on(Learned::Agent(agent));
         }
@@ -225,6 +228,15 @@ impl Engine {
         }
     }
 
+    /// What was a key's own belongs to another one: its agents go, and come back with that one.
+    fn on_replaced(&mut self, key: KeyPrint) {
+        self.known.own_keys.remove(&key);
+        if self.known.directory.keys().is_revoked(key) {
+            self.on_invalid(key, true);
+        }
+        self.known.replaced.insert(key);
+    }
+
     /// An agent of this node is gone, and may come back. Rooms that it made and nobody has joined end with it.
     pub(super) fn send_off(&mut self, agent: &AgentId, record: AgentRecord) {
         agents::let_go(&mut self.known, agent, record);
@@ -241,11 +253,9 @@ impl Engine {
             Learned::Nothing => {}
             Learned::Key(key) => self.records.on_key(&mut self.known, key),
             Learned::Revoked(key) => self.on_invalid(key, true),
+            Learned::Replaced(key) => self.on_replaced(key),
             Learned::Expired(key) => self.on_invalid(key, false),
-            Learned::Agent(agent) => {
-                let owner = self.known.directory.owner(&agent).filter(|(_, settled)| *settled);
-                self.known.rosters.set_owner(&agent, owner.map(|(key, _)| key));
-            }
+            Learned::Agent(agent) => self.known.note_owner(&agent),
             Learned::Rooms(rooms) => {
                 for room in rooms {
                     self.waiters.note_if_without_lead(&self.known, room);

@@ -7,14 +7,14 @@
 use super::known::{Known, NOT_WRITABLE};
 use crate::{
     api::{
-        agenda::{KeyLimits, NewKey},
+        agenda::{KeyLimits, NewKey, NewSuccessor},
         batch::Change,
         boundary::Effect,
         command::{Attach, Opaque, Outcome, Refused},
         event::AgentEvent,
     },
     directory::{keys::Directories, naming::Named},
-    limits::{AGENT_IDS_PER_AGENT, KEYS_MAX},
+    limits::{AGENT_IDS_PER_AGENT, KEY_LINE_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
     name::{
         id::{AgentId, KeyPrint, RoomId},
         identity::Strict,
@@ -56,6 +56,11 @@ pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Re
     write(known, of, KeyAct::Minted(*minted))
 }
 
+/// Mints a key for a stranger.
+pub(super) fn sign_up(known: &mut Known, key: NewKey) -> Result<(), Refused> {
+    mint(known, key, KEYS_FOR_OPERATORS)
+}
+
 /// Writes down that the key was shown here, if that is new. Whether it did. It keeps nobody out: an agent whose voucher cannot be
 /// written shows as not verified.
 pub(super) fn vouch(known: &mut Known, attach: &Attach) -> bool {
@@ -72,17 +77,69 @@ pub(super) fn vouch(known: &mut Known, attach: &Attach) -> bool {
         && write(known, Directories::Mesh, KeyAct::Shown(shown.clone())).is_ok()
 }
 
-/// The directories in which a key has to be revoked.
-pub(super) fn to_revoke(known: &Known, key: KeyPrint) -> Result<Vec<Directories>, Refused> {
-    let keys = &known.directory.keys();
+/// Makes a key invalid, in every directory that has it.
+pub(super) fn revoke(known: &mut Known, key: KeyPrint) -> Result<(), Refused> {
+    let keys = known.directory.keys();
     let minted =
         [Directories::Mesh, Directories::Node].into_iter().filter(|of| keys.is_minted(key, *of));
     let minted: Vec<Directories> = minted.collect();
+    let is_valid = keys.tier(key).is_some();
+    drop(keys);
     if minted.is_empty() {
         return Err(Refused::NoKey);
     }
-    // It is revoked already.
-    Ok(if keys.tier(key).is_none() { Vec::new() } else { minted })
+    if !is_valid {
+        return Ok(());
+    }
+    minted.into_iter().try_for_each(|of| write(known, of, KeyAct::Revoked(key)))
+}
+
+/// Gives all that is a key's own to another one, and ends the first.
+pub(super) fn replace(known: &mut Known, new: NewSuccessor) -> Result<(), Refused> {
+    let NewSuccessor { replaced, shown } = new;
+    let no = |text: &str| Err(Refused::Impossible(text.to_owned()));
+    let (key, successor) = (replaced.key(), replaced.successor.key());
+    let (me, log) = (known.cx.me, SignedLog { mesh: known.cx.mesh, node: known.cx.me });
+    if key == successor {
+        return no("a key cannot replace itself");
+    }
+    // Others would refuse it, and everything that this node writes after it.
+    if !replaced.is_signed_by_its_keys(&Strict, &log)
+        || shown.key() != key
+        || !shown.is_voucher(&Strict, &log)
+    {
+        return no("the two keys have not signed that one replaces the other at this node");
+    }
+    let keys = known.directory.keys();
+    let minter = keys.answers(key);
+    if let Some(minter) = minter.filter(|minter| *minter != me) {
+        let name = known.directory.node_name(minter);
+        return no(&format!("{name} minted the key: only that node can replace it"));
+    }
+    if let Some(next) = keys.successor(key) {
+        return no(&format!("the key was replaced before, by {next}"));
+    }
+    // Other nodes have to know the successor as they knew the key; one of this node alone is as good as its own.
+    if minter.is_some() && !keys.is_minted(successor, Directories::Mesh) {
+        return no("a key of the whole mesh is replaced by one that was minted for the whole mesh");
+    }
+    if keys.is_revoked(successor) {
+        return no("the successor is not valid any more: make up another one");
+    }
+    if keys.line(key).len() + keys.line(successor).len() > KEY_LINE_MAX {
+        return no(&format!("keys were replaced {KEY_LINE_MAX} times here, which is the most"));
+    }
+    drop(keys);
+    if minter.is_none() && !known.directory.is_vouched(me, key) {
+        if !known.directory.has_room_for_voucher(me) {
+            return Err(Refused::Full("the mesh has no room for another voucher".to_owned()));
+        }
+        write(known, Directories::Mesh, KeyAct::Shown(*shown))?;
+    }
+    if !known.directory.keys().has_room_for(&KeyAct::Replaced((*replaced).clone())) {
+        return Err(Refused::Full(format!("the mesh has {KEYS_MAX} keys, which is the most")));
+    }
+    write(known, Directories::Mesh, KeyAct::Replaced(*replaced))
 }
 
 /// The directory has to fold it at once: nothing that is decided in this turn goes by the old state.
@@ -162,7 +219,10 @@ pub(super) fn may_have_room(known: &Known, key: KeyPrint) -> Result<(), Refused>
     let ephemeral = known
         .rosters
         .ephemeral_rooms()
-        .filter(|ephemeral| ephemeral.home.author == me && ephemeral.facts.owner == key)
+        .filter(|ephemeral| {
+            let owner = known.directory.current(ephemeral.facts.owner);
+            ephemeral.home.author == me && owner == key
+        })
         .count();
     if permanent + ephemeral >= max { Err(Refused::TooManyRooms { max }) } else { Ok(()) }
 }

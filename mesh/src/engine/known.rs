@@ -53,6 +53,8 @@ pub(super) struct Known {
     pub(super) registrations: BTreeMap<AgentId, Registration>,
     /// Keys that the driver said are the node's own: no limits, and no revocation, of minted ones.
     pub(super) own_keys: BTreeSet<KeyPrint>,
+    /// Keys that have another successor than before, until that is looked after.
+    pub(super) replaced: BTreeSet<KeyPrint>,
     /// The votes and tasks of all rooms.
     pub(super) index: Index,
     pub(super) unread: Unread,
@@ -104,6 +106,7 @@ impl Known {
             told: BTreeMap::new(),
             registrations: BTreeMap::new(),
             own_keys: BTreeSet::new(),
+            replaced: BTreeSet::new(),
             index: Index::default(),
             unread: Unread::default(),
             unknown: BTreeMap::new(),

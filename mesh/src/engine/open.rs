@@ -98,6 +98,7 @@ impl Engine {
         self.leaders.note_leaders(&mut self.known);
         directories::fold_lost(&mut self.known);
         self.restore_directory(stored.directory);
+        self.known.settle_successors();
         self.records.restore(&mut self.known, stored.records);
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);

@@ -248,7 +248,10 @@ fn has_settled(known: &Known, key: KeyPrint, settling: &Settling) -> bool {
 
 /// A key is no longer valid.
 pub(super) fn withdraw_rooms_of(known: &mut Known, key: KeyPrint) {
-    let of_key = |room: &&RoomId| known.sealed_for(**room) == Some(key);
+    let key = known.directory.current(key);
+    let of_key = |room: &&RoomId| {
+        known.sealed_for(**room).is_some_and(|owner| known.directory.current(owner) == key)
+    };
     let rooms: Vec<RoomId> = known.told.keys().filter(of_key).copied().collect();
     for room in rooms {
         known.tell_of_room(room, false);

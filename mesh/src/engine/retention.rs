@@ -114,6 +114,7 @@ fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
         Some(_) => known.directory.room(id).map(|created| created.created.owner),
         None => known.config.archive.iter().find(|view| view.room == id)?.owner,
     };
+    let owner = owner.map(|key| known.directory.current(key));
     let retention = &known.config.retention;
     let keep = match owner.and_then(|key| tier_of(known, key)) {
         None => retention.own,

@@ -35,6 +35,7 @@ mod secret;
 mod sending;
 mod spoken;
 mod starting;
+mod successors;
 mod sync;
 mod tasks;
 mod turn;

@@ -92,6 +92,8 @@ pub(crate) struct Rosters {
     nodes: BTreeMap<NodeId, NodeRoster>,
     /// Keys that stable ids belong to: records of another key do not count.
     owners: BTreeMap<AgentId, KeyPrint>,
+    /// Keys that were replaced, and the ones to which all belongs that was theirs.
+    current: BTreeMap<KeyPrint, KeyPrint>,
     seats: Seats,
     /// Living nodes that list an ephemeral room.
     listed: BTreeMap<RoomId, BTreeSet<NodeId>>,
@@ -125,6 +127,7 @@ impl Rosters {
             mesh,
             nodes: BTreeMap::from([(me, mine)]),
             owners: BTreeMap::new(),
+            current: BTreeMap::new(),
             seats: Seats::default(),
             listed: BTreeMap::new(),
             local_rooms: BTreeSet::new(),
@@ -151,6 +154,24 @@ impl Rosters {
         if before != owner {
             self.settle(agent, None);
         }
+    }
+
+    /// What was a key's own belongs to another one now, or to itself again.
+    pub(crate) fn set_current(&mut self, key: KeyPrint, current: KeyPrint) {
+        if key == current {
+            self.current.remove(&key);
+        } else {
+            self.current.insert(key, current);
+        }
+    }
+
+    /// Keys that were replaced.
+    pub(crate) fn replaced(&self) -> Vec<KeyPrint> {
+        self.current.keys().copied().collect()
+    }
+
+    fn current(&self, key: KeyPrint) -> KeyPrint {
+        self.current.get(&key).copied().unwrap_or(key)
     }
 
     /// Boot and version of a node's roster, as known here.
@@ -395,7 +416,9 @@ impl Rosters {
             .filter(|(_, roster)| roster.alive)
             .filter_map(|(node, roster)| Some((*node, roster.agents.get(agent)?)))
             .filter(|(_, record)| record.gone.is_none())
-            .filter(|(_, record)| self.owners.get(agent).is_none_or(|key| *key == record.key))
+            .filter(|(_, record)| {
+                self.owners.get(agent).is_none_or(|key| *key == self.current(record.key))
+            })
             .max_by_key(|(node, record)| (record.registered, *node))
     }
 
@@ -422,7 +445,7 @@ impl Rosters {
     fn give_up_if_not_owner(&mut self, agent: &AgentId) {
         let own = self.nodes.get(&self.me).and_then(|mine| mine.agents.get(agent));
         let Some((own, owner)) = own.zip(self.owners.get(agent)) else { return };
-        if own.key != *owner {
+        if self.current(own.key) != *owner {
             let connected = own.gone.is_none();
             self.supersede(agent, connected);
         }

@@ -414,6 +414,9 @@ pub enum KeyAct {
     /// A voucher: the key was shown at the node in whose log this stands, which can speak for it from now on.
     #[n(2)]
     Shown(#[n(0)] KeySignature),
+    /// A key is not valid any more, and all that was its own belongs to another one from now on.
+    #[n(3)]
+    Replaced(#[n(0)] KeyReplaced),
 }
 
 /// See [`KeyAct::Minted`]. Signed by the key itself, so that nobody mints a key that it was not shown, or says
@@ -454,6 +457,52 @@ impl KeyMinted {
 
 fn minted_text(log: &SignedLog, key: KeyPrint, terms: &KeyTerms) -> Vec<u8> {
     [b"clawmesh key".as_slice(), &log.mesh.0, &log.node.0, &key.0, &encode(terms)].concat()
+}
+
+/// See [`KeyAct::Replaced`]. Both keys sign: nobody gives away a key that it was not shown, or makes a key the successor
+/// of one that it wants nothing from.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeyReplaced {
+    /// The key that is replaced, and its signature over the mesh, the node in whose log it stands, and both keys.
+    #[n(0)]
+    pub by: KeySignature,
+    /// Its successor, and that one's signature over the same.
+    #[n(1)]
+    pub successor: KeySignature,
+}
+
+impl KeyReplaced {
+    /// A key that is replaced by this node's log, signed by both.
+    ///
+    /// # Errors
+    ///
+    /// The text of one is too short for its halves to be shown.
+    pub fn sign(
+        key: &KeySecret,
+        successor: &KeySecret,
+        log: &SignedLog,
+    ) -> Result<KeyReplaced, ShortKey> {
+        let text = replaced_text(log, key.print(), successor.print());
+        let by = KeySignature::over(key, &text)?;
+        Ok(KeyReplaced { by, successor: KeySignature::over(successor, &text)? })
+    }
+
+    /// Whether both keys have signed it, for this log.
+    #[must_use]
+    pub fn is_signed_by_its_keys(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        let text = replaced_text(log, self.key(), self.successor.key());
+        self.by.is_over(judge, &text) && self.successor.is_over(judge, &text)
+    }
+
+    /// The key that is replaced, by its fingerprint.
+    #[must_use]
+    pub fn key(&self) -> KeyPrint {
+        self.by.key()
+    }
+}
+
+fn replaced_text(log: &SignedLog, key: KeyPrint, successor: KeyPrint) -> Vec<u8> {
+    [b"clawmesh replaced".as_slice(), &log.mesh.0, &log.node.0, &key.0, &successor.0].concat()
 }
 
 /// What a minted key may do, for how long, and for whom.

@@ -340,6 +340,7 @@ impl Payload for KeyAct {
         match self {
             KeyAct::Minted(minted) => minted.is_signed_by_its_key(judge, log),
             KeyAct::Shown(shown) => shown.is_voucher(judge, log),
+            KeyAct::Replaced(replaced) => replaced.is_signed_by_its_keys(judge, log),
             // Any node may revoke.
             KeyAct::Revoked(_) => true,
         }

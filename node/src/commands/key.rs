@@ -1,18 +1,24 @@
 //! `clawmeshd key`.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Read as _},
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context, Result};
-
+use anyhow::{Context, Result, bail};
+use mesh::name::key::KeySecret;
 use protocol::operator::Request;
 
 use super::{
+    keys::running_log,
     node_args::NodeArgs,
     output::{log_to_stderr, note, say},
+    running::done,
 };
 use crate::{
     control::client::ask,
     files::{DataDir, api_key::ApiKey},
+    keys::signed_successor,
 };
 
 /// The key that clients of this node need.
@@ -20,8 +26,14 @@ use crate::{
 pub(super) enum Key {
     /// Print it.
     Show(KeyArgs),
-    /// Make a new one, and tell the node if it runs. Agents need it from their next connection on.
-    Rotate(KeyArgs),
+    /// Make a new one. Stable ids and private rooms of the old one are its own from then on, if the node runs.
+    ///
+    /// Agents need the new key at once: those that are connected are disconnected. The old one is kept in a file beside it.
+    Rotate(Rotate),
+    /// Give what belongs to an earlier key of this node to the present one.
+    ///
+    /// For a key that was rotated while the node did not run. The earlier key opens nothing from then on.
+    Inherit(Inherit),
 }
 
 #[derive(Debug, clap::Args)]
@@ -33,12 +45,31 @@ pub(super) struct KeyArgs {
     key_file: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+pub(super) struct Rotate {
+    #[command(flatten)]
+    key: KeyArgs,
+    /// Without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Inherit {
+    #[command(flatten)]
+    key: KeyArgs,
+    /// The file with the earlier key in it; -: standard input
+    #[arg(value_name = "FILE")]
+    old_key_file: PathBuf,
+}
+
 impl Key {
     pub(super) fn run(self) -> Result<()> {
         log_to_stderr("warn")?;
         match self {
             Key::Show(key) => show(key),
-            Key::Rotate(key) => rotate(key),
+            Key::Rotate(rotate) => rotate.run(),
+            Key::Inherit(inherit) => inherit.run(),
         }
     }
 }
@@ -51,21 +82,85 @@ fn show(key: KeyArgs) -> Result<()> {
     say(key.text())
 }
 
-fn rotate(key: KeyArgs) -> Result<()> {
-    let (file, dir) = key.find()?;
-    ApiKey::make(&file)?;
-    let running = dir.map(|dir| ask(&dir, Request::ReloadKey)).transpose()?.flatten();
-    match running {
-        Some((run, _)) if run.key_file.as_ref() == Some(&file) => {
-            note(
-                "the running node takes the new key only; agents need it at their next connection",
-            );
+impl Rotate {
+    fn run(self) -> Result<()> {
+        let node_args = self.key.node_args.clone();
+        let (file, dir) = self.key.find()?;
+        let Some(old) = ApiKey::read(&file)? else {
+            ApiKey::make(&file)?;
+            note(&format!("there was no key: {} has a new one", file.display()));
+            return Ok(());
+        };
+        let kept = beside(&file, &old);
+        if !self.yes && !is_wanted(&file, &kept)? {
+            note("nothing was changed");
+            return Ok(());
         }
-        Some(_) => note("the running node has another key file, and goes on with that one"),
-        None => note("no node runs there; the next start takes the new key"),
+        // First the old one: without it nothing that belongs to it could be moved.
+        old.keep(&kept)?;
+        let new = ApiKey::make(&file)?;
+        note(&format!("the old key is in {}", kept.display()));
+        let later = format!("`clawmeshd key inherit {}`", kept.display());
+        let running = dir.map(|dir| ask(&dir, Request::ReloadKey)).transpose()?.flatten();
+        match running {
+            Some((run, _)) if run.key_file.as_ref() == Some(&file) => {
+                give(&node_args, &old, &new).with_context(|| {
+                    format!("the node takes the new key, but stable ids and private rooms are still the old one's: {later}")
+                })?;
+                note(
+                    "the running node takes the new key only. Stable ids and private rooms of the old one are its own; profiles \
+                     and webhooks are made anew",
+                );
+            }
+            Some(_) => note("the running node has another key file, and goes on with that one"),
+            None => note(&format!(
+                "no node runs there; the next start takes the new key. Then {later} moves stable ids and private rooms to it"
+            )),
+        }
+        Ok(())
     }
-    note("what was private to the old key stays private to it");
-    Ok(())
+}
+
+impl Inherit {
+    fn run(self) -> Result<()> {
+        let node_args = self.key.node_args.clone();
+        let (file, _) = self.key.find()?;
+        let old = ApiKey::read_old(&self.old_key_file)?;
+        let new = ApiKey::read(&file)?
+            .with_context(|| format!("--key-file {}: no such file", file.display()))?;
+        give(&node_args, &old, &new)?;
+        note("stable ids and private rooms of the earlier key belong to the present one");
+        Ok(())
+    }
+}
+
+/// What belongs to one key of the running node is another one's from now on.
+fn give(node_args: &NodeArgs, old: &ApiKey, new: &ApiKey) -> Result<()> {
+    let (old, new) = (KeySecret::of(old.text()), KeySecret::of(new.text()));
+    let wanted = signed_successor(&old, &new, &running_log(node_args)?)?;
+    done(node_args, Request::ReplaceKey(Box::new(wanted)))
+}
+
+/// Where a key is kept that is not in its file any more: beside it, with the beginning of its fingerprint in its name.
+fn beside(file: &Path, old: &ApiKey) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    let print = KeySecret::of(old.text()).print().to_string();
+    name.push(format!(".{}", print.get(..8).unwrap_or(&print)));
+    file.with_file_name(name)
+}
+
+fn is_wanted(file: &Path, kept: &Path) -> Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("agents with the present key would be disconnected at once: say --yes");
+    }
+    note(&format!(
+        "A new key in {}: agents need it at once, and the present one is kept in {}. Go on? [y/N]",
+        file.display(),
+        kept.display()
+    ));
+    let mut answer = String::new();
+    io::stdin().lock().take(16).read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 impl KeyArgs {

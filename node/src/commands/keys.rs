@@ -1,6 +1,6 @@
 //! `clawmeshd keys`.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use mesh::{
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     clock::Clock,
     files::api_key::ApiKey,
-    keys::{TierName, scope, signed, table},
+    keys::{TierName, scope, signed, signed_successor, table, terms},
 };
 
 /// Fewer digits of a fingerprint are too easily those of another one.
@@ -42,6 +42,11 @@ pub(super) enum Keys {
     List(List),
     /// Make a key invalid, for ever and on all nodes. Its agents are disconnected.
     Revoke(Revoke),
+    /// Make a new key for an old one and print it, once: stable ids and private rooms of the old key are the new one's.
+    ///
+    /// The old key is not valid any more, and its agents are disconnected. Only the node that minted it can do this, and
+    /// the old key has to sign. Profiles and webhooks are made anew.
+    Replace(Replace),
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,12 +91,24 @@ pub(super) struct Revoke {
     fingerprint: String,
 }
 
+#[derive(Debug, clap::Args)]
+pub(super) struct Replace {
+    #[command(flatten)]
+    node_args: NodeArgs,
+    /// From `clawmeshd keys list`; its first digits will do if no other key has them
+    fingerprint: String,
+    /// The file with the old key in it; -: standard input
+    #[arg(long, value_name = "FILE")]
+    old_key_file: Option<PathBuf>,
+}
+
 impl Keys {
     pub(super) fn run(self) -> Result<()> {
         match self {
             Keys::Mint(mint) => mint.run(),
             Keys::List(list) => list.run(),
             Keys::Revoke(revoke) => revoke.run(),
+            Keys::Replace(replace) => replace.run(),
         }
     }
 }
@@ -110,12 +127,7 @@ impl Mint {
         let key = ApiKey::draw()?;
         let secret = KeySecret::of(key.text());
         let (fingerprint, local) = (secret.print().to_string(), self.local);
-        let Answer::Status(status) = asked(&self.node_args, Request::Status)? else {
-            return Err(strange());
-        };
-        let (mesh, node) = (parse_hex(&status.mesh_id), parse_hex(&status.node_id));
-        let (Some(mesh), Some(node)) = (mesh, node) else { return Err(strange()) };
-        let log = SignedLog { mesh: MeshId(mesh), node: NodeId(node) };
+        let log = running_log(&self.node_args)?;
         let (tier, label, owner) = (self.tier.into(), self.label, self.owner);
         let terms = KeyTerms { tier, label, scopes, expires_ms, owner };
         let (writes, until) = (terms.may_write(), expires_ms.map(clawchat::timestamp));
@@ -150,6 +162,64 @@ impl Revoke {
         ));
         Ok(())
     }
+}
+
+impl Replace {
+    fn run(self) -> Result<()> {
+        let keys = keys(&self.node_args)?;
+        let fingerprint = choose(&keys, &self.fingerprint)?;
+        let file = self.old_key_file.with_context(|| {
+            format!(
+                "the old key has to sign: give --old-key-file FILE (- for standard input). A key of which the text is lost \
+                 cannot be replaced: `clawmeshd keys revoke {fingerprint}`"
+            )
+        })?;
+        let old = KeySecret::of(ApiKey::read_old(&file)?.text());
+        if old.print().to_string() != fingerprint {
+            bail!(
+                "--old-key-file {}: the key in it has the fingerprint {}, not {fingerprint}",
+                file.display(),
+                old.print()
+            );
+        }
+        let view =
+            keys.iter().find(|key| key.fingerprint == fingerprint).context("it was chosen")?;
+        if let Some(successor) = &view.successor {
+            bail!("{fingerprint} was replaced before, by {successor}");
+        }
+        let log = running_log(&self.node_args)?;
+        if parse_hex(&view.node_id).map(NodeId) != Some(log.node) {
+            bail!("{fingerprint} was minted at node {}: run this there", view.node_id);
+        }
+        let key = ApiKey::draw()?;
+        let secret = KeySecret::of(key.text());
+        let new = secret.print().to_string();
+        let wanted = signed(&secret, &log, terms(view)?, view.local)?;
+        let successor = signed_successor(&old, &secret, &log)?;
+        done(&self.node_args, Request::MintKey(wanted))?;
+        let replaced = done(&self.node_args, Request::ReplaceKey(Box::new(successor)));
+        if replaced.is_err() {
+            // Nobody has seen it.
+            done(&self.node_args, Request::RevokeKey { fingerprint: new })?;
+            return replaced;
+        }
+        say(key.text()).with_context(|| {
+            format!("nobody has seen the new key, and the old one is replaced: mint one, and revoke {new}")
+        })?;
+        note(&format!(
+            "fingerprint {new}; it is not shown again. What was {fingerprint}'s is its own now: stable ids and private rooms. \
+             Nodes that are cut off learn of it when they are back."
+        ));
+        Ok(())
+    }
+}
+
+/// The log of the directory of the node that runs there: keys sign for it.
+pub(super) fn running_log(node_args: &NodeArgs) -> Result<SignedLog> {
+    let Answer::Status(status) = asked(node_args, Request::Status)? else { return Err(strange()) };
+    let (mesh, node) = (parse_hex(&status.mesh_id), parse_hex(&status.node_id));
+    let (Some(mesh), Some(node)) = (mesh, node) else { return Err(strange()) };
+    Ok(SignedLog { mesh: MeshId(mesh), node: NodeId(node) })
 }
 
 fn is_line(flag: &str, text: Option<&str>, max: usize) -> Result<()> {

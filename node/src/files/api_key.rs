@@ -1,6 +1,11 @@
 //! Keys of agents, and the operator's secret, in files of an operator's choice.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    io::{self, Read as _},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 use anyhow::{Context, Result, bail};
 use mesh::name::id::parse_hex;
@@ -12,6 +17,9 @@ use crate::chance;
 /// An API key: 64 hex digits. In a file, a newline after them.
 #[derive(Clone)]
 pub(crate) struct ApiKey(Zeroizing<String>);
+
+/// Of what is read from standard input: a key and a line's end.
+const OLD_KEY_BYTES_MAX: u64 = 128;
 
 impl std::fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -37,6 +45,21 @@ impl ApiKey {
         }
         warn_if_open(file, "chmod 600 it, then `clawmeshd key rotate`").with_context(flag)?;
         Ok(Some(ApiKey(Zeroizing::new(key.to_owned()))))
+    }
+
+    /// The key in `file`, or on standard input if that is `-`: one that another one is to replace.
+    pub(crate) fn read_old(file: &Path) -> Result<ApiKey> {
+        if file != Path::new("-") {
+            let no_file = || format!("{}: no such file", file.display());
+            return ApiKey::read(file)?.with_context(no_file);
+        }
+        let mut text = Zeroizing::new(String::new());
+        io::stdin().lock().take(OLD_KEY_BYTES_MAX).read_to_string(&mut text)?;
+        let key = text.trim();
+        if parse_hex::<32>(key).is_none() {
+            bail!("standard input: not a key of 64 hex digits");
+        }
+        Ok(ApiKey(Zeroizing::new(key.to_owned())))
     }
 
     /// A new key.

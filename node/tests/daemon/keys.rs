@@ -1,6 +1,6 @@
 //! Minted keys: shown once, valid on all nodes, revoked on all nodes.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use serde_json::{Value, json};
 
@@ -129,4 +129,128 @@ fn what_cannot_be_done_with_keys_is_said_in_one_line() {
     for command in ["mint", "list"] {
         check(&["keys", command], "no node runs on");
     }
+}
+
+/// Registered under an id of its own.
+fn known(node: &Daemon, key: &str) -> Result<Agent, String> {
+    let mut agent = Agent::connect(node.text("tcp"));
+    let payload = json!({"key": key, "name": "ann", "agent_id": "ann", "reconnect": true});
+    agent.call("register", payload).map(|_| agent)
+}
+
+fn rooms(agent: &mut Agent) -> Vec<String> {
+    let rooms = agent.call("list_rooms", json!({})).unwrap();
+    let rooms = rooms["rooms"].as_array().expect("a list").iter();
+    rooms.map(|room| room["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn makes_a_plan(agent: &mut Agent) {
+    let room = json!({"name": "plan", "visibility": "private"});
+    let room = agent.call("create_room", room).unwrap()["room_id"].clone();
+    agent.call("join_room", json!({"room_id": room})).unwrap();
+    agent.call("send_message", json!({"room_id": room, "content": "step one"})).unwrap();
+}
+
+/// Disconnected, and nobody with the key comes in.
+fn is_out(agent: &mut Agent, node: &Daemon, key: &str) {
+    until("it is disconnected", || agent.is_hung_up());
+    assert!(Agent::is_kept_out(node.text("tcp"), key));
+}
+
+#[test]
+fn a_rotated_key_is_in_force_at_once_and_has_all_that_was_the_old_ones() {
+    let dir = temp();
+    let file = dir.path().join("keys/auth.key");
+    let data = dir.path().join("data");
+    let place = ["--data-dir", data.to_str().unwrap()];
+    let key_file = ["--key-file", file.to_str().unwrap()];
+    let text = || fs::read_to_string(&file).unwrap().trim().to_owned();
+    let node = up_keyed(&data, &key_file);
+    let old = text();
+    let shown = ask(&[&["key", "show"][..], &place].concat());
+    assert_eq!(String::from_utf8(shown.stdout).unwrap().trim(), old);
+    let mut agent = known(&node, &old).unwrap();
+    makes_a_plan(&mut agent);
+    assert!(Agent::register(node.text("tcp"), "wrong").is_err());
+
+    let refused = refusal(&[&["key", "rotate"][..], &place].concat());
+    assert!(refused.contains("--yes"), "nobody can be asked here: {refused}");
+    assert_eq!(text(), old);
+
+    ask(&[&["key", "rotate", "--yes"][..], &place].concat());
+    let second = text();
+    assert_ne!(second, old);
+    is_out(&mut agent, &node, &old);
+    let mut agent = known(&node, &second).unwrap();
+    assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
+
+    // While no node runs, the file changes, and the rest follows later.
+    drop(node);
+    let rotated = ask(&[&["key", "rotate", "--yes"][..], &place, &key_file].concat());
+    let notes = String::from_utf8(rotated.stderr).unwrap();
+    let third = text();
+    let node = up_keyed(&data, &key_file);
+    let mut stranger = Agent::register(node.text("tcp"), &third).unwrap();
+    assert_eq!(rooms(&mut stranger), ["lobby"]);
+    let kept = notes.split('`').nth(1).and_then(|command| command.split(' ').next_back());
+    let kept = kept.expect("the notes name the file");
+    assert_eq!(fs::read_to_string(kept).unwrap().trim(), second);
+    ask(&[&["key", "inherit", kept][..], &place].concat());
+    let mut agent = known(&node, &third).unwrap();
+    assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
+}
+
+#[test]
+fn a_minted_key_is_replaced_where_it_was_minted_by_its_holder() {
+    let dirs = [temp(), temp()];
+    let one = keyed(dirs[0].path(), &[]);
+    let two = keyed(dirs[1].path(), &["--join", one.text("ticket")]);
+    two.until_connected();
+    let old = mint(&one, &["--tier", "pro", "--label", "ci"]);
+    let mut agent = known(&one, &old).unwrap();
+    makes_a_plan(&mut agent);
+    let mut there = None;
+    until("the key is known at the other node", || {
+        there = Agent::register(two.text("tcp"), &old).ok();
+        there.is_some()
+    });
+    let mut there = there.expect("it came in");
+
+    let print = list(&one)[0]["fingerprint"].as_str().unwrap().to_owned();
+    let key_in = |name: &str, key: &str| {
+        let file = dirs[0].path().join(name);
+        fs::write(&file, key).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let (old_file, wrong_file) = (key_in("old.key", &old), key_in("wrong.key", &mint(&one, &[])));
+    let replace = |node: &Daemon, more: &[&str]| {
+        let place = ["keys", "replace", &print, "--data-dir", node.text("data_dir")];
+        [&place, more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let refused = |node: &Daemon, more: &[&str]| {
+        let arguments = replace(node, more);
+        refusal(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let text = refused(&two, &["--old-key-file", &old_file]);
+    assert!(text.contains("run this there"), "{text}");
+    let text = refused(&one, &[]);
+    assert!(text.contains("--old-key-file"), "{text}");
+    let text = refused(&one, &["--old-key-file", &wrong_file]);
+    assert!(text.contains("has the fingerprint"), "{text}");
+
+    let arguments = replace(&one, &["--old-key-file", &old_file]);
+    let replaced = ask(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let new = String::from_utf8(replaced.stdout).unwrap().trim().to_owned();
+    is_out(&mut agent, &one, &old);
+    until("the other node knows", || there.is_hung_up());
+    let mut agent = known(&one, &new).unwrap();
+    assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
+    drop(agent);
+    until("its id is its own there, too", || known(&two, &new).is_ok());
+    let output = ask(&["keys", "list", "--data-dir", two.text("data_dir")]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("replaced") && table.matches(" ci").count() == 2, "{table}");
+    let text = refused(&one, &["--old-key-file", &old_file]);
+    assert!(text.contains("replaced before"), "{text}");
 }

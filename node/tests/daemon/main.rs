@@ -22,9 +22,7 @@ use std::{
     time::Instant,
 };
 
-use harness::{
-    Agent, DEADLINE, Daemon, ask, clawmeshd, refused, stops_soon, temp, until, up, up_keyed,
-};
+use harness::{Agent, DEADLINE, Daemon, ask, clawmeshd, refused, stops_soon, temp, until, up};
 use serde_json::{Value, json};
 
 #[test]
@@ -185,26 +183,6 @@ fn a_node_that_joins_late_keeps_its_rooms_and_gets_the_others() {
     assert!(next > own.last().unwrap().0, "{next}");
     meshes.push((next, "with both".to_owned()));
     until("everywhere the same", || one.lobby() == meshes);
-}
-
-#[test]
-fn a_rotated_key_is_in_force_at_once() {
-    let dir = temp();
-    let key = dir.path().join("keys/auth.key");
-    let data = dir.path().join("data");
-    let node = up_keyed(&data, &["--key-file", key.to_str().unwrap()]);
-    let old = fs::read_to_string(&key).unwrap();
-    let place = ["--data-dir", data.to_str().unwrap()];
-    let shown = ask(&[&["key", "show"][..], &place].concat());
-    assert_eq!(String::from_utf8(shown.stdout).unwrap(), old);
-    Agent::register(node.text("tcp"), old.trim()).unwrap();
-    assert!(Agent::register(node.text("tcp"), "wrong").is_err());
-
-    ask(&[&["key", "rotate"][..], &place].concat());
-    let new = fs::read_to_string(&key).unwrap();
-    assert_ne!(new, old);
-    Agent::register(node.text("tcp"), new.trim()).unwrap();
-    assert!(Agent::register(node.text("tcp"), old.trim()).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

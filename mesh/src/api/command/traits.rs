@@ -238,6 +238,7 @@ impl Command {
             Command::MintKey(_) => Traits::of("mint_key"),
             Command::SignUp(_) => Traits::of("sign_up"),
             Command::RevokeKey { .. } => Traits::of("revoke_key"),
+            Command::ReplaceKey(_) => Traits::of("replace_key"),
             Command::ListKeys => Traits::of("list_keys").asks(),
             Command::CheckKey { .. } => Traits::of("check_key").asks(),
             Command::SetProfile { update, .. } => Traits::of("set_profile").bytes(update.bytes()),

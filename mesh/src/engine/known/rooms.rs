@@ -201,6 +201,7 @@ impl Known {
 
     /// Whether clients may see the rooms of this key: not once it is revoked. Their entries stay.
     fn is_served(&self, key: KeyPrint) -> bool {
+        let key = self.directory.current(key);
         self.own_keys.contains(&key) || self.directory.keys().tier(key).is_some()
     }
 

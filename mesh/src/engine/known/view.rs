@@ -42,7 +42,7 @@ impl Known {
             ephemeral: room.replica.record.ephemeral,
             public: created.is_none_or(|created| created.public),
             encrypted: created.is_some_and(|created| created.encrypted),
-            owner: created.map(|created| created.owner),
+            owner: created.map(|created| self.directory.current(created.owner)),
             sealed: room.replica.record.seal.is_some(),
             created_by: created.map(|created| created.created_by.clone()),
             created_ms,
@@ -57,15 +57,14 @@ impl Known {
     fn ephemeral_name(&self, ephemeral: Ephemeral<'_>) -> Arc<str> {
         let name = &ephemeral.facts.name;
         let made = |room: &Ephemeral<'_>| (room.created_ms, room.facts.room);
+        let owner = |room: &Ephemeral<'_>| self.directory.current(room.facts.owner);
         let rivals = self.rosters.ephemeral_rooms().filter(|rival| rival.facts.name == *name);
         // Only what everybody sees who sees it: it is called the same at all nodes. So a private one gives way to a
         // public one, whichever was first.
         let earlier = rivals.filter(|rival| match (rival.facts.public, ephemeral.facts.public) {
             (true, true) => made(rival) < made(&ephemeral),
-            (false, false) => {
-                rival.facts.owner == ephemeral.facts.owner && made(rival) < made(&ephemeral)
-            }
-            (true, false) => rival.facts.owner == ephemeral.facts.owner,
+            (false, false) => owner(rival) == owner(&ephemeral) && made(rival) < made(&ephemeral),
+            (true, false) => owner(rival) == owner(&ephemeral),
             (false, true) => false,
         });
         let earlier: Vec<Ephemeral<'_>> = earlier.collect();
@@ -92,8 +91,9 @@ impl Known {
             return;
         };
         let known = self.told.get(&id);
-        let same =
-            known.is_some_and(|shown| shown.name == view.name && shown.public == view.public);
+        let same = known.is_some_and(|shown| {
+            (&shown.name, shown.public, shown.owner) == (&view.name, view.public, view.owner)
+        });
         if !same {
             let announce = announce && known.is_none();
             self.told.insert(id, view.clone());
@@ -107,11 +107,54 @@ impl Known {
         for id in ids {
             self.tell_of_room(id, false);
         }
-        for view in self.config.archive.clone() {
+        self.tell_of_archive();
+    }
+
+    /// Rooms of an earlier mesh: those of a key whose successor is known belong to that one.
+    fn tell_of_archive(&mut self) {
+        for mut view in self.config.archive.clone() {
             let room = view.room;
-            self.told.insert(room, view.clone());
-            self.cx.notify(room, RoomEvent::Opened { view, announce: false });
+            view.owner = view.owner.map(|owner| self.directory.current(owner));
+            if self.told.get(&room) != Some(&view) {
+                self.told.insert(room, view.clone());
+                self.cx.notify(room, RoomEvent::Opened { view, announce: false });
+            }
         }
+    }
+
+    /// Tells clients of rooms that belong to another key now.
+    fn tell_of_owned_rooms(&mut self) {
+        let rooms = self.told.iter().filter(|(_, view)| !view.public).map(|(id, _)| *id);
+        for id in rooms.filter(|id| self.rooms.contains_key(id)).collect::<Vec<_>>() {
+            self.tell_of_room(id, false);
+        }
+        self.tell_of_archive();
+    }
+
+    /// The owner of an agent id may be another one.
+    pub(crate) fn note_owner(&mut self, agent: &AgentId) {
+        let owner = self.directory.owner(agent).filter(|(_, settled)| *settled);
+        self.rosters.set_owner(agent, owner.map(|(key, _)| key));
+    }
+
+    /// Gives what was the own of keys that have other successors than before to these: once for many of them.
+    pub(crate) fn settle_successors(&mut self) {
+        if self.replaced.is_empty() {
+            return;
+        }
+        let keys = std::mem::take(&mut self.replaced);
+        let mut moved = keys.clone();
+        for key in keys {
+            let line = self.directory.keys().line(self.directory.current(key));
+            moved.extend(line);
+        }
+        for key in &moved {
+            self.rosters.set_current(*key, self.directory.current(*key));
+        }
+        for agent in self.directory.claimed_for(&moved) {
+            self.note_owner(&agent);
+        }
+        self.tell_of_owned_rooms();
     }
 
     /// With the owner's fingerprint only for those who hold the key.

@@ -70,7 +70,7 @@ impl Node {
         fields.into_iter().find(|(field, _)| *field == Field::Name).map(|(_, text)| text)
     }
 
-    fn mints(&mut self, key: KeyPrint) {
+    pub(super) fn mints(&mut self, key: KeyPrint) {
         let new = self.new_key(key, Tier::High, false);
         self.ask(Command::MintKey(new)).expect("it is new");
     }

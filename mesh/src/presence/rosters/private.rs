@@ -25,7 +25,7 @@ impl Rosters {
     pub(crate) fn may_sit(&self, room: RoomId, node: NodeId, key: KeyPrint) -> bool {
         self.sealed_rooms.get(&room).is_none_or(|owner| {
             let follows = || self.followers.get(owner).is_some_and(|nodes| nodes.contains(&node));
-            *owner == key && (node == self.me || follows())
+            self.current(*owner) == self.current(key) && (node == self.me || follows())
         })
     }
 
@@ -46,7 +46,7 @@ impl Rosters {
             .symmetric_difference(nodes)
             .filter_map(|node| self.nodes.get(node))
             .flat_map(|roster| &roster.agents)
-            .filter(|(_, record)| record.key == key)
+            .filter(|(_, record)| self.current(record.key) == self.current(key))
             .map(|(agent, _)| agent.clone())
             .collect();
         for agent in changed {
