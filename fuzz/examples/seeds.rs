@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, path::Path};
 
-use mesh::{Identity, MeshSecret, name::{key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, KeyTerms, Named, TaskAct, TaskClaimed, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::{KeySignature, SignedLog}}};
+use mesh::{Identity, MeshSecret, name::{digest::Digest, key::KeySecret, id::{EntryRef, KeyPrint, LogId, MeshId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, KeyTerms, Named, TaskAct, TaskClaimed, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}, signatures::{KeySignature, SignedLog}}};
 
 const LINES: [&str; 9] = [
     r#"{"id":"1","type":"register","payload":{"key":"k","name":"n","agent_id":"a","reconnect":true,"capabilities":["x"]}}"#,
@@ -154,7 +154,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Message::Have { room, heads: vec![Head { log, seq: 1 }], answer: true },
         Message::Want { room, spans: vec![span] },
         Message::Ask { room, era: Era::HOME, tip: Number(1), spans: vec![span] },
-        Message::Buckets(vec![0; 64]),
+        Message::Buckets(vec![Digest::default(); 64]),
         Message::Probe { node: log.author },
     ];
     for (i, message) in messages.into_iter().enumerate() {

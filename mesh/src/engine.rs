@@ -180,7 +180,7 @@ impl Engine {
                 keys::mint(known, key, 0)?;
                 self.fold_facts();
                 if let Some(opener) = opener {
-                    self.private.follow(&mut self.known, &self.digests, print, &opener);
+                    self.private.follow(&mut self.known, &mut self.digests, print, &opener);
                 }
             }
             Import::Agent(agent, by) => {
@@ -311,7 +311,7 @@ impl Engine {
             Err(refused) => return self.known.cx.reply(call, Err(refused)),
         };
         let registering = Registering { call, attach };
-        let registering = self.private.present(&mut self.known, &self.digests, registering);
+        let registering = self.private.present(&mut self.known, &mut self.digests, registering);
         let Some(Registering { call, attach }) = registering else { return };
         if agents::must_claim(&self.known, &attach) {
             match agents::claim_id(&mut self.known, &attach) {

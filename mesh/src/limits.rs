@@ -48,7 +48,7 @@ pub const GOSSIP_BYTES_MAX: usize = 48 * 1024;
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Buckets that rooms are hashed into, for digests and for gossip topics: a frame of digests has one number for each.
 pub const BUCKETS: usize = 64;
-/// Rooms named in one digest message: some 200 KiB.
+/// Rooms named in one digest message: some 300 KiB.
 pub const DIGEST_ROOMS_MAX: usize = 8_192;
 /// Spans named in one message: more are asked for with the next one.
 pub const SPANS_MAX: usize = 512;

@@ -5,6 +5,7 @@
 //! ([`sync`]) and writes this node's own log ([`writing`]).
 
 pub(crate) mod acceptance;
+mod frontier;
 pub(crate) mod log;
 pub(crate) mod pending;
 pub(crate) mod pruning;

@@ -239,6 +239,7 @@ fn sign_of_life(from: NodeId, payload: &[u8], mesh: MeshId) -> Option<Message<Ve
 mod tests {
     use mesh::{
         Identity,
+        name::digest::Digest,
         wire::{
             message::{Beacon, Signed},
             run::Run,
@@ -256,7 +257,7 @@ mod tests {
             boot,
             tick,
             roster: most,
-            digest: most,
+            digest: Digest([255; 16]),
             records: [0; 16],
         };
         let message: Message<Run> = Message::Beacon(Signed::new(mesh, &own, it));

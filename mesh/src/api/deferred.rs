@@ -56,6 +56,7 @@ mod tests {
             batch::Change,
             command::{CallId, Outcome},
         },
+        name::digest::Digest,
         order::pulse::Pulse,
     };
 
@@ -66,7 +67,8 @@ mod tests {
         Turn { batch: vec![row], effects: Vec::new() }
     }
 
-    fn beats(digest: u64) -> Turn {
+    fn beats(digest: u8) -> Turn {
+        let digest = Digest([digest; 16]);
         let pulse = Pulse { boot: 1, roster: 1, digest, ..Pulse::default() };
         Turn { effects: vec![Effect::Pulse(pulse)], ..silent() }
     }
@@ -88,7 +90,7 @@ mod tests {
         let [Effect::Pulse(last), Effect::Reply { .. }] = &turn.effects[..] else {
             panic!("{:?}", turn.effects)
         };
-        assert_eq!(last.digest, 2);
+        assert_eq!(last.digest, Digest([2; 16]));
         assert_eq!(deferred.due(), None);
     }
 

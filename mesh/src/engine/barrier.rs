@@ -21,7 +21,10 @@ use crate::{
         BARRIER_SEEKING_MAX, BARRIER_STRANGERS_MAX, BARRIER_WAITING_MAX, BARRIER_WITHIN_MAX,
         ID_LOGS_MAX, ID_ROOMS_MAX,
     },
-    name::id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
+    name::{
+        digest::Digest,
+        id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
+    },
     room::Room,
     wire::message::{Heads, Message, RoomDigest},
 };
@@ -294,11 +297,11 @@ impl Barriers {
         nonce: u64,
         named: &BTreeSet<RoomId>,
     ) {
-        let digest = |room: &RoomId| {
-            let digest = known.rooms.get(room)?.replica.logs.digest();
+        let mut digest = |room: &RoomId| {
+            let digest = known.rooms.get_mut(room)?.replica.logs.digest();
             Some(RoomDigest { room: *room, digest })
         };
-        let rooms = named.iter().filter_map(digest).collect();
+        let rooms = named.iter().filter_map(&mut digest).collect();
         let (boot, version) = known.rosters.version(peer);
         self.peers.ask(known.cx.now.mono, peer, nonce);
         known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
@@ -400,11 +403,14 @@ impl Barriers {
             known.cx.send(from, message);
         }
         // Each room once: an answer is much larger than a question.
-        let theirs: BTreeMap<RoomId, u64> =
+        let theirs: BTreeMap<RoomId, Digest> =
             question.rooms.into_iter().map(|digest| (digest.room, digest.digest)).collect();
         let (mut rooms, mut count) = (Vec::new(), 0);
         for (id, digest) in theirs {
-            let Some(room) = may_hear_of(known, from, id) else { continue };
+            if may_hear_of(known, from, id).is_none() {
+                continue;
+            }
+            let Some(room) = known.rooms.get_mut(&id) else { continue };
             if room.replica.logs.digest() == digest {
                 continue;
             }

@@ -3,6 +3,7 @@
 use super::known::Known;
 use crate::{
     api::boundary::Effect,
+    name::digest::Digest,
     order::pulse::{Pulse, Spread},
 };
 
@@ -26,7 +27,7 @@ impl Beacons {
     }
 
     /// Tells the driver if there is something new to say.
-    pub(super) fn beat(&mut self, known: &mut Known, digest: u64, records: [u8; 16]) {
+    pub(super) fn beat(&mut self, known: &mut Known, digest: Digest, records: [u8; 16]) {
         let (boot, roster) = known.rosters.version(known.cx.me);
         let pulse = Pulse { boot, roster, digest, records, spread: self.spread };
         if pulse != self.pulse {

@@ -1,18 +1,24 @@
 //! Digests of rooms, and comparing them with those of peers.
 //!
-//! Rooms that everybody has are folded by bucket, and all buckets into one digest; private rooms are folded
-//! by key (`docs/decisions/private-rooms.md`).
+//! Rooms that everybody has are digested by bucket, and all buckets into one digest; private rooms by key
+//! (`docs/decisions/private-rooms.md`). A room that is written is only noted: it is hashed when a digest is read, and
+//! for beacons ten times a second at most. So what a beacon says can be a tick old: older than the truth, never ahead.
+
+mod digested;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
+use self::digested::Digested;
 use super::known::Known;
 use crate::{
-    limits::{BUCKETS, DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, OFFERED_AGAIN_FOR},
-    name::id::{KeyPrint, NodeId, RoomId, sha256},
-    replica::log::first_8,
+    limits::{BUCKETS, DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, OFFERED_AGAIN_FOR, TICK},
+    name::{
+        digest::Digest,
+        id::{KeyPrint, NodeId, RoomId},
+    },
     room::Room,
     wire::{
         message::{Beacon, Followed, Message, RoomDigest},
@@ -22,24 +28,22 @@ use crate::{
 
 /// How long a peer's digest may differ before it is looked into: news under way explain it first.
 const COMPARE_EVERY: Duration = Duration::from_secs(1);
+/// Rooms that were written are hashed for beacons so often: a tick always finds it due, if nothing was written just before.
+const REFRESH_EVERY: Duration = TICK.checked_div(2).expect("not zero");
 /// Rooms whose frontiers are asked for at once; the next comparison brings the rest.
 const HAVES_AT_ONCE_MAX: usize = 1_024;
-
-/// The private rooms of one key: each room's digest, and all folded.
-#[derive(Debug, Default)]
-struct OfKey {
-    rooms: BTreeMap<RoomId, u64>,
-    folded: u64,
-}
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Digests {
-    pub(super) rooms: BTreeMap<RoomId, u64>,
-    pub(super) buckets: [u64; BUCKETS],
-    /// Over all buckets: every beacon is compared with it.
-    pub(super) all: u64,
-    private: BTreeMap<KeyPrint, OfKey>,
+    public: Digested,
+    private: BTreeMap<KeyPrint, Digested>,
+    /// Rooms that were written since their digests were read.
+    changed: BTreeSet<RoomId>,
+    /// When all were read.
+    refreshed: Option<Duration>,
+    /// Over public rooms, then.
+    said: Digest,
     /// Rooms with entries of this node that no other one is known to have: looked at when a peer turns out
     /// to have everything.
     pub(super) unshared: BTreeSet<RoomId>,
@@ -47,24 +51,25 @@ pub(super) struct Digests {
     compared: BTreeMap<NodeId, Duration>,
     private_compared: Duration,
     /// The digest at which a peer was last known to have everything.
-    in_step: u64,
+    in_step: Option<Digest>,
 }
 
 impl Digests {
     pub(super) fn new() -> Digests {
         Digests {
-            rooms: BTreeMap::new(),
-            buckets: [0; BUCKETS],
-            all: fold(&[0; BUCKETS]),
+            public: Digested::default(),
             private: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            refreshed: None,
+            said: Digest::default(),
             unshared: BTreeSet::new(),
             compared: BTreeMap::new(),
             private_compared: Duration::ZERO,
-            in_step: 0,
+            in_step: None,
         }
     }
 
-    /// A room was written: it is looked at again, and noted if nobody else is known to have all of it.
+    /// A room was written: it is hashed when a digest is read, and noted if nobody else is known to have all of it.
     pub(super) fn note(&mut self, known: &Known, id: RoomId) {
         let Some(room) = known.rooms.get(&id) else { return };
         if room.replica.is_shared() {
@@ -72,11 +77,12 @@ impl Digests {
         } else {
             self.unshared.insert(id);
         }
-        self.mix(known, id);
+        self.changed.insert(id);
     }
 
     /// An ephemeral room has ended.
     pub(super) fn forget_room(&mut self, room: &Room) {
+        self.changed.remove(&room.replica.id);
         self.forget(room.replica.id, room.replica.record.seal.as_ref());
         self.unshared.remove(&room.replica.id);
     }
@@ -86,20 +92,99 @@ impl Digests {
     }
 
     /// The private rooms of a key.
-    pub(super) fn rooms_of(&self, key: KeyPrint) -> impl Iterator<Item = &RoomId> {
-        self.private.get(&key).into_iter().flat_map(|record| record.rooms.keys())
+    pub(super) fn rooms_of(&mut self, known: &mut Known, key: KeyPrint) -> Vec<RoomId> {
+        self.refresh(known);
+        self.private.get(&key).into_iter().flat_map(Digested::rooms).collect()
     }
+
+    // Hashing.
+
+    /// Over the rooms that everybody has.
+    pub(super) fn all(&mut self, known: &mut Known) -> Digest {
+        self.refresh(known);
+        self.said
+    }
+
+    /// The same for beacons: as it is, or was a moment ago.
+    pub(super) fn said(&mut self, known: &mut Known) -> Digest {
+        if self.is_due(known) { self.all(known) } else { self.said }
+    }
+
+    fn is_due(&self, known: &Known) -> bool {
+        let due = |at: Duration| known.cx.now.mono >= at + REFRESH_EVERY;
+        !self.changed.is_empty() && self.refreshed.is_none_or(due)
+    }
+
+    fn refresh(&mut self, known: &mut Known) {
+        for id in std::mem::take(&mut self.changed) {
+            self.refresh_room(known, id);
+        }
+        self.said = self.public.all();
+        self.refreshed = Some(known.cx.now.mono);
+    }
+
+    fn refresh_room(&mut self, known: &mut Known, id: RoomId) {
+        let Some(room) = known.rooms.get(&id) else { return };
+        let seal = room.replica.record.seal.clone();
+        let (local, listed) = (room.replica.record.local, is_listed(known, room));
+        if local {
+            return;
+        }
+        if !listed {
+            return self.forget(id, seal.as_ref());
+        }
+        let Some(room) = known.rooms.get_mut(&id) else { return };
+        let digest = room.replica.logs.digest();
+        match seal {
+            Some(seal) => self.private.entry(seal.owner).or_default().insert(id, digest),
+            None => self.public.insert(id, digest),
+        }
+    }
+
+    fn forget(&mut self, id: RoomId, seal: Option<&Seal>) {
+        match seal {
+            Some(seal) => {
+                if let Some(of_key) = self.private.get_mut(&seal.owner) {
+                    of_key.remove(id);
+                }
+            }
+            None => self.public.remove(id),
+        }
+    }
+
+    /// Whether a room that everybody has is in the digest.
+    #[cfg(test)]
+    pub(super) fn has(&mut self, known: &mut Known, room: RoomId) -> bool {
+        self.refresh(known);
+        self.public.contains(room)
+    }
+
+    #[cfg(test)]
+    pub(super) fn buckets(&mut self, known: &mut Known) -> Vec<Digest> {
+        self.refresh(known);
+        self.public.buckets()
+    }
+
+    // Comparing.
 
     /// A beacon says how far a node is.
     pub(super) fn on_beacon(&mut self, known: &mut Known, from: NodeId, beacon: &Beacon) {
         let now = known.cx.now.mono;
         // Only a peer that is connected can be compared with; of others the digest is hearsay.
         let due = self.compared.get(&from).is_none_or(|at| now >= *at + COMPARE_EVERY);
-        if beacon.node == from && due && beacon.digest != self.all {
+        let may_compare = beacon.node == from && due;
+        if may_compare || self.is_due(known) {
+            self.refresh(known);
+        }
+        if !self.changed.is_empty() {
+            // Beacons come from all nodes, time and again: the next one finds this node at rest, or the time come.
+            return;
+        }
+        if may_compare && beacon.digest != self.said {
             self.compare_with(known, from);
         }
-        if beacon.digest == self.all && beacon.digest != self.in_step {
-            self.in_step = beacon.digest;
+        if beacon.digest == self.said && self.in_step != Some(self.said) {
+            self.in_step = Some(self.said);
             // The digest is of the rooms that everybody has.
             self.note_in_step_with(known, None);
         }
@@ -121,86 +206,26 @@ impl Digests {
         known: &mut Known,
         peer: NodeId,
         key: KeyPrint,
-        theirs: u64,
+        theirs: Digest,
     ) {
-        let Some(mine) = self.private.get(&key) else { return };
-        if mine.folded == theirs {
+        self.refresh(known);
+        let Some(mine) = self.private.get_mut(&key) else { return };
+        if mine.all() == theirs {
             return self.note_in_step_with(known, Some(key));
         }
-        let rooms: Vec<RoomDigest> = mine
-            .rooms
-            .iter()
-            .map(|(room, digest)| RoomDigest { room: *room, digest: *digest })
-            .collect();
-        for part in rooms.chunks(DIGEST_ROOMS_MAX) {
-            known.cx.send(peer, Message::Digests(part.to_vec()));
-        }
+        tell(known, peer, &mine.digests().collect::<Vec<_>>());
     }
 
-    pub(super) fn mix(&mut self, known: &Known, id: RoomId) {
-        let Some(room) = known.rooms.get(&id) else { return };
-        if room.replica.record.local {
-            return;
-        }
-        if !is_listed(known, room) {
-            let seal = room.replica.record.seal.clone();
-            return self.forget(id, seal.as_ref());
-        }
-        if let Some(seal) = &room.replica.record.seal {
-            let (key, digest) = (seal.owner, room.replica.logs.digest());
-            return self.mix_private(key, id, Some(digest));
-        }
-        let now = first_8(sha256(&[&id.0, &room.replica.logs.digest().to_be_bytes()]));
-        let before = self.rooms.insert(id, room.replica.logs.digest());
-        let before = before.map_or(0, |old| first_8(sha256(&[&id.0, &old.to_be_bytes()])));
-        self.change_bucket(id, now ^ before);
-    }
-
-    fn change_bucket(&mut self, id: RoomId, by: u64) {
-        if by != 0 {
-            self.buckets[bucket(id)] ^= by;
-            self.all = fold(&self.buckets);
-        }
-    }
-
-    pub(super) fn forget(&mut self, id: RoomId, seal: Option<&Seal>) {
-        if let Some(seal) = seal {
-            return self.mix_private(seal.owner, id, None);
-        }
-        if let Some(before) = self.rooms.remove(&id) {
-            self.change_bucket(id, first_8(sha256(&[&id.0, &before.to_be_bytes()])));
-        }
-    }
-
-    /// Tells a peer the folded digests of all rooms; it answers where they differ.
+    /// Tells a peer the digests of all buckets; it answers where they differ.
     pub(super) fn compare_with(&mut self, known: &mut Known, peer: NodeId) {
+        self.refresh(known);
         self.compared.insert(peer, known.cx.now.mono);
-        known.cx.send(peer, Message::Buckets(self.buckets.to_vec()));
+        known.cx.send(peer, Message::Buckets(self.public.buckets()));
     }
 
-    pub(super) fn on_buckets(&self, known: &mut Known, from: NodeId, theirs: &[u64]) {
-        let differs = |room: &RoomId| theirs.get(bucket(*room)) != self.buckets.get(bucket(*room));
-        let rooms: Vec<RoomDigest> = self
-            .rooms
-            .iter()
-            .filter(|(room, _)| differs(room))
-            .map(|(room, digest)| RoomDigest { room: *room, digest: *digest })
-            .collect();
-        for part in rooms.chunks(DIGEST_ROOMS_MAX) {
-            known.cx.send(from, Message::Digests(part.to_vec()));
-        }
-    }
-
-    /// The digest of a private room is another.
-    pub(super) fn mix_private(&mut self, key: KeyPrint, id: RoomId, digest: Option<u64>) {
-        let all = self.private.entry(key).or_default();
-        let before = match digest {
-            Some(digest) => all.rooms.insert(id, digest),
-            None => all.rooms.remove(&id),
-        };
-        for each in [before, digest].into_iter().flatten() {
-            all.folded ^= first_8(crate::name::id::sha256(&[&id.0, &each.to_be_bytes()]));
-        }
+    pub(super) fn on_buckets(&mut self, known: &mut Known, from: NodeId, theirs: &[Digest]) {
+        self.refresh(known);
+        tell(known, from, &self.public.in_other_buckets(theirs));
     }
 
     /// Every so often: nothing else would tell followers of runs that gossip lost.
@@ -218,12 +243,13 @@ impl Digests {
         }
     }
 
-    pub(super) fn tell_how_far(&self, known: &mut Known, peer: NodeId, keys: &[KeyPrint]) {
-        let followed = |key: &KeyPrint| {
-            let digest = self.private.get(key).map_or(0, |of_key| of_key.folded);
+    pub(super) fn tell_how_far(&mut self, known: &mut Known, peer: NodeId, keys: &[KeyPrint]) {
+        self.refresh(known);
+        let mut followed = |key: &KeyPrint| {
+            let digest = self.private.get_mut(key).map(Digested::all).unwrap_or_default();
             Some(Followed { token: known.cx.followers.token(*key)?, digest })
         };
-        let followed = keys.iter().filter_map(followed).collect();
+        let followed = keys.iter().filter_map(&mut followed).collect();
         known.cx.send(peer, Message::Follows(followed));
     }
 
@@ -234,7 +260,7 @@ impl Digests {
         unshared.retain(|id| {
             let Some(room) = rooms.get_mut(id) else { return false };
             let meant = match owner {
-                Some(_) => digests.is_some_and(|record| record.rooms.contains_key(id)),
+                Some(_) => digests.is_some_and(|of_key| of_key.contains(*id)),
                 None => room.replica.record.seal.is_none(),
             };
             if meant {
@@ -242,6 +268,13 @@ impl Digests {
             }
             !meant
         });
+    }
+}
+
+/// In parts.
+fn tell(known: &mut Known, peer: NodeId, rooms: &[RoomDigest]) {
+    for part in rooms.chunks(DIGEST_ROOMS_MAX) {
+        known.cx.send(peer, Message::Digests(part.to_vec()));
     }
 }
 
@@ -256,11 +289,11 @@ fn is_listed(known: &Known, room: &Room) -> bool {
 
 pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest>) {
     // Each room once: an answer is much larger than a question.
-    let theirs: BTreeMap<RoomId, u64> =
+    let theirs: BTreeMap<RoomId, Digest> =
         theirs.into_iter().map(|digest| (digest.room, digest.digest)).collect();
     let mut asked = 0;
     for (id, digest) in theirs {
-        let Some(room) = known.rooms.get(&id) else {
+        let Some(room) = known.rooms.get_mut(&id) else {
             known.note_unknown(id, from);
             continue;
         };
@@ -272,12 +305,6 @@ pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest
         let heads = room.replica.logs.heads();
         known.cx.send(from, Message::Have { room: id, heads, answer: true });
     }
-}
-
-/// One digest of all.
-fn fold(buckets: &[u64; BUCKETS]) -> u64 {
-    let parts: Vec<u8> = buckets.iter().flat_map(|bucket| bucket.to_be_bytes()).collect();
-    first_8(sha256(&[&parts]))
 }
 
 /// The bucket of a room: for digests, and for gossip topics.
@@ -296,8 +323,5 @@ mod tests {
         for nth in 0..BUCKETS {
             assert_eq!(buckets.iter().filter(|it| **it == nth).count(), 256 / BUCKETS, "{nth}");
         }
-        let (mut one, mut other) = ([0; BUCKETS], [0; BUCKETS]);
-        (one[3], other[4]) = (7, 7);
-        assert_ne!(fold(&one), fold(&other));
     }
 }

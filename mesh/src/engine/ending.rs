@@ -79,7 +79,8 @@ impl Engine {
         self.receipts.answer_ready(&self.known, &touched);
         self.receipts.flush(&mut self.known);
         self.announce_roster();
-        self.beacons.beat(&mut self.known, self.digests.all, self.records.digest());
+        let digest = self.digests.said(&mut self.known);
+        self.beacons.beat(&mut self.known, digest, self.records.digest());
         self.end_turn()
     }
 
@@ -169,7 +170,7 @@ impl Engine {
         self.roster_sync.forget(node);
         self.known.rosters.set_alive(now, node, false);
         for key in self.known.cx.followers.forget(node) {
-            private::on_followers_changed(&mut self.known, &self.digests, key);
+            private::on_followers_changed(&mut self.known, &mut self.digests, key);
         }
         for (room, from) in membership::cut_off(&mut self.known, node) {
             self.forget_claims(room, from);
@@ -304,7 +305,7 @@ impl Engine {
             RosterEvent::RoomLives { room } => ephemeral::lives(&mut self.known, room),
             RosterEvent::RoomDied { room } => self.on_room_died(room),
             RosterEvent::Shows { node } => {
-                private::on_shown(&mut self.known, &self.digests, &self.forks, node);
+                private::on_shown(&mut self.known, &mut self.digests, &self.forks, node);
             }
         }
     }

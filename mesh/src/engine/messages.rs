@@ -51,7 +51,7 @@ impl Engine {
     /// A connected peer is told how far this node is with the private rooms that both have.
     fn greet(&mut self, peer: NodeId) {
         let shared = self.known.cx.followers.shared_with(peer);
-        private::greet(&mut self.known, &self.digests, &self.forks, peer, &shared);
+        private::greet(&mut self.known, &mut self.digests, &self.forks, peer, &shared);
     }
 
     pub(super) fn on_peer_down(&mut self, peer: NodeId) {

@@ -48,7 +48,7 @@ impl Private {
     pub(super) fn present(
         &mut self,
         known: &mut Known,
-        digests: &Digests,
+        digests: &mut Digests,
         registering: Registering,
     ) -> Option<Registering> {
         let attach = &registering.attach;
@@ -68,7 +68,7 @@ impl Private {
     pub(super) fn follow(
         &mut self,
         known: &mut Known,
-        digests: &Digests,
+        digests: &mut Digests,
         key: KeyPrint,
         opener: &RoomKey,
     ) {
@@ -160,10 +160,10 @@ pub(super) fn restore_following(known: &mut Known) {
     }
 }
 
-pub(super) fn on_followers_changed(known: &mut Known, digests: &Digests, key: KeyPrint) {
+pub(super) fn on_followers_changed(known: &mut Known, digests: &mut Digests, key: KeyPrint) {
     known.rosters.set_followers(key, known.cx.followers.of(key));
     // The sequencer may be another now, and so may the peers that can be asked.
-    let rooms = digests.rooms_of(key);
+    let rooms = digests.rooms_of(known, key).into_iter();
     known.cx.to_advance.extend(rooms.filter(|room| known.busy.contains(room)));
 }
 
@@ -171,7 +171,7 @@ pub(super) fn on_followers_changed(known: &mut Known, digests: &Digests, key: Ke
 /// this node follows.
 pub(super) fn greet(
     known: &mut Known,
-    digests: &Digests,
+    digests: &mut Digests,
     forks: &Forks,
     peer: NodeId,
     keys: &[KeyPrint],
@@ -188,7 +188,7 @@ pub(super) fn greet(
 }
 
 /// A node's roster shows what it follows.
-pub(super) fn on_shown(known: &mut Known, digests: &Digests, forks: &Forks, node: NodeId) {
+pub(super) fn on_shown(known: &mut Known, digests: &mut Digests, forks: &Forks, node: NodeId) {
     let before = known.cx.followers.shared_with(node);
     for key in known.cx.followers.show(node, &known.rosters.follows(node)) {
         on_followers_changed(known, digests, key);

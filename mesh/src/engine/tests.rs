@@ -7,6 +7,7 @@
 
 mod acts;
 mod agents;
+mod alike;
 mod asking;
 mod ballots;
 mod barrier;
@@ -63,6 +64,7 @@ use crate::{
         CLOCK_START_MAX, CLOCK_STEP_MAX, CROWD_TOLD_EVERY, ROSTER_LEASE, TICK, TURNS_TOLD_UP_TO,
     },
     name::{
+        digest::Digest,
         id::{KeyPrint, LogId, NodeId, RoomId},
         identity::{Identity, MeshSecret},
         number::Number,
@@ -82,6 +84,10 @@ use crate::{
 };
 
 const KEY: KeyPrint = PRINTS[1];
+/// The digest of a peer that has nothing.
+const NONE: Digest = Digest([0; 16]);
+/// The digest of a peer that has something else.
+const OTHER: Digest = Digest([7; 16]);
 /// Ids that are the key's own at every node, so that nobody has to claim them.
 const AGENTS: [&str; 5] = ["agent0", "agent1", "agent2", "agent3", "me"];
 
@@ -94,6 +100,12 @@ struct Node {
     effects: Vec<Effect>,
     /// What it made durable.
     rows: Vec<Change>,
+}
+
+/// Another digest than this one.
+fn unlike(mut digest: Digest) -> Digest {
+    digest.0[15] ^= 1;
+    digest
 }
 
 fn identity(seed: u8) -> Identity {
@@ -221,6 +233,17 @@ impl Node {
             dedup: None,
         };
         self.ask(Command::Say { caller: caller.clone(), say })
+    }
+
+    /// Over the rooms that everybody has.
+    fn digest(&mut self) -> Digest {
+        self.engine.digests.all(&mut self.engine.known)
+    }
+
+    /// Over the logs of one room.
+    fn digest_of(&mut self, room: RoomId) -> Digest {
+        let room = self.engine.known.rooms.get_mut(&room).expect("it is known");
+        room.replica.logs.digest()
     }
 
     fn runs_sent(&mut self) -> Vec<Run> {
@@ -502,7 +525,14 @@ fn who_is_listed_was_announced_before() {
     let mut node = Node::new(1);
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
-    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16] };
+    let it = Beacon {
+        node: peer,
+        boot: 1,
+        tick: 1,
+        roster: 1,
+        digest: Digest::default(),
+        records: [0; 16],
+    };
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.effects.clear();
@@ -621,7 +651,14 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
     let mut node = Node::new(1);
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
-    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16] };
+    let it = Beacon {
+        node: peer,
+        boot: 1,
+        tick: 1,
+        roster: 1,
+        digest: Digest::default(),
+        records: [0; 16],
+    };
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);
@@ -662,7 +699,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         gone: None,
     };
     // Of a node that is not heard nothing counts.
-    node.hears_beacon((5, 5), (1, 1, 0));
+    node.hears_beacon((5, 5), (1, 1, NONE));
     node.news(identity(5).node_id(), vec![RosterChange::Agent("bob".into(), thief)]);
     let lobby = node.lobby();
     node.ask(Command::Join { caller, room: lobby }).expect("bob is still bob");

@@ -388,6 +388,7 @@ pub(crate) fn boot_of(incarnation: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::digest::Digest;
 
     const ME: NodeId = NodeId([1; 32]);
     const ROOM: RoomId = RoomId([2; 16]);
@@ -408,7 +409,14 @@ mod tests {
         let tick = u64::try_from(now.as_millis()).expect("small");
         assert!(live.hear(
             now,
-            Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0, records: [0; 16] }
+            Beacon {
+                node: node(n),
+                boot: 1,
+                tick,
+                roster: 0,
+                digest: Digest::default(),
+                records: [0; 16]
+            }
         ));
     }
 
@@ -455,7 +463,7 @@ mod tests {
                                 boot: 1,
                                 tick,
                                 roster: 0,
-                                digest: 0,
+                                digest: Digest::default(),
                                 records: [0; 16],
                             },
                         );
@@ -479,7 +487,14 @@ mod tests {
         let beacon = |nth: usize, tick| {
             let mut node = [0; 32];
             node[..8].copy_from_slice(&(nth as u64).to_be_bytes());
-            Beacon { node: NodeId(node), boot: 1, tick, roster: 0, digest: 0, records: [0; 16] }
+            Beacon {
+                node: NodeId(node),
+                boot: 1,
+                tick,
+                roster: 0,
+                digest: Digest::default(),
+                records: [0; 16],
+            }
         };
         assert!((0..NODES_MAX).all(|nth| live.hear(START, beacon(nth, 1))));
         assert!(!live.hear(START, beacon(NODES_MAX, 1)));
@@ -666,8 +681,14 @@ mod tests {
         assert_eq!(live.gone(START + AFTER / 2, permanent), None, "it may be heard yet");
         assert_eq!(live.gone(START + AFTER, permanent), Some(silent(START + AFTER)));
         let heard = START + AFTER;
-        let beacon =
-            Beacon { node: SILENT, boot: 5, tick: 1, roster: 0, digest: 0, records: [0; 16] };
+        let beacon = Beacon {
+            node: SILENT,
+            boot: 5,
+            tick: 1,
+            roster: 0,
+            digest: Digest::default(),
+            records: [0; 16],
+        };
         assert!(live.hear(heard, beacon));
         assert_eq!(live.gone(heard + AFTER / 2, permanent), None);
         assert_eq!(live.gone(heard + AFTER, permanent), Some(silent(heard + AFTER)));
@@ -702,7 +723,14 @@ mod tests {
         let mut hears = |boot, tick| {
             live.hear(
                 START,
-                Beacon { node: node(7), boot, tick, roster: 0, digest: 0, records: [0; 16] },
+                Beacon {
+                    node: node(7),
+                    boot,
+                    tick,
+                    roster: 0,
+                    digest: Digest::default(),
+                    records: [0; 16],
+                },
             )
         };
         assert!(hears(2, 5));

@@ -6,7 +6,7 @@
 
 use crate::{
     limits::{GOSSIPED_WHILE_CALM, GOSSIPED_WHILE_STILL, SAID_WHILE_CALM},
-    name::id::NodeId,
+    name::{digest::Digest, id::NodeId},
     wire::message::Beacon,
 };
 
@@ -18,7 +18,7 @@ pub struct Pulse {
     /// Version of its roster.
     pub roster: u64,
     /// Digest of all its rooms.
-    pub digest: u64,
+    pub digest: Digest,
     /// Digest of its records.
     pub records: [u8; 16],
     /// How often they are gossiped.
@@ -91,6 +91,7 @@ mod tests {
     const NODE: NodeId = NodeId([1; 32]);
 
     fn pulse(spread: Spread, digest: u64) -> Pulse {
+        let digest = Digest(u128::from(digest).to_be_bytes());
         Pulse { spread, digest, ..Pulse::default() }
     }
 

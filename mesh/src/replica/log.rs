@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::frontier::{Counted, Frontier};
 use crate::{
     api::batch::{LogRecord, RoomRecord},
     limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, LOGS_PER_ROOM_MAX},
-    name::id::{Hash, LogId, LogIx, NodeId, RoomId, sha256},
+    name::{
+        digest::Digest,
+        id::{Hash, LogId, LogIx, NodeId, RoomId},
+    },
     wire::{
         message::Head,
         run::{Certificate, Verified},
@@ -46,7 +50,7 @@ pub(crate) struct Logs {
     /// Whether logs go on past the place from which on they do not count: those of the directory.
     whole: bool,
     /// Over all heads, but for those of `shut_out`. Equal at two nodes when their frontiers are.
-    digest: u64,
+    frontier: Frontier,
     /// Authors of whom nothing more is taken: nodes that have more and less of them would differ for ever.
     shut_out: BTreeSet<NodeId>,
 }
@@ -68,7 +72,7 @@ impl Logs {
     fn push(&mut self, record: LogRecord, dirty: bool) -> LogIx {
         let ix = LogIx::try_from(self.list.len()).expect("at most LOGS_PER_ROOM_MAX");
         self.by_id.insert(record.id, ix);
-        self.digest ^= self.part(&record);
+        self.frontier.change(record.id.author);
         if self.list.is_empty() {
             // In most rooms one node writes; a list that grows by itself begins with room for four.
             self.list.reserve_exact(1);
@@ -120,11 +124,10 @@ impl Logs {
 
     /// The log now ends with entry `seq`.
     pub(crate) fn advance(&mut self, ix: LogIx, seq: u64, clock: u64) {
-        let before = self.part(self.get(ix));
         let record = self.edit(ix);
         record.head = seq;
         record.clock = clock;
-        self.digest ^= before ^ self.part(self.get(ix));
+        self.frontier.change(self.id(ix).author);
     }
 
     /// Nothing of the log counts from `seq` on. `false`: that was known.
@@ -132,17 +135,9 @@ impl Logs {
         if self.get(ix).fork.is_some_and(|known| known <= seq) {
             return false;
         }
-        let before = self.part(self.get(ix));
         self.edit(ix).fork = Some(seq);
-        self.digest ^= before ^ self.part(self.get(ix));
+        self.frontier.change(self.id(ix).author);
         true
-    }
-
-    /// One log's part in the digest: the entries that count, so that nodes that hold more than others do
-    /// not compare for ever.
-    fn part(&self, record: &LogRecord) -> u64 {
-        let counts = record.fork.filter(|_| !self.whole).map_or(u64::MAX, |seq| seq - 1);
-        self.mix(record.id, record.head.min(counts))
     }
 
     pub(crate) fn id(&self, ix: LogIx) -> LogId {
@@ -162,27 +157,28 @@ impl Logs {
         self.whole
     }
 
-    pub(crate) fn digest(&self) -> u64 {
-        self.digest
+    /// Over the entries that count, so that nodes that hold more than others do not compare for ever. Hashes what has
+    /// changed since it was read last.
+    pub(crate) fn digest(&mut self) -> Digest {
+        let Logs { list, by_id, shut_out, frontier, whole, .. } = self;
+        let counted = |ix: &LogIx| {
+            let record = &list[*ix as usize].record;
+            let upto = record.fork.filter(|_| !*whole).map_or(u64::MAX, |seq| seq - 1);
+            let seq = record.head.min(upto);
+            let counts = seq > 0 && !shut_out.contains(&record.id.author);
+            counts.then_some(Counted { log: record.id, seq })
+        };
+        frontier.digest(|first| by_id.range(first..).filter_map(|(_, ix)| counted(ix)))
     }
 
     /// Nothing more is taken from this author.
     pub(crate) fn shut_out(&mut self, author: NodeId) {
-        let theirs = self.iter().filter(|(_, log)| log.id.author == author);
-        self.digest ^= theirs.fold(0, |all, (_, log)| all ^ self.part(log));
         self.shut_out.insert(author);
+        self.frontier.change(author);
     }
 
     pub(crate) fn has_shut_out(&self, author: NodeId) -> bool {
         self.shut_out.contains(&author)
-    }
-
-    /// One log's part in the digest. Nothing for an empty log, so that knowing of it makes no difference.
-    fn mix(&self, id: LogId, head: u64) -> u64 {
-        if head == 0 || self.shut_out.contains(&id.author) {
-            return 0;
-        }
-        first_8(sha256(&[&id.author.0, &id.incarnation.to_be_bytes(), &head.to_be_bytes()]))
     }
 
     /// How far each log goes that is still followed.
@@ -266,7 +262,7 @@ fn clocks_step(before: u64, first_of_log: bool, run: &Verified, skip: usize) -> 
     true
 }
 
-/// The first eight bytes of a hash, for digests.
+/// The first eight bytes of a hash, for draws and ranks; too few for a digest of what members choose.
 pub(crate) fn first_8(hash: Hash) -> u64 {
     let mut out = [0; 8];
     out.copy_from_slice(&hash[..8]);
@@ -423,7 +419,7 @@ mod tests {
     #[test]
     fn who_is_shut_out_makes_no_difference_any_more_whatever_is_had_of_it() {
         let others = [(log(1, 0), 7), (log(2, 0), 3)];
-        let without = several(&others);
+        let mut without = several(&others);
         let mut with = several(&[others[0], (log(9, 1), 5), (log(9, 2), 6), others[1]]);
         assert_ne!(with.digest(), without.digest());
         with.shut_out(NodeId([9; 32]));
@@ -449,13 +445,42 @@ mod tests {
 
     #[test]
     fn logs_that_are_read_again_say_the_same_of_themselves() {
-        let logs = several(&[(log(1, 0), 7), (log(2, 0), 3), (log(3, 0), 5)]);
+        let mut logs = several(&[(log(1, 0), 7), (log(2, 0), 3), (log(3, 0), 5)]);
         let mut again = Logs { several: true, ..Logs::default() };
         for (_, record) in logs.iter() {
             again.push(record.clone(), false);
         }
         assert_eq!((again.digest(), again.heads()), (logs.digest(), logs.heads()));
         assert!(again.take_dirty().is_empty(), "the store has them");
+    }
+
+    /// However often the digest was read while they grew, and whatever was cut and shut out meanwhile.
+    #[test]
+    fn many_logs_have_the_digest_of_the_same_logs_in_another_order() {
+        let author = |n: u8| LogId { author: NodeId([n.wrapping_mul(37); 32]), incarnation: 0 };
+        let mut logs = several(&[]);
+        for round in 1..=5 {
+            for n in (0..200).filter(|n| n % round == 0) {
+                let ix = logs.ensure(author(n)).expect("there is room");
+                logs.advance(ix, u64::from(round) * 10, 1);
+                logs.digest();
+            }
+        }
+        let cut = logs.ix(author(8)).expect("it is there");
+        logs.cut(cut, 4);
+        logs.digest();
+        let cut = logs.ix(author(12)).expect("it is there");
+        logs.cut(cut, 1);
+        logs.shut_out(author(16).author);
+        let mut again = Logs { several: true, ..Logs::default() };
+        let mut records: Vec<LogRecord> = logs.iter().map(|(_, log)| log.clone()).collect();
+        records.reverse();
+        for record in records {
+            again.push(record, false);
+        }
+        assert_ne!(again.digest(), logs.digest(), "of one nothing is taken there");
+        again.shut_out(author(16).author);
+        assert_eq!(again.digest(), logs.digest());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::{
     limits::FRAME_BYTES_MAX,
     name::{
+        digest::Digest,
         id::{LogId, MeshId, NodeId, RoomId},
         identity::{Epoch, Identity, Judge, LinkSecret, Strict},
         number::{Era, Number},
@@ -84,7 +85,7 @@ pub struct RoomDigest {
     pub room: RoomId,
     /// Over its frontier.
     #[n(1)]
-    pub digest: u64,
+    pub digest: Digest,
 }
 
 /// Private rooms of a key, all together.
@@ -95,7 +96,7 @@ pub struct Followed {
     pub token: Token,
     /// Over the digests of these rooms.
     #[n(1)]
-    pub digest: u64,
+    pub digest: Digest,
 }
 
 /// A sign of life, signed, relayed by any path.
@@ -115,7 +116,7 @@ pub struct Beacon {
     pub roster: u64,
     /// Over the digests of all its rooms.
     #[n(4)]
-    pub digest: u64,
+    pub digest: Digest,
     /// Over its records, those of all nodes: the beginning of the digest.
     #[cbor(n(5), with = "minicbor::bytes")]
     pub records: [u8; 16],
@@ -243,7 +244,7 @@ pub enum Message<R = Run> {
     },
     /// Digests of the sender's rooms, folded into [`crate::limits::BUCKETS`].
     #[n(5)]
-    Buckets(#[n(0)] Vec<u64>),
+    Buckets(#[n(0)] Vec<Digest>),
     /// Digests of the sender's rooms in the buckets that differed. Those of the receiver that are
     /// not named are unknown to the sender.
     #[n(6)]
@@ -668,7 +669,8 @@ mod tests {
         let mesh = MeshId([1; 16]);
         let own = Identity::from_seed(&[3; 32]);
         let (node, boot, tick) = (own.node_id(), 1, 1);
-        let value = Beacon { node, boot, tick, roster: 0, digest: 0, records: [0; 16] };
+        let value =
+            Beacon { node, boot, tick, roster: 0, digest: Digest::default(), records: [0; 16] };
         let signed = Message::Beacon(Signed::new(mesh, &own, value));
         let bare = Message::Beacon(Signed { value, signature: [0; 64] });
         let is_taken = |message: &Message<Run>, from: NodeId| {
@@ -709,7 +711,7 @@ mod tests {
             boot: 1,
             tick: 1,
             roster: 0,
-            digest: 0,
+            digest: Digest::default(),
             records: [0; 16],
         };
         let signed = Signed::new(mesh, &own, value);

@@ -47,11 +47,11 @@ pub(crate) struct Behaviour {
 
 /// The name of a topic on the wire.
 pub(crate) fn topic(index: u16) -> IdentTopic {
-    IdentTopic::new(format!("clawmesh/1/{index}"))
+    IdentTopic::new(format!("clawmesh/3/{index}"))
 }
 
 /// The protocol version that a node names to its peers.
-pub(crate) const VERSION: &str = "clawmesh/2";
+pub(crate) const VERSION: &str = "clawmesh/3";
 
 /// A swarm that is subscribed to all topics and does not listen yet. `version`: [`VERSION`].
 pub(crate) fn swarm(

@@ -1,6 +1,6 @@
 //! The format of a frame stream, without any I/O.
 //!
-//! `/clawmesh/frames/1`, opened by the node with the lower id: the acceptor sends one byte,
+//! `/clawmesh/frames/3`, opened by the node with the lower id: the acceptor sends one byte,
 //! [`ACCEPTED`]: the stream has reached a link and was not dropped on the way. Then both sides send
 //! frames, each a length (u32, big endian, of the tag and the payload), one tag byte and the
 //! payload.

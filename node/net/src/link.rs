@@ -31,7 +31,7 @@ use crate::limits::{
 };
 use crate::outbox::Outbox;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/clawmesh/frames/1");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/clawmesh/frames/3");
 
 const REOPEN: Backoff = Backoff { min: REOPEN_MIN, max: REOPEN_MAX };
 

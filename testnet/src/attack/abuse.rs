@@ -6,6 +6,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use mesh::{
     name::{
+        digest::Digest,
         id::{LogId, RoomId},
         number::{Era, Number},
     },
@@ -194,7 +195,10 @@ fn question(room: RoomId, insider: &Insider, dice: &mut Dice) -> Message {
     match dice.within(0, 5) {
         0 => Message::Want { room, spans: vec![span; 8] },
         1 => Message::Have { room, heads: Vec::new(), answer: true },
-        2 => Message::Buckets((0..64).map(|_| dice.draw()).collect()),
+        2 => {
+            let digest = |dice: &mut Dice| Digest(u128::from(dice.draw()).to_be_bytes());
+            Message::Buckets((0..64).map(|_| digest(dice)).collect())
+        }
         3 => Message::WantRoster { node: insider.node(), boot: 0, version: 0, nonce: None },
         4 => Message::WantBodies { room, at: vec![Head { log, seq: 1 }; 64] },
         _ => Message::Ask { room, era: Era::HOME, tip: Number(1), spans: vec![span; 64] },

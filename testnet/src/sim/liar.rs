@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mesh::{
     Identity,
     name::{
+        digest::Digest,
         id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId},
         identity::LinkSecret,
         number::{Era, Number},
@@ -524,10 +525,11 @@ impl Liar {
                 at: (0..9).map(|_| Head { log: self.log(), seq: self.some_u64() }).collect(),
             },
             3 => Message::Spans { room, runs: self.runs(), bodies: Vec::new(), last: true },
-            4 => Message::Buckets((0..64).map(|_| self.dice.draw()).collect()),
+            4 => Message::Buckets((0..64).map(|_| Digest(self.sixteen())).collect()),
             5 => Message::Digests(
                 (0..self.dice.within(1, 60))
-                    .map(|_| RoomDigest { room: RoomId(self.sixteen()), digest: self.dice.draw() })
+                    .map(|_| (RoomId(self.sixteen()), Digest(self.sixteen())))
+                    .map(|(room, digest)| RoomDigest { room, digest })
                     .collect(),
             ),
             6 => {
@@ -549,7 +551,7 @@ impl Liar {
             }
             10 => Message::Follows(vec![Followed {
                 token: Token(self.sixteen()),
-                digest: self.dice.draw(),
+                digest: Digest(self.sixteen()),
             }]),
             11 => Message::WantRoster {
                 node: self.log().author,
@@ -561,7 +563,7 @@ impl Liar {
                 nonce: self.some_u64(),
                 boot: self.some_u64(),
                 version: self.some_u64(),
-                rooms: vec![RoomDigest { room, digest: self.dice.draw() }],
+                rooms: vec![RoomDigest { room, digest: Digest(self.sixteen()) }],
             },
             15 => {
                 let heads =
@@ -624,7 +626,7 @@ impl Liar {
             boot: self.some_u64(),
             tick: self.some_u64(),
             roster: self.some_u64(),
-            digest: self.dice.draw(),
+            digest: Digest(self.sixteen()),
             records: self.sixteen(),
         };
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))

@@ -73,7 +73,7 @@ fn acts_in_memory_are_bounded_with_it() {
 fn crowded(members: usize) -> (Node, Caller) {
     let mut node = Node::new(1);
     let (caller, lobby) = (node.joins("me"), node.lobby());
-    node.hears_beacon((5, 5), (1, 0, 0));
+    node.hears_beacon((5, 5), (1, 0, NONE));
     let seated = |n: usize| RosterChange::Agent(format!("{n:0128}").as_str().into(), record(lobby));
     node.news(identity(5).node_id(), (1..members).map(seated).collect());
     assert_eq!(node.engine.known.rosters.members(lobby).len(), members);

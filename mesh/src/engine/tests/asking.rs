@@ -116,7 +116,7 @@ impl Node {
         for step in 1..=steps {
             if does != Founder::Silent {
                 let tick = u64::try_from(self.now.mono.as_millis()).expect("short");
-                let digest = self.engine.digests.all;
+                let digest = self.digest();
                 self.hears_beacon((FOUNDER, FOUNDER), (tick, 0, digest));
             }
             self.wait(STEP);
@@ -290,7 +290,7 @@ fn whoever_gave_numbers_and_is_out_is_replaced_though_it_lives() {
 fn who_waits_for_what_comes_before_it_asks_for_no_number() {
     for does in [Founder::Lives, Founder::Silent] {
         let (mut node, caller) = beside_founder();
-        node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
+        node.hears_beacon((FOUNDER, FOUNDER), (1, 0, NONE));
         let call = node.begin_say(&caller);
         let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
         let numbers = [(log(5), 1, 1), (own, 1, 1)];
@@ -629,7 +629,7 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
     let (steps, mut said) = ((NUMBER_WITHIN + CLAIM_EVERY).as_millis() / STEP.as_millis(), None);
     // As long as it is heard it is asked.
     for tick in 1..u64::try_from(steps).expect("few") {
-        node.hears_beacon((5, 5), (tick, 0, 0));
+        node.hears_beacon((5, 5), (tick, 0, NONE));
         node.wait(STEP);
     }
     assert_eq!(node.current(), era);
@@ -660,7 +660,7 @@ fn who_would_replace_a_sequencer_asks_first_what_others_have() {
         node.give(Input::PeerDown(founder()));
         node.wait(TAKEOVER_AFTER + TAKEOVER_RANK_STEP);
         node.give(Input::PeerUp(other));
-        node.hears_beacon((6, 6), (1, 0, 0));
+        node.hears_beacon((6, 6), (1, 0, NONE));
         node.effects.clear();
         node.begin_say(&caller);
         let lobby = node.lobby();

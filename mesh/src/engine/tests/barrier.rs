@@ -541,7 +541,7 @@ fn of_a_private_room_only_followers_are_asked_and_told() {
         node.give(Input::PeerUp(peer));
     }
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), other);
-    node.told(8, Message::Follows(vec![Followed { token, digest: 0 }]));
+    node.told(8, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
     node.effects.clear();
     node.begin(Command::CreateVote { caller: me.clone(), vote: new_vote(room) });
     node.joins_made_up(&me, 1);
@@ -564,7 +564,7 @@ fn of_a_private_room_only_followers_are_asked_and_told() {
     // Nor is a stranger told what it asks for itself.
     node.effects.clear();
     for from in [8, 9] {
-        let rooms = vec![RoomDigest { room, digest: 1 }];
+        let rooms = vec![RoomDigest { room, digest: Digest([1; 16]) }];
         node.told(from, Message::AskFrontier { nonce: 1, boot: 0, version: 0, rooms });
     }
     let told = node.effects.iter().filter_map(|it| match it {

@@ -189,7 +189,7 @@ fn that_somebody_types_is_believed_of_its_own_node_where_it_is_a_member() {
     let lobby = node.lobby();
     let caller = node.joins("me");
     let other = make(&mut node, &caller, new("other", false)).expect("it is new");
-    node.hears_beacon((5, 5), (1, 0, 0));
+    node.hears_beacon((5, 5), (1, 0, NONE));
     node.news(identity(5).node_id(), vec![RosterChange::Agent("ghost".into(), record(lobby))]);
     let mut types = |of: u8, room| {
         node.effects.clear();

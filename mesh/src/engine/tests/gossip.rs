@@ -26,7 +26,7 @@ fn what_nobody_signed_is_not_believed_by_gossip() {
         Message::Want { room, spans: Vec::new() },
         Message::WantBodies { room, at: vec![Head { log, seq: 5 }] },
         Message::Spans { room, runs: Vec::new(), bodies: Vec::new(), last: true },
-        Message::Buckets(vec![0; crate::limits::BUCKETS]),
+        Message::Buckets(vec![NONE; crate::limits::BUCKETS]),
         Message::Digests(Vec::new()),
         Message::Follows(Vec::new()),
         Message::Probe { node: from },

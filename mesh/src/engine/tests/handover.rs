@@ -18,7 +18,14 @@ fn stopping() -> Node {
     let mut node = Node::new(1);
     let peer = identity(HEIR).node_id();
     node.give(Input::PeerUp(peer));
-    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 0, digest: 0, records: [0; 16] };
+    let it = Beacon {
+        node: peer,
+        boot: 1,
+        tick: 1,
+        roster: 0,
+        digest: Digest::default(),
+        records: [0; 16],
+    };
     node.told(HEIR, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     node.begin(Command::Stop);
     let offered = |it: &Effect| matches!(it, Effect::Send { message: Message::Offer(_), .. });
@@ -187,7 +194,7 @@ fn a_node_that_stops_waits_for_all_to_whom_it_offered_rooms() {
         let mut node = Node::new(1);
         for peer in [HEIR, other] {
             node.give(Input::PeerUp(identity(peer).node_id()));
-            node.hears_beacon((peer, peer), (1, 0, 0));
+            node.hears_beacon((peer, peer), (1, 0, NONE));
         }
         node.begin(Command::Stop);
         (offers(&node).len() == 2).then_some((node, other))

@@ -28,7 +28,7 @@ fn room(node: &mut Node, caller: &Caller, name: &str) -> RoomId {
 }
 
 /// The peer lives, and has what this digest is of.
-fn beacon(node: &mut Node, tick: u64, digest: u64) {
+fn beacon(node: &mut Node, tick: u64, digest: Digest) {
     let from = identity(PEER).node_id();
     let it = Beacon { node: from, boot: 1, tick, roster: 0, digest, records: [0; 16] };
     let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
@@ -50,10 +50,10 @@ fn rooms_in_which_nothing_waits_are_not_looked_at() {
         let room = room(&mut node, &caller, &format!("room {n}"));
         node.say(&caller, room).unwrap();
     }
+    let digest = node.digest();
     let engine = &node.engine;
     assert!(engine.known.busy.is_empty(), "all is delivered: {:?}", engine.known.busy);
     assert!(engine.digests.unshared.len() > 50, "nobody else is known to have it");
-    let digest = engine.digests.all;
     beacon(&mut node, 1, digest);
     assert!(
         node.engine.digests.unshared.is_empty(),
@@ -122,7 +122,7 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
         (node.now.mono, left) = (node.now.mono + step, left - step);
         // Hardly one is left out, as by peers who are not calm.
         let tick = u64::try_from(node.now.mono.as_millis() / BEACON_EVERY.as_millis()).unwrap();
-        let digest = node.engine.digests.all;
+        let digest = node.digest();
         for (of, by) in direct.iter().map(|it| (it, it)).chain(relayed.iter().map(|it| (it, &PEER)))
         {
             let it = Beacon {

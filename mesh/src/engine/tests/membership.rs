@@ -100,7 +100,7 @@ fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within
         assert_eq!(lobby_log(&world, 0, 1).0, head, "nothing beyond is taken");
         assert_eq!(told_of(&world, 0, 1), 1, "what was delivered stays");
         assert_eq!(told_of(&world, 2, 1), if apart[2] == 1 { 2 } else { 1 });
-        let digests = [0, 2].map(|n| world.nodes[n].engine.digests.all);
+        let digests = [0, 2].map(|n| world.nodes[n].digest());
         assert_eq!(digests[0], digests[1], "they have the same of what counts");
         // The others go on, under one number.
         let call = speak(&mut world, 2);
@@ -246,7 +246,7 @@ fn two_nodes_that_expel_each_other_are_both_out_whoever_hears_what_first() {
             let out: Vec<NodeId> = parted.nodes().collect();
             assert_eq!(out.len(), 2, "node{n} knows of {out:?}, {first} first");
         }
-        let digests = [2, 3].map(|n| world.nodes[n].engine.digests.all);
+        let digests = [2, 3].map(|n| world.nodes[n].digest());
         assert_eq!(digests[0], digests[1]);
         // So it is from the first moment of another start.
         let again = Node::open(3, disk::stored(&world.nodes[2].rows), world.nodes[2].now);
@@ -440,10 +440,9 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
         let run = expels(&node, by, 5, &[(directory, 1)]);
         node.hear(&run);
     }
-    let digest = |node: &Node| node.engine.known.rooms[&directory].replica.logs.digest();
-    let before = digest(&node);
+    let before = node.digest_of(directory);
     node.hear(&all);
-    assert_ne!(digest(&node), before, "who has not heard of it is to find out");
+    assert_ne!(node.digest_of(directory), before, "who has not heard of it is to find out");
     let keys = &node.engine.known.directory.keys();
     assert!(keys.knows(PRINTS[1]), "what was within the cut stays");
     assert!(!keys.knows(PRINTS[2]));

@@ -14,7 +14,7 @@ impl Node {
     pub(super) fn hears_beacon(
         &mut self,
         (from, of): (u8, u8),
-        (tick, roster, digest): (u64, u64, u64),
+        (tick, roster, digest): (u64, u64, Digest),
     ) {
         let it = Beacon {
             node: identity(of).node_id(),
@@ -90,19 +90,19 @@ fn what_is_nobody_elses_business_is_not_touched() {
 fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     let (mut node, peer) = with_peer();
     let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
-    let mut buckets = node.engine.digests.buckets.to_vec();
+    let mut buckets = node.engine.digests.buckets(&mut node.engine.known);
     assert_eq!(buckets.len(), BUCKETS);
     node.hears_from(8, Message::Buckets(buckets.clone()));
     assert!(node.sent().is_empty(), "they are the same");
-    let mine = |room| node.engine.known.rooms[&room].replica.logs.digest();
-    let (of_lobby, of_directory) = (mine(lobby), mine(directory));
-    buckets[super::super::digests::bucket(lobby)] ^= 1;
+    let (of_lobby, of_directory) = (node.digest_of(lobby), node.digest_of(directory));
+    let bucket = super::super::digests::bucket(lobby);
+    buckets[bucket] = unlike(buckets[bucket]);
     node.hears_from(8, Message::Buckets(buckets));
     let sent = node.sent();
     let [(to, Message::Digests(rooms))] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((*to, &rooms[..]), (peer, &[RoomDigest { room: lobby, digest: of_lobby }][..]));
     let own = node.engine.known.cx.private_directory;
-    let theirs = [(lobby, of_lobby ^ 1), (directory, of_directory), (own, 7)];
+    let theirs = [(lobby, unlike(of_lobby)), (directory, of_directory), (own, OTHER)];
     let theirs = theirs.map(|(room, digest)| RoomDigest { room, digest }).to_vec();
     node.hears_from(8, Message::Digests(theirs));
     let sent = node.sent();
@@ -111,7 +111,7 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
         (*to, *room, heads),
         (peer, lobby, &node.engine.known.rooms[&lobby].replica.logs.heads())
     );
-    let digest = of_lobby ^ 1;
+    let digest = unlike(of_lobby);
     node.hears_from(8, Message::Digests(vec![RoomDigest { room: lobby, digest }; 9]));
     assert_eq!(node.sent().len(), 1, "it was asked about one room");
 }
@@ -119,25 +119,25 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
 #[test]
 fn a_peer_that_has_something_else_is_compared_with_now_and_then() {
     let (mut node, peer) = with_peer();
-    node.hears_beacon((8, 8), (1, 0, 7));
+    node.hears_beacon((8, 8), (1, 0, OTHER));
     assert_eq!(node.compared_with(), [], "it was when it came");
     node.wait(Duration::from_secs(1));
-    node.hears_beacon((8, 9), (1, 0, 7));
+    node.hears_beacon((8, 9), (1, 0, OTHER));
     assert_eq!(node.compared_with(), [], "of others it is hearsay");
-    let same = node.engine.digests.all;
+    let same = node.digest();
     node.hears_beacon((8, 8), (2, 0, same));
     assert_eq!(node.compared_with(), [], "it has the same");
-    node.hears_beacon((8, 8), (3, 0, 7));
+    node.hears_beacon((8, 8), (3, 0, OTHER));
     assert_eq!(node.compared_with(), [peer]);
-    node.hears_beacon((8, 8), (4, 0, 7));
+    node.hears_beacon((8, 8), (4, 0, OTHER));
     assert_eq!(node.compared_with(), [], "once");
 }
 
 #[test]
 fn a_roster_that_a_beacon_promises_is_asked_for_directly_or_of_all() {
     let (mut node, peer) = with_peer();
-    node.hears_beacon((8, 8), (1, 3, 7));
-    node.hears_beacon((8, 9), (1, 3, 7));
+    node.hears_beacon((8, 8), (1, 3, OTHER));
+    node.hears_beacon((8, 9), (1, 3, OTHER));
     let asked = |node: &mut Node| {
         let asked = std::mem::take(&mut node.effects).into_iter().filter_map(|it| match it {
             Effect::Send { to, message: Message::WantRoster { node, nonce, .. } } => {
@@ -159,7 +159,7 @@ fn a_roster_that_a_beacon_promises_is_asked_for_directly_or_of_all() {
     // By gossip it has to be another question than one that was asked before.
     assert_eq!(both, [(None, other, true), (Some(peer), peer, false)]);
     node.news(peer, Vec::new());
-    node.hears_beacon((8, 8), (2, 1, 7));
+    node.hears_beacon((8, 8), (2, 1, OTHER));
     node.wait(BEACON_EVERY * 2);
     assert_eq!(asked(&mut node), [], "it came");
 }
@@ -170,7 +170,7 @@ fn questions_for_a_roster_by_gossip_are_never_the_same_twice() {
     for seed in [1, 2] {
         let mut node = Node::new(seed);
         for tick in 1..4 {
-            node.hears_beacon((8, 9), (tick, 3, 7));
+            node.hears_beacon((8, 9), (tick, 3, OTHER));
             node.wait(BEACON_EVERY + TICK);
         }
         nonces.extend(node.effects.iter().filter_map(|it| match it {
@@ -196,7 +196,7 @@ fn nobody_is_believed_what_this_node_is_said_to_have_or_what_is_counted_against_
     assert_eq!(node.engine.known.rosters.version(me), before);
     assert!(node.engine.known.rosters.agents().any(|agent| **agent == *"me"));
     let silent = node.engine.known.live.last(me).is_none();
-    node.hears_beacon((8, 1), (9, 9, 7));
+    node.hears_beacon((8, 1), (9, 9, OTHER));
     assert!(silent && node.engine.known.live.last(me).is_none(), "nor that it lives");
 }
 

@@ -248,7 +248,7 @@ fn who_comes_gets_numbers_of_what_is_here_and_in_eras_of_this_node() {
     let mut node = Node::new(2);
     let (_, run) = Liar::new(FOUNDER).write(&node, &Body::Chat(said("hello")));
     node.hear(&run);
-    node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
+    node.hears_beacon((FOUNDER, FOUNDER), (1, 0, NONE));
     let (room, entries) = (node.lobby(), vec![(LocalRef { log: 0, seq: 1 }, Some(Number(1)))]);
     let call = node.begin(Command::Roam { room, cursor: Number(1), entries });
     assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(Answer::Ready)))));
@@ -273,7 +273,7 @@ fn a_node_that_has_just_started_numbers_nothing_for_a_cursor_that_it_does_not_kn
 fn peers_are_asked_for_the_era_of_a_cursor_and_it_is_read_again_when_it_is_known() {
     let mut it = Roamed::alone();
     it.node.give(Input::PeerUp(identity(6).node_id()));
-    it.node.hears_beacon((6, 6), (1, 0, 0));
+    it.node.hears_beacon((6, 6), (1, 0, NONE));
     it.node.effects.clear();
     let call = it.roam(it.era(1).number(1));
     assert_eq!(it.answer(call), None);
@@ -306,7 +306,7 @@ fn what_others_say_below_the_cursor_of_a_client_gets_a_number_above_it() {
     node.wait(ROAM_ASK_FOR + STEP);
     assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(Answer::Ready)))));
     assert_eq!(node.current(), Era::HOME);
-    node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
+    node.hears_beacon((FOUNDER, FOUNDER), (1, 0, NONE));
     let (at, run) = founder.write(&node, &Body::Chat(said("after")));
     node.hear(&run);
     let numbers = ordered(Era::HOME, 1, &[(at.log, at.seq, 1)]);

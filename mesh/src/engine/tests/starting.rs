@@ -126,7 +126,7 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
     let id = crate::presence::ephemeral::ephemeral_id(node.secret.mesh_id(), home, false);
     let facts = crate::wire::roster::RoomFacts::Open(public_room(id, "theirs"));
     let it = crate::wire::roster::EphemeralRoom { facts, home, created_ms: 1 };
-    node.hears_beacon((8, 8), (1, 0, 0));
+    node.hears_beacon((8, 8), (1, 0, NONE));
     for version in 1..4 {
         for (version, changes) in
             [(version * 2, vec![RosterChange::Room(id, it.clone())]), (version * 2 + 1, vec![])]

@@ -29,9 +29,8 @@ fn created(node: &Node, name: &str) -> (RoomId, Body) {
 fn digests_are_of_what_everybody_has_and_of_all_of_it() {
     // Node 3 gives no numbers: what it has is what it heard, and its own admission.
     let mut node = Node::new(3);
-    let digest = |node: &Node| node.engine.digests.all;
     let caller = node.attach("me", false, KEY).expect("free");
-    let before = digest(&node);
+    let before = node.digest();
     let (name, description, parent) = ("now".to_owned(), None, None);
     let (ephemeral, public, encrypted) = (true, true, false);
     let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
@@ -44,12 +43,12 @@ fn digests_are_of_what_everybody_has_and_of_all_of_it() {
     });
     let [open, own] = made;
     node.say(&caller, own).expect("a member");
-    let said = digest(&node);
+    let said = node.digest();
     node.say(&caller, open).expect("a member");
-    assert_ne!(digest(&node), said);
+    assert_ne!(node.digest(), said);
     node.ask(Command::Leave { caller: caller.clone(), room: own }).expect("a member");
     node.ask(Command::Leave { caller, room: open }).expect("a member");
-    assert_eq!(digest(&node), before, "both have ended");
+    assert_eq!(node.digest(), before, "both have ended");
     let one = said_at(&node, 5, 1).run().clone();
     let other = said_at(&node, 6, 1).run().clone();
     let mut digests = Vec::new();
@@ -58,16 +57,18 @@ fn digests_are_of_what_everybody_has_and_of_all_of_it() {
         for run in order {
             node.effects.clear();
             node.hear(run);
+            node.wait(TICK);
             let pulse = node.effects.iter().find_map(|it| match it {
                 Effect::Pulse(it) => Some(it.digest),
                 _ => None,
             });
-            assert_eq!(pulse, Some(digest(&node)), "beacons say it");
+            assert_eq!(pulse, Some(node.digest()), "beacons say it");
         }
         node.effects.clear();
         node.hear(&one);
+        node.wait(TICK);
         assert!(!node.effects.iter().any(|it| matches!(it, Effect::Pulse(_))), "it is no news");
-        digests.push(digest(&node));
+        digests.push(node.digest());
     }
     assert_eq!(digests[0], digests[1]);
     assert_ne!(digests[0], before);
@@ -86,17 +87,17 @@ fn a_room_whose_making_was_lost_with_a_fork_makes_no_difference() {
         let (_, other) = made(&node, "other");
         node.hear(&one);
         let run = said_in(&node, (room, 0), (6, 1, "x")).run().clone();
-        let before = node.engine.digests.all;
+        let before = node.digest();
         if hears {
             node.hear(&run);
-            assert_ne!(node.engine.digests.all, before, "it is a room as any");
+            assert_ne!(node.digest(), before, "it is a room as any");
         }
         node.hear(&other);
         let late = said_in(&node, (room, 0), (7, 1, "x")).run().clone();
         if hears {
             node.hear(&late);
         }
-        node.engine.digests.all
+        node.digest()
     });
     assert_eq!(digests[0], digests[1]);
 }

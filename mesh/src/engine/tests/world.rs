@@ -258,7 +258,7 @@ impl World {
     fn beat(&mut self, n: usize) {
         let engine = &mut self.nodes[n].engine;
         let (boot, roster) = engine.known.rosters.version(engine.known.cx.me);
-        let digest = engine.digests.all;
+        let digest = engine.digests.all(&mut engine.known);
         let value = Beacon {
             node: engine.known.cx.me,
             boot,

@@ -75,7 +75,7 @@ fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
             assert_eq!(lacks, None, "seed {seed}: {}", other.short());
         }
         let digests = world.cluster.nodes.iter().enumerate().filter(|(node, _)| *node != OUT);
-        let digests: BTreeSet<Option<u64>> = digests
+        let digests: BTreeSet<Option<mesh::name::digest::Digest>> = digests
             .map(|(_, node)| node.running.as_ref()?.pulse.map(|pulse| pulse.digest))
             .collect();
         assert_eq!(digests.len(), 1, "seed {seed}: they hold the same of what counts");
