@@ -259,7 +259,7 @@ impl Control {
         ))
     }
 
-    async fn members(&self) -> Result<Vec<Member>> {
+    pub(crate) async fn members(&self) -> Result<Vec<Member>> {
         let Outcome::Members(members) = self.engine(Command::Members).await? else {
             return Err(wrong_answer());
         };
@@ -308,7 +308,7 @@ impl Control {
         Ok(status)
     }
 
-    async fn report(&self) -> Result<Status> {
+    pub(crate) async fn report(&self) -> Result<Status> {
         let status = self.status().await?;
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         let own = Own {

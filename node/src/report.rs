@@ -7,7 +7,7 @@ use std::{
 
 use mesh::api::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status};
+use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status, Trouble};
 use serde::Serialize;
 
 use crate::{
@@ -195,7 +195,7 @@ pub(crate) fn text(status: &Status) -> String {
 }
 
 /// The removal of this node.
-fn removal_line(removal: &Parted) -> String {
+pub(crate) fn removal_line(removal: &Parted) -> String {
     let Parted { how, by, at } = removal;
     let by = members::short(by);
     match how {
@@ -283,7 +283,12 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
             refused_ms: peer
                 .refused_for
                 .map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
-            last_error: peer.last_error.filter(|_| !peer.connected),
+            trouble: peer
+                .last_error
+                .as_ref()
+                .filter(|_| !peer.connected)
+                .map(|error| trouble(error.trouble)),
+            last_error: peer.last_error.filter(|_| !peer.connected).map(|error| error.text),
             ..Peer::default()
         })
         .collect();
@@ -300,6 +305,23 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
         peer.agents = node.agents;
     }
     peers
+}
+
+fn trouble(trouble: net::Trouble) -> Trouble {
+    match trouble {
+        net::Trouble::NameNotFound => Trouble::NameNotFound,
+        net::Trouble::Unreachable => Trouble::Unreachable,
+        net::Trouble::TimedOut => Trouble::TimedOut,
+        net::Trouble::ConnectionRefused => Trouble::ConnectionRefused,
+        net::Trouble::HungUp => Trouble::HungUp,
+        net::Trouble::WrongSecret => Trouble::WrongSecret,
+        net::Trouble::OldSecret => Trouble::OldSecret,
+        net::Trouble::OtherNode => Trouble::OtherNode,
+        net::Trouble::OtherVersion => Trouble::OtherVersion,
+        net::Trouble::RefusedHere => Trouble::RefusedHere,
+        net::Trouble::Lost => Trouble::Lost,
+        net::Trouble::Other => Trouble::Other,
+    }
 }
 
 fn size(bytes: u64) -> String {

@@ -46,6 +46,7 @@ use crate::{
     import::Journal,
     intake::Intake,
     invitations::Invitations,
+    joining::{Joined, Joining},
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
@@ -74,6 +75,7 @@ pub struct Running {
     beacons: Beacons,
     remembered: Remembered,
     serving: Serving,
+    joining: Arc<Joining>,
 }
 
 /// The listeners for clients and operators, served.
@@ -154,8 +156,7 @@ impl Parts {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
-        let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
-        let meters = Arc::<Meters>::default();
+        let (pulse, connected, meters) = <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
         let Clients { hub, bridge, refusals } = Clients::new(mesh, config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -163,7 +164,7 @@ impl Parts {
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
         let known = (reader.clone(), hub.clone());
-        let driver = Driver {
+        let engine = Driver {
             mesh,
             engine,
             store,
@@ -175,8 +176,8 @@ impl Parts {
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),
-        };
-        let engine = driver.start(ending)?;
+        }
+        .start(ending)?;
         let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
         Intake {
             mesh,
@@ -204,8 +205,8 @@ impl Parts {
         first_turn(&queue, &bridge).await?;
         show_metrics(&control, refusals, metrics.then_some(meters));
 
-        let ready = ready(&dir, &control, &doors);
-        publish_addresses(&dir, &doors, &ready, key_file.clone())?;
+        let ready = publish_addresses(&dir, &doors, &control, key_file.clone())?;
+        let joining = Joining::new(control.clone(), member.inviters, member.founded);
         let serving = doors.serve(&bridge, control);
         bridge.set_ready(true);
         Ok(Running {
@@ -220,6 +221,7 @@ impl Parts {
             beacons,
             remembered,
             serving,
+            joining: Arc::new(joining),
         })
     }
 }
@@ -235,6 +237,14 @@ impl Running {
     #[must_use]
     pub fn key_file(&self) -> Option<&std::path::Path> {
         self.key_file.as_deref()
+    }
+
+    /// What became of the start: whether the node has joined the mesh of its tickets, or founded one.
+    /// Waits for some seconds if that is not known at once. `None`: it was told to join nobody, and
+    /// is no new node. Cancel-safe.
+    pub fn joined(&self) -> impl Future<Output = Option<Joined>> + Send + use<> {
+        let joining = self.joining.clone();
+        async move { joining.outcome().await }
     }
 
     /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it
@@ -496,12 +506,14 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
 fn publish_addresses(
     dir: &DataDir,
     doors: &Doors,
-    ready: &Ready,
+    operators: &Control,
     key_file: Option<PathBuf>,
-) -> Result<()> {
+) -> Result<Ready> {
+    let ready = ready(dir, operators, doors);
     let control = doors.control.1.path().to_owned();
     dir.write_last_listen(&ready.listen)?;
-    dir.write_run(&RunFile { control, key_file })
+    dir.write_run(&RunFile { control, key_file })?;
+    Ok(ready)
 }
 
 async fn told(mut stopping: watch::Receiver<bool>) {

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use client::client::Client;
 use client::events::Events;
-use protocol::operator::{Peer, Room, Status};
+use protocol::operator::{Peer, Room, Status, Trouble};
 use protocol::request::{ListAgents, Ping};
 use serde::Serialize;
 
@@ -224,8 +224,7 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
     for peer in peers.iter().filter(|peer| !peer.connected) {
         let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
         let why = peer.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let advice =
-            "is it running, and can its --listen address be reached from here (firewall, NAT)?";
+        let advice = advice(peer.trouble);
         let found = format!("{name} is {}{why}", link(peer));
         // Some nodes of a mesh are always away; without any, this one is alone.
         let check = if up > 0 { Check::note } else { Check::bad };
@@ -262,6 +261,37 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
     if holes > 0 {
         let advice = "a node that is gone had them alone; if it comes back, so do they";
         checks.push(Check::note("rooms", format!("{holes} numbers without content"), advice));
+    }
+}
+
+/// The way to a link, by what is in its way.
+fn advice(trouble: Option<Trouble>) -> &'static str {
+    match trouble {
+        None | Some(Trouble::Lost | Trouble::Other) => {
+            "is it running, and can its --listen address be reached from here (firewall, NAT)?"
+        }
+        Some(Trouble::NameNotFound) => {
+            "is the name right, and does this machine's DNS know it? or join by a ticket with an IP address"
+        }
+        Some(Trouble::Unreachable) => "is there a network between the two machines?",
+        Some(Trouble::TimedOut) => {
+            "is that machine on, and does its firewall let the port through?"
+        }
+        Some(Trouble::ConnectionRefused) => {
+            "is clawmeshd running there, with a --listen address that is not loopback?"
+        }
+        Some(Trouble::HungUp) => "does another program listen there? else wait, and look again",
+        Some(Trouble::WrongSecret) => {
+            "a node of another mesh is there, or another program: join with a ticket of that mesh's own node"
+        }
+        Some(Trouble::OldSecret) => {
+            "get a new ticket (`clawmeshd invite` at a member), and start this node with --join TICKET"
+        }
+        Some(Trouble::OtherNode) => "another node has that address now: get a new ticket",
+        Some(Trouble::OtherVersion) => "run the same version of clawmeshd on both",
+        Some(Trouble::RefusedHere) => {
+            "compare the versions of both; `clawmeshd status` shows its last fault"
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod full;
 mod harness;
 mod import;
 mod invitations;
+mod joining;
 mod keys;
 mod log;
 mod members;
