@@ -79,6 +79,10 @@ impl Files {
     pub(crate) fn new(dir: DataDir, key_file: Option<PathBuf>) -> Files {
         Files { dir, key_file, backing_up: Semaphore::new(1) }
     }
+
+    pub(crate) fn key_file(&self) -> Option<PathBuf> {
+        self.key_file.clone()
+    }
 }
 
 /// Binds the control socket: in the data directory, or if that is too deep for a socket in a

@@ -81,8 +81,8 @@ impl Joining {
             Err(_) if late => return Some(Joined::NotYet(Vec::new())),
             Err(_) => return None,
         };
-        if let Some(removal) = &status.parted {
-            return Some(Joined::Removed(report::removal_line(removal)));
+        if let Some(fate) = report::apart(&status) {
+            return Some(Joined::Removed(fate));
         }
         let Some(through) = self.linked(&status) else { return self.unlinked(late) };
         let all = self.control.members().await.unwrap_or_default();

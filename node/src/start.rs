@@ -22,10 +22,11 @@ use mesh::{
     wire::signatures::SignedLog,
 };
 use net::{Inbox, Net, StartError};
+use protocol::operator::Status;
 use store::Store;
 use tokio::{
     net::{TcpListener, UnixListener},
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -41,6 +42,7 @@ use crate::{
     files::{
         DataDir, RunFile,
         api_key::{ApiKey, admin_secret},
+        private::is_full,
     },
     guest,
     import::Journal,
@@ -54,7 +56,7 @@ use crate::{
     outgoing::Outgoing,
     queue::{Asker, Queue},
     remembered::Remembered,
-    report::Ready,
+    report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
     settings::{Auth, Settings, Signup},
     topics::TOPICS,
@@ -176,6 +178,7 @@ impl Parts {
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),
+            opening: true,
         }
         .start(ending)?;
         let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
@@ -202,10 +205,10 @@ impl Parts {
             meters: meters.clone(),
             files: Files::new(dir.clone(), key_file.clone()),
         });
-        first_turn(&queue, &bridge).await?;
+        let status = first_turn(&control, &bridge).await?;
         show_metrics(&control, refusals, metrics.then_some(meters));
 
-        let ready = publish_addresses(&dir, &doors, &control, key_file.clone())?;
+        let ready = publish_addresses(&dir, &doors, &control, &status)?;
         let joining = Joining::new(control.clone(), member.inviters, member.founded);
         let serving = doors.serve(&bridge, control);
         bridge.set_ready(true);
@@ -476,16 +479,16 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 
 /// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in
 /// before.
-async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
-    let (asker, answer) = oneshot::channel();
-    queue.push_command(Command::Status, Asker::Operator(asker));
-    // However it answers, its first turn has been performed.
-    answer.await.map(drop).context("the engine did not start")?;
+///
+/// On a full disk the first turn waits for room, but for its answers: the status says so.
+async fn first_turn(control: &Control, bridge: &Bridge) -> Result<Status> {
+    let status = control.report().await.context("the engine did not start")?;
     bridge.open_readers().context("--data-dir")?;
-    bridge.open_webhooks().await.context("--data-dir")
+    bridge.open_webhooks().await.context("--data-dir")?;
+    Ok(status)
 }
 
-fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
+fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Ready {
     let shown =
         |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| at.to_string());
     Ready {
@@ -499,6 +502,8 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
         http: shown(&doors.http),
         listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
         ticket: control.ticket().to_text(),
+        apart: report::apart(status),
+        disk_full: status.disk_full,
     }
 }
 
@@ -507,13 +512,21 @@ fn publish_addresses(
     dir: &DataDir,
     doors: &Doors,
     operators: &Control,
-    key_file: Option<PathBuf>,
+    status: &Status,
 ) -> Result<Ready> {
-    let ready = ready(dir, operators, doors);
+    let (ready, key_file) = (ready(dir, operators, doors, status), operators.files.key_file());
     let control = doors.control.1.path().to_owned();
-    dir.write_last_listen(&ready.listen)?;
-    dir.write_run(&RunFile { control, key_file })?;
-    Ok(ready)
+    let written = dir
+        .write_last_listen(&ready.listen)
+        .and_then(|()| dir.write_run(&RunFile { control, key_file }));
+    match written {
+        // A node can be read without; commands look where the socket mostly is.
+        Err(error) if is_full(&error) => {
+            tracing::warn!(event = "not_published", "{error:#}");
+            Ok(Ready { disk_full: true, ..ready })
+        }
+        written => written.map(|()| ready),
+    }
 }
 
 async fn told(mut stopping: watch::Receiver<bool>) {

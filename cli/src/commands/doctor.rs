@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use client::client::Client;
 use client::events::Events;
-use protocol::operator::{Peer, Room, Status, Trouble};
+use protocol::operator::{PartedHow, Peer, Room, Status, Trouble};
 use protocol::request::{ListAgents, Ping};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ enum Finding {
     Bad,
 }
 
-/// Below it a node comes to its end soon.
+/// Below it a node takes nothing new soon.
 const DISK_LOW_BYTES: u64 = 1 << 30;
 /// Nodes order what is said at the same time by their clocks, and agents compare timestamps.
 const CLOCK_OFF_MS: u64 = 2_000;
@@ -214,6 +214,10 @@ fn unix_ms(timestamp: &str) -> Option<u64> {
 }
 
 fn mesh(status: &Status, checks: &mut Vec<Check>) {
+    if let Some((found, advice)) = apart(status) {
+        checks.push(Check::bad("mesh", found, advice));
+        return;
+    }
     let peers: Vec<&Peer> = status.peers.iter().collect();
     let up = peers.iter().filter(|peer| peer.connected).count();
     if peers.is_empty() {
@@ -262,6 +266,26 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
         let advice = "a node that is gone had them alone; if it comes back, so do they";
         checks.push(Check::note("rooms", format!("{holes} numbers without content"), advice));
     }
+}
+
+/// Why nothing that the node writes counts, and the remedy.
+fn apart(status: &Status) -> Option<(String, &'static str)> {
+    let how = status.parted.as_ref().map(|removal| (removal.how, removal.at.as_str()));
+    if let Some((how, at)) = how {
+        let done = match how {
+            PartedHow::Expelled => "was expelled from",
+            PartedHow::Left => "has left",
+            PartedHow::Retired => "was retired from",
+        };
+        let advice = "its rooms can be read; agents need another node. To be in the mesh again, start a node with a \
+                      ticket and another --data-dir";
+        return Some((format!("this node {done} the mesh {at}"), advice));
+    }
+    let advice =
+        "stop it: agents need another node (docs/operating.md, \"When a node has forked\")";
+    let found = "this node has signed two histories, as one does that was started from a copy of its files: nobody takes \
+                 what it writes";
+    status.forked.contains(&status.node_id).then(|| (found.to_owned(), advice))
 }
 
 /// The way to a link, by what is in its way.
@@ -316,7 +340,7 @@ fn disk(operator: &Operator, checks: &mut Vec<Check>) {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let found = format!("{:.1} GiB free for {}", free as f64 / (1u64 << 30) as f64, dir.display());
     checks.push(if free < DISK_LOW_BYTES {
-        Check::bad("disk", found, "make room: a node whose disk is full stops")
+        Check::bad("disk", found, "make room: a node whose disk is full takes nothing new")
     } else {
         Check::ok("disk", found)
     });
