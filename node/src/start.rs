@@ -211,7 +211,6 @@ impl Parts {
         let ready = publish_addresses(&dir, &doors, &control, &status)?;
         let joining = Joining::new(control.clone(), member.inviters, member.founded);
         let serving = doors.serve(&bridge, control);
-        bridge.set_ready(true);
         Ok(Running {
             ready,
             key_file,
@@ -355,6 +354,7 @@ impl Doors {
                 }
             });
         }
+        bridge.set_ready(true);
         Serving { shutdown, listeners, operators, sockets }
     }
 }
