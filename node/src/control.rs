@@ -79,6 +79,10 @@ impl Files {
     pub(crate) fn new(dir: DataDir, key_file: Option<PathBuf>) -> Files {
         Files { dir, key_file, backing_up: Semaphore::new(1) }
     }
+
+    pub(crate) fn key_file(&self) -> Option<PathBuf> {
+        self.key_file.clone()
+    }
 }
 
 /// Binds the control socket: in the data directory, or if that is too deep for a socket in a
@@ -266,7 +270,7 @@ impl Control {
         ))
     }
 
-    async fn members(&self) -> Result<Vec<Member>> {
+    pub(crate) async fn members(&self) -> Result<Vec<Member>> {
         let Outcome::Members(members) = self.engine(Command::Members).await? else {
             return Err(wrong_answer());
         };
@@ -315,7 +319,7 @@ impl Control {
         Ok(status)
     }
 
-    async fn report(&self) -> Result<Status> {
+    pub(crate) async fn report(&self) -> Result<Status> {
         let status = self.status().await?;
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         let own = Own {

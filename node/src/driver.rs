@@ -55,6 +55,8 @@ pub(crate) struct Driver {
     pub(crate) hub: Arc<Hub>,
     pub(crate) pulse: Arc<PulseCell>,
     pub(crate) meters: Arc<Meters>,
+    /// The engine's first turn, which tells of what is stored, is still to come.
+    pub(crate) opening: bool,
 }
 
 impl Driver {
@@ -158,6 +160,7 @@ impl Driver {
                 self.meters.committed(took, inputs, rows);
             }
         }
+        self.opening = false;
         let mut stopped = false;
         for effect in turn.effects {
             stopped |= self.perform(effect, calls)?;

@@ -11,6 +11,7 @@ use mesh::{
     api::{
         batch::Change,
         command::{Command, Refused, traits::Promise},
+        event::RoomEvent,
     },
     name::{id::NodeId, time::Now},
 };
@@ -52,9 +53,12 @@ impl Driver {
         );
         self.meters.disk_full.store(true, Relaxed);
         let pulse = self.pulse.stop();
-        // Clients that only asked, in the same turn, need not wait.
-        let (answers, rest): (Vec<_>, Vec<_>) =
-            turn.effects.into_iter().partition(acknowledges_nothing);
+        // Clients that only asked, in the same turn, need not wait; nor, at the start, those that read
+        // the rooms that were stored before.
+        let opening = self.opening;
+        let (answers, rest): (Vec<_>, Vec<_>) = turn.effects.into_iter().partition(|effect| {
+            acknowledges_nothing(effect) || (opening && tells_what_is_stored(effect))
+        });
         let mut unwritten = Unwritten { turn: Turn { effects: rest, ..turn }, at };
         for answer in answers {
             self.perform(answer, calls)?;
@@ -146,6 +150,19 @@ impl Driver {
 fn acknowledges_nothing(effect: &Effect) -> bool {
     let Effect::Reply { result, .. } = effect else { return false };
     result.as_ref().map_or(true, |outcome| outcome.promise() == Promise::None)
+}
+
+/// Of the first turn of an engine: everything that it tells this node's clients, network and operator
+/// follows from the store. Messages to other nodes do not, for they are of this start.
+fn tells_what_is_stored(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Notify { event: RoomEvent::Opened { announce: false, .. }, .. }
+            | Effect::Tell(_)
+            | Effect::Known(_)
+            | Effect::ShutOut(_)
+            | Effect::Alarm(_)
+    )
 }
 
 impl Meanwhile {

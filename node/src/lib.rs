@@ -4,7 +4,7 @@
 //! turn is durable before any of its effects is seen.
 //!
 //! In reading order: [`settings`], `files`, `chance`, [`ticket`], [`invitation`], `invitations`,
-//! `guest`, `membership`, `secret` (the mesh, and its secret); `driver` (the engine's thread) with
+//! `guest`, `membership`, `secret` (the mesh, and its secret), [`joining`] (what became of a start); `driver` (the engine's thread) with
 //! `queue`, `fair`, `clock`, `full` and `ending`; to peers `outgoing`, `beacon` and `topics`, from
 //! them `intake` and `remembered`; to clients `backend` and `listen`; to operators `control`,
 //! [`report`], `entry`, `keys`, `members`, `catching_up`, `backup` and `metrics`; `import`, from a
@@ -30,6 +30,7 @@ mod import;
 mod intake;
 pub mod invitation;
 mod invitations;
+pub mod joining;
 mod keys;
 pub mod limits;
 mod listen;

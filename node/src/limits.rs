@@ -98,6 +98,12 @@ pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);
 /// How long that may take; without its answer the page has less on it. Prometheus waits 10 s.
 pub const METRICS_STATUS_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long a start waits for the outcome of its joining before it says that there is none yet: two
+/// dials of [`net::limits::HANDSHAKE_TIMEOUT`] would be more than a person waits for.
+pub const JOIN_WAITED_FOR: Duration = Duration::from_secs(5);
+/// How often it looks meanwhile.
+pub const JOIN_LOOKED_AT_EVERY: Duration = Duration::from_millis(50);
+
 /// How long the handover may take when the node is stopped: two steps of
 /// [`mesh::limits::HANDOVER_STEP`], and their turns. With [`LEAVE_WITHIN`] under 3 s.
 pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);

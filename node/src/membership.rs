@@ -33,6 +33,10 @@ pub(crate) struct Member {
     pub(crate) summary: Summary,
     /// Addresses of others, the newest last.
     pub(crate) peers: Vec<PeerAddress>,
+    /// It has made its mesh just now.
+    pub(crate) founded: bool,
+    /// The nodes that its tickets are of.
+    pub(crate) inviters: Vec<NodeId>,
 }
 
 /// Takes the node that lives in `dir` and `store` into the mesh of its key file, of the tickets, or
@@ -47,6 +51,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
     let current = dir.mesh()?;
     let invited = one_mesh(tickets)?;
     let kept = current.is_some();
+    let founded = !kept && invited.is_none();
     let target = match (current, invited) {
         // Of the same mesh: the later secret counts, and those before are kept.
         (Some(mut current), Some(invited)) if current.mesh_id() == invited.mesh_id() => {
@@ -81,7 +86,8 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         leave(store, &before, id)?;
         summary = store.summary(me, Some(id))?;
     }
-    Ok(Member { seed, identity, mesh: target, summary, peers })
+    let inviters = tickets.iter().map(Ticket::inviter).collect();
+    Ok(Member { seed, identity, mesh: target, summary, peers, founded, inviters })
 }
 
 /// Whether a node that has this record may be in the mesh `id`. `joins`: it was told to.

@@ -7,7 +7,7 @@ use std::{
 
 use mesh::api::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status};
+use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status, Trouble};
 use serde::Serialize;
 
 use crate::{
@@ -38,6 +38,11 @@ pub struct Ready {
     pub listen: Vec<String>,
     /// The invitation: a secret.
     pub ticket: String,
+    /// Why nothing that the node writes counts any more, in words. Absent: it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apart: Option<String>,
+    /// The disk was full at the start: nothing new is taken until there is room.
+    pub disk_full: bool,
 }
 
 impl fmt::Debug for Ready {
@@ -81,11 +86,14 @@ impl Ready {
                 "Attach an agent: any ClawChat client, at {at}; or try `clawmesh rooms list`.\n"
             )
         });
+        let (name, id) = (&self.name, &self.node_id[..8]);
+        let full = if self.disk_full { format!("{DISK_FULL}\n") } else { String::new() };
+        if let Some(apart) = &self.apart {
+            return format!("Node {name} ({id}) can be read.\n{full}{text}{attach}OUT: {apart}\n");
+        }
         format!(
-            "Node {} ({}) is ready.\n{text}{attach}Add a node: `clawmeshd invite` prints a ticket, \
+            "Node {name} ({id}) is ready.\n{full}{text}{attach}Add a node: `clawmeshd invite` prints a ticket, \
              for `clawmeshd up --join TICKET` over there.\n",
-            self.name,
-            &self.node_id[..8]
         )
     }
 }
@@ -153,18 +161,19 @@ pub(crate) fn text(status: &Status) -> String {
         size(status.store_bytes)
     );
     if status.disk_full {
-        text.push_str(
-            "DISK FULL: nothing new is taken; make room, and this node goes on by itself\n",
-        );
+        text.push_str(DISK_FULL);
+        text.push('\n');
+    }
+    if let Some(apart) = apart(status) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "OUT: {apart}");
     }
     text.push_str("\nPeers\n");
     let mut line = |line: fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {line}");
     };
-    if let Some(removal) = &status.parted {
-        line(format_args!("{}", removal_line(removal)));
-    } else if status.peers.is_empty() {
+    if status.parted.is_none() && status.peers.is_empty() {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
     for peer in &status.peers {
@@ -180,7 +189,7 @@ pub(crate) fn text(status: &Status) -> String {
     if let Some(more) = status.rooms.len().checked_sub(STATUS_ROOMS_SHOWN + 1) {
         line(format_args!("and {} more: see --json", more + 1));
     }
-    for author in &status.forked {
+    for author in status.forked.iter().filter(|author| **author != status.node_id) {
         line(format_args!("FORKED: node {author} signed two histories; nothing more is taken"));
     }
     let worst =
@@ -194,20 +203,37 @@ pub(crate) fn text(status: &Status) -> String {
     text
 }
 
+const DISK_FULL: &str =
+    "DISK FULL: nothing new is taken; make room, and this node goes on by itself";
+
+/// Why nothing that this node writes counts any more. `None`: it counts.
+pub(crate) fn apart(status: &Status) -> Option<String> {
+    let forked = || {
+        status.forked.contains(&status.node_id).then(|| {
+            "this node has signed two histories, as a node does that was started from a copy of its files: nobody takes \
+             what it writes; stop it, and see docs/operating.md, \"When a node has forked\""
+                .to_owned()
+        })
+    };
+    status.parted.as_ref().map(removal_line).or_else(forked)
+}
+
 /// The removal of this node.
 fn removal_line(removal: &Parted) -> String {
     let Parted { how, by, at } = removal;
     let by = members::short(by);
     match how {
         PartedHow::Expelled => {
-            format!("this node was expelled from the mesh {at}, says node {by}: it is an archive")
+            format!("this node was expelled from the mesh {at}, says node {by}: {ARCHIVE}")
         }
-        PartedHow::Left => format!("this node has left the mesh {at}: it is an archive"),
+        PartedHow::Left => format!("this node has left the mesh {at}: {ARCHIVE}"),
         PartedHow::Retired => {
-            format!("this node was retired from the mesh {at}, says node {by}: it is an archive")
+            format!("this node was retired from the mesh {at}, says node {by}: {ARCHIVE}")
         }
     }
 }
+
+const ARCHIVE: &str = "it is an archive, to be read only; to be in the mesh again, join with a ticket and another --data-dir";
 
 fn peer_line(peer: &Peer) -> String {
     let who = match (&peer.node_id, &peer.name) {
@@ -283,7 +309,12 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
             refused_ms: peer
                 .refused_for
                 .map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
-            last_error: peer.last_error.filter(|_| !peer.connected),
+            trouble: peer
+                .last_error
+                .as_ref()
+                .filter(|_| !peer.connected)
+                .map(|error| trouble(error.trouble)),
+            last_error: peer.last_error.filter(|_| !peer.connected).map(|error| error.text),
             ..Peer::default()
         })
         .collect();
@@ -300,6 +331,23 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
         peer.agents = node.agents;
     }
     peers
+}
+
+fn trouble(trouble: net::Trouble) -> Trouble {
+    match trouble {
+        net::Trouble::NameNotFound => Trouble::NameNotFound,
+        net::Trouble::Unreachable => Trouble::Unreachable,
+        net::Trouble::TimedOut => Trouble::TimedOut,
+        net::Trouble::ConnectionRefused => Trouble::ConnectionRefused,
+        net::Trouble::HungUp => Trouble::HungUp,
+        net::Trouble::WrongSecret => Trouble::WrongSecret,
+        net::Trouble::OldSecret => Trouble::OldSecret,
+        net::Trouble::OtherNode => Trouble::OtherNode,
+        net::Trouble::OtherVersion => Trouble::OtherVersion,
+        net::Trouble::RefusedHere => Trouble::RefusedHere,
+        net::Trouble::Lost => Trouble::Lost,
+        net::Trouble::Other => Trouble::Other,
+    }
 }
 
 fn size(bytes: u64) -> String {

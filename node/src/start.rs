@@ -22,10 +22,11 @@ use mesh::{
     wire::signatures::SignedLog,
 };
 use net::{Inbox, Net, StartError};
+use protocol::operator::Status;
 use store::Store;
 use tokio::{
     net::{TcpListener, UnixListener},
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -41,11 +42,13 @@ use crate::{
     files::{
         DataDir, RunFile,
         api_key::{ApiKey, admin_secret},
+        private::is_full,
     },
     guest,
     import::Journal,
     intake::Intake,
     invitations::Invitations,
+    joining::{Joined, Joining},
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
@@ -53,7 +56,7 @@ use crate::{
     outgoing::Outgoing,
     queue::{Asker, Queue},
     remembered::Remembered,
-    report::Ready,
+    report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
     settings::{Auth, Settings, Signup},
     topics::TOPICS,
@@ -74,6 +77,7 @@ pub struct Running {
     beacons: Beacons,
     remembered: Remembered,
     serving: Serving,
+    joining: Arc<Joining>,
 }
 
 /// The listeners for clients and operators, served.
@@ -154,8 +158,7 @@ impl Parts {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
-        let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
-        let meters = Arc::<Meters>::default();
+        let (pulse, connected, meters) = <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
         let Clients { hub, bridge, refusals } = Clients::new(mesh, config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -163,7 +166,7 @@ impl Parts {
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
         let known = (reader.clone(), hub.clone());
-        let driver = Driver {
+        let engine = Driver {
             mesh,
             engine,
             store,
@@ -175,8 +178,9 @@ impl Parts {
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),
-        };
-        let engine = driver.start(ending)?;
+            opening: true,
+        }
+        .start(ending)?;
         let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
         Intake {
             mesh,
@@ -201,13 +205,12 @@ impl Parts {
             meters: meters.clone(),
             files: Files::new(dir.clone(), key_file.clone()),
         });
-        first_turn(&queue, &bridge).await?;
+        let status = first_turn(&control, &bridge).await?;
         show_metrics(&control, refusals, metrics.then_some(meters));
 
-        let ready = ready(&dir, &control, &doors);
-        publish_addresses(&dir, &doors, &ready, key_file.clone())?;
+        let ready = publish_addresses(&dir, &doors, &control, &status)?;
+        let joining = Joining::new(control.clone(), member.inviters, member.founded);
         let serving = doors.serve(&bridge, control);
-        bridge.set_ready(true);
         Ok(Running {
             ready,
             key_file,
@@ -220,6 +223,7 @@ impl Parts {
             beacons,
             remembered,
             serving,
+            joining: Arc::new(joining),
         })
     }
 }
@@ -235,6 +239,14 @@ impl Running {
     #[must_use]
     pub fn key_file(&self) -> Option<&std::path::Path> {
         self.key_file.as_deref()
+    }
+
+    /// What became of the start: whether the node has joined the mesh of its tickets, or founded one.
+    /// Waits for some seconds if that is not known at once. `None`: it was told to join nobody, and
+    /// is no new node. Cancel-safe.
+    pub fn joined(&self) -> impl Future<Output = Option<Joined>> + Send + use<> {
+        let joining = self.joining.clone();
+        async move { joining.outcome().await }
     }
 
     /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it
@@ -342,6 +354,7 @@ impl Doors {
                 }
             });
         }
+        bridge.set_ready(true);
         Serving { shutdown, listeners, operators, sockets }
     }
 }
@@ -466,16 +479,16 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 
 /// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in
 /// before.
-async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
-    let (asker, answer) = oneshot::channel();
-    queue.push_command(Command::Status, Asker::Operator(asker));
-    // However it answers, its first turn has been performed.
-    answer.await.map(drop).context("the engine did not start")?;
+///
+/// On a full disk the first turn waits for room, but for its answers: the status says so.
+async fn first_turn(control: &Control, bridge: &Bridge) -> Result<Status> {
+    let status = control.report().await.context("the engine did not start")?;
     bridge.open_readers().context("--data-dir")?;
-    bridge.open_webhooks().await.context("--data-dir")
+    bridge.open_webhooks().await.context("--data-dir")?;
+    Ok(status)
 }
 
-fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
+fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Ready {
     let shown =
         |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| at.to_string());
     Ready {
@@ -489,6 +502,8 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
         http: shown(&doors.http),
         listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
         ticket: control.ticket().to_text(),
+        apart: report::apart(status),
+        disk_full: status.disk_full,
     }
 }
 
@@ -496,12 +511,22 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
 fn publish_addresses(
     dir: &DataDir,
     doors: &Doors,
-    ready: &Ready,
-    key_file: Option<PathBuf>,
-) -> Result<()> {
+    operators: &Control,
+    status: &Status,
+) -> Result<Ready> {
+    let (ready, key_file) = (ready(dir, operators, doors, status), operators.files.key_file());
     let control = doors.control.1.path().to_owned();
-    dir.write_last_listen(&ready.listen)?;
-    dir.write_run(&RunFile { control, key_file })
+    let written = dir
+        .write_last_listen(&ready.listen)
+        .and_then(|()| dir.write_run(&RunFile { control, key_file }));
+    match written {
+        // A node can be read without; commands look where the socket mostly is.
+        Err(error) if is_full(&error) => {
+            tracing::warn!(event = "not_published", "{error:#}");
+            Ok(Ready { disk_full: true, ..ready })
+        }
+        written => written.map(|()| ready),
+    }
 }
 
 async fn told(mut stopping: watch::Receiver<bool>) {

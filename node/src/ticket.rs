@@ -71,6 +71,12 @@ impl Ticket {
         Ticket::new(self.mesh, self.inviter, addresses)
     }
 
+    /// The node that made it.
+    #[must_use]
+    pub fn inviter(&self) -> NodeId {
+        self.inviter
+    }
+
     /// Where the inviter is met.
     pub fn peers(&self) -> impl Iterator<Item = PeerAddress> {
         let node = Some(self.inviter.0);

@@ -175,8 +175,41 @@ pub struct Peer {
     /// For how long it is refused because of them.
     #[serde(default)]
     pub refused_ms: Option<u64>,
-    /// Why it is not connected.
+    /// Why it is not connected, in words.
     pub last_error: Option<String>,
+    /// The same for programs.
+    #[serde(default)]
+    pub trouble: Option<Trouble>,
+}
+
+/// Why there is no link with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// Its name has no address.
+    NameNotFound,
+    /// There is no way to its machine.
+    Unreachable,
+    /// Its machine does not answer.
+    TimedOut,
+    /// Nobody listens at its port.
+    ConnectionRefused,
+    /// The connection was closed before a word was said.
+    HungUp,
+    /// It does not know the mesh's secret: another mesh, or another program.
+    WrongSecret,
+    /// The mesh's secret has changed since this node was told it.
+    OldSecret,
+    /// Another node answers there.
+    OtherNode,
+    /// It runs another version.
+    OtherVersion,
+    /// It misbehaved, and this node refuses it for a while.
+    RefusedHere,
+    /// There was a link, and it ended.
+    Lost,
+    /// None of these.
+    Other,
 }
 
 /// A room, as the node has it.

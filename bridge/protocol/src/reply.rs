@@ -421,6 +421,12 @@ pub struct ErrorNote {
 pub enum Reason {
     /// It is not known whether it was done: the node stopped before it knew. A repeat with the same id is safe.
     Unknown,
+    /// The node was expelled, or retired: it can be read, and another node is to be used.
+    Expelled,
+    /// The node has left the mesh: as above.
+    Left,
+    /// The node has signed two histories, and nobody takes what it writes: as above.
+    Forked,
     /// One that this version does not know.
     #[serde(other)]
     Other,

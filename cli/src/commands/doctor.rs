@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use client::client::Client;
 use client::events::Events;
-use protocol::operator::{Peer, Room, Status};
+use protocol::operator::{PartedHow, Peer, Room, Status, Trouble};
 use protocol::request::{ListAgents, Ping};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ enum Finding {
     Bad,
 }
 
-/// Below it a node comes to its end soon.
+/// Below it a node takes nothing new soon.
 const DISK_LOW_BYTES: u64 = 1 << 30;
 /// Nodes order what is said at the same time by their clocks, and agents compare timestamps.
 const CLOCK_OFF_MS: u64 = 2_000;
@@ -214,6 +214,10 @@ fn unix_ms(timestamp: &str) -> Option<u64> {
 }
 
 fn mesh(status: &Status, checks: &mut Vec<Check>) {
+    if let Some((found, advice)) = apart(status) {
+        checks.push(Check::bad("mesh", found, advice));
+        return;
+    }
     let peers: Vec<&Peer> = status.peers.iter().collect();
     let up = peers.iter().filter(|peer| peer.connected).count();
     if peers.is_empty() {
@@ -224,8 +228,7 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
     for peer in peers.iter().filter(|peer| !peer.connected) {
         let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
         let why = peer.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let advice =
-            "is it running, and can its --listen address be reached from here (firewall, NAT)?";
+        let advice = advice(peer.trouble);
         let found = format!("{name} is {}{why}", link(peer));
         // Some nodes of a mesh are always away; without any, this one is alone.
         let check = if up > 0 { Check::note } else { Check::bad };
@@ -265,6 +268,57 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
     }
 }
 
+/// Why nothing that the node writes counts, and the remedy.
+fn apart(status: &Status) -> Option<(String, &'static str)> {
+    let how = status.parted.as_ref().map(|removal| (removal.how, removal.at.as_str()));
+    if let Some((how, at)) = how {
+        let done = match how {
+            PartedHow::Expelled => "was expelled from",
+            PartedHow::Left => "has left",
+            PartedHow::Retired => "was retired from",
+        };
+        let advice = "its rooms can be read; agents need another node. To be in the mesh again, start a node with a \
+                      ticket and another --data-dir";
+        return Some((format!("this node {done} the mesh {at}"), advice));
+    }
+    let advice =
+        "stop it: agents need another node (docs/operating.md, \"When a node has forked\")";
+    let found = "this node has signed two histories, as one does that was started from a copy of its files: nobody takes \
+                 what it writes";
+    status.forked.contains(&status.node_id).then(|| (found.to_owned(), advice))
+}
+
+/// The way to a link, by what is in its way.
+fn advice(trouble: Option<Trouble>) -> &'static str {
+    match trouble {
+        None | Some(Trouble::Lost | Trouble::Other) => {
+            "is it running, and can its --listen address be reached from here (firewall, NAT)?"
+        }
+        Some(Trouble::NameNotFound) => {
+            "is the name right, and does this machine's DNS know it? or join by a ticket with an IP address"
+        }
+        Some(Trouble::Unreachable) => "is there a network between the two machines?",
+        Some(Trouble::TimedOut) => {
+            "is that machine on, and does its firewall let the port through?"
+        }
+        Some(Trouble::ConnectionRefused) => {
+            "is clawmeshd running there, with a --listen address that is not loopback?"
+        }
+        Some(Trouble::HungUp) => "does another program listen there? else wait, and look again",
+        Some(Trouble::WrongSecret) => {
+            "a node of another mesh is there, or another program: join with a ticket of that mesh's own node"
+        }
+        Some(Trouble::OldSecret) => {
+            "get a new ticket (`clawmeshd invite` at a member), and start this node with --join TICKET"
+        }
+        Some(Trouble::OtherNode) => "another node has that address now: get a new ticket",
+        Some(Trouble::OtherVersion) => "run the same version of clawmeshd on both",
+        Some(Trouble::RefusedHere) => {
+            "compare the versions of both; `clawmeshd status` shows its last fault"
+        }
+    }
+}
+
 /// No node runs: could one?
 fn ports(checks: &mut Vec<Check>) {
     for (flag, port) in PORTS {
@@ -286,7 +340,7 @@ fn disk(operator: &Operator, checks: &mut Vec<Check>) {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let found = format!("{:.1} GiB free for {}", free as f64 / (1u64 << 30) as f64, dir.display());
     checks.push(if free < DISK_LOW_BYTES {
-        Check::bad("disk", found, "make room: a node whose disk is full stops")
+        Check::bad("disk", found, "make room: a node whose disk is full takes nothing new")
     } else {
         Check::ok("disk", found)
     });

@@ -620,6 +620,9 @@ pub enum Refused {
         /// Its limit.
         max: usize,
     },
+    /// Nothing that this node writes counts any more.
+    #[error("{0}")]
+    Apart(Apart),
     /// The node's disk is full. Said by the driver: the core knows of no disk.
     #[error(
         "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
@@ -629,6 +632,30 @@ pub enum Refused {
     /// The node is stopping.
     #[error("the node is stopping; use another one")]
     Stopping,
+}
+
+/// Why nothing that this node writes counts any more: it can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Apart {
+    /// Another member shut it out.
+    #[error(
+        "this node was expelled from the mesh: it can be read, and takes nothing new; use another node"
+    )]
+    Expelled,
+    /// Another member said that it is gone for good.
+    #[error(
+        "this node was retired from the mesh: it can be read, and takes nothing new; use another node"
+    )]
+    Retired,
+    /// It said so itself.
+    #[error("this node has left the mesh: it can be read, and takes nothing new; use another node")]
+    Left,
+    /// It has signed two histories.
+    #[error(
+        "this node's log has forked, so nobody takes what it writes: it can be read, and takes nothing new; use another \
+         node, and tell its operator to stop it"
+    )]
+    Forked,
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! Agents: registering, reconnecting, joining, leaving.
 
-use super::{
-    keys,
-    known::{Known, NOT_WRITABLE},
-    roster_sync::RosterSync,
-};
+use super::{keys, known::Known, roster_sync::RosterSync};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
@@ -317,8 +313,10 @@ pub(super) fn claim_id(known: &mut Known, attach: &Attach) -> Result<Source, Ref
     }
     keys::may_claim(known, attach.key)?;
     let directory = RoomId::directory(known.cx.mesh);
-    let room = known.rooms.get_mut(&directory).filter(|room| room.is_writable(&known.cx));
-    let room = room.ok_or_else(|| Refused::Full(NOT_WRITABLE.to_owned()))?;
+    let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
+    if !room.is_writable(&known.cx) {
+        return Err(known.not_writable(directory));
+    }
     let at = room.append(&mut known.cx, &Body::AgentClaimed(claim)).ok_or(Refused::Closed)?;
     Ok((directory, at))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     ephemeral, keys,
-    known::{Known, NOT_WRITABLE, rooms::Home},
+    known::{Known, rooms::Home},
     reach::Reach,
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(super) fn create(
     let directory = known.directory_for(caller.key, room.public)?;
     let list = known.rooms.get_mut(&directory).ok_or(Refused::NoRoom)?;
     if !list.is_writable(&known.cx) {
-        return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+        return Err(known.not_writable(directory));
     }
     let seq = list.replica.logs.head_of(list.replica.mine) + 1;
     let id = room_id(known.cx.mesh, directory, list.replica.mine, seq);

@@ -4,7 +4,7 @@
 //! (`docs/decisions/keys.md`). Limits are this node's alone. They are counted in the step that takes a
 //! place, so nothing can come in between.
 
-use super::known::{Known, NOT_WRITABLE};
+use super::known::Known;
 use crate::{
     api::{
         agenda::{KeyLimits, NewKey, NewSuccessor},
@@ -151,7 +151,7 @@ pub(super) fn write(known: &mut Known, of: Directories, act: KeyAct) -> Result<(
     };
     let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
     if !room.is_writable(&known.cx) {
-        return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+        return Err(known.not_writable(directory));
     }
     room.append(&mut known.cx, &Body::Key(act)).map(drop).ok_or(Refused::Closed)
 }

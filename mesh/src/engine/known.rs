@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-pub(super) use access::{NO_MEMORY, NOT_WRITABLE};
+pub(super) use access::NO_MEMORY;
 
 use crate::{
     api::config::Config,

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    known::{Known, NOT_WRITABLE},
-    listing, secret,
-};
+use super::{known::Known, listing, secret};
 use crate::{
     api::{
         boundary::{Alarm, Effect},
@@ -124,7 +121,7 @@ pub(super) fn write_parted(known: &mut Known, node: NodeId, why: Parting) -> Res
     own.into_iter().for_each(|kept| kept.seq += 1);
     let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
     if !room.is_writable(&known.cx) {
-        return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+        return Err(known.not_writable(directory));
     }
     let body = Body::Parted(NodeParted { node, why, cut });
     room.append(&mut known.cx, &body).ok_or(Refused::Closed)?;

@@ -10,13 +10,13 @@ use std::{
 };
 
 use super::{
-    known::{Known, NOT_WRITABLE},
+    known::Known,
     waiters::{DurableStep, Securing},
 };
 use crate::{
     api::{
         boundary::Effect,
-        command::{Outcome, Refused, SaidOk},
+        command::{Outcome, SaidOk},
     },
     directory::Source,
     limits::{
@@ -203,10 +203,13 @@ impl Receipts {
     /// Nothing counts any more that this node wrote in these rooms.
     pub(super) fn refuse(&mut self, known: &mut Known, which: impl Fn(&Known, RoomId) -> bool) {
         let refused = self.wanted.extract_if(.., |(room, _), _| which(known, *room));
-        let refused: Vec<Wanted> = refused.map(|(_, wanted)| wanted).collect();
-        for waiting in refused.into_iter().flat_map(|wanted| wanted.calls) {
-            let call = waiting.securing.call;
-            known.cx.reply(call, Err(Refused::Full(NOT_WRITABLE.to_owned())));
+        let refused: Vec<(RoomId, Wanted)> =
+            refused.map(|((room, _), wanted)| (room, wanted)).collect();
+        for (room, wanted) in refused {
+            let why = known.not_writable(room);
+            for waiting in wanted.calls {
+                known.cx.reply(waiting.securing.call, Err(why.clone()));
+            }
         }
     }
 

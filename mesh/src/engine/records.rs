@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::known::{Known, NOT_WRITABLE};
+use super::known::Known;
 use crate::{
     api::{
         batch::{Change, StoredRecord},
@@ -136,8 +136,8 @@ impl Records {
     ) -> Result<(), Refused> {
         let signer = signer.filter(|signer| signer.print() == key).ok_or(impossible(NO_KEY))?;
         let answers = known.directory.answers_for(key).ok_or(impossible(NOT_LISTED))?;
-        if known.cx.out {
-            return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+        if let Some(apart) = known.apart() {
+            return Err(Refused::Apart(apart));
         }
         self.check_bounds(key, answers, &drafts)?;
         let mesh = known.cx.mesh;

@@ -2,7 +2,7 @@
 
 use super::{
     elections::{self, Leaders},
-    known::{Known, NO_MEMORY, NOT_WRITABLE},
+    known::{Known, NO_MEMORY},
     turn_token,
     waiters::{Waiter, Waiters},
 };
@@ -157,7 +157,7 @@ fn write(known: &mut Known, room: RoomId, body: &Body) -> Result<LocalRef, Refus
         return Err(Refused::Full(NO_MEMORY.to_owned()));
     }
     if !state.is_writable(&known.cx) {
-        return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+        return Err(known.not_writable(room));
     }
     state.append(&mut known.cx, body).ok_or(Refused::Closed)
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    known::{Known, NOT_WRITABLE},
-    votes::forget,
-};
+use super::{known::Known, votes::forget};
 use crate::{
     api::{
         agenda::{NewTask, TaskUpdate, TaskView},
@@ -72,9 +69,11 @@ impl Claims {
     /// Nobody takes the claims that this node wrote in these rooms, so nobody is to wait for them.
     pub(super) fn refuse(&mut self, known: &mut Known, which: impl Fn(&Known, RoomId) -> bool) {
         let refused = self.waiting.extract_if(.., |(room, _), _| which(known, *room));
-        let refused: Vec<CallId> = refused.map(|(_, call)| call).collect();
-        for call in refused {
-            known.cx.reply(call, Err(Refused::Full(NOT_WRITABLE.to_owned())));
+        let refused: Vec<(RoomId, CallId)> =
+            refused.map(|((room, _), call)| (room, call)).collect();
+        for (room, call) in refused {
+            let why = known.not_writable(room);
+            known.cx.reply(call, Err(why));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::known::{Known, NOT_WRITABLE};
+use super::known::Known;
 use crate::{
     api::command::{Attach, CallId, Durable, Fresh, Outcome, Refused, SaidOk},
     directory::{Source, naming::Named},
@@ -104,9 +104,13 @@ impl Waiters {
     /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
     pub(super) fn refuse(&mut self, known: &mut Known, which: impl Fn(&Known, RoomId) -> bool) {
         let refused = self.waiting.extract_if(.., |(room, _), _| which(known, *room));
-        let refused: Vec<Waiter> = refused.flat_map(|(_, waiters)| waiters).collect();
-        for waiter in refused {
-            known.cx.reply(waiter.call(), Err(Refused::Full(NOT_WRITABLE.to_owned())));
+        let refused: Vec<(RoomId, Vec<Waiter>)> =
+            refused.map(|((room, _), waiters)| (room, waiters)).collect();
+        for (room, waiters) in refused {
+            let why = known.not_writable(room);
+            for waiter in waiters {
+                known.cx.reply(waiter.call(), Err(why.clone()));
+            }
         }
     }
 

@@ -20,6 +20,7 @@ use crate::keys::{InvitationId, Keys};
 use crate::limits::{ADMISSION_BYTES_MAX, HANDSHAKE_TIMEOUT};
 use crate::private::{self, GUEST, Private};
 use crate::settings::Secret;
+use crate::trouble::{NoLink, Trouble};
 
 /// The protocol that noise is negotiated as.
 const NOISE: &str = "/noise";
@@ -29,9 +30,9 @@ const ASK_TIMEOUT: Duration = HANDSHAKE_TIMEOUT.saturating_mul(2);
 /// Why an invitation was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// Nobody is at any of the addresses.
-    #[error("nobody answers at {0}")]
-    Unreachable(String),
+    /// Nobody is at any of the addresses: why not.
+    #[error("{0}")]
+    Unreachable(NoLink),
     /// Somebody is there, and hung up at once: it does not know the invitation, or is another node.
     #[error("the node at {0} does not know this invitation")]
     Unknown(String),
@@ -67,12 +68,14 @@ pub async fn ask_admission(
             }
             Ok(Err(error)) => furthest = Some(error),
             Err(_) => {
-                furthest.get_or_insert(AdmissionError::Unreachable(peer.address.to_string()));
+                let text = format!("{}: timed out: nothing answers there", peer.address);
+                let silent = AdmissionError::Unreachable(NoLink::new(Trouble::TimedOut, text));
+                furthest.get_or_insert(silent);
             }
         }
     }
-    let nowhere = || AdmissionError::Unreachable("no address: the ticket names none".to_owned());
-    Err(furthest.unwrap_or_else(nowhere))
+    let nowhere = NoLink::new(Trouble::Other, "no address is known: the ticket names none");
+    Err(furthest.unwrap_or(AdmissionError::Unreachable(nowhere)))
 }
 
 async fn ask_at(
@@ -82,18 +85,27 @@ async fn ask_at(
 ) -> Result<Vec<u8>, AdmissionError> {
     let shown = peer.address.to_string();
     let target = Target::Seed(peer.address.clone());
-    let found = dial::resolve(target, vec![peer.address.clone()]).await.addresses;
+    let found = dial::resolve(target, vec![peer.address.clone()]).await;
     let mut transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
-    let mut socket = None;
-    for address in found {
+    let (mut socket, mut why) = (None, found.error);
+    for address in found.addresses {
         let how = DialOpts { role: Endpoint::Dialer, port_use: PortUse::New };
         let Ok(dialled) = transport.dial(address, how) else { continue };
-        if let Ok(reached) = dialled.await {
-            socket = Some(reached);
-            break;
+        match dialled.await {
+            Ok(reached) => {
+                socket = Some(reached);
+                break;
+            }
+            Err(error) => {
+                let (trouble, text) = dial::unreached(&error);
+                why = Some(NoLink::new(trouble, format!("{shown}: {text}")));
+            }
         }
     }
-    let Some(socket) = socket else { return Err(AdmissionError::Unreachable(shown)) };
+    let Some(socket) = socket else {
+        let unknown = || NoLink::new(Trouble::Unreachable, format!("{shown}: cannot be dialled"));
+        return Err(AdmissionError::Unreachable(why.unwrap_or_else(unknown)));
+    };
     // A node that does not know the key hangs up, in any way.
     let unknown = |_: io::Error| AdmissionError::Unknown(shown.clone());
     let mut private = private::dial(socket, invitation, None).await.map_err(unknown)?;

@@ -10,18 +10,20 @@ use std::time::Duration;
 use futures::{AsyncRead, AsyncWrite};
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::ConnectedPoint;
-use libp2p::core::transport::timeout::TransportTimeout;
+use libp2p::core::transport::timeout::{TransportTimeout, TransportTimeoutError};
 use libp2p::core::upgrade::Version;
 use libp2p::gossipsub::{
     self, IdentTopic, Message, MessageAuthenticity, MessageId, ValidationMode,
 };
 use libp2p::identity::Keypair;
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{Swarm, Transport, identify, noise, ping, swarm, tcp, yamux};
+use libp2p::{PeerId, Swarm, Transport, identify, noise, ping, swarm, tcp, yamux};
 use sha2::{Digest, Sha256};
 
 use crate::admission;
+use crate::door::{Door, Word};
 use crate::gate::Gate;
+use crate::identity::node_of;
 use crate::keys::{Keys, Recognised};
 use crate::limits::{
     CONNECT_TIMEOUT, CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_HISTORY,
@@ -33,6 +35,7 @@ use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
 use crate::stall::Stalling;
 use crate::topics::Gossip;
+use crate::trouble::{self, Step};
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
@@ -63,15 +66,19 @@ pub(crate) fn swarm(
     let noise = noise::Config::new(&keypair).map_err(setup)?;
     let mut yamux = yamux::Config::default();
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
-    let (at_door, guests) = (keys.clone(), noise.clone());
+    let (at_door, guests, lets_in) = (keys.clone(), noise.clone(), keys.clone());
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT)
+        .map_err(unreached)
         .and_then(move |socket, endpoint| {
             under_key(Stalling::new(socket), endpoint, at_door.clone(), guests.clone())
         })
         .upgrade(Version::V1)
         .authenticate(noise)
-        .multiplex(yamux)
+        .multiplex_ext(move |peer, endpoint| Door {
+            word: word(&lets_in, peer, endpoint),
+            streams: yamux.clone(),
+        })
         .timeout(HANDSHAKE_TIMEOUT)
         .boxed();
     let behaviour = Behaviour {
@@ -105,7 +112,8 @@ where
 {
     if endpoint.is_dialer() {
         let (key, noted) = keys.to_dial(&endpoint);
-        return private::dial(socket, &key, Some(noted)).await;
+        let greeted = private::dial(socket, &key, Some(noted)).await;
+        return greeted.map_err(|error| trouble::at(Step::Greeting, error));
     }
     let opening = tokio::time::timeout(MEET_TIMEOUT, private::meet(&mut socket)).await??;
     match keys.recognise(&endpoint, &opening.theirs, &opening.first()) {
@@ -115,6 +123,28 @@ where
             Err(admission::answer(private, noise, &keys, invitation).await)
         }
         None => Err(io::Error::new(io::ErrorKind::InvalidData, "no key of ours")),
+    }
+}
+
+/// An error of TCP, or its silence.
+fn unreached(error: TransportTimeoutError<io::Error>) -> io::Error {
+    let error = match error {
+        TransportTimeoutError::Timeout => io::ErrorKind::TimedOut.into(),
+        TransportTimeoutError::TimerError(error) | TransportTimeoutError::Other(error) => error,
+    };
+    trouble::at(Step::Reaching, error)
+}
+
+/// Our word to a node that has dialled us. The gate decides once more when the connection is there:
+/// the key may change meanwhile.
+fn word(keys: &Keys, peer: &PeerId, endpoint: &ConnectedPoint) -> Word {
+    match endpoint {
+        ConnectedPoint::Dialer { .. } => Word::Welcome,
+        ConnectedPoint::Listener { local_addr, send_back_addr } => {
+            let admitted = node_of(peer)
+                .is_none_or(|node| keys.admits(&node, Some(local_addr), send_back_addr));
+            if admitted { Word::Welcome } else { Word::OldSecret }
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::limits::{
     TOPICS_PER_STRIKE, WATCHDOG,
 };
 use crate::settings::Discovery;
+use crate::trouble::{NoLink, Trouble};
 
 mod peer;
 mod redial;
@@ -34,7 +35,7 @@ pub(crate) struct Seed {
     pub(crate) address: Address,
     pub(crate) node: Option<NodeId>,
     pub(crate) redial: Redial,
-    pub(crate) last_error: Option<String>,
+    pub(crate) last_error: Option<NoLink>,
 }
 
 /// A node or an address to dial.
@@ -234,22 +235,28 @@ impl Book {
         }
     }
 
-    /// A dial ended without a connection.
-    pub(crate) fn dial_failed(&mut self, target: &Target, error: Option<String>, now: Instant) {
+    /// A dial ended without a connection. `true`: for another kind of reason than the one before.
+    pub(crate) fn dial_failed(
+        &mut self,
+        target: &Target,
+        error: Option<NoLink>,
+        now: Instant,
+    ) -> bool {
         match target {
             Target::Seed(address) => {
                 if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.address == *address) {
                     seed.redial.fail(now);
-                    seed.last_error = error.or(seed.last_error.take());
+                    return replace(&mut seed.last_error, error);
                 }
             }
             Target::Peer(node) => {
                 if let Some(peer) = self.peers.get_mut(node) {
                     peer.redial.fail(now);
-                    peer.last_error = error.or(peer.last_error.take());
+                    return replace(&mut peer.last_error, error);
                 }
             }
         }
+        false
     }
 
     /// Another node (or we) answered where this one was expected. Only what the operator said of
@@ -340,7 +347,7 @@ impl Book {
         &mut self,
         node: &NodeId,
         connection: ConnectionId,
-        error: Option<String>,
+        error: Option<NoLink>,
         now: Instant,
     ) -> Left {
         let Some(peer) = self.peers.get_mut(node) else { return Left::Newest };
@@ -404,7 +411,7 @@ impl Book {
             for (id, connection) in &mut peer.connections {
                 if now - connection.alive >= DEAD_AFTER {
                     connection.alive = now;
-                    peer.last_error = Some("the peer does not answer".to_owned());
+                    peer.last_error = Some(NoLink::new(Trouble::Lost, "the peer does not answer"));
                     dead.push(*id);
                 }
             }
@@ -420,7 +427,7 @@ impl Book {
     }
 
     /// Why there is no link.
-    pub(crate) fn failed(&mut self, node: &NodeId, error: String) {
+    pub(crate) fn failed(&mut self, node: &NodeId, error: NoLink) {
         if let Some(peer) = self.peers.get_mut(node) {
             peer.last_error = Some(error);
         }
@@ -609,7 +616,8 @@ impl Book {
                 slow.last - slow.since >= WATCHDOG && newest.alive >= slow.since + WATCHDOG
             });
             if silent || stuck {
-                peer.last_error = Some("gossip with the peer had stopped".to_owned());
+                peer.last_error =
+                    Some(NoLink::new(Trouble::Lost, "gossip with the peer had stopped"));
                 peer.slow = None;
                 // Asked once; the next question is ten seconds from now.
                 peer.up_since = Some(now);
@@ -640,11 +648,21 @@ impl Book {
         }
         peer.refusals = peer.refusals.saturating_add(1);
         peer.strikes = 0;
-        peer.last_error = Some(format!("refused for a while: {reason}"));
+        let text = format!("refused for a while: {reason}");
+        peer.last_error = Some(NoLink::new(Trouble::RefusedHere, text));
         let until = now + REFUSAL.full(peer.refusals);
         peer.refused_until = Some(until);
         Some(until)
     }
+}
+
+/// Keeps the newer reason, if there is one. `true`: it is of another kind.
+fn replace(kept: &mut Option<NoLink>, newer: Option<NoLink>) -> bool {
+    let Some(newer) = newer else { return false };
+    let before = kept.as_ref().map(|kept| kept.trouble);
+    let another = before != Some(newer.trouble);
+    *kept = Some(newer);
+    another
 }
 
 fn tellable(peer: &Peer, place: Place) -> Vec<Address> {

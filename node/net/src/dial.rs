@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::address::{Address, address_in, multiaddr_of};
 use crate::book::Target;
 use crate::limits::{PEER_ADDRESSES_MAX, RESOLVE_TIMEOUT};
+use crate::trouble::{self, Failed, NoLink, Step, Trouble};
 
 /// A target with its names looked up.
 #[derive(Debug)]
@@ -19,13 +20,14 @@ pub(crate) struct Resolved {
     pub(crate) target: Target,
     pub(crate) addresses: Vec<Multiaddr>,
     /// Why there are none.
-    pub(crate) error: Option<String>,
+    pub(crate) error: Option<NoLink>,
 }
 
 /// Looks up the names among the addresses, anew for each dial: the machine behind a name may have
 /// moved.
 pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved {
     let (mut found, mut error) = (Vec::new(), None);
+    let unknown = |text: &str| NoLink::new(Trouble::NameNotFound, text);
     for address in addresses {
         if let Some(socket) = address.socket() {
             found.push(multiaddr_of(socket));
@@ -33,62 +35,96 @@ pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved
         }
         match timeout(RESOLVE_TIMEOUT, lookup_host(address.parts())).await {
             Ok(Ok(sockets)) => found.extend(sockets.map(multiaddr_of)),
-            Ok(Err(why)) => error = Some(format!("look up {address}: {why}")),
-            Err(_) => error = Some(format!("look up {address}: no answer")),
+            Ok(Err(why)) => error = Some(unknown(&format!("{address}: name not found: {why}"))),
+            Err(_) => error = Some(unknown(&format!("{address}: name not found: no answer"))),
         }
     }
     found.truncate(PEER_ADDRESSES_MAX);
     if found.is_empty() && error.is_none() {
-        error = Some("the name has no address".to_owned());
+        error = Some(unknown("name not found: it has no address"));
     }
     Resolved { target, addresses: found, error }
 }
 
-/// One line: each address with the error there.
-pub(crate) fn describe(error: &DialError) -> String {
+/// One line: each address with the error there; and the kind of the one that came furthest.
+pub(crate) fn describe(error: &DialError) -> NoLink {
     match error {
         DialError::Transport(attempts) => {
-            let lines: Vec<String> = attempts.iter().map(describe_attempt).collect();
-            lines.join("; ")
+            let all: Vec<NoLink> = attempts.iter().map(describe_attempt).collect();
+            let furthest = all.iter().map(|attempt| attempt.trouble).max();
+            let lines: Vec<String> = all.into_iter().map(|attempt| attempt.text).collect();
+            NoLink::new(furthest.unwrap_or(Trouble::Other), lines.join("; "))
         }
         DialError::WrongPeerId { address, .. } => {
-            format!("{}: another node answered", host_and_port(address))
+            let text = format!("{}: another node answered", host_and_port(address));
+            NoLink::new(Trouble::OtherNode, text)
         }
-        DialError::Denied { cause } => match cause.source() {
-            Some(why) => why.to_string(),
-            None => cause.to_string(),
-        },
-        DialError::LocalPeerId { .. } => "the address is our own".to_owned(),
-        DialError::NoAddresses => "no address is known".to_owned(),
-        DialError::DialPeerConditionFalse(_) => "already connected".to_owned(),
-        DialError::Aborted => "the dial was aborted".to_owned(),
+        DialError::LocalPeerId { .. } => NoLink::new(Trouble::OtherNode, "the address is our own"),
+        DialError::Denied { cause } => {
+            let text = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
+            NoLink::new(Trouble::RefusedHere, text)
+        }
+        DialError::NoAddresses => NoLink::new(Trouble::Other, "no address is known"),
+        DialError::DialPeerConditionFalse(_) => NoLink::new(Trouble::Other, "already connected"),
+        DialError::Aborted => NoLink::new(Trouble::Other, "the dial was aborted"),
     }
 }
 
-fn describe_attempt((address, error): &(Multiaddr, TransportError<io::Error>)) -> String {
+fn describe_attempt((address, error): &(Multiaddr, TransportError<io::Error>)) -> NoLink {
     let address = host_and_port(address);
     let TransportError::Other(error) = error else {
-        return format!("{address}: not an address that can be dialled");
+        let text = format!("{address}: not an address that can be dialled");
+        return NoLink::new(Trouble::Other, text);
     };
-    let mut root: &(dyn Error + 'static) = error;
-    let mut from_system = error.raw_os_error().is_some();
-    while let Some(source) = inner(root) {
-        root = source;
-        from_system |= root.downcast_ref().is_some_and(|e: &io::Error| e.raw_os_error().is_some());
-    }
-    match from_system {
-        true => format!("{address}: {root}"),
-        // pnet has no check of its own: a wrong key shows as garbage, or as waiting for more of it.
-        false => format!("{address}: no common language ({root}): does it have our mesh secret?"),
+    let (trouble, why) = match trouble::failed(error) {
+        Ok(Failed { step: Step::Reaching, error }) => unreached(error),
+        Ok(Failed { step: Step::Greeting, error }) => (
+            Trouble::HungUp,
+            format!("hung up at once ({error}): too many connections from here, or no clawmeshd"),
+        ),
+        Ok(Failed { step: Step::Door(refused), .. }) => (*refused, at_the_door(*refused)),
+        // The pre-shared key has no check of its own: a wrong one shows as garbage, as waiting for
+        // more of it, or as a connection that is closed.
+        Err(root) => (
+            Trouble::WrongSecret,
+            format!("does not know our mesh's secret: another mesh, or no clawmeshd ({root})"),
+        ),
+    };
+    NoLink::new(trouble, format!("{address}: {why}"))
+}
+
+/// What TCP says.
+#[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is non-exhaustive")]
+pub(crate) fn unreached(error: &io::Error) -> (Trouble, String) {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            (Trouble::ConnectionRefused, "connection refused: nobody listens there".to_owned())
+        }
+        io::ErrorKind::TimedOut => {
+            (Trouble::TimedOut, "timed out: nothing answers there".to_owned())
+        }
+        _ => (Trouble::Unreachable, format!("cannot be reached: {error}")),
     }
 }
 
-/// `io::Error` hides the error it wraps from `source`, and shows that one's source instead.
-fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>() {
-        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
-        None => error.source(),
+fn at_the_door(refused: Trouble) -> String {
+    match refused {
+        Trouble::OldSecret => {
+            "the mesh's secret has changed since this node was told it: join with a new ticket"
+        }
+        Trouble::OtherVersion
+        | Trouble::NameNotFound
+        | Trouble::Unreachable
+        | Trouble::TimedOut
+        | Trouble::ConnectionRefused
+        | Trouble::HungUp
+        | Trouble::WrongSecret
+        | Trouble::OtherNode
+        | Trouble::RefusedHere
+        | Trouble::Lost
+        | Trouble::Other => "the node there is of another version, and does not let us in",
     }
+    .to_owned()
 }
 
 fn host_and_port(address: &Multiaddr) -> String {

@@ -21,6 +21,7 @@ use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
 use crate::task::{self, Task};
+use crate::trouble::NoLink;
 
 /// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The
 /// network stops when all clones are dropped, or its [`Inbox`].
@@ -71,7 +72,7 @@ pub struct PeerStatus {
     /// Time left during which it is refused.
     pub refused_for: Option<Duration>,
     /// Why it is not connected; the last one.
-    pub last_error: Option<String>,
+    pub last_error: Option<NoLink>,
     /// Time until it is dialled again; `None` when connected, being dialled, or not to be dialled.
     pub next_dial: Option<Duration>,
 }

@@ -12,7 +12,8 @@
 //! `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and
 //! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `gate`
 //! (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
-//! one), `admission` (guests with an invitation), `stall` (dead sockets), `newest` (one connection
+//! one), `door` (the word that lets it in), `trouble` (why there is no link), `admission` (guests with an
+//! invitation), `stall` (dead sockets), `newest` (one connection
 //! to a peer), `topics` (peers' subscriptions), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
 
@@ -23,6 +24,7 @@ mod backoff;
 mod behaviour;
 mod book;
 mod dial;
+mod door;
 mod frames;
 mod gate;
 mod handle;
@@ -44,6 +46,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod trouble;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use admission::{AdmissionError, ask_admission};
@@ -54,3 +57,4 @@ pub use keys::{Doorkeeper, InvitationId};
 pub use orders::{Reason, Verdict};
 pub use outbox::{QueueLength, SendError};
 pub use settings::{Discovery, Secret, Settings, StartError};
+pub use trouble::{NoLink, Trouble};

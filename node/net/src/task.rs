@@ -33,6 +33,7 @@ use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::relay::Relay;
 use crate::settings::{Discovery, StartError};
 use crate::topics::GossipEvent;
+use crate::trouble::{NoLink, Trouble};
 
 /// Our announcement, besides where we listen.
 #[derive(Debug)]
@@ -321,7 +322,7 @@ impl Task {
                 self.on_connected(peer_id, connection_id, &endpoint);
             }
             SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
-                let error = cause.map(|cause| cause.to_string());
+                let error = cause.map(|cause| NoLink::new(Trouble::Lost, cause.to_string()));
                 self.on_disconnected(&peer_id, connection_id, error);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, peer_id, error } => {
@@ -451,7 +452,7 @@ impl Task {
         let text = format!(
             "it speaks `{theirs}`, this node `{VERSION}`: the older of the two must be updated"
         );
-        self.shared.book().failed(&node, text.clone());
+        self.shared.book().failed(&node, NoLink::new(Trouble::OtherVersion, text.clone()));
         if self.strangers.len() >= STRANGERS_MAX {
             self.strangers.pop_first();
         }
@@ -517,7 +518,7 @@ impl Task {
         }
     }
 
-    fn on_disconnected(&mut self, peer: &PeerId, connection: ConnectionId, error: Option<String>) {
+    fn on_disconnected(&mut self, peer: &PeerId, connection: ConnectionId, error: Option<NoLink>) {
         let Some(node) = node_of(peer) else { return };
         self.look_soon();
         let left = self.shared.book().disconnected(&node, connection, error, Instant::now());
@@ -552,9 +553,11 @@ impl Task {
             book.dial_failed(&target, None, now);
             return;
         }
-        let text = dial::describe(error);
-        tracing::debug!(?peer, error = text, "dial failed");
-        book.dial_failed(&target, Some(text), now);
+        let why = dial::describe(error);
+        tracing::debug!(?peer, error = why.text, "dial failed");
+        if book.dial_failed(&target, Some(why.clone()), now) {
+            tell(&target, &why);
+        }
     }
 
     fn on_resolved(&mut self, resolved: Option<Resolved>) {
@@ -565,11 +568,16 @@ impl Task {
         let now = Instant::now();
         let (connected, failures) = self.shared.book().dial_state(&target);
         if addresses.is_empty() || connected {
-            self.shared.book().dial_failed(&target, error.filter(|_| !connected), now);
+            let error = error.filter(|_| !connected);
+            if self.shared.book().dial_failed(&target, error.clone(), now)
+                && let Some(why) = &error
+            {
+                tell(&target, why);
+            }
             return;
         }
         let Some(options) = dial_options(&target, addresses, failures) else {
-            let error = Some("the node id is not a public key".to_owned());
+            let error = Some(NoLink::new(Trouble::Other, "the node id is not a public key"));
             self.shared.book().dial_failed(&target, error, now);
             return;
         };
@@ -579,8 +587,8 @@ impl Task {
                 self.dials.insert(connection, target);
             }
             Err(error) => {
-                let text = dial::describe(&error);
-                self.shared.book().dial_failed(&target, Some(text), now);
+                let why = dial::describe(&error);
+                self.shared.book().dial_failed(&target, Some(why), now);
             }
         }
     }
@@ -657,7 +665,7 @@ impl Task {
             LinkEvent::Failed(error) => {
                 tracing::debug!(node = short(&node), error, "frame streams closed");
                 if !self.strangers.contains(&node) {
-                    self.shared.book().failed(&node, error);
+                    self.shared.book().failed(&node, NoLink::new(Trouble::Lost, error));
                 }
             }
             LinkEvent::Dubious(error) => self.penalise(&node, Reason::Invalid, &error),
@@ -719,6 +727,19 @@ impl Task {
                 return;
             }
         }
+    }
+}
+
+/// Says in the log that a dial has failed, and why: once, until the reason is of another kind.
+fn tell(target: &Target, why: &NoLink) {
+    let node = match target {
+        Target::Seed(address) => address.to_string(),
+        Target::Peer(node) => short(node),
+    };
+    if why.trouble.is_lasting() {
+        tracing::warn!(event = "no_link", node, "no link with a node: {why}");
+    } else {
+        tracing::info!(node, "no link with a node: {why}");
     }
 }
 

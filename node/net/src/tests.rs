@@ -11,8 +11,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
+use crate::Trouble::OldSecret;
 use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES_MAX};
 use crate::*;
+
+mod troubles;
+use troubles::trouble;
 
 /// Generous: several test runs share two cores. Nothing waits for it to pass.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -257,10 +261,7 @@ async fn another_secret_never_comes_up_and_says_why() {
     let mut b = run(stranger).await;
     b.until("an error is shown", |b| {
         let peers = b.net.peers();
-        peers.len() == 2
-            && peers
-                .iter()
-                .all(|peer| peer.last_error.as_ref().is_some_and(|e| e.contains("mesh secret")))
+        peers.len() == 2 && peers.iter().all(|peer| trouble(peer) == Some(Trouble::WrongSecret))
     })
     .await;
     assert!(b.quiet().await.is_empty());
@@ -518,7 +519,8 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
         let of = |victim: &Node| victim.net.peers().into_iter().find(|it| it.node == Some(id));
         victim
             .until("it is said", |it| {
-                let said = of(it).and_then(|it| it.last_error).unwrap_or_default();
+                let said =
+                    of(it).and_then(|it| it.last_error).map(|it| it.text).unwrap_or_default();
                 said.contains("`clawmesh/9`") && said.contains("must be updated")
             })
             .await;
@@ -713,8 +715,8 @@ async fn a_new_key_keeps_members_connected_and_closes_the_door_to_strangers() {
     link_works(&mut a, &mut b).await;
     // It still has the old key, and is told what that is worth at its dials.
     stranger.down(a.net.node()).await;
-    let told = |it: &Node| it.net.peers().iter().all(|it| it.last_error.is_some());
-    stranger.until("it is refused", told).await;
+    let told = |it: &Node| it.net.peers().iter().all(|it| trouble(it) == Some(OldSecret));
+    stranger.until("it is refused, and told why", told).await;
     let up = |it: &Incoming| matches!(it, Incoming::Up(_));
     assert!(!a.quiet().await.iter().any(up));
     // Until it becomes a member, by whatever way, or has the new key.

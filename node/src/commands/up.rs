@@ -13,6 +13,7 @@ use super::{
     output::{log_as, say},
 };
 use crate::{
+    joining::Joined,
     notify,
     settings::{Layer, Settings},
     start::{Running, start},
@@ -58,13 +59,27 @@ async fn serve(settings: Settings, json: bool) -> Result<()> {
     };
     announce(&running, json);
     notify::tell("READY=1");
-    tokio::select! {
-        ended = running.ended() => {
-            ended?;
-            tracing::info!("this node has left its mesh; stopping");
+    let mut joined = std::pin::pin!(running.joined());
+    let mut is_told = false;
+    loop {
+        tokio::select! {
+            joined = &mut joined, if !is_told => {
+                is_told = true;
+                tell_joined(joined, json);
+            }
+            ended = running.ended() => {
+                ended?;
+                tracing::info!("this node has left its mesh; stopping");
+                break;
+            }
+            () = signals.next() => break,
         }
-        () = signals.next() => tracing::info!("stopping; a second signal exits at once"),
     }
+    stop(running, signals).await
+}
+
+async fn stop(running: Running, mut signals: Signals) -> Result<()> {
+    tracing::info!("stopping; a second signal exits at once");
     notify::tell("STOPPING=1");
     tokio::select! {
         stopped = running.stop() => stopped,
@@ -83,6 +98,19 @@ fn announce(running: &Running, json: bool) {
         tracing::debug!(%error, "nobody reads that the node is ready");
     }
     tracing::info!("node {} is ready", ready.name);
+}
+
+/// For people and for the log. With `json` stdout has one line, which says that the node is ready.
+fn tell_joined(joined: Option<Joined>, json: bool) {
+    let Some(joined) = joined else { return };
+    if joined.is_well() {
+        tracing::info!("{joined}");
+    } else {
+        tracing::warn!(event = "not_joined", "{joined}");
+    }
+    if !json && let Err(error) = say(&joined.to_string()) {
+        tracing::debug!(%error, "nobody reads what became of the start");
+    }
 }
 
 /// SIGTERM and Ctrl-C.

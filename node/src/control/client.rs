@@ -25,7 +25,9 @@ pub(crate) fn ask_long(
     request: Request,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(RunFile, Answer)>> {
-    let Some(run) = dir.run()? else { return Ok(None) };
+    // A node that had no room for the file has its socket here.
+    let unsaid = || RunFile { control: dir.control_socket(), key_file: None };
+    let run = dir.run()?.unwrap_or_else(unsaid);
     // Killed, or just stopping.
     let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };
     let mut exchange = || -> Result<Answer> {

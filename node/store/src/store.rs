@@ -97,7 +97,11 @@ impl Store {
             let why = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { file: file.clone(), why })
         })?;
-        backend.release().map_err(failed)?;
+        match backend.release() {
+            // What was there can be read. The next commit tries again, and says that it is full.
+            Err(error) if is_full(&error) && !backend.is_new() => {}
+            released => released.map_err(failed)?,
+        }
         if backend.is_new() {
             sync_directory(dir).map_err(failed)?;
         }

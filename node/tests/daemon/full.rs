@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::harness::{
     Agent, Daemon, ask, clawmeshd, refused_without_room, temp, until, up, up_logging_to,
+    up_without_room,
 };
 
 /// No file may be written past so many bytes.
@@ -78,28 +79,47 @@ fn a_secret_that_the_full_disk_has_no_room_for_is_taken_when_there_is_some() {
 }
 
 #[test]
-fn a_node_that_has_no_room_to_start_says_what_to_do_and_starts_when_there_is_some() {
+fn a_new_node_that_has_no_room_says_what_to_do() {
     let dir = temp();
     let refused = |bytes: u64, file: &str| {
         let said = refused_without_room(dir.path(), bytes, &["--no-auth"]);
         assert!(said.contains(file) && said.contains("make room"), "{said}");
         assert!(!said.contains("redb::") && !said.contains("damaged"), "{said}");
     };
-    // There is nothing yet.
     refused(10, "clawmesh.redb");
     refused(4_096, "clawmesh.redb");
+    let node = up(dir.path(), &[]);
+    assert_eq!(Agent::open(&node).say("now there is some"), 1);
+}
+
+/// Whether the node was stopped or killed before: it starts without room for a byte, is read, says
+/// so, and goes on when there is room.
+#[test]
+fn a_node_starts_on_a_full_disk_to_be_read_and_goes_on_when_there_is_room() {
+    let dir = temp();
     let node = up(dir.path(), &[]);
     let id = node.text("node_id").to_owned();
     assert_eq!(Agent::open(&node).say("before"), 1);
     node.stop();
-    refused(10, "clawmesh.redb");
-    let node = up(dir.path(), &[]);
-    assert_eq!(node.text("node_id"), id);
-    assert_eq!(Agent::open(&node).lobby(), [(1, "before".to_owned())]);
-    node.kill();
-    refused(10, "clawmesh.redb");
-    let node = up(dir.path(), &[]);
-    assert_eq!(Agent::open(&node).lobby(), [(1, "before".to_owned())]);
+    for (last, stopped) in [(1, true), (2, false)] {
+        let node = up_without_room(dir.path(), 10);
+        assert_eq!((node.text("node_id"), &node.ready["disk_full"]), (&*id, &true.into()));
+        assert!(is_full(&node), "it says so, though there is no file that says where");
+        let mut agent = Agent::open(&node);
+        assert_eq!(agent.lobby().len(), last);
+        assert_eq!(agent.call("list_rooms", json!({})).unwrap()["rooms"][0]["name"], "lobby");
+        let said = agent.call("send_message", json!({"room_id": "lobby", "content": "refused"}));
+        assert!(said.is_err());
+        limit(&node, "unlimited");
+        until("there is room", || !is_full(&node));
+        assert_eq!(agent.say("again"), last as u64 + 1);
+        if stopped {
+            node.stop();
+        } else {
+            node.kill();
+        }
+    }
+    assert_eq!(Agent::open(&up(dir.path(), &[])).lobby().len(), 3);
 }
 
 #[test]

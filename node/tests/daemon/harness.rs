@@ -53,11 +53,16 @@ pub(crate) fn up_keyed(dir: &Path, more: &[&str]) -> Daemon {
 
 /// With somewhere else for its log.
 pub(crate) fn up_logging_to(log: Stdio, dir: &Path, more: &[&str]) -> Daemon {
-    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    start(&mut clawmeshd(&up_arguments(dir.to_str().unwrap(), more)), log)
+}
+
+/// A node without a key whose disk is full from the first moment on: no file may have so many bytes.
+pub(crate) fn up_without_room(dir: &Path, bytes: u64) -> Daemon {
+    start(&mut without_room(dir, bytes, &["--no-auth"]), Stdio::inherit())
+}
+
+fn start(command: &mut Command, log: Stdio) -> Daemon {
+    let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
@@ -72,12 +77,17 @@ pub(crate) fn refused(dir: &Path, more: &[&str]) -> String {
 
 /// The same for a node whose disk is full from the first moment on: no file may have so many bytes.
 pub(crate) fn refused_without_room(dir: &Path, bytes: u64, more: &[&str]) -> String {
+    refusal(&mut without_room(dir, bytes, more))
+}
+
+fn without_room(dir: &Path, bytes: u64, more: &[&str]) -> Command {
     let mut command = Command::new("prlimit");
     command.arg(format!("--fsize={bytes}:unlimited")).arg(env!("CARGO_BIN_EXE_clawmeshd"));
     command.args(up_arguments(dir.to_str().unwrap(), more)).stdin(Stdio::null());
     // What `prlimit` itself is found by stays.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    refusal(command.env_clear().env("PATH", path))
+    command.env_clear().env("PATH", path);
+    command
 }
 
 fn refusal(command: &mut Command) -> String {
@@ -211,11 +221,17 @@ impl Agent {
 
     /// The reply's payload, or the code it was refused with. Events are passed over.
     pub(crate) fn call(&mut self, name: &str, payload: Value) -> Result<Value, String> {
-        self.ask(name, payload).expect("it does not hang up")
+        let code = |it: Value| it["code"].as_str().unwrap().to_owned();
+        self.ask(name, payload).expect("it does not hang up").map_err(code)
+    }
+
+    /// The payload of a refusal.
+    pub(crate) fn refused(&mut self, name: &str, payload: Value) -> Value {
+        self.ask(name, payload).expect("it does not hang up").unwrap_err()
     }
 
     /// The same; `None`: the node hung up.
-    fn ask(&mut self, name: &str, payload: Value) -> Option<Result<Value, String>> {
+    fn ask(&mut self, name: &str, payload: Value) -> Option<Result<Value, Value>> {
         self.calls += 1;
         let id = self.calls.to_string();
         let line = json!({"id": id, "type": name, "payload": payload}).to_string() + "\n";
@@ -228,7 +244,7 @@ impl Agent {
             let frame: Value = serde_json::from_str(&line).unwrap();
             if frame["reply_to"] == id {
                 return Some(match frame["type"].as_str() {
-                    Some("error") => Err(frame["payload"]["code"].as_str().unwrap().to_owned()),
+                    Some("error") => Err(frame["payload"].clone()),
                     _ => Ok(frame["payload"].clone()),
                 });
             }

@@ -7,6 +7,7 @@ mod full;
 mod harness;
 mod import;
 mod invitations;
+mod joining;
 mod keys;
 mod log;
 mod members;
@@ -50,7 +51,7 @@ fn a_node_says_where_it_is_and_stops_when_told() {
     assert_eq!(node.ready["listen"].as_array().unwrap().len(), 1);
     assert!(node.text("ticket").starts_with("clawmesh1"));
     let keys: Vec<&String> = node.ready.as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 10, "{keys:?}");
+    assert_eq!(keys.len(), 11, "{keys:?}");
     let mut agent = Agent::open(&node);
     agent.say("hello");
     assert_eq!(node.status()["agents"], 1);

@@ -56,6 +56,17 @@ pub(crate) fn everybody_has(nodes: &[&Daemon], said: &str) {
     }
 }
 
+/// A refusal says that another node is to be used, and why; and the node's operator is told the same.
+fn apart(node: &Daemon, refusal: Value, reason: &str) {
+    assert_eq!(
+        (&refusal["code"], &refusal["mesh"]["reason"]),
+        (&"access_denied".into(), &reason.into())
+    );
+    assert!(refusal["message"].as_str().unwrap().contains("use another node"), "{refusal}");
+    let status = String::from_utf8(command(node, &["status"]).stdout).unwrap();
+    assert!(status.contains("\nOUT: this node "), "{status}");
+}
+
 #[test]
 fn an_expelled_node_is_out_everywhere_and_can_be_read() {
     let dirs = [temp(), temp(), temp()];
@@ -77,7 +88,7 @@ fn an_expelled_node_is_out_everywhere_and_can_be_read() {
     until("it knows", || third.status()["parted"]["how"] == "expelled");
     assert_eq!(out.lobby().len(), 1);
     let send = json!({"room_id": "lobby", "content": "still here?"});
-    assert!(out.call("send_message", send).is_err());
+    apart(&third, out.refused("send_message", send.clone()), "expelled");
     // The others go on, under another secret, and stay connected.
     Agent::open(&second).say("without the third");
     everybody_has(&[&first, &second], "without the third");
@@ -94,6 +105,18 @@ fn an_expelled_node_is_out_everywhere_and_can_be_read() {
     assert!(text.contains("--join: this node has no part"), "{text}");
     let third = up(dirs[2].path(), &[]);
     assert_eq!(third.status()["parted"]["how"], "expelled");
+    assert!(third.text("apart").contains("was expelled"), "{}", third.ready);
+    let mut again = Agent::open(&third);
+    again.call("join_room", json!({"room_id": "lobby"})).unwrap();
+    apart(&third, again.refused("send_message", send), "expelled");
+    let room = json!({"name": "new", "public": true});
+    apart(&third, again.refused("create_room", room), "expelled");
+    let vote =
+        json!({"room_id": "lobby", "title": "?", "options": ["a", "b"], "duration_secs": 60});
+    apart(&third, again.refused("create_vote", vote), "expelled");
+    apart(&third, again.refused("elect_leader", json!({"room_id": "lobby"})), "expelled");
+    let task = json!({"room_id": "lobby", "title": "?"});
+    apart(&third, again.refused("assign_task", task), "expelled");
     // What others said may have come before they hung up; what it said itself after that is
     // nowhere.
     let texts: Vec<String> = Agent::open(&third).lobby().into_iter().map(|(_, it)| it).collect();
@@ -126,6 +149,11 @@ fn a_node_leaves_and_what_it_said_stays() {
     everybody_has(&[&third], "and on");
     let archive = up(dirs[0].path(), &[]);
     assert_eq!(archive.status()["parted"]["how"], "left");
+    assert!(archive.text("apart").contains("has left"), "{}", archive.ready);
+    let mut agent = Agent::open(&archive);
+    agent.call("join_room", json!({"room_id": "lobby"})).unwrap();
+    let send = json!({"room_id": "lobby", "content": "still here?"});
+    apart(&archive, agent.refused("send_message", send), "left");
     assert_eq!(Agent::open(&archive).lobby(), [(1, "from the founder".to_owned())]);
 }
 

@@ -21,10 +21,10 @@ fn ticket(node: &Daemon) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// What keeps a node from the others, as it sees it.
+/// Whether a node knows that its secret is an old one.
 fn is_refused(node: &Daemon) -> bool {
     let peers = node.status()["peers"].clone();
-    peers.as_array().unwrap().iter().any(|it| it["last_error"].is_string())
+    peers.as_array().unwrap().iter().any(|it| it["trouble"] == "old_secret")
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{
 use bridge::seam::refusal::{
     BadUrl, Bound, Broken, Field, Refusal, Rule, WebhookField, WebhookRule,
 };
-use mesh::api::command::Refused;
+use mesh::api::command::{Apart, Refused};
 use protocol::{
     code::Code,
     reply::{ErrorBody, ErrorNote, Reason, Reply},
@@ -187,9 +187,21 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             Problem::new(Code::RateLimitRooms, text)
         }
         Refused::Full(text) => Problem::new(Code::InternalError, text),
+        Refused::Apart(apart) => is_apart(apart),
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
         Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
+}
+
+/// No code says that another node is to be used.
+fn is_apart(apart: Apart) -> Problem {
+    let reason = match apart {
+        Apart::Expelled | Apart::Retired => Reason::Expelled,
+        Apart::Left => Reason::Left,
+        Apart::Forked => Reason::Forked,
+    };
+    let denied = Problem::new(Code::AccessDenied, apart.to_string());
+    Problem { reason: Some(reason), ..denied }
 }
 
 const NOT_DURABLE: &str = "`durable` is not for ephemeral rooms: their messages are on no disk";
@@ -332,6 +344,22 @@ mod tests {
             (Refused::Stopping, "the node is stopping; use another one"),
         ] {
             assert_eq!(Problem::from(Refusal::Mesh(refused)).message, text);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_apart_denies_with_a_reason_and_sends_to_another_one() {
+        for (apart, reason) in [
+            (Apart::Expelled, Reason::Expelled),
+            (Apart::Retired, Reason::Expelled),
+            (Apart::Left, Reason::Left),
+            (Apart::Forked, Reason::Forked),
+        ] {
+            let problem = Problem::from(Refusal::Mesh(Refused::Apart(apart)));
+            assert_eq!((problem.code, problem.reason), (Code::AccessDenied, Some(reason)));
+            assert!(problem.message.contains("use another node"), "{}", problem.message);
+            let Reply::Error(body) = problem.into_reply() else { panic!("it is an error") };
+            assert_eq!(body.mesh.map(|note| note.reason), Some(reason));
         }
     }
 

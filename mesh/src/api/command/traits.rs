@@ -358,6 +358,7 @@ impl Refused {
             Refused::NoKey => Reason::Rules,
             Refused::TooManyAgents { .. } => Reason::Limit,
             Refused::TooManyRooms { .. } => Reason::Limit,
+            Refused::Apart(_) => Reason::Overtaken,
             Refused::DiskFull => Reason::Limit,
             Refused::Stopping => Reason::Overtaken,
         }

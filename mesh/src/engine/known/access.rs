@@ -4,14 +4,14 @@ use super::Known;
 use crate::{
     api::{
         agenda::Standing,
-        command::{Caller, Refused},
+        command::{Apart, Caller, Refused},
     },
     fold::act::Spoken,
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{KeyPrint, LocalRef, RoomId},
     wire::{
         acts::{ElectionAct, KeyTerms, TaskAct, VoteAct},
-        entry::Body,
+        entry::{Body, Parting},
         roster::AgentRecord,
     },
 };
@@ -59,6 +59,9 @@ impl Known {
     /// Whether others will find that this node can speak for the caller: else its ballots and claims would not count.
     pub(crate) fn may_speak(&self, caller: &Caller) -> Result<(), Refused> {
         let (key, agent) = (caller.key.checked(), &caller.agent);
+        if let Some(apart) = self.apart() {
+            return Err(Refused::Apart(apart));
+        }
         let counts = self.directory.keys().speaks_for(&Spoken { node: self.cx.me, key, agent });
         if counts { Ok(()) } else { Err(Refused::Full(NOT_VOUCHED.to_owned())) }
     }
@@ -79,9 +82,32 @@ impl Known {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !room.is_writable(&self.cx) {
-            return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+            return Err(self.not_writable(id));
         }
         room.append(&mut self.cx, body).ok_or(Refused::Closed)
+    }
+
+    /// Why nothing that this node writes counts, in any room that all nodes have.
+    pub(crate) fn apart(&self) -> Option<Apart> {
+        let me = self.cx.me;
+        let removal = self.cx.parted.view(me).or(self.node.parted);
+        match removal.map(|removal| removal.why) {
+            Some(Parting::Expelled) => Some(Apart::Expelled),
+            Some(Parting::Retired) => Some(Apart::Retired),
+            Some(Parting::Left) => Some(Apart::Left),
+            None => self.cx.forked.contains(&me).then_some(Apart::Forked),
+        }
+    }
+
+    /// Why a room takes nothing from this node.
+    pub(crate) fn not_writable(&self, id: RoomId) -> Refused {
+        let me = self.cx.me;
+        let forked = || {
+            let room = self.rooms.get(&id)?;
+            room.replica.is_forked(&self.cx, me).then_some(Apart::Forked)
+        };
+        let apart = self.apart().or_else(forked);
+        apart.map_or_else(|| Refused::Full(USED_UP.to_owned()), Refused::Apart)
     }
 
     /// Memory that the acts of all rooms take.
@@ -90,9 +116,8 @@ impl Known {
     }
 }
 
-/// Why a room takes nothing from this node.
-pub(crate) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
-     no part in the mesh any more; use another room or node";
+/// Why a room takes nothing from this node, of all nodes that are in the mesh.
+const USED_UP: &str = "the room's numbers are used up: it takes nothing more; use another room";
 
 /// Why a ballot or a claim is not taken.
 pub(crate) const NOT_VOUCHED: &str = "this node cannot prove that it was shown the key that owns this agent id, so nobody would count it: the key is too \

@@ -282,7 +282,7 @@ fn whoever_is_out_writes_nothing_more_and_says_why() {
     assert!(world.nodes[0].engine.known.cx.out);
     let (caller, room) = (world.callers[0].clone(), world.lobby());
     let refused = world.nodes[0].say(&caller, room);
-    assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
+    assert_eq!(refused.err(), Some(Refused::Apart(crate::api::command::Apart::Expelled)));
     let Ok(Outcome::Status(status)) = world.ask(0, Command::Status) else { panic!("it says") };
     assert_eq!(status.parted.map(|it| it.by), Some(id(&world, 1)));
     let back = part(&mut world, 0, 1, Parting::Expelled);

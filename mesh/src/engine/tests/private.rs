@@ -356,7 +356,10 @@ fn a_fork_of_ones_own_log_in_a_private_room_refuses_what_waits_in_rooms_of_its_k
     let lobby = node.lobby();
     node.engine.claims.waiting.extend([((room, at), held), ((lobby, at), waits)]);
     node.hear(&written(&node, 1, (room, &[vec![1; 40], vec![2; 40], vec![3; 40]])));
-    assert!(matches!(node.reply(held), Some(Err(Refused::Full(_)))));
+    assert_eq!(
+        node.reply(held).and_then(Result::err),
+        Some(Refused::Apart(crate::api::command::Apart::Forked))
+    );
     assert!(node.reply(waits).is_none());
     assert_eq!(node.engine.claims.waiting.get(&(lobby, at)), Some(&waits));
 }

@@ -88,7 +88,9 @@ fn a_send_that_is_repeated_where_nobody_takes_the_first_one_is_refused() {
     let (caller, lobby) = (node.joins("me"), node.lobby());
     let send =
         |node: &mut Node| node.begin(Command::Say { caller: caller.clone(), say: once(lobby, 1) });
-    let refused = |node: &Node, call| matches!(node.reply(call), Some(Err(Refused::Full(_))));
+    let refused = |node: &Node, call| {
+        matches!(node.reply(call), Some(Err(Refused::Apart(crate::api::command::Apart::Forked))))
+    };
     let first = send(&mut node);
     assert!(node.reply(first).is_none(), "it has no number yet");
     // Another history of this node's own log is found.

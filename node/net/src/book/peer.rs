@@ -10,6 +10,7 @@ use crate::address::Address;
 use crate::identity::NodeId;
 use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX};
 use crate::settings::Discovery;
+use crate::trouble::NoLink;
 
 /// How much an address is worth: the later ones push out the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +57,7 @@ pub(crate) struct Peer {
     pub(crate) up_since: Option<Instant>,
     pub(crate) redial: Redial,
     pub(crate) rtt: Option<Duration>,
-    pub(crate) last_error: Option<String>,
+    pub(crate) last_error: Option<NoLink>,
     pub(super) strikes: u32,
     pub(super) strikes_since: Option<Instant>,
     pub(super) strikes_ever: u64,

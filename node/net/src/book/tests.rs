@@ -23,6 +23,10 @@ fn record(node: NodeId, addresses: &[&str]) -> Record {
     Record { node, addresses: addresses.iter().map(|text| at(text)).collect() }
 }
 
+fn refused() -> NoLink {
+    NoLink::new(Trouble::ConnectionRefused, "refused")
+}
+
 #[test]
 fn a_configured_peer_is_dialled_at_once_and_for_ever() {
     let (mut book, mut now) = book();
@@ -31,7 +35,7 @@ fn a_configured_peer_is_dialled_at_once_and_for_ever() {
         let due = book.due(now);
         assert_eq!(due, [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
         assert!(book.due(now).is_empty(), "one dial at a time");
-        book.dial_failed(&Target::Peer(A), Some("refused".into()), now);
+        book.dial_failed(&Target::Peer(A), Some(refused()), now);
         assert!(book.due(now).is_empty(), "not at once again");
         now += REDIAL_MAX;
     }
@@ -49,7 +53,7 @@ fn dialled_when_foreseen(book: &mut Book, now: Instant) -> Option<Duration> {
     let due = book.due(at.max(now));
     assert!(!due.is_empty());
     for (target, _) in due {
-        book.dial_failed(&target, Some("refused".into()), at.max(now));
+        book.dial_failed(&target, Some(refused()), at.max(now));
     }
     Some(at.saturating_duration_since(now))
 }
