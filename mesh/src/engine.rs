@@ -75,7 +75,7 @@ use crate::{
         known::Known,
         private::Private,
         receipts::Receipts,
-        records::{Profiled, Records},
+        records::{Profiled, Records, RoomSet},
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -286,6 +286,10 @@ impl Engine {
             Command::SetProfile { caller, signer, update } => {
                 let profiled = Profiled { signer, update: *update };
                 self.records.set_profile(known, &caller, profiled)
+            }
+            Command::SetRoom { caller, room, signer, update } => {
+                let set = RoomSet { room, signer, update: *update };
+                self.records.set_room(known, &caller, set)
             }
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),

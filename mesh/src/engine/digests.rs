@@ -221,7 +221,8 @@ impl Digests {
     pub(super) fn tell_how_far(&self, known: &mut Known, peer: NodeId, keys: &[KeyPrint]) {
         let followed = |key: &KeyPrint| {
             let digest = self.private.get(key).map_or(0, |of_key| of_key.folded);
-            Some(Followed { token: known.cx.followers.token(*key)?, digest })
+            let (followers, records) = (&known.cx.followers, known.cx.followers.records(*key));
+            Some(Followed { token: followers.token(*key)?, digest, records })
         };
         let followed = keys.iter().filter_map(followed).collect();
         known.cx.send(peer, Message::Follows(followed));

@@ -550,6 +550,7 @@ impl Liar {
             10 => Message::Follows(vec![Followed {
                 token: Token(self.sixteen()),
                 digest: self.dice.draw(),
+                records: self.sixteen(),
             }]),
             11 => Message::WantRoster {
                 node: self.log().author,
