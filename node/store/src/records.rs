@@ -4,7 +4,10 @@ use mesh::{
     api::batch::StoredRecord,
     limits::{FRAME_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORDS_IN_MESSAGE_MAX, WANT_REPLY_BYTES},
     name::id::{KeyPrint, MeshId, RoomId},
-    records::details::{self, Details},
+    records::{
+        details::{self, Details},
+        place::RoomPlace,
+    },
     wire::{
         message::Message,
         record::{CollectionNumber, Record, RecordKey, Space},
@@ -100,9 +103,7 @@ pub fn details(
     let shelves = table(&read, RECORDS)?;
     let mut all = Vec::with_capacity(rooms.len());
     for room in rooms {
-        let place = View::open(&read, *room)?.map(|view| view.record()).transpose()?;
-        let place = place.and_then(|record| record.place_of_records(*room));
-        let (Some(at), Some(key)) = (place, key(*room)) else {
+        let (Some(at), Some(key)) = (place_in(&read, *room)?, key(*room)) else {
             all.push(Details::default());
             continue;
         };
@@ -120,6 +121,22 @@ pub fn details(
         all.push(details::read(&at, &records, Some(key)));
     }
     Ok(all)
+}
+
+/// Where a room's records are. `None`: it is not here, or has none ([`RoomRecord::place_of_records`]).
+///
+/// [`RoomRecord::place_of_records`]: mesh::api::batch::RoomRecord::place_of_records
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn place(reader: &Reader, room: RoomId) -> Result<Option<RoomPlace>, ReadError> {
+    place_in(&*reader.databases().disk.read()?, room)
+}
+
+fn place_in(read: &ReadTransaction, room: RoomId) -> Result<Option<RoomPlace>, ReadError> {
+    let record = View::open(read, room)?.map(|view| view.record()).transpose()?;
+    Ok(record.and_then(|record| record.place_of_records(room)))
 }
 
 /// The records of one owner whose ids begin so, by id, at most [`RECORDS_FOUND_MAX`].

@@ -613,6 +613,7 @@ impl Liar {
             mesh: self.mesh,
             own: self.keys.own(),
             agents: &self.agents,
+            rooms: &self.rooms,
             heard: &self.records,
         };
         lies.talk()
