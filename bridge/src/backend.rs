@@ -9,7 +9,7 @@ use mesh::{
         id::{LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
-    records::profile::Profile,
+    records::{details::Details, profile::Profile},
     wire::entry::{Facts, Said},
 };
 
@@ -107,6 +107,9 @@ pub trait Reads: Send + Sync + 'static {
 
     /// The profile of an agent, as far as the key that owns its id has said it.
     fn profile(&self, agent: &str) -> Result<FoundProfile, ReadError>;
+
+    /// The details of rooms, one for each, in their order, as the key that made each has said them; with their settings or without.
+    fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError>;
 
     /// Whether a message in a log of this node is its author's, as far as is known now.
     fn proof(&self, node: NodeId, said: &Said) -> Proof;

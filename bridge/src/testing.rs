@@ -24,7 +24,11 @@ use mesh::{
         number::Number,
         time::Now,
     },
-    records::profile,
+    records::{
+        details::{self, Details},
+        place::RoomPlace,
+        profile,
+    },
     wire::{
         entry::Said,
         record::{CollectionNumber, Record, RecordKey},
@@ -92,6 +96,8 @@ pub struct Fake {
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Records, by collection and key.
     records: Mutex<Records>,
+    /// Where rooms have theirs.
+    places: Mutex<BTreeMap<RoomId, RoomPlace>>,
     pub knobs: Knobs,
 }
 
@@ -188,6 +194,7 @@ impl Fake {
             rows: RwLock::default(),
             kept: Mutex::default(),
             records: Mutex::default(),
+            places: Mutex::default(),
             knobs: Knobs::default(),
         });
         let hub = Arc::new(Hub::new(fake.clone()));
@@ -486,6 +493,20 @@ impl Reads for Fake {
         let of_agent: Vec<Record> = of_agent.map(|(_, record)| Record::clone(record)).collect();
         let profile = profile::read(agent, &of_agent, |key| self.proofs.owns(key, agent));
         Ok(FoundProfile { profile, claimed: self.proofs.is_claimed(agent) })
+    }
+
+    fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let of = |room: &RoomId| {
+            let at = places.get(room)?;
+            let records = records.values().map(|record| &**record);
+            let mut details = details::read(at, records, self.proofs.key_of_room(*room));
+            if !settings {
+                details.settings.clear();
+            }
+            Some(details)
+        };
+        Ok(rooms.iter().map(|room| of(room).unwrap_or_default()).collect())
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

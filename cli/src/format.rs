@@ -63,7 +63,9 @@ pub fn traits(room: &Room) -> String {
     };
     let flags = [(room.ephemeral, "ephemeral"), (room.encrypted, "encrypted")];
     let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
-    std::iter::once(visibility).chain(flags).collect::<Vec<_>>().join(", ")
+    let state = room.mesh.as_ref().and_then(|note| note.state.as_deref()).map(name);
+    let all = std::iter::once(visibility).chain(flags).map(String::from);
+    all.chain(state).collect::<Vec<_>>().join(", ")
 }
 
 /// An agent's presence in its own words: `working 57 %: section 3`.

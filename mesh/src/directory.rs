@@ -187,6 +187,7 @@ impl Directory {
             firsts,
         };
         self.rooms.insert(id, room);
+        self.proofs.write().rooms.insert(id, created.owner);
         Learned::Rooms(self.of_name(&created.name))
     }
 
@@ -355,6 +356,7 @@ impl Directory {
         let mut disowned = self.proofs.write().forget(of, from);
         let void = Void { directory, from };
         self.rooms.retain(|_, room| !void.covers(room.source, room.standing));
+        self.proofs.write().rooms.retain(|id, _| self.rooms.contains_key(id));
         let by_founder = self.founder == Some(from.log.author);
         let founders = by_founder && directory == RoomId::directory(mesh);
         self.lobby = self.lobby.take().filter(|lobby| !founders || lobby.seq < from.seq);

@@ -74,7 +74,7 @@ use crate::{
         known::Known,
         private::Private,
         receipts::Receipts,
-        records::{Profiled, Records},
+        records::{Profiled, Records, RoomSet},
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -282,6 +282,10 @@ impl Engine {
             Command::CheckKey { key, own } => known.standing(key, own).map(Outcome::Key),
             Command::SetProfile { caller, signer, update } => {
                 self.records.set_profile(known, &caller, Profiled { signer, update: *update })
+            }
+            Command::SetRoom { caller, room, signer, update } => {
+                let set = RoomSet { room, signer, update: *update };
+                self.records.set_room(known, &caller, set)
             }
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),

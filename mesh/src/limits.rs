@@ -155,6 +155,26 @@ pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
 /// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
 pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 
+// Details of rooms.
+
+/// A room's title.
+pub const ROOM_TITLE_BYTES_MAX: usize = 256;
+/// Settings of one room up to which its clients are not refused.
+pub const ROOM_SETTINGS_MAX: usize = 16;
+/// The name of a setting.
+pub const SETTING_NAME_BYTES_MAX: usize = 64;
+/// Its value, as JSON.
+pub const SETTING_BYTES_MAX: usize = 4_096;
+/// Titles, descriptions and states of one key's rooms, deletions included, up to which its clients are not refused: three of
+/// twelve hundred rooms. See [`PROFILE_RECORDS_PER_KEY_MAX`].
+pub const DETAIL_RECORDS_PER_KEY_MAX: usize = 3_600;
+/// The same of all keys that one node minted: of a member that makes up keys some 7 MiB of memory and 60 MiB of disk.
+pub const DETAIL_RECORDS_PER_NODE_MAX: usize = 14_400;
+/// The same of settings.
+pub const SETTING_RECORDS_PER_KEY_MAX: usize = 3_600;
+/// The same of settings.
+pub const SETTING_RECORDS_PER_NODE_MAX: usize = 14_400;
+
 // Profiles of agents.
 
 /// Records of one key's profiles up to which its clients are not refused, deletions included: six fields of six hundred agents.

@@ -4,6 +4,7 @@ pub mod acts;
 pub(crate) mod cbor;
 pub mod comparing;
 pub mod copies;
+pub mod cover;
 pub mod entry;
 pub mod kinds;
 pub mod message;

@@ -13,7 +13,7 @@ use mesh::{
         id::{LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    records::profile,
+    records::{details::Details, profile},
     wire::{entry::Said, record::Space},
 };
 use store::{
@@ -142,6 +142,11 @@ impl backend::Reads for FromStore {
         }
         let profile = profile::read(agent, &said, owns);
         Ok(FoundProfile { profile, claimed: self.proofs.is_claimed(agent) })
+    }
+
+    fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
+        let key = |room| self.proofs.key_of_room(room);
+        records::details(&self.reader, self.mesh, rooms, key, settings).map_err(ReadError::new)
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Metadata, Progress, Status, TaskStatus};
+use crate::value::{Metadata, Progress, Settings, Status, TaskStatus};
 
 /// The keys that may see a room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,21 @@ pub struct Room {
     pub encrypted: bool,
     /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mesh: Option<MeshNote>,
+    pub mesh: Option<RoomNote>,
+}
+
+/// The note of a mesh node on a room: what the key that made it has set of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RoomNote {
+    /// A title beside the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// `lobby`, `active`, `paused` or `archived`: for its members to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// By name; in lists of rooms they are left out.
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
 }
 
 /// A visible message: chat, thinking or decision.

@@ -12,7 +12,8 @@ use crate::reply::{
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus, Update,
+    ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, SettingsUpdate, Status,
+    TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -296,6 +297,20 @@ requests! {
     RoomInfo = "room_info" -> RoomInfoResult, Harmless {
         /// The room's id.
         room_id: String,
+    }
+
+    /// Change what is set of a room that one's key has made: `null` deletes, what is absent stays as it is.
+    SetRoom = "set_room" -> Room, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// A title beside the name.
+        title: Update<String>,
+        /// In the place of the description that the room was made with; deleted, that one shows again.
+        description: Update<String>,
+        /// `lobby`, `active`, `paused` or `archived`: for its members to know.
+        state: Update<String>,
+        /// Settings that change, by name.
+        settings: Option<SettingsUpdate>,
     }
 
     /// Tell the others that one is typing, or not any more.

@@ -368,6 +368,29 @@ impl<T: Serialize> Serialize for Update<T> {
     }
 }
 
+/// Settings of a room, by name.
+pub type Settings = BTreeMap<String, Metadata>;
+
+/// Settings that change, by name; `None`, on the wire `null`: the setting is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct SettingsUpdate(pub BTreeMap<String, Option<Metadata>>);
+
+impl Field for SettingsUpdate {
+    const EXPECTED: &'static str =
+        "an object; each of its values `null` or sound JSON, as `metadata` of a message is";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        let values: BTreeMap<String, Box<RawValue>> = serde_json::from_str(raw.get()).ok()?;
+        let value = |raw: &RawValue| match raw.get() {
+            "null" => Some(None),
+            json => Metadata::parse(json).ok().map(Some),
+        };
+        let settings = values.into_iter().map(|(name, raw)| Some((name, value(&raw)?)));
+        settings.collect::<Option<_>>().map(Self)
+    }
+}
+
 /// How far an agent says it has come, in per cent: 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u64")]

@@ -14,7 +14,10 @@ use mesh::{
         id::{AgentId, MessageId, RoomId},
         number::Number,
     },
-    records::profile::ProfileUpdate,
+    records::{
+        details::{Details, DetailsUpdate},
+        profile::ProfileUpdate,
+    },
     wire::{acts::TaskStatus, entry::DedupId, roster::Presence},
 };
 
@@ -62,6 +65,8 @@ calls! {
     ListRooms => Vec<RoomView>;
     ListAgents => Vec<AgentView>;
     DescribeRoom => RoomInfo;
+    ReadDetails => Vec<Details>;
+    SetRoom => ();
     SetTyping => ();
     SetPresence => ();
     SetProfile => ();
@@ -216,6 +221,25 @@ pub struct ListAgents {
 /// All about a room.
 #[derive(Clone, Copy, Debug)]
 pub struct DescribeRoom(pub RoomId);
+
+/// What the keys that made rooms have set of them: one answer for each, in their order. Of a room that the caller may not read,
+/// or that is not there, nothing is set.
+#[derive(Clone, Debug)]
+pub struct ReadDetails {
+    /// The rooms.
+    pub rooms: Vec<RoomId>,
+    /// With their settings.
+    pub settings: bool,
+}
+
+/// Change what is set of a room that the agent's key has made.
+#[derive(Clone, Debug)]
+pub struct SetRoom {
+    /// The room.
+    pub room: RoomId,
+    /// The change.
+    pub update: DetailsUpdate,
+}
 
 /// Tell others that one is typing, or not any more.
 #[derive(Clone, Copy, Debug)]
@@ -504,6 +528,24 @@ impl ToMesh for DescribeRoom {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::RoomInfo { key: party.key(), room: self.0 })
+    }
+}
+
+impl ToMesh for SetRoom {
+    const ROW: Row = Row::counted(Bound::Room);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.update.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
+        let SetRoom { room, update } = self;
+        Ok(Command::SetRoom { caller, room, signer, update: Box::new(update) })
     }
 }
 

@@ -20,7 +20,8 @@ use crate::{
         answer::{self, AgentProfile},
         call::{
             Attach, Call, Confirm, EnableSubscription, GetProfile, GetReceipts, History,
-            ListSubscriptions, Look, Numbered, OneMessage, Subscribe, Tip, ToMesh, Unsubscribe,
+            ListSubscriptions, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh,
+            Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -121,6 +122,27 @@ impl Ask for GetProfile {
             seat.read(job::ProfileOf(agent.clone()), move |seat, found| match found {
                 Ok(found) => seat.with_roster(agent, found, then),
                 Err(error) => then(seat, Err(error.into())),
+            });
+        });
+    }
+}
+
+impl Ask for ReadDetails {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let ReadDetails { rooms, settings } = self;
+        seat.look_up(None, then, move |seat, me, then| {
+            let may = |room: &RoomId| seat.rules.readable(&me, *room).is_ok();
+            let readable: Vec<bool> = rooms.iter().map(may).collect();
+            let open = rooms.into_iter().zip(&readable).filter(|(_, may)| **may);
+            let rooms = open.map(|(room, _)| room).collect();
+            seat.read(job::DetailsOf { rooms, settings }, move |seat, found| {
+                let found = found.map_err(Refusal::from);
+                let answer = found.map(|found| {
+                    let mut found = found.into_iter();
+                    let of = |may| if may { found.next() } else { None };
+                    readable.into_iter().map(of).map(Option::unwrap_or_default).collect()
+                });
+                then(seat, answer);
             });
         });
     }

@@ -7,6 +7,7 @@ use mesh::{
         number::{Era, Number},
     },
     order::served::Served,
+    records::details::Details,
 };
 
 use crate::{
@@ -52,6 +53,13 @@ pub(crate) struct Numbered {
 /// The profile of an agent.
 #[derive(Debug)]
 pub(crate) struct ProfileOf(pub(crate) AgentId);
+
+/// The details of rooms.
+#[derive(Debug)]
+pub(crate) struct DetailsOf {
+    pub(crate) rooms: Vec<RoomId>,
+    pub(crate) settings: bool,
+}
 
 /// Messages that an agent which comes back missed, for each room above its cursor.
 #[derive(Debug)]
@@ -210,6 +218,14 @@ impl Job for ProfileOf {
 
     fn run(self, reads: &dyn Reads) -> Result<FoundProfile, ReadError> {
         reads.profile(&self.0)
+    }
+}
+
+impl Job for DetailsOf {
+    type Found = Vec<Details>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Vec<Details>, ReadError> {
+        reads.details(&self.rooms, self.settings)
     }
 }
 

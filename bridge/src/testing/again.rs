@@ -35,6 +35,10 @@ impl Fake {
                     None => drop(records.remove(&(*collection, *key))),
                 }
             }
+            if let Change::Room { room, record } = change {
+                let place = record.place_of_records(*room);
+                self.places.lock().unwrap().extend(place.map(|place| (*room, place)));
+            }
             if let Change::Keep { name, value } = change {
                 match value {
                     Some(value) => drop(kept.insert(name.clone(), value.0.clone())),

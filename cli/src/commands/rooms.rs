@@ -2,7 +2,8 @@
 
 use protocol::object::Room;
 use protocol::reply::RoomInfoResult;
-use protocol::request::{CreateRoom, ListRooms, RoomInfo, RoomTip};
+use protocol::request::{CreateRoom, ListRooms, RoomInfo, RoomTip, SetRoom};
+use protocol::value::{Metadata, SettingsUpdate, Update};
 
 use crate::commands::agents;
 use crate::context::Context;
@@ -27,6 +28,8 @@ pub enum Rooms {
         /// Room id, or exact name
         room: String,
     },
+    /// Set title, description, state and settings of a room that your key has made; what is not named stays as it is
+    Set(Set),
     /// Print the highest number in a room
     Tip {
         /// Room id, or exact name
@@ -56,11 +59,46 @@ pub struct Create {
     pub encrypted: bool,
 }
 
+/// Set title, description, state and settings of a room that your key has made. What is not named stays as it is.
+#[derive(Debug, clap::Args)]
+pub struct Set {
+    /// Room id, or exact name
+    pub room: String,
+    /// A title beside the name; empty deletes it
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// In the place of the description that the room was made with
+    #[arg(long, value_name = "TEXT", conflicts_with = "old_description")]
+    pub description: Option<String>,
+    /// The description that the room was made with, again
+    #[arg(long)]
+    pub old_description: bool,
+    /// lobby, active, paused or archived, for its members to know; empty deletes it
+    #[arg(long, value_name = "STATE")]
+    pub state: Option<String>,
+    /// A setting, such as `theme=dark`: its value is JSON if it can be read as such, else a text. `theme=` deletes it
+    #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = setting)]
+    pub settings: Vec<(String, Option<Metadata>)>,
+}
+
+fn setting(text: &str) -> Result<(String, Option<Metadata>), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("give a name and a value, joined by `=`")?;
+    let json = Metadata::parse(value).or_else(|_| Metadata::parse(&json_text(value)));
+    let value =
+        if value.is_empty() { None } else { Some(json.map_err(|_| "give a shorter value")?) };
+    Ok((name.to_owned(), value))
+}
+
+fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 pub(crate) async fn run(cx: &Context, args: Rooms) -> Result<Outcome, Failure> {
     match args {
         Rooms::List { parent } => list(cx, parent).await,
         Rooms::Create(args) => create(cx, args).await,
         Rooms::Info { room } => info(cx, &room).await,
+        Rooms::Set(args) => set(cx, args).await,
         Rooms::Tip { room } => tip(cx, &room).await,
     }
 }
@@ -81,11 +119,18 @@ fn lines(output: &Output, rooms: &[Room]) -> Vec<String> {
             room.member_count.unwrap_or_default().to_string(),
             format::traits(room),
             room.last_activity.clone().unwrap_or_default(),
-            room.description.clone().unwrap_or_default(),
+            purpose(room),
         ]
     };
     let heads = ["name", "id", "agents", "is", "last message", "for"];
     table::lines(output, &heads, rooms.iter().map(row).collect())
+}
+
+/// Its title and its description.
+fn purpose(room: &Room) -> String {
+    let title = room.mesh.as_ref().and_then(|note| note.title.as_deref());
+    let parts = [title, room.description.as_deref()].into_iter().flatten();
+    parts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 async fn create(cx: &Context, args: Create) -> Result<Outcome, Failure> {
@@ -113,11 +158,23 @@ async fn info(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+/// A room, and what its key has set of it. All of it is of others: it steers nothing.
+fn details(output: &Output, room: &Room) -> Vec<String> {
+    let name = output.strong(&format::name(&room.name));
+    let mut lines = vec![format!("{name} ({}) · {}", room.room_id, format::traits(room))];
+    let note = room.mesh.clone().unwrap_or_default();
+    lines.extend(note.title.as_deref().map(format::name));
+    lines.extend(room.description.as_deref().map(format::name));
+    let setting = |(name, value): (&String, &Metadata)| {
+        format!("setting {}: {}", format::name(name), format::name(value.get()))
+    };
+    lines.extend(note.settings.iter().map(setting));
+    lines
+}
+
 fn about(output: &Output, info: &RoomInfoResult) -> Vec<String> {
     let room = &info.room;
-    let title = output.strong(&format::name(&room.name));
-    let mut lines = vec![format!("{title} ({}) · {}", room.room_id, format::traits(room))];
-    lines.extend(room.description.as_deref().map(format::name));
+    let mut lines = details(output, room);
     lines.push(format!("created {}", room.created_at));
     lines.extend(room.last_activity.as_ref().map(|at| format!("last message {at}")));
     if !info.agents.is_empty() {
@@ -132,6 +189,35 @@ fn about(output: &Output, info: &RoomInfoResult) -> Vec<String> {
     lines
 }
 
+async fn set(cx: &Context, args: Set) -> Result<Outcome, Failure> {
+    let client = cx.client().await?;
+    let room_id = cx.room(&client, &args.room).await?;
+    let room = client.call(change(args, room_id)).await?;
+    cx.output.show(&room, || details(&cx.output, &room))?;
+    Ok(Outcome::Done)
+}
+
+fn change(args: Set, room_id: String) -> SetRoom {
+    let update = |text: Option<String>| match text {
+        None => Update::Keep,
+        Some(text) if text.is_empty() => Update::Delete,
+        Some(text) => Update::Set(text),
+    };
+    let description = match args.description {
+        _ if args.old_description => Update::Delete,
+        Some(text) => Update::Set(text),
+        None => Update::Keep,
+    };
+    let settings = SettingsUpdate(args.settings.into_iter().collect());
+    SetRoom {
+        room_id,
+        title: update(args.title),
+        description,
+        state: update(args.state),
+        settings: Some(settings).filter(|settings| !settings.0.is_empty()),
+    }
+}
+
 async fn tip(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
@@ -139,4 +225,33 @@ async fn tip(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     // The bare integer, also for people: `--since-seq` takes it.
     cx.output.show(&tip, || vec![tip.seq.to_string()])?;
     Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(settings: &[&str]) -> Set {
+        let settings = settings.iter().map(|text| setting(text).unwrap()).collect();
+        let (title, state) = (Some(String::new()), Some("paused".to_owned()));
+        let (description, old_description) = (None, false);
+        Set { room: "r".to_owned(), title, description, old_description, state, settings }
+    }
+
+    #[test]
+    fn what_is_named_is_set_or_deleted_and_all_else_stays() {
+        let set =
+            change(args(&["theme=dark", "max=3", "old=", "text=\"3\"", "eq=a=b"]), "id".to_owned());
+        assert_eq!((set.title, set.description), (Update::Delete, Update::Keep));
+        assert_eq!(set.state, Update::Set("paused".to_owned()));
+        let settings = set.settings.unwrap().0;
+        let value = |name: &str| settings[name].as_ref().map(|value| value.get().to_owned());
+        let values = ["theme", "max", "old", "text", "eq"].map(value);
+        let expected = [Some("\"dark\""), Some("3"), None, Some("\"3\""), Some("\"a=b\"")];
+        assert_eq!(values, expected.map(|text| text.map(String::from)));
+        assert_eq!(change(args(&[]), "id".to_owned()).settings, None);
+        let old = Set { old_description: true, ..args(&[]) };
+        assert_eq!(change(old, "id".to_owned()).description, Update::Delete);
+        assert!(setting("theme").is_err());
+    }
 }

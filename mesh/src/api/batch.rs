@@ -14,7 +14,9 @@ use crate::{
         id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
+    records::place::RoomPlace,
     wire::{
+        cover::Cover,
         entry::{Body, DedupId, Parted, Stored},
         record::{CollectionNumber, Record, RecordHead, RecordKey, Space},
         run::{Certificate, Run},
@@ -78,6 +80,23 @@ pub struct RoomRecord {
 }
 
 impl RoomRecord {
+    /// Where the room's records are. `None`: it ends with its members, and records would not.
+    #[must_use]
+    pub fn place_of_records(&self, room: RoomId) -> Option<RoomPlace> {
+        if self.ephemeral {
+            return None;
+        }
+        let (space, cover) = match &self.seal {
+            Some(seal) => {
+                let cover = Cover::Sealed(Box::new(seal.of_records()));
+                (Space::Followers(seal.owner), cover)
+            }
+            None if self.local => (Space::Node, Cover::Open),
+            None => (Space::Mesh, Cover::Open),
+        };
+        Some(RoomPlace { room, space, cover })
+    }
+
     /// An open room of the mesh in which nothing was said yet.
     #[must_use]
     pub fn new(mesh: MeshId, home: LogId) -> RoomRecord {

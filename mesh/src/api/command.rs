@@ -20,7 +20,7 @@ use crate::{
         key::KeySecret,
         number::Number,
     },
-    records::profile::ProfileUpdate,
+    records::{details::DetailsUpdate, profile::ProfileUpdate},
     wire::{
         acts::TaskStatus,
         entry::{DedupId, Parting},
@@ -113,6 +113,14 @@ pub enum Command {
     /// The profile of the agent is to say this: fields that are not named stay as they are. `signer`: signs for its key;
     /// `None` on a node that checks none. → [`Outcome::Done`], when it is durable.
     SetProfile { caller: Caller, signer: Option<Arc<KeySecret>>, update: Box<ProfileUpdate> },
+    /// The details of a room that the caller's key has made are to be these: those that are not named stay as they are.
+    /// `signer`: as in [`Command::SetProfile`]. → [`Outcome::Done`], when it is durable.
+    SetRoom {
+        caller: Caller,
+        room: RoomId,
+        signer: Option<Arc<KeySecret>>,
+        update: Box<DetailsUpdate>,
+    },
     /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
     FindAgent { agent: AgentId },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or

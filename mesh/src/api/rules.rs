@@ -9,10 +9,14 @@ use crate::{
         AGENT_ID_BYTES_MAX, AVATAR_BYTES_MAX, CAPABILITIES_MAX, CAPABILITY_BYTES_MAX,
         CARD_TAG_BYTES_MAX, CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX,
         DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, MENTIONS_MAX, MODEL_BYTES_MAX, NAME_BYTES_MAX,
-        REPLY_TO_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
+        REPLY_TO_BYTES_MAX, ROOM_SETTINGS_MAX, ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX,
+        SETTING_NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
         VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
     },
-    records::profile::{self, Card, ProfileUpdate},
+    records::{
+        details::DetailsUpdate,
+        profile::{self, Card, ProfileUpdate},
+    },
     wire::roster::Presence,
 };
 
@@ -65,6 +69,12 @@ pub enum Field {
     CardTags,
     /// For whom it is.
     CardVisibility,
+    /// A setting of a room, by its name.
+    SettingName,
+    /// Its value.
+    SettingValue,
+    /// All settings of a room.
+    Settings,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.
@@ -265,6 +275,22 @@ impl Card {
         let good = self.tags.len() <= count && self.tags.iter().all(|tag| tag.len() <= bytes);
         holds(good, Field::CardTags, Rule::Entries { count, bytes })?;
         at_most(Field::CardVisibility, self.visibility.as_deref(), CARD_TAG_BYTES_MAX)
+    }
+}
+
+impl DetailsUpdate {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        let text = |text: &Option<Option<String>>| text.clone().flatten();
+        at_most(Field::Title, text(&self.title).as_deref(), ROOM_TITLE_BYTES_MAX)?;
+        at_most(Field::Description, text(&self.description).as_deref(), DESCRIPTION_BYTES_MAX)?;
+        let (min, max) = (0, ROOM_SETTINGS_MAX);
+        holds(self.settings.len() <= max, Field::Settings, Rule::Count { min, max })?;
+        self.settings.iter().try_for_each(|(name, value)| {
+            within(Field::SettingName, name, SETTING_NAME_BYTES_MAX)?;
+            at_most(Field::SettingValue, value.as_deref(), SETTING_BYTES_MAX)
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 use std::{
+    collections::BTreeMap,
     ops::Deref,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -24,7 +25,7 @@ use crate::{
     fold::act::{Revision, Spoken},
     name::{
         agent::{Belongs, belongs},
-        id::{AgentId, EntryRef, KeyPrint, LogId, NodeId},
+        id::{AgentId, EntryRef, KeyPrint, LogId, NodeId, RoomId},
         number::Number,
     },
     wire::{
@@ -42,6 +43,8 @@ pub(super) struct Shown {
     pub(super) agents: AgentIds,
     pub(super) keys: Keys,
     pub(super) vouchers: Vouchers,
+    /// The keys that made rooms.
+    pub(super) rooms: BTreeMap<RoomId, KeyPrint>,
     /// Withdrawals: a log was cut, or another claim of an id turned out to be the first.
     revision: Revision,
 }
@@ -70,6 +73,14 @@ impl Proofs {
     #[must_use]
     pub fn is_claimed(&self, agent: &str) -> bool {
         self.read().agents.owner(agent).is_some()
+    }
+
+    /// The key that made a room, and speaks for it. `None`: it is revoked, or nobody's, or there is no such room.
+    #[must_use]
+    pub fn key_of_room(&self, room: RoomId) -> Option<KeyPrint> {
+        let known = self.read();
+        let key = known.rooms.get(&room).copied().and_then(KeyPrint::checked);
+        key.filter(|key| !known.keys.is_revoked(*key))
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {

@@ -247,7 +247,8 @@ impl Digests {
         self.refresh(known);
         let mut followed = |key: &KeyPrint| {
             let digest = self.private.get_mut(key).map(Digested::all).unwrap_or_default();
-            Some(Followed { token: known.cx.followers.token(*key)?, digest })
+            let (followers, records) = (&known.cx.followers, known.cx.followers.records(*key));
+            Some(Followed { token: followers.token(*key)?, digest, records })
         };
         let followed = keys.iter().filter_map(&mut followed).collect();
         known.cx.send(peer, Message::Follows(followed));

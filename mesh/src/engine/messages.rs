@@ -86,7 +86,8 @@ impl Engine {
                 self.on_have(from, &Frontier { room, heads, answer });
             }
             Message::Follows(theirs) => {
-                private::on_follows(known, &mut self.digests, &self.forks, from, theirs);
+                private::on_follows(known, &mut self.digests, &self.forks, from, &theirs);
+                self.records.on_follows(known, from, &theirs);
             }
             Message::Buckets(theirs) => self.digests.on_buckets(known, from, &theirs),
             Message::Digests(theirs) => digests::on_digests(known, from, theirs),
@@ -135,7 +136,7 @@ impl Engine {
             Message::Receipt { nonce, held, agents } => {
                 self.inquiries.on_answer(known, from, Answer { nonce, held, agents });
             }
-            Message::Records(records) => self.records.on_records(known, records),
+            Message::Records(records) => self.records.on_records(known, from, records),
             Message::Comparing(comparing) => self.records.on_comparing(known, from, comparing),
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }

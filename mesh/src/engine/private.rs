@@ -264,7 +264,7 @@ pub(super) fn on_follows(
     digests: &mut Digests,
     forks: &Forks,
     from: NodeId,
-    theirs: Vec<Followed>,
+    theirs: &[Followed],
 ) {
     for digest in theirs {
         let Some((key, news)) = known.cx.followers.prove(from, digest.token) else { continue };

@@ -31,6 +31,7 @@ mod receipts;
 mod records;
 mod retention;
 mod roaming;
+mod room_records;
 mod rooms;
 mod secret;
 mod sending;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     limits::{KEYS_FOLLOWED_MAX, NODES_MAX},
     name::id::{KeyPrint, MeshId, NodeId, RoomId, RoomKey},
+    records::space::Brief,
     wire::seal::{self, Seal, Token},
 };
 
@@ -20,6 +21,8 @@ struct Key {
     directory: RoomId,
     /// The nodes that follow them, this one included.
     nodes: BTreeSet<NodeId>,
+    /// The digest of this node's records of them, as others are told.
+    records: Brief,
 }
 
 /// See the module.
@@ -56,8 +59,8 @@ impl Followers {
             tokens.insert(Token::of(self.mesh, opener, *node), key);
         }
         let token = Token::of(self.mesh, opener, self.me);
-        let directory = seal::directory(self.mesh, opener);
-        self.keys.insert(key, Key { opener: opener.clone(), token, directory, nodes });
+        let (directory, records) = (seal::directory(self.mesh, opener), Brief::default());
+        self.keys.insert(key, Key { opener: opener.clone(), token, directory, nodes, records });
         Some(token)
     }
 
@@ -69,6 +72,22 @@ impl Followers {
     /// This node's token of a key.
     pub(crate) fn token(&self, key: KeyPrint) -> Option<Token> {
         self.keys.get(&key).map(|known| known.token)
+    }
+
+    /// The digest of this node's records of a key's rooms.
+    pub(crate) fn records(&self, key: KeyPrint) -> Brief {
+        self.keys.get(&key).map_or(Brief::default(), |known| known.records)
+    }
+
+    pub(crate) fn set_records(&mut self, key: KeyPrint, digest: Brief) {
+        if let Some(known) = self.keys.get_mut(&key) {
+            known.records = digest;
+        }
+    }
+
+    /// The key that a connected peer's token is of, if this node follows it, too.
+    pub(crate) fn shown_by(&self, peer: NodeId, token: Token) -> Option<KeyPrint> {
+        self.expected.get(&peer)?.get(&token).copied()
     }
 
     /// The room that lists the private rooms of a key that is followed here.

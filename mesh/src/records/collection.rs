@@ -2,14 +2,16 @@
 
 use std::fmt;
 
-use super::profile;
+use super::{details, profile};
 use crate::{
+    limits::SEAL_BYTES,
     name::{id::MeshId, identity::Judge},
     wire::record::{CollectionNumber, Record, RecordId, Space},
 };
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 2] = [&profile::COLLECTION, &profile::CARDS];
+static ALL: [&Collection; 4] =
+    [&profile::COLLECTION, &profile::CARDS, &details::COLLECTION, &details::SETTINGS];
 
 /// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
 /// which the feature answers when it is read.
@@ -44,7 +46,7 @@ pub struct Collection {
     pub writer: Writer,
     /// The one of a key that counts.
     pub merge: Merge,
-    /// The largest content. Bytes.
+    /// The largest content, before it is sealed. Bytes.
     pub body_bytes_max: usize,
     /// Records of one owner in one space, deletions included, up to which clients are not refused.
     pub owner_max: usize,
@@ -59,6 +61,8 @@ pub struct Collection {
 pub(super) enum Place {
     /// The set of all nodes.
     Mesh,
+    /// Every space: records of a room are where the room is.
+    Rooms,
 }
 
 impl Collection {
@@ -77,16 +81,22 @@ impl Collection {
     #[must_use]
     pub fn is_in(&self, space: Space) -> bool {
         match (self.place, space) {
-            (Place::Mesh, Space::Mesh) => true,
+            (Place::Mesh | Place::Rooms, Space::Mesh)
+            | (Place::Rooms, Space::Followers(_) | Space::Node) => true,
+            (Place::Mesh, Space::Followers(_) | Space::Node) => false,
         }
     }
 
-    /// Whether a record of this id may have this content. That of a deletion is gone, and with it the name.
+    /// Whether a record of this id may have this content. That of a deletion is gone, and with it the name. Of a sealed one no
+    /// more is known without the key than its length: one that says something else shows nowhere.
     #[must_use]
-    pub fn fits(&self, id: RecordId, body: Option<&[u8]>) -> bool {
-        match body {
-            Some(body) => body.len() <= self.body_bytes_max && (self.names)(body) == Some(id),
-            None => self.merge == Merge::Latest,
+    pub fn fits(&self, space: Space, id: RecordId, body: Option<&[u8]>) -> bool {
+        let Some(body) = body else { return self.merge == Merge::Latest };
+        match space {
+            Space::Followers(_) => body.len() <= self.body_bytes_max + SEAL_BYTES,
+            Space::Mesh | Space::Node => {
+                body.len() <= self.body_bytes_max && (self.names)(body) == Some(id)
+            }
         }
     }
 
@@ -104,14 +114,21 @@ impl Collection {
     }
 }
 
-/// Whether a record is its owner's word in this mesh, and has the form of its collection if that is known here. Nobody
-/// passes on one that is not.
+/// Whether a record is its owner's word in this mesh, in a space where it may have one, and has the form of its collection if
+/// that is known here.
 #[must_use]
 pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
+    let Record { space, id, .. } = *record;
     let fits = Collection::of(record.collection).is_none_or(|collection| {
-        collection.is_in(record.space) && collection.fits(record.id, record.content())
+        collection.is_in(space) && collection.fits(space, id, record.content())
     });
-    fits && record.is_signed(judge, mesh)
+    fits && space.admits(record.owner()) && record.is_signed(judge, mesh)
+}
+
+/// Whether a peer may send it: nobody passes on one that is not sound, or of a node alone.
+#[must_use]
+pub fn may_be_sent(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
+    record.space != Space::Node && is_sound(record, judge, mesh)
 }
 
 /// Ten ninths.
@@ -157,12 +174,33 @@ mod tests {
     }
 
     #[test]
+    fn nobody_sends_records_of_a_node_alone_or_of_a_key_among_anothers_followers() {
+        let mesh = MeshId([1; 16]);
+        let (key, other) = (KeySecret::of(&"k".repeat(32)), KeySecret::of(&"l".repeat(32)));
+        let is_sent = |space, collection| {
+            let draft = Draft { space, collection, id: RecordId([4; 16]), body: None };
+            let record = draft.sign(&key, mesh, Stamp::at(1)).expect("it is long enough");
+            (is_sound(&record, &Strict, mesh), may_be_sent(&record, &Strict, mesh))
+        };
+        let known = details::COLLECTION.number;
+        assert_eq!(is_sent(Space::Mesh, known), (true, true));
+        assert_eq!(is_sent(Space::Node, known), (true, false), "it is on one disk");
+        assert_eq!(is_sent(Space::Followers(key.print()), known), (true, true));
+        assert_eq!(is_sent(Space::Followers(other.print()), known), (false, false));
+        let profiles = profile::COLLECTION.number;
+        assert_eq!(is_sent(Space::Followers(key.print()), profiles), (false, false));
+        let later = CollectionNumber(u16::MAX);
+        assert_eq!(is_sent(Space::Followers(other.print()), later), (false, false));
+    }
+
+    #[test]
     fn no_two_collections_have_one_number_and_all_keep_to_the_bounds_of_messages() {
         let numbers: BTreeSet<_> = ALL.iter().map(|collection| collection.number).collect();
         assert_eq!(numbers.len(), ALL.len());
         assert!(ALL.len() <= RECORD_COLLECTIONS_MAX);
         for collection in ALL {
-            assert!(collection.body_bytes_max <= RECORD_BODY_BYTES_MAX, "{collection:?}");
+            let sealed = if collection.place == Place::Rooms { SEAL_BYTES } else { 0 };
+            assert!(collection.body_bytes_max + sealed <= RECORD_BODY_BYTES_MAX, "{collection:?}");
             assert!(collection.owner_max <= collection.node_max, "{collection:?}");
             assert!(collection.owner_kept() >= collection.owner_max + collection.owner_max / 9);
         }

@@ -312,15 +312,18 @@ mod tests {
         update.cards = Some(vec![card("map", "draws maps")]);
         for draft in update.drafts(AGENT, &[]) {
             let collection = Collection::of(draft.collection).expect("it is known");
-            assert!(collection.fits(draft.id, draft.body.as_deref()));
-            assert!(collection.fits(draft.id, None));
-            assert!(!collection.fits(RecordId([9; 16]), draft.body.as_deref()), "another's id");
-            assert!(!collection.fits(draft.id, Some(b"text")));
-            assert!(!collection.fits(draft.id, Some(&[0; RECORD_BODY_BYTES_MAX + 1])));
+            assert!(collection.fits(Space::Mesh, draft.id, draft.body.as_deref()));
+            assert!(collection.fits(Space::Mesh, draft.id, None));
+            assert!(
+                !collection.fits(Space::Mesh, RecordId([9; 16]), draft.body.as_deref()),
+                "another's id"
+            );
+            assert!(!collection.fits(Space::Mesh, draft.id, Some(b"text")));
+            assert!(!collection.fits(Space::Mesh, draft.id, Some(&[0; RECORD_BODY_BYTES_MAX + 1])));
         }
         // As a later version may write one.
         let field = TextRecord { agent: AGENT.to_owned(), field: 99, text: "new".to_owned() };
-        assert!(COLLECTION.fits(field.id(), Some(&encode(&field))));
+        assert!(COLLECTION.fits(Space::Mesh, field.id(), Some(&encode(&field))));
         let records =
             signed(vec![draft(&COLLECTION, field.id(), Some(encode(&field)))], &key(1), 1_000);
         assert_eq!(read(AGENT, &records, |_| true).fields, [], "it does not show");
@@ -339,7 +342,10 @@ mod tests {
         let agent = "a".repeat(crate::limits::AGENT_ID_BYTES_MAX);
         for draft in update.drafts(&agent, &[]) {
             let collection = Collection::of(draft.collection).expect("it is known");
-            assert!(collection.fits(draft.id, draft.body.as_deref()), "{collection:?}");
+            assert!(
+                collection.fits(Space::Mesh, draft.id, draft.body.as_deref()),
+                "{collection:?}"
+            );
         }
         let bad = [
             Card { name: String::new(), ..largest.clone() },

@@ -14,7 +14,7 @@ use crate::{
         identity::{Epoch, Identity, Judge, LinkSecret, Strict},
         number::{Era, Number},
     },
-    records::collection::is_sound,
+    records::collection::may_be_sent,
     wire::{
         cbor::encode,
         comparing::Comparing,
@@ -97,6 +97,9 @@ pub struct Followed {
     /// Over the digests of these rooms.
     #[n(1)]
     pub digest: Digest,
+    /// Over the records of these rooms: the beginning of the digest.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub records: [u8; 16],
 }
 
 /// A sign of life, signed, relayed by any path.
@@ -570,7 +573,7 @@ impl Message<Run> {
 
 /// Passes on records that are all their owners' word.
 fn sound(records: Vec<Record>, judge: &dyn Judge, mesh: MeshId) -> Result<Vec<Record>, BadMessage> {
-    let all = records.iter().all(|record| is_sound(record, judge, mesh));
+    let all = records.iter().all(|record| may_be_sent(record, judge, mesh));
     if all { Ok(records) } else { Err(BadMessage::Record) }
 }
 

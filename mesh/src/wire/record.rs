@@ -21,6 +21,23 @@ pub enum Space {
     /// All nodes of the mesh.
     #[n(0)]
     Mesh,
+    /// The nodes that follow the private rooms of this key. Contents are sealed, and only such nodes are told of any.
+    #[n(1)]
+    Followers(#[n(0)] KeyPrint),
+    /// One node alone: nothing of it is ever sent.
+    #[n(2)]
+    Node,
+}
+
+impl Space {
+    /// Whether a key may own records there. Nobody keeps those of others.
+    #[must_use]
+    pub fn admits(self, owner: KeyPrint) -> bool {
+        match self {
+            Space::Mesh | Space::Node => true,
+            Space::Followers(key) => key == owner,
+        }
+    }
 }
 
 /// The number of a [collection](crate::records::collection), as it is written and sent.
@@ -172,8 +189,29 @@ pub struct Draft {
     pub collection: CollectionNumber,
     /// Its name.
     pub id: RecordId,
-    /// Its content. `None`: it is deleted.
+    /// Its content as it is to be written (`wire::cover`). `None`: it is deleted.
     pub body: Option<Vec<u8>>,
+}
+
+/// The place of a content: sealed, it opens nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordSpot {
+    /// Of what kind.
+    pub collection: CollectionNumber,
+    /// Its owner.
+    pub owner: KeyPrint,
+    /// Its name.
+    pub id: RecordId,
+    /// When it was written.
+    pub stamp: Stamp,
+}
+
+impl RecordSpot {
+    /// All of one length.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let RecordSpot { collection, owner, id, stamp } = self;
+        [&collection.0.to_be_bytes()[..], &owner.0, &id.0, &stamp.0.to_be_bytes()].concat()
+    }
 }
 
 /// The signed text.
@@ -248,7 +286,14 @@ impl Record {
         self.by.is_over(judge, &self.text(mesh))
     }
 
-    /// Its content. `None`: it is deleted.
+    /// Its content's place.
+    #[must_use]
+    pub fn spot(&self) -> RecordSpot {
+        let (collection, id, stamp) = (self.collection, self.id, self.stamp);
+        RecordSpot { collection, owner: self.owner(), id, stamp }
+    }
+
+    /// Its content as it is written. `None`: it is deleted.
     #[must_use]
     pub fn content(&self) -> Option<&[u8]> {
         self.body.as_ref().map(|body| body.as_slice())
@@ -290,6 +335,8 @@ mod tests {
             let mailbox = key(2).halves().mailbox;
             let halves = crate::name::key::KeyHalves { mailbox, ..good.by.halves };
             let others = [
+                Record { space: Space::Followers(good.owner()), ..good.clone() },
+                Record { space: Space::Node, ..good.clone() },
                 Record { collection: CollectionNumber(u16::MAX - 1), ..good.clone() },
                 Record { id: RecordId([5; 16]), ..good.clone() },
                 Record { stamp: Stamp(good.stamp.0 + 1), ..good.clone() },

@@ -13,7 +13,7 @@ use minicbor::{Decode, Encode};
 use sha2::Sha256;
 use zeroize::Zeroize;
 
-use crate::name::id::{KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey};
+use crate::name::id::{Hash, KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey};
 
 /// Bytes of a nonce, before what it seals.
 const NONCE_BYTES: usize = 12;
@@ -73,33 +73,87 @@ impl Seal {
     /// with an old disk and writes something else in the same place does not use one twice.
     #[must_use]
     pub fn seal(&self, spot: &SealContext, body: &[u8]) -> Vec<u8> {
-        let spot = spot.bytes();
-        let nonce = self.nonce_of(&spot, body);
-        let sealed = ChaCha20Poly1305::new(&self.body.into())
-            .encrypt(&nonce.into(), Payload { msg: body, aad: &spot })
-            .expect("a body is far below the cipher's 256 GiB");
-        [&nonce[..], &sealed].concat()
+        seal_with(&self.body, &self.nonce, &spot.bytes(), body)
     }
 
     /// Opens what [`Seal::seal`] made. `None`: it was sealed by somebody without the key, or for
     /// another place, or changed.
     #[must_use]
     pub fn open(&self, spot: &SealContext, sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-        let payload = Payload { msg: sealed, aad: &spot.bytes() };
-        ChaCha20Poly1305::new(&self.body.into()).decrypt(&(*nonce).into(), payload).ok()
+        open_with(&self.body, &spot.bytes(), sealed)
     }
 
-    fn nonce_of(&self, spot: &[u8], body: &[u8]) -> [u8; NONCE_BYTES] {
-        // HKDF extracts with HMAC, with a salt for a key.
-        let mut mac = hkdf::HkdfExtract::<Sha256>::new(Some(&self.nonce));
-        mac.input_ikm(spot);
-        mac.input_ikm(body);
-        let (hash, _) = mac.finalize();
-        let mut nonce = [0; NONCE_BYTES];
-        nonce.copy_from_slice(&hash[..NONCE_BYTES]);
-        nonce
+    /// The keys that seal, and name, the records of this room.
+    #[must_use]
+    pub fn of_records(&self) -> RecordSeal {
+        RecordSeal {
+            body: mac(&self.body, &[b"clawmesh record body"]),
+            nonce: mac(&self.nonce, &[b"clawmesh record nonce"]),
+            name: mac(&self.nonce, &[b"clawmesh record name"]),
+        }
     }
+}
+
+/// The keys that seal and name the records of one room, made of its [`Seal`]. Secret; never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RecordSeal {
+    body: [u8; 32],
+    nonce: [u8; 32],
+    name: [u8; 32],
+}
+
+impl RecordSeal {
+    /// A name that only holders of the key can tell from another. Parts are of lengths that all know, but for the last.
+    pub(super) fn name(&self, parts: &[&[u8]]) -> Hash {
+        mac(&self.name, parts)
+    }
+
+    /// As [`Seal::seal`].
+    pub(super) fn seal(&self, spot: &[u8], body: &[u8]) -> Vec<u8> {
+        seal_with(&self.body, &self.nonce, spot, body)
+    }
+
+    /// As [`Seal::open`].
+    pub(super) fn open(&self, spot: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        open_with(&self.body, spot, sealed)
+    }
+}
+
+impl fmt::Debug for RecordSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecordSeal")
+    }
+}
+
+impl Drop for RecordSeal {
+    fn drop(&mut self) {
+        self.body.zeroize();
+        self.nonce.zeroize();
+        self.name.zeroize();
+    }
+}
+
+/// The nonce follows from the key, the spot and the body.
+fn seal_with(key: &[u8; 32], nonce_key: &[u8; 32], spot: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut nonce = [0; NONCE_BYTES];
+    nonce.copy_from_slice(&mac(nonce_key, &[spot, body])[..NONCE_BYTES]);
+    let sealed = ChaCha20Poly1305::new(key.into())
+        .encrypt(&nonce.into(), Payload { msg: body, aad: spot })
+        .expect("a body is far below the cipher's 256 GiB");
+    [&nonce[..], &sealed].concat()
+}
+
+fn open_with(key: &[u8; 32], spot: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+    let payload = Payload { msg: sealed, aad: spot };
+    ChaCha20Poly1305::new(key.into()).decrypt(&(*nonce).into(), payload).ok()
+}
+
+/// HMAC: HKDF extracts with it, with a salt for a key.
+fn mac(key: &[u8; 32], parts: &[&[u8]]) -> Hash {
+    let mut mac = hkdf::HkdfExtract::<Sha256>::new(Some(key));
+    parts.iter().for_each(|part| mac.input_ikm(part));
+    mac.finalize().0.into()
 }
 
 impl fmt::Debug for Seal {

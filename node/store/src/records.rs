@@ -3,7 +3,11 @@
 use mesh::{
     api::batch::StoredRecord,
     limits::{FRAME_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORDS_IN_MESSAGE_MAX, WANT_REPLY_BYTES},
-    name::id::MeshId,
+    name::id::{KeyPrint, MeshId, RoomId},
+    records::{
+        details::{self, Details},
+        place::RoomPlace,
+    },
     wire::{
         message::Message,
         record::{CollectionNumber, Record, RecordKey, Space},
@@ -16,6 +20,7 @@ use crate::{
     limits::{RECORD_OVERHEAD_BYTES, RECORDS_FOUND_MAX},
     reader::Reader,
     schema::{RECORDS, decode, table},
+    view::View,
 };
 
 // One more record than the budget is within a frame.
@@ -38,10 +43,12 @@ pub struct Shelf {
 impl Shelf {
     fn prefix(&self) -> Vec<u8> {
         let Shelf { mesh, space, collection } = self;
-        let space = match space {
-            Space::Mesh => [0].as_slice(),
+        let (space, of): (u8, &[u8]) = match space {
+            Space::Mesh => (0, &[]),
+            Space::Followers(key) => (1, &key.0),
+            Space::Node => (2, &[]),
         };
-        [&mesh.0, space, &collection.0.to_be_bytes()].concat()
+        [&mesh.0, [space].as_slice(), of, &collection.0.to_be_bytes()].concat()
     }
 
     /// The key of a record's row.
@@ -74,6 +81,80 @@ pub fn find(
         let record: Record = decode(row.value(), "record")?;
         if wanted(&record) {
             found.push(record);
+        }
+    }
+    Ok(found)
+}
+
+/// The details of rooms of a mesh, one for each that is asked for, in their order. `settings`: with these. `key`: the one that
+/// made a room; records of others are passed over by their names, however many there are.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn details(
+    reader: &Reader,
+    mesh: MeshId,
+    rooms: &[RoomId],
+    key: impl Fn(RoomId) -> Option<KeyPrint>,
+    settings: bool,
+) -> Result<Vec<Details>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let shelves = table(&read, RECORDS)?;
+    let mut all = Vec::with_capacity(rooms.len());
+    for room in rooms {
+        let (Some(at), Some(key)) = (place_in(&read, *room)?, key(*room)) else {
+            all.push(Details::default());
+            continue;
+        };
+        let shelf = Shelf { mesh, space: at.space, collection: details::COLLECTION.number };
+        let mut records: Vec<Record> = Vec::new();
+        for id in details::ids(&at) {
+            let row = shelves.get(shelf.row(RecordKey { id, owner: Some(key) }).as_slice())?;
+            records.extend(row.map(|row| decode(row.value(), "record")).transpose()?);
+        }
+        if settings {
+            let shelf = Shelf { collection: details::SETTINGS.number, ..shelf };
+            let first = at.subject(shelf.collection);
+            records.extend(owned(&shelves, &shelf, &first, key)?);
+        }
+        all.push(details::read(&at, &records, Some(key)));
+    }
+    Ok(all)
+}
+
+/// Where a room's records are. `None`: it is not here, or has none ([`RoomRecord::place_of_records`]).
+///
+/// [`RoomRecord::place_of_records`]: mesh::api::batch::RoomRecord::place_of_records
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn place(reader: &Reader, room: RoomId) -> Result<Option<RoomPlace>, ReadError> {
+    place_in(&*reader.databases().disk.read()?, room)
+}
+
+fn place_in(read: &ReadTransaction, room: RoomId) -> Result<Option<RoomPlace>, ReadError> {
+    let record = View::open(read, room)?.map(|view| view.record()).transpose()?;
+    Ok(record.and_then(|record| record.place_of_records(room)))
+}
+
+/// The records of one owner whose ids begin so, by id, at most [`RECORDS_FOUND_MAX`].
+fn owned(
+    shelves: &redb::ReadOnlyTable<&'static [u8], &'static [u8]>,
+    shelf: &Shelf,
+    first: &[u8],
+    owner: KeyPrint,
+) -> Result<Vec<Record>, ReadError> {
+    let prefix = [shelf.prefix().as_slice(), first].concat();
+    let mut found = Vec::new();
+    for row in shelves.range(prefix.as_slice()..)? {
+        let (key, row) = row?;
+        if !key.value().starts_with(&prefix) || found.len() >= RECORDS_FOUND_MAX {
+            break;
+        }
+        if key.value().ends_with(&owner.0) {
+            found.push(decode(row.value(), "record")?);
         }
     }
     Ok(found)

@@ -49,6 +49,8 @@ happenings! {
     SecretGiven, Any, "secret came from a peer";
     KeyRevoked, Any, "key revoked";
     Profile, Any, "profile changed";
+    RoomSet, Any, "public room set";
+    DenSet, Any, "private room set";
     Deletion, Any, "record deleted";
     Replaced, Any, "record replaced";
     Pruned, Any, "bodies dropped";

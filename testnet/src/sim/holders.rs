@@ -10,6 +10,7 @@
 
 pub(super) mod alike;
 mod answers;
+mod details;
 pub(super) mod end;
 mod owners;
 mod profiles;
@@ -128,6 +129,7 @@ enum Asked {
     Leave(usize, RoomId),
     Say(RoomId),
     Profile(profiles::Said),
+    Details(details::Said),
 }
 
 /// See the module.
@@ -146,6 +148,8 @@ pub(super) struct Holders {
     /// Which key has had an id.
     had: BTreeMap<AgentId, usize>,
     profiles: profiles::Profiles,
+    /// Texts that agents of its key wanted to have set of a room: no other one shows.
+    texts: BTreeMap<RoomId, BTreeSet<String>>,
     /// Something that left a node in the clear.
     leaked: Option<Broken>,
 }
@@ -202,6 +206,7 @@ impl Holders {
             // Without a claim, from the beginning.
             had: [(of_red, RED)].into(),
             profiles: profiles::Profiles::default(),
+            texts: BTreeMap::new(),
             leaked: None,
         }
     }
@@ -258,7 +263,8 @@ impl Holders {
             6..=13 => self.register(cluster, i),
             14..=29 => self.create(cluster, i, by),
             30..=55 => self.join(cluster, i, by),
-            61..=72 => self.set_profile(cluster, i, by),
+            61..=68 => self.set_profile(cluster, i, by),
+            69..=78 => self.set_room(cluster, i, by),
             56..=60 => {
                 let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
                 if !rooms.is_empty() {
@@ -416,6 +422,7 @@ impl Part for Holders {
                 self.holders[i].rooms.remove(&room);
             }
             (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
+            (Asked::Details(said), Ok(_)) => self.details_are_set(cluster, *node, &said)?,
             (Asked::Detach | Asked::Say(_), Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
@@ -591,6 +598,10 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         }
         // Its id may be another key's by now; and a node may not know of the key any more.
         Asked::Profile(_) => {
+            matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
+        }
+        // A node may not know of the key any more, or of the room yet.
+        Asked::Details(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),

@@ -552,6 +552,7 @@ impl Liar {
             10 => Message::Follows(vec![Followed {
                 token: Token(self.sixteen()),
                 digest: Digest(self.sixteen()),
+                records: self.sixteen(),
             }]),
             11 => Message::WantRoster {
                 node: self.log().author,
@@ -614,6 +615,7 @@ impl Liar {
             mesh: self.mesh,
             own: self.keys.own(),
             agents: &self.agents,
+            rooms: &self.rooms,
             heard: &self.records,
         };
         lies.talk()

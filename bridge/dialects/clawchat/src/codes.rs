@@ -296,6 +296,9 @@ fn name(field: Field) -> &'static str {
         Field::CardText => "cards[].text",
         Field::CardTags => "cards[].tags",
         Field::CardVisibility => "cards[].visibility",
+        Field::SettingName => "names of settings",
+        Field::SettingValue => "values of settings",
+        Field::Settings => "settings",
     }
 }
 

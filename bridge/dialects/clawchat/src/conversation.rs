@@ -9,8 +9,8 @@ use bridge::{
     seam::{
         answer::{Page, Welcome},
         call::{
-            Attach, CreateRoom, DescribeRoom, From, History, Join, Leave, ListAgents, ListRooms,
-            Look, OneMessage, Say, SetPresence, SetTyping, Tip,
+            Attach, CreateRoom, From, History, Join, Leave, ListAgents, Look, OneMessage, Say,
+            SetPresence, SetTyping, Tip,
         },
         event::Recipient,
         refusal::Refusal,
@@ -34,7 +34,7 @@ use protocol::{
     object::{MeshNote, Message},
     reply::{
         AgentList, Decided, Empty, HistoryNote, HistoryResult, InRoom, PresenceSet, Registered,
-        Reply as Frame, Resumed, RoomInfoResult, RoomList, RoomTipResult,
+        Reply as Frame, Resumed, RoomTipResult,
     },
     request::{self, GetHistory, Register, Request},
     value::{Metadata, Progress, SendOptions},
@@ -155,7 +155,7 @@ impl Turn {
     }
 
     /// The same, if it names one.
-    fn at_any(
+    pub(crate) fn at_any(
         self,
         seat: &mut Seat,
         room: Option<&str>,
@@ -204,6 +204,7 @@ impl Turn {
             Request::ListRooms(list) => self.list_rooms(seat, &list),
             Request::ListAgents(list) => self.list_agents(seat, &list),
             Request::RoomInfo(info) => self.at(seat, &info.room_id, Turn::describe_room),
+            Request::SetRoom(set) => self.set_room(seat, set),
             Request::SetTyping(set) => self.at(seat, &set.room_id, |turn, seat, room| {
                 turn.in_room(seat, SetTyping { room, typing: set.typing }, room);
             }),
@@ -306,35 +307,11 @@ impl Turn {
         });
     }
 
-    fn list_rooms(self, seat: &mut Seat, list: &request::ListRooms) {
-        let key = seat.key();
-        self.at_any(seat, list.parent_id.as_deref(), |turn, seat, parent| {
-            turn.ask(seat, ListRooms { parent }, move |voice, rooms| {
-                let rooms = rooms.iter().map(|room| encode::room(voice.lobby(), room, key));
-                Frame::RoomList(RoomList { rooms: rooms.collect() })
-            });
-        });
-    }
-
     fn list_agents(self, seat: &mut Seat, list: &request::ListAgents) {
         self.at_any(seat, list.room_id.as_deref(), |turn, seat, room| {
             turn.ask(seat, ListAgents { room }, |_, agents| {
                 Frame::AgentList(AgentList { agents: agents.iter().map(encode::agent).collect() })
             });
-        });
-    }
-
-    fn describe_room(self, seat: &mut Seat, room: RoomId) {
-        let key = seat.key();
-        self.ask(seat, DescribeRoom(room), move |voice, info| {
-            let room = |view| encode::room(voice.lobby(), view, key);
-            Frame::RoomInfo(Box::new(RoomInfoResult {
-                room: room(&info.room),
-                agents: info.agents.iter().map(encode::agent).collect(),
-                sub_rooms: info.sub_rooms.iter().map(room).collect(),
-                current_turn_holder: info.turn.as_deref().map(String::from),
-                turn_order: info.agents.iter().map(|agent| agent.agent.to_string()).collect(),
-            }))
         });
     }
 

@@ -9,10 +9,13 @@ use mesh::{
     Proof,
     api::command::{AgentView, RoomView, Speech},
     name::id::{AgentId, KeyPrint, RoomId},
+    records::details::Details,
     wire::roster::{Presence, Status as CoreStatus},
 };
 use protocol::{
-    object::{Agent, MeshNote, Message, Room, Subscription, SubscriptionStatus, Visibility},
+    object::{
+        Agent, MeshNote, Message, Room, RoomNote, Subscription, SubscriptionStatus, Visibility,
+    },
     value::{Metadata, Progress, Status},
 };
 
@@ -74,6 +77,21 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, key: Option<KeyPrint>) -> Roo
         encrypted: view.encrypted,
         mesh: None,
     }
+}
+
+/// The same, with what its key has set of it.
+pub(crate) fn detailed(room: Room, details: &Details) -> Room {
+    let Details { title, description, state, settings } = details.clone();
+    let state = state.map(|state| String::from(state.name()));
+    // A node whose client wrote anything else is to blame, and it is not shown.
+    let sound = |(name, json): (String, String)| Some((name, Metadata::parse(&json).ok()?));
+    let settings = settings.into_iter().filter_map(sound).collect();
+    let note = RoomNote { title, state, settings };
+    let description = match description {
+        Some(text) => Some(text).filter(|text| !text.is_empty()),
+        None => room.description,
+    };
+    Room { description, mesh: Some(note).filter(|note| *note != RoomNote::default()), ..room }
 }
 
 pub(crate) fn agent(view: &AgentView) -> Agent {

@@ -26,7 +26,13 @@ use protocol::{
 };
 use serde::Serialize;
 
-use crate::{codes::Problem, encode, limits::HTTP_HISTORY_ROWS, voice::Voice};
+use crate::{
+    codes::Problem,
+    encode,
+    limits::HTTP_HISTORY_ROWS,
+    rooms::{details_of, shown},
+    voice::Voice,
+};
 
 mod keys;
 
@@ -164,9 +170,9 @@ struct Rooms {
 }
 
 async fn rooms(State(web): State<Web>) -> Result<Json<Rooms>, Failed> {
-    let lobby = web.voice.lobby();
     let rooms = web.ask(ListRooms { parent: None }).await?;
-    Ok(Json(Rooms { rooms: rooms.iter().map(|room| encode::room(lobby, room, None)).collect() }))
+    let details = web.ask(details_of(&rooms)).await?;
+    Ok(Json(Rooms { rooms: shown(&web.voice, &rooms, &details, None) }))
 }
 
 #[derive(Serialize)]

@@ -36,6 +36,7 @@ mod limits;
 mod local;
 mod profile;
 mod receipts;
+mod rooms;
 #[cfg(test)]
 mod tests;
 mod voice;

@@ -242,6 +242,9 @@ impl Command {
             Command::ListKeys => Traits::of("list_keys").asks(),
             Command::CheckKey { .. } => Traits::of("check_key").asks(),
             Command::SetProfile { update, .. } => Traits::of("set_profile").bytes(update.bytes()),
+            Command::SetRoom { caller, room, update, .. } => {
+                Traits::of("set_room").room(caller.key, *room).bytes(update.bytes())
+            }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
             Command::Keep { name, value } => {
                 let value = value.as_ref().map_or(0, |value| value.0.len());

@@ -541,7 +541,10 @@ fn of_a_private_room_only_followers_are_asked_and_told() {
         node.give(Input::PeerUp(peer));
     }
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), other);
-    node.told(8, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
+    node.told(
+        8,
+        Message::Follows(vec![Followed { token, digest: Digest::default(), records: [0; 16] }]),
+    );
     node.effects.clear();
     node.begin(Command::CreateVote { caller: me.clone(), vote: new_vote(room) });
     node.joins_made_up(&me, 1);

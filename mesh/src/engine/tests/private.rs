@@ -120,7 +120,10 @@ fn hears_what_is_gone() -> (Node, impl Fn(&Node) -> bool) {
     for peer in [8, STRANGER] {
         node.give(Input::PeerUp(identity(peer).node_id()));
     }
-    node.told(8, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
+    node.told(
+        8,
+        Message::Follows(vec![Followed { token, digest: Digest::default(), records: [0; 16] }]),
+    );
     let unsealed = said_at(&node, 8, 1).run().entries[0].clone();
     let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
     let log = LogId { author, incarnation: 0 };
@@ -221,7 +224,11 @@ fn who_has_no_key_gets_nothing_by_asking() {
     let stolen = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), identity(1).node_id());
     node.told(
         STRANGER,
-        Message::Follows(vec![Followed { token: stolen, digest: Digest::default() }]),
+        Message::Follows(vec![Followed {
+            token: stolen,
+            digest: Digest::default(),
+            records: [0; 16],
+        }]),
     );
     for message in node.sent_to(STRANGER) {
         assert!(matches!(message, Message::WantRoster { .. }), "{message:?}");
@@ -231,7 +238,10 @@ fn who_has_no_key_gets_nothing_by_asking() {
     node.give(Input::PeerUp(peer));
     node.sent_to(8);
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
-    node.told(8, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
+    node.told(
+        8,
+        Message::Follows(vec![Followed { token, digest: Digest::default(), records: [0; 16] }]),
+    );
     node.told(8, Message::Have { room, heads: Vec::new(), answer: true });
     let sent = node.sent_to(8);
     let named = sent.iter().any(
@@ -555,7 +565,10 @@ fn who_presents_a_key_first_waits_until_those_who_are_connected_gave_what_they_h
         node.reply(call).is_some()
     };
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), identity(8).node_id());
-    node.told(8, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
+    node.told(
+        8,
+        Message::Follows(vec![Followed { token, digest: Digest::default(), records: [0; 16] }]),
+    );
     assert!(!says(&mut node, 7, Vec::new()), "another has not answered");
     assert!(!says(&mut node, 8, vec![Head { log, seq: 1 }]), "it is not here yet");
     let run = run.verify(node.secret.mesh_id()).expect("it is sealed");
@@ -595,7 +608,10 @@ fn how_far(node: &mut Node, peer: u8) -> Vec<Digest> {
     node.give(Input::PeerUp(me));
     node.sent_to(peer);
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), me);
-    node.told(peer, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
+    node.told(
+        peer,
+        Message::Follows(vec![Followed { token, digest: Digest::default(), records: [0; 16] }]),
+    );
     digests(node, peer)
 }
 
@@ -635,7 +651,7 @@ fn followers_compare_their_private_rooms_now_and_then_and_say_more_only_if_they_
     assert_eq!(digests(&mut node, STRANGER), [], "to those who follow");
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), identity(8).node_id());
     let mut named = |digest| {
-        node.told(8, Message::Follows(vec![Followed { token, digest }]));
+        node.told(8, Message::Follows(vec![Followed { token, digest, records: [0; 16] }]));
         node.sent_to(8).into_iter().any(|it| match it {
             Message::Digests(rooms) => rooms.iter().any(|it| it.room == room),
             _ => false,
@@ -775,7 +791,10 @@ fn a_peer_is_shown_the_forks_that_count_where_it_compares() {
     let peer = identity(8).node_id();
     node.give(Input::PeerUp(peer));
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
-    node.told(8, Message::Follows(vec![Followed { token, digest: Digest::default() }]));
+    node.told(
+        8,
+        Message::Follows(vec![Followed { token, digest: Digest::default(), records: [0; 16] }]),
+    );
     let mut shown = |room| {
         node.sent_to(8);
         let log = |seed| LogId { author: identity(seed).node_id(), incarnation: 0 };

@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// Minted at the first node of each world here.
-const MINTED: KeyPrint = PRINTS[2];
+pub(super) const MINTED: KeyPrint = PRINTS[2];
 const AGENT: &str = "scout";
 
-fn signer(key: KeyPrint) -> Option<Arc<KeySecret>> {
+pub(super) fn signer(key: KeyPrint) -> Option<Arc<KeySecret>> {
     let nth = PRINTS.iter().position(|print| *print == key)?;
     Some(Arc::new(KeySecret::of(&format!("{nth:0>32}"))))
 }
@@ -43,10 +43,11 @@ impl Node {
     pub(super) fn records(&self) -> Vec<Record> {
         let mut rows = std::collections::BTreeMap::new();
         for row in &self.rows {
-            if let Change::Record { collection, key, record, .. } = row {
+            if let Change::Record { space, collection, key, record, .. } = row {
+                let place = (*space, *collection, *key);
                 match record {
-                    Some(record) => rows.insert((*collection, *key), Record::clone(record)),
-                    None => rows.remove(&(*collection, *key)),
+                    Some(record) => rows.insert(place, Record::clone(record)),
+                    None => rows.remove(&place),
                 };
             }
         }
@@ -75,13 +76,13 @@ impl Node {
         self.ask(Command::MintKey(new)).expect("it is new");
     }
 
-    fn hear_record(&mut self, record: Record) {
+    pub(super) fn hear_record(&mut self, record: Record) {
         let message = Message::Records(vec![record]).verify(self.secret.mesh_id());
         let message = message.expect("it is signed");
         self.give(Input::Message { from: identity(9).node_id(), message });
     }
 
-    fn now_stamp(&self) -> Stamp {
+    pub(super) fn now_stamp(&self) -> Stamp {
         Stamp::at(self.now.wall_us)
     }
 }

@@ -35,7 +35,10 @@ impl Pair {
         second.give(Input::PeerUp(author));
         let call = second.begin(Command::Attach(attach));
         let token = Token::of(first.secret.mesh_id(), &RoomKey::of(API_KEY), author);
-        second.told(1, Message::Follows(vec![Followed { token, digest: Digest([1; 16]) }]));
+        second.told(
+            1,
+            Message::Follows(vec![Followed { token, digest: Digest([1; 16]), records: [0; 16] }]),
+        );
         Pair { first, said, sealed, room, second, call }
     }
 

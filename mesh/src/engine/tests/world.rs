@@ -56,6 +56,8 @@ pub(super) struct World {
     pub(super) linked: bool,
     /// Whatever left a node by gossip.
     pub(super) said: Vec<Message>,
+    /// Whatever was sent to one node, as bytes.
+    pub(super) told_to: Vec<(usize, Vec<u8>)>,
     replies: BTreeMap<(usize, CallId), Result<Outcome, Refused>>,
     tick: u64,
     drawn: u8,
@@ -77,6 +79,7 @@ impl World {
             draws: Vec::new(),
             linked: false,
             said: Vec::new(),
+            told_to: Vec::new(),
             replies: BTreeMap::new(),
             tick: 0,
             drawn: 100,
@@ -150,12 +153,13 @@ impl World {
                         let copies = copies.into_iter().filter_map(held).collect();
                         self.tell(from, to, Message::Copies { room, copies });
                     }
-                    Effect::SendRecords { to, collection, keys, .. } if self.linked => {
+                    Effect::SendRecords { to, space, collection, keys } if self.linked => {
                         let records = self.nodes[from].records();
                         let wanted = |record: &Record| {
                             let (id, owner) = (record.id, Some(record.owner()));
                             let key = RecordKey { id, owner };
-                            record.collection == collection && keys.contains(&key)
+                            (record.space, record.collection) == (space, collection)
+                                && keys.contains(&key)
                         };
                         let records = records.into_iter().filter(wanted).collect();
                         self.tell(from, to, Message::Records(records));
@@ -219,8 +223,10 @@ impl World {
     }
 
     fn tell(&mut self, from: usize, to: NodeId, message: Message) {
+        let bytes = message.encode();
         let verified = message.verify(self.nodes[from].secret.mesh_id()).expect("it is sealed");
         let to = self.nodes.iter().position(|it| it.engine.known.cx.me == to).expect("one of them");
+        self.told_to.push((to, bytes));
         self.held.push((from, to, verified));
     }
 

@@ -1,6 +1,6 @@
-//! The promises of the end about records: see `profiles`.
+//! The promises of the end about records: see `profiles` and `details`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     records::collection::Collection,
@@ -8,25 +8,47 @@ use mesh::{
 };
 use store::{Reader, records::find};
 
-use super::profiles::{Name, State, shelf};
+use super::{
+    details,
+    profiles::{Name, State, shelf},
+};
 use crate::sim::{
     cluster::Cluster,
     promises::{Broken, broken},
     world::World,
 };
 
-/// All records on a node's disk.
-fn all_of(cluster: &Cluster, reader: &Reader) -> BTreeMap<Name, State> {
-    let mut all = BTreeMap::new();
-    for collection in Collection::all_in(Space::Mesh).map(|kind| kind.number) {
-        let shelf = shelf(cluster, collection);
-        for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
-            let head = record.head(shelf.mesh);
-            let key = RecordKey { id: head.id, owner: Some(head.owner) };
-            all.insert((collection, key), (head.stamp, head.hash));
+/// The records on the disk of a node.
+struct OfNode {
+    node: usize,
+    /// Those of the mesh, and of the keys that it follows.
+    spaces: BTreeSet<Space>,
+    records: BTreeMap<Name, State>,
+    /// Of the mesh's, in memory.
+    digest: Option<[u8; 16]>,
+}
+
+fn spaces_of(reader: &Reader) -> BTreeSet<Space> {
+    let rooms = reader.rooms().expect("a sound store reads");
+    let seals = rooms.into_iter().filter_map(|(_, record)| record.seal);
+    let followed = seals.filter(|seal| seal.opener.is_some());
+    followed.map(|seal| Space::Followers(seal.owner)).chain([Space::Mesh]).collect()
+}
+
+fn all_of(cluster: &Cluster, node: usize, reader: &Reader) -> OfNode {
+    let spaces = spaces_of(reader);
+    let mut records = BTreeMap::new();
+    for space in &spaces {
+        for collection in Collection::all_in(*space).map(|kind| kind.number) {
+            let shelf = shelf(cluster, *space, collection);
+            for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
+                let head = record.head(shelf.mesh);
+                let key = RecordKey { id: head.id, owner: Some(head.owner) };
+                records.insert((*space, collection, key), (head.stamp, head.hash));
+            }
         }
     }
-    all
+    OfNode { node, spaces, records, digest: None }
 }
 
 /// *records*, at all nodes that promises are kept to.
@@ -35,33 +57,47 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     let mut all = Vec::new();
     for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
         let Some(running) = &cluster.nodes[node].running else { continue };
-        all.push((
-            node,
-            all_of(cluster, &running.reader),
-            running.pulse.map(|pulse| pulse.records),
-        ));
+        let digest = running.pulse.map(|pulse| pulse.records);
+        all.push(OfNode { digest, ..all_of(cluster, node, &running.reader) });
     }
-    let Some((first, records, digest)) = all.first() else { return Ok(()) };
-    for (node, others, other) in &all[1..] {
-        if let Some(name) = differing(records, others).find(|name| is_known(world, name)) {
-            let states = [records, others].map(|of| of.get(name));
-            let what = format!("node{first} and node{node} differ in {name:?}: {states:?}");
-            return broken("records", what);
-        }
-        if records == others && other != digest {
-            return broken("records", format!("node{first} and node{node} differ in memory alone"));
-        }
+    let spaces: BTreeSet<Space> = all.iter().flat_map(|one| &one.spaces).copied().collect();
+    for space in spaces {
+        let having: Vec<&OfNode> = all.iter().filter(|one| one.spaces.contains(&space)).collect();
+        having.windows(2).try_for_each(|pair| are_alike(world, space, pair[0], pair[1]))?;
     }
+    nothing_is_lost(world, &all)?;
+    details::converge(world)
+}
+
+fn are_alike(world: &World, space: Space, one: &OfNode, other: &OfNode) -> Result<(), Broken> {
+    let (node, with) = (one.node, other.node);
+    let differing = differing(&one.records, &other.records).filter(|name| name.0 == space);
+    let differing: Vec<&Name> = differing.collect();
+    if let Some(name) = differing.iter().find(|name| is_known(world, name)) {
+        let states = [&one.records, &other.records].map(|of| of.get(*name));
+        let what = format!("node{node} and node{with} differ in {name:?}: {states:?}");
+        return broken("records", what);
+    }
+    if space == Space::Mesh && differing.is_empty() && one.digest != other.digest {
+        return broken("records", format!("node{node} and node{with} differ in memory alone"));
+    }
+    Ok(())
+}
+
+fn nothing_is_lost(world: &World, all: &[OfNode]) -> Result<(), Broken> {
+    let cluster = &world.cluster;
     let counts = |node: usize| cluster.nodes[node].running.is_some() && !cluster.is_exempt(node);
     let all_count = (0..cluster.nodes.len()).all(counts) && cluster.plan.parting.is_none();
     for (name, (stamp, by)) in &world.holders.profiles.answered {
         // The only copy may be at a node that is out, or lost with its disk. And where all logs are cut that minted a key, nothing
         // is kept of it, until it is known again.
         let stays = || {
-            let owner = name.1.owner.and_then(|owner| world.holders.key(owner));
+            let owner = name.2.owner.and_then(|owner| world.holders.key(owner));
             counts(*by) && owner.is_some_and(|key| key.minted.iter().any(|node| counts(*node)))
         };
-        let lost = records.get(name).is_none_or(|(kept, _)| kept < stamp);
+        let records = all.iter().find(|one| one.spaces.contains(&name.0)).map(|one| &one.records);
+        let kept = records.and_then(|records| records.get(name));
+        let lost = kept.is_none_or(|(kept, _)| kept < stamp);
         if lost && (all_count || stays()) {
             return broken("records", format!("somebody was answered for {name:?}, which is gone"));
         }
@@ -80,7 +116,7 @@ fn differing<'a>(
 /// others hold more, or less, and so of its keys.
 fn is_known(world: &World, name: &Name) -> bool {
     let cluster = &world.cluster;
-    let Some(owner) = name.1.owner else { return true };
+    let Some(owner) = name.2.owner else { return true };
     let counts = |node: usize| !cluster.is_exempt(node);
     let minted = world.holders.key(owner);
     let is_minted = minted.is_some_and(|key| key.minted.iter().any(|node| counts(*node)));

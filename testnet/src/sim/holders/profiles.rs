@@ -26,8 +26,8 @@ use crate::sim::{
     promises::{Broken, broken},
 };
 
-/// A record, wherever it is.
-pub(super) type Name = (CollectionNumber, RecordKey);
+/// A record.
+pub(super) type Name = (Space, CollectionNumber, RecordKey);
 
 /// Which state of it.
 pub(super) type State = (Stamp, Hash);
@@ -73,13 +73,13 @@ impl Holders {
         let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
         let mut there = 0;
         for (collection, first) in profile::places(agent) {
-            let shelf = shelf(cluster, collection);
+            let shelf = shelf(cluster, Space::Mesh, collection);
             let own = |record: &Record| record.owner() == *key;
             for record in find(&running.reader, &shelf, &first, own).expect("a sound store reads") {
                 there += 1;
-                let name = (collection, RecordKey { id: record.id, owner: Some(*key) });
-                let answered = self.profiles.answered.entry(name).or_insert((record.stamp, node));
-                *answered = (record.stamp, node).max(*answered);
+                let key = RecordKey { id: record.id, owner: Some(*key) };
+                let name = (Space::Mesh, collection, key);
+                self.profiles.was_answered(name, (record.stamp, node));
             }
         }
         let asked = update.fields.len() + update.cards.as_ref().map_or(0, Vec::len);
@@ -96,8 +96,17 @@ impl Holders {
         node: usize,
         change: &Change,
     ) -> Result<(), Broken> {
-        let Change::Record { mesh, collection, key, record, .. } = change else { return Ok(()) };
-        let name = (*collection, *key);
+        let Change::Record { mesh, space, collection, key, record } = change else {
+            return Ok(());
+        };
+        let name = (*space, *collection, *key);
+        if let Space::Followers(key) = space
+            && !self.presented.contains(&(node, *key))
+        {
+            let what =
+                format!("node{node} has records of a key that it was never given: {change:?}");
+            return broken("sealed", what);
+        }
         let Some(record) = record else {
             self.profiles.kept.remove(&(node, name));
             return Ok(());
@@ -142,6 +151,14 @@ fn update(dice: &mut Dice) -> ProfileUpdate {
     update
 }
 
-pub(super) fn shelf(cluster: &Cluster, collection: CollectionNumber) -> Shelf {
-    Shelf { mesh: cluster.secret.mesh_id(), space: Space::Mesh, collection }
+impl Profiles {
+    /// Somebody was answered for a record, by this node, which has this state of it.
+    pub(super) fn was_answered(&mut self, name: Name, state: (Stamp, usize)) {
+        let answered = self.answered.entry(name).or_insert(state);
+        *answered = state.max(*answered);
+    }
+}
+
+pub(super) fn shelf(cluster: &Cluster, space: Space, collection: CollectionNumber) -> Shelf {
+    Shelf { mesh: cluster.secret.mesh_id(), space, collection }
 }

@@ -3,16 +3,19 @@
 use mesh::{
     limits::RECORD_BODY_BYTES_MAX,
     name::{
-        id::{AgentId, KeyPrint, MeshId},
+        id::{AgentId, KeyPrint, MeshId, RoomId},
         key::KeySecret,
     },
     records::{
         comparison::Part,
+        details::{self, DetailsUpdate},
         digest::{Bucket, BucketDigest},
+        place::RoomPlace,
         profile::{self, Field, ProfileUpdate},
     },
     wire::{
         comparing::{Comparing, Step},
+        cover::Cover,
         message::Message,
         record::{
             CollectionNumber, Draft, Record, RecordHead, RecordId, RecordKey, Root, Space, Stamp,
@@ -30,6 +33,8 @@ pub(super) struct Lies<'l> {
     /// Its own keys.
     pub(super) own: &'l [KeySecret],
     pub(super) agents: &'l [AgentId],
+    /// Rooms, none of which its keys have made.
+    pub(super) rooms: &'l [RoomId],
     /// Records of others that it has heard.
     pub(super) heard: &'l [Record],
 }
@@ -60,11 +65,23 @@ impl Lies<'_> {
                 Step::Want { collection, keys: keys.collect() }
             }
         };
-        Message::Comparing(Comparing { space: Space::Mesh, step })
+        Message::Comparing(Comparing { space: self.some_space(), step })
+    }
+
+    /// As if it had the room that it speaks of.
+    fn some_space(&mut self) -> Space {
+        match self.dice.within(0, 9) {
+            0 => Space::Node,
+            1 => Space::Followers(self.dice.pick(self.own).print()),
+            2 | 3 if !self.heard.is_empty() => Space::Followers(self.dice.pick(self.heard).owner()),
+            _ => Space::Mesh,
+        }
     }
 
     fn some_collection(&mut self) -> CollectionNumber {
-        let known = [profile::COLLECTION.number, profile::CARDS.number];
+        let known =
+            [&profile::COLLECTION, &profile::CARDS, &details::COLLECTION, &details::SETTINGS]
+                .map(|collection| collection.number);
         if self.dice.chance(90) { *self.dice.pick(&known) } else { CollectionNumber(u16::MAX) }
     }
 
@@ -125,12 +142,26 @@ impl Lies<'_> {
         }
     }
 
-    /// Of one of its keys, about any agent.
-    fn own_record(&mut self) -> Record {
+    /// About any agent or any room.
+    fn some_draft(&mut self) -> Draft {
         let text = self.text();
-        let update = ProfileUpdate { fields: vec![(Field::Name, Some(text))], cards: None };
-        let agent = AgentId::clone(self.dice.pick(self.agents));
-        let mut draft: Draft = update.drafts(&agent, &[]).remove(0);
+        if self.dice.chance(50) {
+            let update = ProfileUpdate { fields: vec![(Field::Name, Some(text))], cards: None };
+            let agent = AgentId::clone(self.dice.pick(self.agents));
+            return update.drafts(&agent, &[]).remove(0);
+        }
+        let setting =
+            self.dice.chance(30).then(|| (format!("s{}", text.len() % 4), Some(text.clone())));
+        let title = setting.is_none().then_some(Some(text));
+        let settings = setting.into_iter().collect();
+        let update = DetailsUpdate { title, settings, ..DetailsUpdate::default() };
+        let (room, space) = (*self.dice.pick(self.rooms), self.some_space());
+        update.drafts(&RoomPlace { room, space, cover: Cover::Open }).remove(0)
+    }
+
+    /// Of one of its keys.
+    fn own_record(&mut self) -> Record {
+        let mut draft = self.some_draft();
         match self.dice.within(0, 9) {
             0 => draft.id = RecordId([self.dice.byte(); 16]),
             1 => draft.body = Some(vec![self.dice.byte(); RECORD_BODY_BYTES_MAX + 1]),

@@ -24,6 +24,7 @@ const COMMANDS: &[&str] = &[
     "set_presence",
     "set_profile",
     "get_profile",
+    "set_room",
     "create_vote",
     "cast_vote",
     "get_vote_status",

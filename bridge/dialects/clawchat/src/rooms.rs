@@ -1,0 +1,146 @@
+//! Requests about rooms, and what the keys that made them have set of them (spec §3, §13).
+
+use bridge::{
+    seam::call::{DescribeRoom, ListRooms, ReadDetails, SetRoom},
+    session::seat::Seat,
+};
+use mesh::{
+    api::command::{RoomInfo, RoomView},
+    name::id::{KeyPrint, RoomId},
+    records::details::{Details, DetailsUpdate, RoomState},
+};
+use protocol::{
+    object::Room,
+    reply::{Reply as Frame, RoomInfoResult, RoomList},
+    request,
+    value::{SettingsUpdate, Update},
+};
+
+use crate::{codes::Problem, conversation::Turn, encode, voice::Voice};
+
+impl Turn {
+    pub(crate) fn list_rooms(self, seat: &mut Seat, list: &request::ListRooms) {
+        self.at_any(seat, list.parent_id.as_deref(), |turn, seat, parent| {
+            seat.ask(ListRooms { parent }, move |seat, rooms| match rooms {
+                Ok(rooms) => turn.show_list(seat, rooms),
+                Err(refusal) => turn.refuse(seat, refusal),
+            });
+        });
+    }
+
+    fn show_list(self, seat: &mut Seat, rooms: Vec<RoomView>) {
+        let key = seat.key();
+        self.ask(seat, details_of(&rooms), move |voice, details| {
+            Frame::RoomList(RoomList { rooms: shown(voice, &rooms, &details, key) })
+        });
+    }
+
+    pub(crate) fn describe_room(self, seat: &mut Seat, room: RoomId) {
+        self.describe(seat, room, |turn, seat, info, room| {
+            let key = seat.key();
+            turn.ask(seat, details_of(&info.sub_rooms), move |voice, details| {
+                Frame::RoomInfo(Box::new(RoomInfoResult {
+                    room,
+                    agents: info.agents.iter().map(encode::agent).collect(),
+                    sub_rooms: shown(voice, &info.sub_rooms, &details, key),
+                    current_turn_holder: info.turn.as_deref().map(String::from),
+                    turn_order: info.agents.iter().map(|agent| agent.agent.to_string()).collect(),
+                }))
+            });
+        });
+    }
+
+    pub(crate) fn set_room(self, seat: &mut Seat, set: request::SetRoom) {
+        let room = set.room_id.clone();
+        let update = match update(set) {
+            Ok(update) => update,
+            Err(problem) => return self.refuse(seat, problem),
+        };
+        self.at(seat, &room, |turn, seat, room| {
+            seat.ask(SetRoom { room, update }, move |seat, done| match done {
+                // As it is read from now on.
+                Ok(()) => turn.describe(seat, room, |turn, seat, _, room| {
+                    turn.reply(seat, &Frame::Room(Box::new(room)));
+                }),
+                Err(refusal) => turn.refuse(seat, refusal),
+            });
+        });
+    }
+
+    /// Goes on with a room, and what is set of it.
+    fn describe(
+        self,
+        seat: &mut Seat,
+        room: RoomId,
+        go_on: impl FnOnce(Turn, &mut Seat, RoomInfo, Room) + Send + 'static,
+    ) {
+        let key = seat.key();
+        seat.ask(DescribeRoom(room), move |seat, info| match info {
+            Ok(info) => {
+                let read = ReadDetails { rooms: vec![room], settings: true };
+                seat.ask(read, move |seat, details| match details {
+                    Ok(details) => {
+                        let view = std::slice::from_ref(&info.room);
+                        let room = shown(&self.voice, view, &details, key).into_iter().next();
+                        let Some(room) = room else { return };
+                        go_on(self, seat, info, room);
+                    }
+                    Err(refusal) => self.refuse(seat, refusal),
+                });
+            }
+            Err(refusal) => self.refuse(seat, refusal),
+        });
+    }
+}
+
+/// The question for what is set of these rooms, without their settings: those of hundreds of rooms are much.
+pub(crate) fn details_of(rooms: &[RoomView]) -> ReadDetails {
+    ReadDetails { rooms: rooms.iter().map(|view| view.room).collect(), settings: false }
+}
+
+/// Rooms with what is set of them, as a caller with `key` sees them.
+pub(crate) fn shown(
+    voice: &Voice,
+    rooms: &[RoomView],
+    details: &[Details],
+    key: Option<KeyPrint>,
+) -> Vec<Room> {
+    let room = |(view, details)| encode::detailed(encode::room(voice.lobby(), view, key), details);
+    rooms.iter().zip(details).map(room).collect()
+}
+
+fn update(set: request::SetRoom) -> Result<DetailsUpdate, Problem> {
+    let request::SetRoom { room_id: _, title, description, state, settings } = set;
+    let state = match change(state) {
+        Some(Some(name)) => Some(Some(state_of(&name)?)),
+        Some(None) => Some(None),
+        None => None,
+    };
+    let SettingsUpdate(settings) = settings.unwrap_or_default();
+    let settings = settings.into_iter().map(|(name, value)| {
+        let json = value.map(|value| String::from(value.get()));
+        (name, json)
+    });
+    Ok(DetailsUpdate {
+        // Nobody is shown an empty title. An empty description hides the one that the room was made with.
+        title: change(title).map(|title| title.filter(|text| !text.is_empty())),
+        description: change(description),
+        state,
+        settings: settings.collect(),
+    })
+}
+
+fn change(update: Update<String>) -> Option<Option<String>> {
+    match update {
+        Update::Keep => None,
+        Update::Delete => Some(None),
+        Update::Set(text) => Some(Some(text)),
+    }
+}
+
+fn state_of(name: &str) -> Result<RoomState, Problem> {
+    RoomState::of(name).ok_or_else(|| {
+        let names = RoomState::ALL.map(|state| format!("`{}`", state.name()));
+        Problem::invalid(format!("`state` must be {}, or null", names.join(", ")))
+    })
+}

@@ -1,0 +1,247 @@
+//! Writing records for clients: profiles of agents, details of rooms.
+
+use std::sync::Arc;
+
+use super::{Records, answers_for};
+use crate::{
+    api::command::{Caller, Outcome, Refused},
+    engine::known::Known,
+    limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
+    name::{
+        id::{KeyPrint, NodeId, RoomId},
+        key::KeySecret,
+    },
+    records::{
+        details::{self, DetailsUpdate},
+        place::RoomPlace,
+        profile::{self, ProfileUpdate},
+    },
+    wire::{
+        cover::Cover,
+        message::Message,
+        record::{Draft, Record, Space, Stamp},
+    },
+};
+
+/// Records in one gossip message: leaves room for its frame.
+const RECORDS_BYTES_MAX: usize = GOSSIP_BYTES_MAX - 2 * 1024;
+/// A record without its content takes less.
+const RECORD_OVERHEAD_BYTES: usize = 256;
+
+/// A profile that is to be changed.
+#[derive(Debug)]
+pub(in crate::engine) struct Profiled {
+    pub(in crate::engine) signer: Option<Arc<KeySecret>>,
+    pub(in crate::engine) update: ProfileUpdate,
+}
+
+/// A room whose details are to be changed.
+#[derive(Debug)]
+pub(in crate::engine) struct RoomSet {
+    pub(in crate::engine) room: RoomId,
+    pub(in crate::engine) signer: Option<Arc<KeySecret>>,
+    pub(in crate::engine) update: DetailsUpdate,
+}
+
+/// The writer of records, and where they go.
+struct Writing<'w> {
+    key: KeyPrint,
+    signer: Option<&'w KeySecret>,
+    space: Space,
+    cover: &'w Cover,
+}
+
+impl Records {
+    pub(in crate::engine) fn set_profile(
+        &mut self,
+        known: &mut Known,
+        caller: &Caller,
+        profiled: Profiled,
+    ) -> Result<Outcome, Refused> {
+        known.caller(caller)?;
+        let Profiled { signer, update } = profiled;
+        update.check()?;
+        if !known.directory.proofs().owns(caller.key, &caller.agent) {
+            return Err(impossible(NOT_OWNED));
+        }
+        let cards = self.set(Space::Mesh, profile::CARDS.number);
+        let first = profile::cards_of(&caller.agent);
+        let cards: Vec<_> =
+            cards.into_iter().flat_map(|set| set.live_of(caller.key, &first)).collect();
+        let drafts = update.drafts(&caller.agent, &cards);
+        let (key, signer) = (caller.key, signer.as_deref());
+        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open };
+        self.write(known, &by, drafts)?;
+        Ok(Outcome::Done)
+    }
+
+    pub(in crate::engine) fn set_room(
+        &mut self,
+        known: &mut Known,
+        caller: &Caller,
+        set: RoomSet,
+    ) -> Result<Outcome, Refused> {
+        let RoomSet { room, signer, update } = set;
+        known.caller(caller)?;
+        known.may_read(caller.key, room)?;
+        known.may_write(room)?;
+        update.check()?;
+        let at = place_for(known, caller, room)?;
+        let drafts = update.drafts(&at);
+        self.check_settings(&at, caller.key, &drafts)?;
+        let (key, signer) = (caller.key, signer.as_deref());
+        let by = Writing { key, signer, space: at.space, cover: &at.cover };
+        self.write(known, &by, drafts)?;
+        Ok(Outcome::Done)
+    }
+
+    /// A room has so many settings.
+    fn check_settings(
+        &self,
+        at: &RoomPlace,
+        key: KeyPrint,
+        drafts: &[Draft],
+    ) -> Result<(), Refused> {
+        let number = details::SETTINGS.number;
+        let set = self.set(at.space, number);
+        let first = at.subject(number);
+        let there: Vec<_> = set.into_iter().flat_map(|set| set.live_of(key, &first)).collect();
+        let changed = |id| drafts.iter().any(|draft| draft.collection == number && draft.id == id);
+        let stay = there.iter().filter(|id| !changed(**id)).count();
+        let come = drafts.iter().filter(|draft| draft.collection == number && draft.body.is_some());
+        let come = come.count();
+        if come > 0 && stay + come > ROOM_SETTINGS_MAX {
+            let have = there.len();
+            let text = format!("the room has {have} settings, and may have {ROOM_SETTINGS_MAX}");
+            return Err(Refused::Full(text));
+        }
+        Ok(())
+    }
+
+    /// Signs records and takes them in, all of them or none. They are durable with the turn, and told to others then.
+    fn write(
+        &mut self,
+        known: &mut Known,
+        by: &Writing<'_>,
+        drafts: Vec<Draft>,
+    ) -> Result<(), Refused> {
+        let Writing { key, space, cover, .. } = *by;
+        let signer = by.signer.filter(|signer| signer.print() == key).ok_or(impossible(NO_KEY))?;
+        let answers = answers_for(known, space, key).ok_or(impossible(NOT_LISTED))?;
+        if let Some(apart) = known.apart().filter(|_| space != Space::Node) {
+            return Err(Refused::Apart(apart));
+        }
+        self.check_bounds(by, answers, &drafts)?;
+        let mesh = known.cx.mesh;
+        let mut written = Vec::new();
+        for draft in drafts {
+            let Some(set) = self.sets(space).get_mut(draft.collection) else { continue };
+            let before = set.head(set.key(draft.id, key));
+            let stamp = Stamp::after(known.cx.now.wall_us, before.map(|head| head.stamp));
+            let record = cover.write(draft, key, stamp).sign(signer, mesh, stamp);
+            let record = record.map_err(|short| Refused::Impossible(short.to_string()))?;
+            if !set.wants(&record.head(mesh), answers) {
+                // A record that others have signed for a time to come, or this node before its clock was set back.
+                let text = "the clock of this node is behind the records of this key";
+                return Err(impossible(text));
+            }
+            written.push(record);
+        }
+        for record in &written {
+            self.take(known, record.clone(), answers);
+        }
+        tell(known, space, written);
+        Ok(())
+    }
+
+    /// A client's records are refused before a set drops others for them.
+    fn check_bounds(
+        &self,
+        by: &Writing<'_>,
+        answers: NodeId,
+        drafts: &[Draft],
+    ) -> Result<(), Refused> {
+        for set in self.spaces.get(&by.space).into_iter().flat_map(|sets| sets.iter()) {
+            let kind = set.collection();
+            let is_new = |draft: &&Draft| {
+                draft.collection == kind.number && set.head(set.key(draft.id, by.key)).is_none()
+            };
+            let new = drafts.iter().filter(is_new).count();
+            let of_key = (set.count_of(by.key), kind.owner_max, "the key");
+            let of_node = (set.count_at(answers), kind.node_max, "the node that minted the key");
+            for (count, max, whose) in [of_key, of_node] {
+                if new > 0 && count + new > max {
+                    let text = format!(
+                        "{whose} has {count} records of {}, deleted ones included, and may have {max}",
+                        kind.name
+                    );
+                    return Err(Refused::Full(text));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The place of the records of a room that the caller's key has made.
+fn place_for(known: &Known, caller: &Caller, room: RoomId) -> Result<RoomPlace, Refused> {
+    if room == RoomId::lobby(known.cx.mesh) {
+        return Err(impossible(LOBBY));
+    }
+    let state = known.rooms.get(&room).ok_or(Refused::NoRoom)?;
+    let at = state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))?;
+    // With a node that checks no keys nobody has one, and the signer is asked for next.
+    let made = known.directory.room(room).is_some_and(|made| made.created.owner == caller.key);
+    if made { Ok(at) } else { Err(Refused::NotYours) }
+}
+
+/// Tells those who have the space of records, in messages of the size of gossip. Others that follow a key, and are not
+/// connected, hear of them by comparing.
+fn tell(known: &mut Known, space: Space, records: Vec<Record>) {
+    match space {
+        Space::Mesh => {
+            for part in in_parts(records) {
+                known.cx.broadcast(None, Message::Records(part));
+            }
+        }
+        Space::Followers(key) => {
+            let followers = known.cx.followers.of(key);
+            let peers: Vec<NodeId> = followers.intersection(&known.cx.up).copied().collect();
+            for part in in_parts(records) {
+                for peer in &peers {
+                    known.cx.send(*peer, Message::Records(part.clone()));
+                }
+            }
+        }
+        Space::Node => {}
+    }
+}
+
+fn in_parts(records: Vec<Record>) -> Vec<Vec<Record>> {
+    let mut parts: Vec<Vec<Record>> = Vec::new();
+    let mut bytes = 0;
+    for record in records {
+        let size = record.size() + RECORD_OVERHEAD_BYTES;
+        match parts.last_mut() {
+            Some(part) if bytes + size <= RECORDS_BYTES_MAX => {
+                bytes += size;
+                part.push(record);
+            }
+            Some(_) | None => {
+                bytes = size;
+                parts.push(vec![record]);
+            }
+        }
+    }
+    parts
+}
+
+fn impossible(text: &str) -> Refused {
+    Refused::Impossible(text.to_owned())
+}
+
+const NO_KEY: &str = "this node checks no keys: nothing can be signed for you here";
+const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: the directory is full, or this node has no part in the mesh";
+const NOT_OWNED: &str = "your key does not own your agent id, so nobody could check that the profile is yours: register with an id of your own";
+const LOBBY: &str = "the lobby is no key's own: nobody can set anything of it";
+const EPHEMERAL: &str = "an ephemeral room ends with its members, and what is set of a room does not: make a permanent one";
