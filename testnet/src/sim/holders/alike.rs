@@ -2,38 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use mesh::{
-    records::collection::Collection,
-    wire::record::{RecordKey, Space},
-};
-use store::{Reader, records::find};
-
-use super::profiles::{Name, State, shelf};
+use super::profiles::{Name, State, all_of};
 use crate::sim::{
-    cluster::Cluster,
     promises::{Broken, broken},
     world::World,
 };
 
-/// All records on a node's disk.
-fn all_of(cluster: &Cluster, reader: &Reader) -> BTreeMap<Name, State> {
-    let mut all = BTreeMap::new();
-    for collection in Collection::all_in(Space::Mesh).map(|kind| kind.number) {
-        let shelf = shelf(cluster, collection);
-        for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
-            let head = record.head(shelf.mesh);
-            let key = RecordKey { id: head.id, owner: Some(head.owner) };
-            all.insert((collection, key), (head.stamp, head.hash));
-        }
-    }
-    all
-}
-
-/// *records*, at all nodes that promises are kept to.
+/// *records*, at all nodes that promises are kept to, and at one that went on from an earlier copy of its disk.
 pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     let cluster = &world.cluster;
     let mut all = Vec::new();
-    for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
+    let keeps = |node: &usize| !cluster.is_exempt(*node) || cluster.nodes[*node].is_restored();
+    for node in (0..cluster.nodes.len()).filter(keeps) {
         let Some(running) = &cluster.nodes[node].running else { continue };
         all.push((
             node,
