@@ -3,11 +3,12 @@
 //! A *space* is a place with one set of records, and the nodes that have it. A [`collection`] says, as data, which records
 //! of one kind are kept; a [`set`] keeps the heads of one collection in one space, the same ones at every node that has
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
-//! of two sets. Nothing here knows an engine, a store or a peer. [`profile`] is the first collection: each stands in the
+//! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. [`profile`] is the first collection: each stands in the
 //! file of the feature that owns it.
 
 pub mod collection;
 pub mod comparison;
 pub mod digest;
+pub mod filling;
 pub mod profile;
 pub mod set;

@@ -135,7 +135,7 @@ impl Engine {
             Message::Receipt { nonce, held, agents } => {
                 self.inquiries.on_answer(known, from, Answer { nonce, held, agents });
             }
-            Message::Records(records) => self.records.on_records(known, records),
+            Message::Records(records) => self.records.on_records(known, from, records),
             Message::Comparing(comparing) => self.records.on_comparing(known, from, comparing),
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }

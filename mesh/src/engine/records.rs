@@ -27,6 +27,7 @@ use crate::{
         collection::Collection,
         comparison::{self, Difference, Part},
         digest::{self, Bucket, BucketDigest},
+        filling::Filling,
         profile::{self, ProfileUpdate},
         set::{Fate, Offer, Set},
     },
@@ -65,6 +66,7 @@ pub(super) struct Records {
     compared: BTreeMap<NodeId, Compared>,
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, CollectionNumber), Bucket>,
+    filling: Filling,
 }
 
 /// A profile that is to be changed.
@@ -82,6 +84,7 @@ impl Records {
             digest: None,
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
+            filling: Filling::default(),
         }
     }
 
@@ -209,11 +212,20 @@ impl Records {
     // Records of others.
 
     /// Records that a peer sends, or passes on.
-    pub(super) fn on_records(&mut self, known: &mut Known, records: Vec<Record>) {
+    pub(super) fn on_records(&mut self, known: &mut Known, from: NodeId, records: Vec<Record>) {
+        let mut new = 0;
         for record in records {
             if let Some(answers) = answers_now(known, record.owner(), record.stamp) {
-                self.take(known, record, answers);
+                new += usize::from(self.take(known, record, answers));
             }
+        }
+        self.filling.note(known.cx.now.mono, from, new);
+    }
+
+    /// At every tick: a peer that has given many records may have more.
+    pub(super) fn go_on(&mut self, known: &mut Known) {
+        if let Some(peer) = self.filling.go_on().filter(|peer| known.cx.up.contains(peer)) {
+            self.tell_roots(known, peer);
         }
     }
 
