@@ -453,6 +453,7 @@ impl Engine {
         self.renewal.repeat_about(&mut self.known);
         self.renewal.give_to_those_left_out(&mut self.known);
         self.receipts.go_on(&mut self.known);
+        self.records.go_on(&mut self.known);
         self.inquiries.go_on(&mut self.known);
         self.known.stir_busy();
     }

@@ -145,6 +145,9 @@ pub const RECORDS_IN_MESSAGE_MAX: usize = 2_048;
 pub const RECORD_HEADS_MAX: usize = 1_024;
 /// Messages of heads in answer to one comparison: the next one brings the rest.
 pub const RECORD_PAGES_MAX: usize = 4;
+/// A bucket with few heads, or none, counts as so many: all buckets of a node that has no records fill all its messages, each
+/// of which is answered by [`RECORDS_GIVEN_MAX`] records.
+pub const RECORD_BUCKET_COUNTS: usize = RECORD_PAGES_MAX;
 /// Records that are sent to one peer in answer to one message of heads, or to one question for records.
 pub const RECORDS_GIVEN_MAX: usize = RECORD_HEADS_MAX;
 /// How long a peer's records may differ before they are looked into: news under way explain it first.
@@ -152,6 +155,10 @@ pub const RECORDS_COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// A peer whose records differ as they did before, and this node's as well, is compared with less and less often: one of
 /// the two may have to wait for news of a key, or for its clock.
 pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
+/// New records in one message from which on its sender is taken for one that has many more: gossip of what one client has
+/// changed is mostly less, and an answer that was cut at [`WANT_REPLY_BYTES`] is at least 64 of the largest. Such a peer is compared with again at the next tick: some 4,000 small
+/// records come in one round.
+pub const RECORDS_GO_ON_FROM: usize = 32;
 /// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
 pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 

@@ -20,6 +20,7 @@ use crate::{
     name::id::{KeyPrint, NodeId},
     records::{
         digest::Bucket,
+        filling::Filling,
         set::{Fate, Offer, Set},
         space::{Brief, Sets},
     },
@@ -47,6 +48,7 @@ pub(super) struct Records {
     compared: BTreeMap<(NodeId, Space), Compared>,
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, Space, CollectionNumber), Bucket>,
+    filling: Filling,
 }
 
 impl Records {
@@ -56,6 +58,7 @@ impl Records {
             changed: BTreeSet::new(),
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
+            filling: Filling::default(),
         }
     }
 
@@ -109,13 +112,26 @@ impl Records {
 
     /// Records that a peer sends, or passes on.
     pub(super) fn on_records(&mut self, known: &mut Known, from: NodeId, records: Vec<Record>) {
+        let (mut new, first) = (0, records.first().map(|record| record.space));
         for record in records {
             if !shares(known, from, record.space) {
                 continue;
             }
             if let Some(answers) = answers_now(known, record.space, record.owner(), record.stamp) {
-                self.take(known, record, answers);
+                new += usize::from(self.take(known, record, answers));
             }
+        }
+        // All of a peer's answer are of one space.
+        if let Some(space) = first {
+            self.filling.note(known.cx.now.mono, (from, space), new);
+        }
+    }
+
+    /// At every tick: a peer that has given many records may have more.
+    pub(super) fn go_on(&mut self, known: &mut Known) {
+        let giver = self.filling.go_on().filter(|(peer, _)| known.cx.up.contains(peer));
+        if let Some((peer, space)) = giver {
+            self.tell_roots(known, peer, space);
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     set::Set,
 };
 use crate::{
-    limits::{RECORD_HEADS_MAX, RECORD_PAGES_MAX, RECORDS_GIVEN_MAX},
+    limits::{RECORD_BUCKET_COUNTS, RECORD_HEADS_MAX, RECORD_PAGES_MAX, RECORDS_GIVEN_MAX},
     name::id::{Hash, NodeId},
     wire::record::{RecordHead, RecordKey},
 };
@@ -72,7 +72,7 @@ pub fn pages(set: &Set, buckets: &BTreeSet<Bucket>, from: Bucket) -> Pages {
         let mut rest = heads.as_slice();
         let mut after = None;
         loop {
-            // An empty bucket takes a place, too.
+            // A bucket with hardly a head takes some places, too.
             if room == 0 {
                 if writing.pages.len() >= RECORD_PAGES_MAX {
                     // A bucket that was begun is told anew: what differed in its first part does not any more.
@@ -83,7 +83,7 @@ pub fn pages(set: &Set, buckets: &BTreeSet<Bucket>, from: Bucket) -> Pages {
                 room = RECORD_HEADS_MAX;
             }
             let (now, later) = rest.split_at(rest.len().min(room));
-            room -= now.len().max(1);
+            room = room.saturating_sub(now.len().max(RECORD_BUCKET_COUNTS));
             let last = now.last().map(|head| set.key(head.id, head.owner));
             let upto = last.filter(|_| !later.is_empty());
             let part = Part { bucket: *bucket, after, upto, heads: now.to_vec() };

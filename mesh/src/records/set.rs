@@ -7,8 +7,11 @@
 //! replaces another one never takes the place of a third, but it may be smaller, and a set that is bounded by bytes
 //! would depend on which of the two it had met.
 
+mod compact;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::compact::{Heads, Kept, OwnerIx, RecordIx, Slab, insert_tightly};
 use super::{
     collection::{Collection, Merge, Writer},
     digest::{Bucket, BucketDigest, Digests},
@@ -18,26 +21,23 @@ use crate::{
     wire::record::{RecordHead, RecordId, RecordKey, Stamp},
 };
 
-/// Where a head stands: buckets one after the other, and by key within them.
-type Slot = (Bucket, RecordKey);
-
 /// How early a record falls out: the first in this order is the first to go.
 type Age = (Rank, RecordKey);
 
-/// A record that is kept.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    owner: KeyPrint,
-    stamp: Stamp,
-    hash: Hash,
-    deleted: bool,
-}
-
-/// An owner's records, by age, and the node that answers for it.
+/// An owner's records, and the node that answers for it.
 #[derive(Debug)]
 struct Owned {
+    print: KeyPrint,
     answers: NodeId,
-    by_age: BTreeSet<Age>,
+    by_age: Vec<RecordIx>,
+}
+
+/// The records of all owners for whom one node answers.
+#[derive(Debug, Default)]
+struct Group {
+    count: usize,
+    /// The oldest record of each of these owners.
+    oldest: BTreeSet<(Age, OwnerIx)>,
 }
 
 /// A record as it is offered to a set.
@@ -64,14 +64,17 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(u64);
 
-/// See the module.
+/// See the module. A record takes some 70 bytes: 60 of the head, and two indices.
 #[derive(Debug)]
 pub struct Set {
     collection: &'static Collection,
-    kept: BTreeMap<Slot, Kept>,
-    owners: BTreeMap<KeyPrint, Owned>,
+    heads: Heads,
+    /// Each bucket's heads, in the order of their keys.
+    buckets: BTreeMap<Bucket, Vec<RecordIx>>,
+    owners: Slab<Owned>,
+    by_print: BTreeMap<KeyPrint, OwnerIx>,
     /// By the node that answers for the owner; where all write the same records, all in one.
-    groups: BTreeMap<Option<NodeId>, BTreeSet<Age>>,
+    groups: BTreeMap<Option<NodeId>, Group>,
     digests: Digests,
 }
 
@@ -81,8 +84,10 @@ impl Set {
     pub fn new(collection: &'static Collection) -> Set {
         Set {
             collection,
-            kept: BTreeMap::new(),
-            owners: BTreeMap::new(),
+            heads: Heads::default(),
+            buckets: BTreeMap::new(),
+            owners: Slab::default(),
+            by_print: BTreeMap::new(),
             groups: BTreeMap::new(),
             digests: Digests::default(),
         }
@@ -97,25 +102,25 @@ impl Set {
     /// How many are kept, deletions included.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kept.len()
+        self.heads.len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.heads.len() == 0
     }
 
     /// How many of one owner are kept, deletions included.
     #[must_use]
     pub fn count_of(&self, owner: KeyPrint) -> usize {
-        self.owners.get(&owner).map_or(0, |owned| owned.by_age.len())
+        self.owned(owner).map_or(0, |owned| owned.by_age.len())
     }
 
     /// How many are kept of all owners for whom this node answers; where all write the same, all there are.
     #[must_use]
     pub fn count_at(&self, answers: NodeId) -> usize {
-        self.groups.get(&self.group(answers)).map_or(0, BTreeSet::len)
+        self.groups.get(&self.group(answers)).map_or(0, |group| group.count)
     }
 
     /// The key of a record of this collection.
@@ -131,21 +136,22 @@ impl Set {
     /// The head that is kept of a key.
     #[must_use]
     pub fn head(&self, key: RecordKey) -> Option<RecordHead> {
-        self.kept.get(&(Bucket::of(key), key)).map(|kept| kept.head(key.id))
+        self.find(key).map(|ix| self.head_at(ix))
     }
 
     /// Whether a key has a record here that is no deletion.
     #[must_use]
     pub fn is_live(&self, key: RecordKey) -> bool {
-        self.kept.get(&(Bucket::of(key), key)).is_some_and(|kept| !kept.deleted)
+        self.find(key).is_some_and(|ix| !self.heads.get(ix).is_deletion())
     }
 
     /// Ids of an owner's records that are no deletions and begin so.
     pub fn live_of(&self, owner: KeyPrint, first: &[u8]) -> impl Iterator<Item = RecordId> {
-        let keys = self.owners.get(&owner).into_iter().flat_map(|owned| &owned.by_age);
-        keys.map(|(_, key)| *key)
-            .filter(move |key| key.id.0.starts_with(first) && self.is_live(*key))
-            .map(|key| key.id)
+        let records = self.owned(owner).into_iter().flat_map(|owned| &owned.by_age);
+        records
+            .map(|ix| self.heads.get(*ix))
+            .filter(move |kept| kept.id.0.starts_with(first) && !kept.is_deletion())
+            .map(|kept| kept.id)
     }
 
     /// Whether a record with this head would be kept, as things are now.
@@ -157,14 +163,17 @@ impl Set {
         }
         let answers = self.answers(head.owner, answers);
         let age = (self.rank(head.stamp), key);
-        let full = |ages: Option<&BTreeSet<Age>>, max| {
-            ages.is_some_and(|ages| {
-                ages.len() >= max && ages.first().is_some_and(|first| age < *first)
-            })
+        let is_full = |count: usize, max: usize, oldest: Option<Age>| {
+            count >= max && oldest.is_some_and(|oldest| age < oldest)
         };
-        let owned = self.owners.get(&head.owner).map(|owned| &owned.by_age);
-        let group = self.groups.get(&self.group(answers));
-        !(full(owned, self.owner_kept()) || full(group, self.collection.node_kept()))
+        let of_owner = self.owned(head.owner).is_some_and(|owned| {
+            is_full(owned.by_age.len(), self.owner_kept(), self.oldest_of(owned))
+        });
+        let of_group = self
+            .groups
+            .get(&self.group(answers))
+            .is_some_and(|group| is_full(group.count, self.collection.node_kept(), group.oldest()));
+        !(of_owner || of_group)
     }
 
     /// Takes a record in, if it is one of those that are kept.
@@ -176,17 +185,10 @@ impl Set {
         let key = self.key(head.id, head.owner);
         let answers = self.answers(head.owner, answers);
         self.remove(key);
-        self.insert(
-            key,
-            Kept { owner: head.owner, stamp: head.stamp, hash: head.hash, deleted },
-            answers,
-        );
+        self.insert(key, &head, deleted, answers);
         // The one that falls out is not the one that has come: that was looked at. One at most does: if the owner has
         // too many, the node had as many before.
-        let of_owner = self.owners.get(&head.owner).map(|owned| &owned.by_age);
-        let too_old = oldest_over(of_owner, self.owner_kept()).or_else(|| {
-            oldest_over(self.groups.get(&self.group(answers)), self.collection.node_kept())
-        });
+        let too_old = self.too_old_of(head.owner).or_else(|| self.too_old_at(self.group(answers)));
         if let Some(old) = too_old {
             self.remove(old);
         }
@@ -196,24 +198,25 @@ impl Set {
     /// The directory says something else of an owner: another node answers for it, or (`None`) it does not know it any
     /// more. Returns the keys of records that are not kept any more.
     pub fn answered_by(&mut self, owner: KeyPrint, answers: Option<NodeId>) -> Vec<RecordKey> {
-        let Some(owned) = self.owners.get_mut(&owner) else { return Vec::new() };
+        let Some(ix) = self.by_print.get(&owner).copied() else { return Vec::new() };
+        let owned = self.owners.get(ix);
         if answers == Some(owned.answers) {
             return Vec::new();
         }
-        let (before, ages) = (owned.answers, owned.by_age.clone());
         let Some(answers) = answers else {
-            let keys: Vec<RecordKey> = ages.iter().map(|(_, key)| *key).collect();
+            let keys: Vec<RecordKey> = owned.by_age.iter().map(|ix| self.key_at(*ix)).collect();
             keys.iter().for_each(|key| self.remove(*key));
             return keys;
         };
-        owned.answers = answers;
-        let (from, to) = (self.group(before), self.group(answers));
-        if let Some(group) = self.groups.get_mut(&from) {
-            group.retain(|age| !ages.contains(age));
-        }
-        self.groups.entry(to).or_default().extend(ages);
+        let (from, to) = (self.group(owned.answers), self.group(answers));
+        let (count, oldest) = (owned.by_age.len(), self.oldest_of(owned));
+        self.owners.get_mut(ix).answers = answers;
+        self.regroup(from, (oldest, None), ix);
+        self.recount(from, |before| before.saturating_sub(count));
+        self.regroup(to, (None, oldest), ix);
+        self.recount(to, |before| before + count);
         let mut gone = Vec::new();
-        while let Some(old) = oldest_over(self.groups.get(&to), self.collection.node_kept()) {
+        while let Some(old) = self.too_old_at(to) {
             self.remove(old);
             gone.push(old);
         }
@@ -222,7 +225,7 @@ impl Set {
 
     /// The owners of its records.
     pub fn owners(&self) -> impl Iterator<Item = KeyPrint> {
-        self.owners.keys().copied()
+        self.by_print.keys().copied()
     }
 
     // Comparing.
@@ -240,13 +243,14 @@ impl Set {
     }
 
     fn refresh(&mut self) {
-        let kept = &self.kept;
-        self.digests.refresh(|bucket| heads_in(kept, bucket));
+        let mut digests = std::mem::take(&mut self.digests);
+        digests.refresh(|bucket| self.heads(bucket));
+        self.digests = digests;
     }
 
     /// The heads of a bucket, in the order of their keys.
     pub fn heads(&self, bucket: Bucket) -> impl Iterator<Item = RecordHead> {
-        heads_in(&self.kept, bucket)
+        self.buckets.get(&bucket).into_iter().flatten().map(|ix| self.head_at(*ix))
     }
 
     // Inside.
@@ -277,7 +281,7 @@ impl Set {
 
     /// The node that answers for an owner, as the set was told with its first record or since.
     fn answers(&self, owner: KeyPrint, told: NodeId) -> NodeId {
-        self.owners.get(&owner).map_or(told, |owned| owned.answers)
+        self.owned(owner).map_or(told, |owned| owned.answers)
     }
 
     fn group(&self, answers: NodeId) -> Option<NodeId> {
@@ -287,52 +291,135 @@ impl Set {
         }
     }
 
-    fn insert(&mut self, key: RecordKey, kept: Kept, answers: NodeId) {
-        let bucket = Bucket::of(key);
-        let age = (self.rank(kept.stamp), key);
-        let owned = self.owners.entry(kept.owner);
-        let owned = owned.or_insert_with(|| Owned { answers, by_age: BTreeSet::new() });
-        owned.by_age.insert(age);
-        self.groups.entry(self.group(answers)).or_default().insert(age);
-        self.kept.insert((bucket, key), kept);
-        self.digests.change(bucket);
+    fn owned(&self, owner: KeyPrint) -> Option<&Owned> {
+        self.by_print.get(&owner).map(|ix| self.owners.get(*ix))
+    }
+
+    fn head_at(&self, ix: RecordIx) -> RecordHead {
+        let kept = self.heads.get(ix);
+        kept.head(self.owners.get(kept.owner()).print)
+    }
+
+    fn key_at(&self, ix: RecordIx) -> RecordKey {
+        let head = self.head_at(ix);
+        self.key(head.id, head.owner)
+    }
+
+    fn age_at(&self, ix: RecordIx) -> Age {
+        let head = self.head_at(ix);
+        (self.rank(head.stamp), self.key(head.id, head.owner))
+    }
+
+    fn oldest_of(&self, owned: &Owned) -> Option<Age> {
+        owned.by_age.first().map(|ix| self.age_at(*ix))
+    }
+
+    /// Where a key stands in its bucket, or would.
+    fn place(&self, key: RecordKey) -> Result<usize, usize> {
+        let bucket = self.buckets.get(&Bucket::of(key));
+        bucket.map_or(Err(0), |heads| heads.binary_search_by_key(&key, |ix| self.key_at(*ix)))
+    }
+
+    fn find(&self, key: RecordKey) -> Option<RecordIx> {
+        let at = self.place(key).ok()?;
+        self.buckets.get(&Bucket::of(key))?.get(at).copied()
+    }
+
+    fn too_old_of(&self, owner: KeyPrint) -> Option<RecordKey> {
+        let owned = self.owned(owner).filter(|owned| owned.by_age.len() > self.owner_kept())?;
+        self.oldest_of(owned).map(|(_, key)| key)
+    }
+
+    fn too_old_at(&self, group: Option<NodeId>) -> Option<RecordKey> {
+        let group = self.groups.get(&group)?;
+        (group.count > self.collection.node_kept())
+            .then(|| group.oldest())
+            .flatten()
+            .map(|(_, key)| key)
+    }
+
+    fn insert(&mut self, key: RecordKey, head: &RecordHead, deleted: bool, answers: NodeId) {
+        let owner = match self.by_print.get(&head.owner) {
+            Some(owner) => *owner,
+            None => {
+                let owned = Owned { print: head.owner, answers, by_age: Vec::new() };
+                let owner = self.owners.insert(owned);
+                self.by_print.insert(head.owner, owner);
+                owner
+            }
+        };
+        let ix = self.heads.insert(Kept::of(head, owner, deleted));
+        if let Err(at) = self.place(key) {
+            insert_tightly(self.buckets.entry(Bucket::of(key)).or_default(), at, ix);
+        }
+        self.digests.change(Bucket::of(key));
+        let owned = self.owners.get(owner);
+        let (before, age) = (self.oldest_of(owned), self.age_at(ix));
+        if let Err(at) = owned.by_age.binary_search_by_key(&age, |ix| self.age_at(*ix)) {
+            insert_tightly(&mut self.owners.get_mut(owner).by_age, at, ix);
+        }
+        let after = self.oldest_of(self.owners.get(owner));
+        let group = self.group(answers);
+        self.regroup(group, (before, after), owner);
+        self.recount(group, |before| before + 1);
     }
 
     fn remove(&mut self, key: RecordKey) {
-        let bucket = Bucket::of(key);
-        let Some(kept) = self.kept.remove(&(bucket, key)) else { return };
-        self.digests.change(bucket);
-        let age = (self.rank(kept.stamp), key);
-        let Some(owned) = self.owners.get_mut(&kept.owner) else { return };
-        owned.by_age.remove(&age);
-        let (answers, is_last) = (owned.answers, owned.by_age.is_empty());
-        if is_last {
-            self.owners.remove(&kept.owner);
+        let Ok(at) = self.place(key) else { return };
+        let Some(heads) = self.buckets.get_mut(&Bucket::of(key)) else { return };
+        let ix = heads.remove(at);
+        if heads.is_empty() {
+            self.buckets.remove(&Bucket::of(key));
         }
-        let group = self.group(answers);
-        if let Some(ages) = self.groups.get_mut(&group) {
-            ages.remove(&age);
-            if ages.is_empty() {
-                self.groups.remove(&group);
-            }
+        self.digests.change(Bucket::of(key));
+        let (owner, age) = (self.heads.get(ix).owner(), self.age_at(ix));
+        let owned = self.owners.get(owner);
+        let before = self.oldest_of(owned);
+        if let Ok(at) = owned.by_age.binary_search_by_key(&age, |ix| self.age_at(*ix)) {
+            self.owners.get_mut(owner).by_age.remove(at);
+        }
+        self.heads.remove(ix);
+        let owned = self.owners.get(owner);
+        let (after, group, print) = (self.oldest_of(owned), self.group(owned.answers), owned.print);
+        self.regroup(group, (before, after), owner);
+        self.recount(group, |before| before.saturating_sub(1));
+        if after.is_none() {
+            self.by_print.remove(&print);
+            self.owners.get_mut(owner).by_age = Vec::new();
+            self.owners.remove(owner);
+        }
+    }
+
+    /// The oldest record of an owner is another one.
+    fn regroup(
+        &mut self,
+        group: Option<NodeId>,
+        (before, after): (Option<Age>, Option<Age>),
+        owner: OwnerIx,
+    ) {
+        if before == after {
+            return;
+        }
+        let group = self.groups.entry(group).or_default();
+        if let Some(before) = before {
+            group.oldest.remove(&(before, owner));
+        }
+        group.oldest.extend(after.map(|after| (after, owner)));
+    }
+
+    fn recount(&mut self, of: Option<NodeId>, count: impl Fn(usize) -> usize) {
+        let group = self.groups.entry(of).or_default();
+        group.count = count(group.count);
+        if group.count == 0 {
+            self.groups.remove(&of);
         }
     }
 }
 
-impl Kept {
-    fn head(&self, id: RecordId) -> RecordHead {
-        RecordHead { id, owner: self.owner, stamp: self.stamp, hash: self.hash }
+impl Group {
+    fn oldest(&self) -> Option<Age> {
+        self.oldest.first().map(|(age, _)| *age)
     }
-}
-
-fn heads_in(kept: &BTreeMap<Slot, Kept>, bucket: Bucket) -> impl Iterator<Item = RecordHead> {
-    let first = (bucket, RecordKey::FIRST);
-    let from = kept.range(first..).take_while(move |((of, _), _)| *of == bucket);
-    from.map(|((_, key), kept)| kept.head(key.id))
-}
-
-fn oldest_over(ages: Option<&BTreeSet<Age>>, max: usize) -> Option<RecordKey> {
-    ages.filter(|ages| ages.len() > max)?.first().map(|(_, key)| *key)
 }
 
 #[cfg(test)]

@@ -123,11 +123,6 @@ pub struct RecordKey {
     pub owner: Option<KeyPrint>,
 }
 
-impl RecordKey {
-    /// No key is before it.
-    pub(crate) const FIRST: RecordKey = RecordKey { id: RecordId([0; 16]), owner: None };
-}
-
 /// All that a set keeps of a record in memory, and that nodes compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct RecordHead {

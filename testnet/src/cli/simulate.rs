@@ -43,6 +43,9 @@ pub(super) struct Simulate {
     /// Worlds in which the disk of one node is lost, and the promises to all others
     #[arg(long, conflicts_with_all = ["liar", "parting"])]
     loss: bool,
+    /// Worlds in which one node goes on from an earlier copy of its disk, and the promises about records
+    #[arg(long, conflicts_with_all = ["liar", "parting", "loss"])]
+    restored: bool,
     /// Worlds at the same time [default: one for each processor]
     #[arg(long, conflicts_with = "seed")]
     jobs: Option<NonZeroUsize>,
@@ -77,12 +80,14 @@ impl Simulate {
     }
 
     fn kind(&self) -> sim::Kind {
-        match (self.liar, self.parting, self.loss) {
-            (true, _, _) => sim::Kind::WithLiar,
-            (_, true, _) => sim::Kind::WithParting,
-            (_, _, true) => sim::Kind::WithLoss,
-            (false, false, false) => sim::Kind::Honest,
-        }
+        // Not two of them.
+        let kinds = [
+            (self.liar, sim::Kind::WithLiar),
+            (self.parting, sim::Kind::WithParting),
+            (self.loss, sim::Kind::WithLoss),
+            (self.restored, sim::Kind::WithRestore),
+        ];
+        kinds.into_iter().find(|(asked, _)| *asked).map_or(sim::Kind::Honest, |(_, kind)| kind)
     }
 }
 

@@ -10,6 +10,7 @@ enum Where {
     Liars,
     Partings,
     Losses,
+    Restores,
 }
 
 macro_rules! happenings {
@@ -60,6 +61,8 @@ happenings! {
     Copied, Any, "message held by several nodes";
     Inquired, Any, "fate of a message told";
     Lost, Losses, "disk lost for ever";
+    Restored, Restores, "went on from an earlier copy";
+    Outdated, Restores, "earlier copy of a record replaced again";
     Parting, Partings, "node expelled or given up";
     SaidAgain, Liars, "lie: said again";
     Mangled, Liars, "lie: mangled";
@@ -118,6 +121,7 @@ impl Coverage {
                 Where::Liars => kind == Kind::WithLiar,
                 Where::Partings => kind == Kind::WithParting,
                 Where::Losses => kind == Kind::WithLoss,
+                Where::Restores => kind == Kind::WithRestore,
             })
             .map(|(what, _, name)| (*name, self.0[*what as usize]))
     }

@@ -68,6 +68,10 @@ pub(super) struct Node {
     pub(super) stalled_until: Duration,
     /// A turn for which there was no room on the disk.
     held: Option<Held>,
+    /// A copy of its disk.
+    backup: Option<Vec<u8>>,
+    /// It went on from an earlier copy.
+    restored: bool,
 }
 
 /// A turn that is not written, as the daemon keeps it (`node/src/full.rs`).
@@ -105,6 +109,8 @@ impl Node {
             paused_until: Duration::ZERO,
             stalled_until: Duration::ZERO,
             held: None,
+            backup: None,
+            restored: false,
         }
     }
 
@@ -403,6 +409,21 @@ impl Node {
         running.rhythm.get_or_insert_default().beat(self.id, pulse)
     }
 
+    /// Its disk is copied, if it runs and the disk is sound.
+    pub(super) fn back_up(&mut self) {
+        if self.running.is_some() && !self.doomed && self.held.is_none() {
+            self.backup = Some(self.image());
+        }
+    }
+
+    pub(super) fn take_backup(&mut self) -> Option<Vec<u8>> {
+        self.backup.take()
+    }
+
+    pub(super) fn is_restored(&self) -> bool {
+        self.restored
+    }
+
     /// An image of its disk now.
     pub(super) fn image(&mut self) -> Vec<u8> {
         self.sync();
@@ -428,6 +449,7 @@ impl Node {
     /// Its disk is replaced by an old copy, as from a backup.
     pub(super) fn restore(&mut self, image: Vec<u8>) {
         self.exit();
+        self.restored = true;
         self.disk = CrashingBackend::of(image, 0);
     }
 }

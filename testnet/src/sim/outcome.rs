@@ -94,6 +94,7 @@ impl fmt::Display for Failure {
             Kind::WithLiar => " --liar",
             Kind::WithParting => " --parting",
             Kind::WithLoss => " --loss",
+            Kind::WithRestore => " --restored",
         };
         write!(
             f,

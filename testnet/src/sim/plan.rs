@@ -39,6 +39,10 @@ pub(super) enum Fault {
     Weather(u64),
     /// The node is gone for ever, and its disk.
     Lose(usize),
+    /// The disk is copied.
+    BackUp(usize),
+    /// The disk is replaced by the copy, and the node goes on from there.
+    Restore(usize),
     /// An operator says at one node that another one has no part in the mesh any more.
     Part {
         /// Where.
@@ -186,6 +190,23 @@ impl Plan {
         plan.faults.push((at, Fault::Lose(lost)));
         plan.faults.sort_by_key(|(at, _)| *at);
         Plan { lost: Some(lost), calm: false, ..plan }
+    }
+
+    /// A plan of a seed in which a node goes on from an earlier copy of its disk, besides all other faults; at least two
+    /// others do not. Agents have minted keys, and so profiles.
+    #[must_use]
+    pub(super) fn with_restore(seed: u64) -> Plan {
+        let mut plan = Plan { keys: true, calm: false, ..Plan::draw(seed, 3) };
+        let mut dice = Dice::new(seed ^ 0x7265_7374);
+        let node = dice.index(plan.nodes);
+        let end = plan.faults_end.min(Duration::from_secs(30));
+        let end_ms = u64::try_from(end.as_millis()).expect("seconds");
+        let copied = dice.within(4_000, end_ms / 2);
+        let restored = dice.within(copied + 2_000, end_ms);
+        plan.faults.push((Duration::from_millis(copied), Fault::BackUp(node)));
+        plan.faults.push((Duration::from_millis(restored), Fault::Restore(node)));
+        plan.faults.sort_by_key(|(at, _)| *at);
+        plan
     }
 
     /// Whether nothing at all goes wrong.

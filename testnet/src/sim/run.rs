@@ -40,6 +40,7 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::WithLiar => Plan::with_liar(seed),
         Kind::WithParting => Plan::with_parting(seed),
         Kind::WithLoss => Plan::with_loss(seed),
+        Kind::WithRestore => Plan::with_restore(seed),
     };
     let broken_at = |at| move |broken| Failure { kind, seed, at, broken };
     let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
@@ -48,6 +49,7 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::WithLiar => judge_among_honest(&mut world),
         Kind::WithParting => judge_among_remaining(&mut world),
         Kind::WithLoss => judge_among_honest(&mut world),
+        Kind::WithRestore => judge_records(&mut world),
     };
     result.map_err(broken_at(world.cluster.now()))
 }
@@ -126,6 +128,16 @@ fn judge_among_remaining(world: &mut World) -> Result<Report, Broken> {
     judge_among_honest(world)?;
     votes::end::others_say_the_same(world, None)?;
     elections::end::others_name_the_same(world)?;
+    Ok(report(world))
+}
+
+/// The promises about records alone: a node that goes on from an earlier copy of its disk forks its logs, so that nobody
+/// follows these, but it keeps records as others do.
+fn judge_records(world: &mut World) -> Result<Report, Broken> {
+    let end = calm_down(world)?;
+    let held_up = mesh::limits::HOLE_AFTER_SILENCE + mesh::limits::PENDING_FOR;
+    world.run_until(end + held_up + COMPLETE_WITHIN)?;
+    holders::alike::converge(world)?;
     Ok(report(world))
 }
 

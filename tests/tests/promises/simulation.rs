@@ -48,6 +48,18 @@ fn a_node_that_is_expelled_or_given_up_holds_nobody_up() {
     assert_eq!(parted, 4, "nobody was expelled");
 }
 
+/// One node goes on from an earlier copy of its disk: what was changed or deleted since does not come back.
+#[test]
+fn a_node_that_is_restored_brings_no_record_back_and_takes_the_newer_ones() {
+    let _alone = machine();
+    let summary = worlds::play(Kind::WithRestore, 0..16, 2, |_| {});
+    let broken: Vec<String> = summary.failures.iter().map(ToString::to_string).collect();
+    assert!(broken.is_empty(), "{} worlds of 16:\n{}", broken.len(), broken.join("\n\n"));
+    let never = summary.total.coverage.never(Kind::WithRestore);
+    let needed = ["went on from an earlier copy", "earlier copy of a record replaced again"];
+    assert!(needed.iter().all(|event| !never.contains(event)), "in no world: {never:?}");
+}
+
 /// The disk of one node is gone for ever: nothing that it had said several nodes hold.
 #[test]
 fn a_message_that_two_nodes_hold_outlives_the_disk_of_one() {

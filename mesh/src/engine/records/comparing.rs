@@ -94,7 +94,7 @@ impl Records {
         self.spaces.get_mut(&space).map_or(Brief::default(), |sets| sets.digest())
     }
 
-    fn tell_roots(&mut self, known: &mut Known, peer: NodeId, space: Space) {
+    pub(super) fn tell_roots(&mut self, known: &mut Known, peer: NodeId, space: Space) {
         let roots = self.sets(space).roots();
         say(known, peer, space, Step::Roots(roots));
     }

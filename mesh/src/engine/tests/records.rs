@@ -131,6 +131,34 @@ fn what_an_agent_says_of_itself_is_durable_and_shows_at_all_nodes() {
     assert_eq!(world.nodes[0].engine.records.digest(), world.nodes[1].engine.records.digest());
 }
 
+/// More than one comparison brings. Those that follow do not wait for a beacon.
+#[test]
+fn a_node_that_has_no_records_gets_many_without_a_pause() {
+    let mut world = World::new(2);
+    let keys = [MINTED, PRINTS[3]];
+    for key in keys {
+        world.nodes[0].mints(key);
+    }
+    world.carry();
+    let (mesh, at) = (world.nodes[0].secret.mesh_id(), world.nodes[0].now_stamp());
+    for key in keys {
+        let secret = secret(key).expect("it is one of these");
+        let record = |n: usize| {
+            let draft: Draft = names("many").drafts(&format!("agent {n}"), &[]).remove(0);
+            draft.sign(secret, mesh, at).expect("it is long enough")
+        };
+        for n in 0..3_000 {
+            world.nodes[0].hear_record(record(n));
+        }
+    }
+    let count = |node: &Node| node.records().len();
+    assert_eq!([0, 1].map(|n| count(&world.nodes[n])), [6_000, 0]);
+    world.link();
+    world.pass(Duration::from_millis(400));
+    assert_eq!(count(&world.nodes[1]), 6_000);
+    assert_eq!(world.nodes[0].engine.records.digest(), world.nodes[1].engine.records.digest());
+}
+
 #[test]
 fn records_that_gossip_has_lost_come_by_comparing() {
     let (mut world, caller) = of_two();

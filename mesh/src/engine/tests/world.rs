@@ -155,6 +155,7 @@ impl World {
                     }
                     Effect::SendRecords { to, space, collection, keys } if self.linked => {
                         let records = self.nodes[from].records();
+                        let keys: BTreeSet<RecordKey> = keys.into_iter().collect();
                         let wanted = |record: &Record| {
                             let (id, owner) = (record.id, Some(record.owner()));
                             let key = RecordKey { id, owner };

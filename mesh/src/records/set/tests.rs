@@ -86,7 +86,7 @@ fn all_of(set: &Set) -> BTreeSet<(RecordKey, Stamp, Hash)> {
 }
 
 fn heads_of(set: &Set) -> impl Iterator<Item = RecordHead> {
-    set.kept.iter().map(|((_, key), kept)| kept.head(key.id))
+    (0..crate::limits::RECORD_BUCKETS).flat_map(|bucket| set.heads(Bucket(bucket)))
 }
 
 fn of_offers(collection: &'static Collection, offers: &[Offer]) -> Set {

@@ -2,18 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh::{
-    records::collection::Collection,
-    wire::record::{RecordKey, Space},
-};
-use store::{Reader, records::find};
+use mesh::wire::record::Space;
 
 use super::{
     details,
-    profiles::{Name, State, shelf},
+    profiles::{Name, State, all_of, spaces_of},
 };
 use crate::sim::{
-    cluster::Cluster,
     promises::{Broken, broken},
     world::World,
 };
@@ -28,37 +23,17 @@ struct OfNode {
     digest: Option<[u8; 16]>,
 }
 
-fn spaces_of(reader: &Reader) -> BTreeSet<Space> {
-    let rooms = reader.rooms().expect("a sound store reads");
-    let seals = rooms.into_iter().filter_map(|(_, record)| record.seal);
-    let followed = seals.filter(|seal| seal.opener.is_some());
-    followed.map(|seal| Space::Followers(seal.owner)).chain([Space::Mesh]).collect()
-}
-
-fn all_of(cluster: &Cluster, node: usize, reader: &Reader) -> OfNode {
-    let spaces = spaces_of(reader);
-    let mut records = BTreeMap::new();
-    for space in &spaces {
-        for collection in Collection::all_in(*space).map(|kind| kind.number) {
-            let shelf = shelf(cluster, *space, collection);
-            for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
-                let head = record.head(shelf.mesh);
-                let key = RecordKey { id: head.id, owner: Some(head.owner) };
-                records.insert((*space, collection, key), (head.stamp, head.hash));
-            }
-        }
-    }
-    OfNode { node, spaces, records, digest: None }
-}
-
-/// *records*, at all nodes that promises are kept to.
+/// *records*, at all nodes that promises are kept to, and at one that went on from an earlier copy of its disk.
 pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     let cluster = &world.cluster;
     let mut all = Vec::new();
-    for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
+    let keeps = |node: &usize| !cluster.is_exempt(*node) || cluster.nodes[*node].is_restored();
+    for node in (0..cluster.nodes.len()).filter(keeps) {
         let Some(running) = &cluster.nodes[node].running else { continue };
         let digest = running.pulse.map(|pulse| pulse.records);
-        all.push(OfNode { digest, ..all_of(cluster, node, &running.reader) });
+        let spaces = spaces_of(&running.reader);
+        let records = all_of(cluster, &running.reader, &spaces);
+        all.push(OfNode { node, spaces, records, digest });
     }
     let spaces: BTreeSet<Space> = all.iter().flat_map(|one| &one.spaces).copied().collect();
     for space in spaces {

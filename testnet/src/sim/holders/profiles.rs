@@ -2,9 +2,13 @@
 //!
 //! *records*: an answer says that a change is on the disk of the node that gave it. What a node keeps of a record is
 //! never replaced by an older state, so nothing deleted comes back. Each is the word of the key that owns it. In the
-//! end all nodes keep the same records, and of none an older state than somebody was answered for.
+//! end all nodes keep the same records, and of none an older state than somebody was answered for: also a node that went on from
+//! an earlier copy of its disk, and it brings back nothing at others.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use mesh::{
     api::{batch::Change, command::Command},
@@ -12,10 +16,16 @@ use mesh::{
         id::{AgentId, Hash, KeyPrint},
         identity::Strict,
     },
-    records::profile::{self, Card, Field, ProfileUpdate},
+    records::{
+        collection::Collection,
+        profile::{self, Card, Field, ProfileUpdate},
+    },
     wire::record::{CollectionNumber, Record, RecordKey, Space, Stamp},
 };
-use store::records::{Shelf, find};
+use store::{
+    Reader,
+    records::{Shelf, find},
+};
 
 use super::{Asked, Holders};
 use crate::sim::{
@@ -45,6 +55,8 @@ pub(super) struct Said {
 pub(super) struct Profiles {
     /// What each node has written last.
     kept: BTreeMap<(usize, Name), State>,
+    /// What a node had of a record before it went on from an earlier copy of its disk, where it has an earlier state now.
+    outdated: BTreeMap<(usize, Name), State>,
     /// The latest state that somebody was answered for, and the node that answered.
     pub(super) answered: BTreeMap<Name, (Stamp, usize)>,
 }
@@ -89,6 +101,16 @@ impl Holders {
         Ok(())
     }
 
+    /// A node goes on from an earlier copy of its disk: what it has there may be older than what it had, or nothing.
+    pub(in crate::sim) fn records_are_restored(&mut self, cluster: &Cluster, node: usize) {
+        let Some(running) = &cluster.nodes[node].running else { return };
+        let now = all_of(cluster, &running.reader, &spaces_of(&running.reader));
+        let had = self.profiles.kept.extract_if(.., |(at, _), _| *at == node);
+        let newer = had.filter(|((_, name), had)| now.get(name).is_none_or(|now| now < had));
+        self.profiles.outdated.extend(newer);
+        self.profiles.kept.extend(now.into_iter().map(|(name, state)| ((node, name), state)));
+    }
+
     /// A node writes a record.
     pub(super) fn record_is_stored(
         &mut self,
@@ -116,6 +138,10 @@ impl Holders {
         }
         let head = record.head(*mesh);
         let state = (head.stamp, head.hash);
+        if self.profiles.outdated.get(&(node, name)).is_some_and(|newer| state >= *newer) {
+            self.profiles.outdated.remove(&(node, name));
+            cluster.coverage.count(Happening::Outdated);
+        }
         let before = self.profiles.kept.insert((node, name), state);
         if record.body.is_none() {
             cluster.coverage.count(Happening::Deletion);
@@ -124,12 +150,40 @@ impl Holders {
             cluster.coverage.count(Happening::Replaced);
         }
         match before.filter(|before| *before >= state) {
-            Some(_) if !cluster.is_exempt(node) => {
+            Some(_) if !cluster.is_exempt(node) || cluster.nodes[node].is_restored() => {
                 broken("records", format!("node{node} goes back to an earlier {record:?}"))
             }
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// The spaces that a node keeps records of: the mesh, and those of the keys that it follows.
+pub(super) fn spaces_of(reader: &Reader) -> BTreeSet<Space> {
+    let rooms = reader.rooms().expect("a sound store reads");
+    let seals = rooms.into_iter().filter_map(|(_, record)| record.seal);
+    let followed = seals.filter(|seal| seal.opener.is_some());
+    followed.map(|seal| Space::Followers(seal.owner)).chain([Space::Mesh]).collect()
+}
+
+/// Every record of these spaces on a node's disk, and its state.
+pub(super) fn all_of(
+    cluster: &Cluster,
+    reader: &Reader,
+    spaces: &BTreeSet<Space>,
+) -> BTreeMap<Name, State> {
+    let mut all = BTreeMap::new();
+    for space in spaces {
+        for collection in Collection::all_in(*space).map(|kind| kind.number) {
+            let shelf = shelf(cluster, *space, collection);
+            for record in find(reader, &shelf, &[], |_| true).expect("a sound store reads") {
+                let head = record.head(shelf.mesh);
+                let key = RecordKey { id: head.id, owner: Some(head.owner) };
+                all.insert((*space, collection, key), (head.stamp, head.hash));
+            }
+        }
+    }
+    all
 }
 
 fn update(dice: &mut Dice) -> ProfileUpdate {

@@ -18,7 +18,8 @@ impl World {
         let held = |node: &&Node| node.holds(room, entry, said.number);
         let held = self.cluster.nodes.iter().filter(held).count();
         let lies = usize::from(self.liar.is_some());
-        let lost = self.cluster.nodes.iter().filter(|node| node.is_lost()).count();
+        let is_gone = |node: &&Node| node.is_lost() || node.is_restored();
+        let lost = self.cluster.nodes.iter().filter(is_gone).count();
         if copies > held + lies + lost {
             let what =
                 format!("{copies} nodes were said to hold {entry:?} of {room}, and {held} do");
@@ -39,6 +40,15 @@ impl World {
         self.went_down(node);
         self.promises.disk_lost(id);
         self.cluster.exempt.insert(id);
+    }
+
+    /// A node goes on from an earlier copy of its disk, if there is one. What it had answered since may be gone.
+    pub(super) fn restore(&mut self, node: usize) {
+        let Some(image) = self.cluster.nodes[node].take_backup() else { return };
+        self.cluster.coverage.count(Happening::Restored);
+        self.promises.disk_lost(self.cluster.nodes[node].id);
+        self.replace_disk(node, image);
+        self.holders.records_are_restored(&self.cluster, node);
     }
 
     /// Messages that a lost node had answered with several copies are at all others, under their numbers.

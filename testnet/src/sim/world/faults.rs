@@ -67,6 +67,8 @@ impl World {
                 self.operators.draw_secret(&mut self.cluster, node);
             }
             Fault::Lose(node) => self.lose(node),
+            Fault::BackUp(node) => self.cluster.nodes[node].back_up(),
+            Fault::Restore(node) => self.restore(node),
             Fault::Part { by, out, why } => {
                 self.operators.part(&mut self.cluster, by, out, why);
             }
