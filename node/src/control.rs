@@ -323,6 +323,7 @@ impl Control {
             dropped: count(&self.meters.kept_back.dropped),
             noise: count(&self.meters.kept_back.noise),
             peers: self.net.peers(),
+            listening: self.net.listening(),
         };
         Ok(report::status(status, own))
     }

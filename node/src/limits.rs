@@ -98,6 +98,9 @@ pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);
 /// How long that may take; without its answer the page has less on it. Prometheus waits 10 s.
 pub const METRICS_STATUS_WITHIN: Duration = Duration::from_secs(2);
 
+/// Looking up the name in a ticket, to find the address of this machine that faces it.
+pub const FACING_LOOKUP_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long a start waits for the outcome of its joining before it says that there is none yet: two
 /// dials of [`net::limits::HANDSHAKE_TIMEOUT`] would be more than a person waits for.
 pub const JOIN_WAITED_FOR: Duration = Duration::from_secs(5);

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Write as _},
+    net::SocketAddr,
     path::PathBuf,
 };
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     limits::{STATUS_BLAMED_FROM, STATUS_BLAMED_SHOWN, STATUS_ROOMS_SHOWN},
-    members,
+    members, reach,
 };
 
 /// A node that is ready: where it is, and how others join it.
@@ -108,6 +109,7 @@ pub(crate) struct Own {
     pub(crate) dropped: u64,
     pub(crate) noise: u64,
     pub(crate) peers: Vec<PeerStatus>,
+    pub(crate) listening: Vec<SocketAddr>,
 }
 
 /// The answer to `clawmeshd status`.
@@ -123,6 +125,8 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         })
         .collect();
     blamed.sort_by_key(|blamed| std::cmp::Reverse(blamed.chain + blamed.void));
+    let peers = peers(status.nodes, own.peers);
+    let only_through = reach::only_through(&peers, &own.listening);
     Status {
         node_id: status.node.to_string(),
         name: own.name,
@@ -131,7 +135,8 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         agents_mesh: status.agents_mesh,
         store_bytes: own.store_bytes,
         disk_full: own.disk_full,
-        peers: peers(status.nodes, own.peers),
+        peers,
+        only_through,
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
             refused: own.refused,
@@ -167,6 +172,9 @@ pub(crate) fn text(status: &Status) -> String {
     if let Some(apart) = apart(status) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "OUT: {apart}");
+    }
+    if let Some(through) = &status.only_through {
+        let _ = writeln!(text, "ALONE SOON: {}", reach::sentence(through));
     }
     text.push_str("\nPeers\n");
     let mut line = |line: fmt::Arguments<'_>| {

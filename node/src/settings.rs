@@ -19,7 +19,7 @@ pub(crate) use layer::Layer;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
-    has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address, takeover,
+    has_host_and_port, home, host, node_name, origin, proxy, retention, takeover, where_to_listen,
 };
 
 use crate::invitation::Join;
@@ -40,7 +40,7 @@ pub struct Settings {
     /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<Listen>,
     /// Invitations.
     pub join: Vec<Join>,
     /// Whom to connect to besides.
@@ -61,6 +61,15 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Limits of agents.
     pub limits: Limits,
+}
+
+/// Where other nodes connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// At this address.
+    At(SocketAddr),
+    /// At this port of loopback, and of the addresses that face the nodes by whose tickets this one joined.
+    Auto(u16),
 }
 
 /// The clients that may have a key made over HTTP.
@@ -104,7 +113,7 @@ impl Settings {
             http: Some(free.to_owned()),
             metrics: true,
             auth: Auth::Open,
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
             join: Vec::new(),
             discovery: Discovery::FullMesh,
             name: None,
@@ -231,7 +240,7 @@ impl Layered {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
         let listen = self.first(|layer| layer.listen.clone());
-        let listen = listen.unwrap_or_else(|| vec!["127.0.0.1:9231".to_owned()]);
+        let listen = listen.unwrap_or_else(|| vec!["auto:9231".to_owned()]);
         let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
             data_dir: self.data_dir()?,
@@ -240,7 +249,7 @@ impl Layered {
             http,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             auth: self.auth()?,
-            listen: listen.iter().map(|text| socket_address(text)).collect::<Result<_>>()?,
+            listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
             discovery: match self.first(|layer| layer.no_discovery) {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,

@@ -39,6 +39,7 @@ use crate::{
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
+    facing,
     files::{
         DataDir, RunFile,
         api_key::{ApiKey, admin_secret},
@@ -55,10 +56,11 @@ use crate::{
     metrics::{Sources, meters::Meters},
     outgoing::Outgoing,
     queue::{Asker, Queue},
+    reach,
     remembered::Remembered,
     report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
-    settings::{Auth, Settings, Signup},
+    settings::{Auth, Listen, Settings, Signup},
     topics::TOPICS,
 };
 
@@ -116,7 +118,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let doors = Doors::open(&settings, &dir).await?;
     let tickets = guest::tickets(&dir, &store, &settings.join).await?;
     let mut member = membership::enter(&dir, &mut store, &tickets)?;
-    let (net, inbox) = network(&settings, &member).await?;
+    let (net, inbox) = network(&dir, &settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
     let name = settings.name.clone().unwrap_or_else(|| membership::default_name(me));
@@ -331,6 +333,7 @@ impl Doors {
         let mut sockets = vec![control_file];
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
+        operators.spawn(reach::tell(control.clone()));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
@@ -444,8 +447,9 @@ impl Clients {
     }
 }
 
-async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
-    for address in &settings.listen {
+async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
+    let listen = listening(dir, settings).await;
+    for address in &listen {
         // libp2p would share the port with another process, and get some of the connections.
         drop(
             std::net::TcpListener::bind(address)
@@ -459,7 +463,7 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         secret_key: (*member.seed).into(),
         pre_shared_key,
         former_keys,
-        listen: if archive { Vec::new() } else { settings.listen.clone() },
+        listen: if archive { Vec::new() } else { listen },
         announce: Vec::new(),
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
@@ -469,6 +473,21 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         StartError::Listen { address, source } => cannot_listen(address, &source),
         StartError::Topics(_) | StartError::Setup(_) => error.into(),
     })
+}
+
+/// Where to listen for other nodes. A ticket from another machine asks for an address that this can
+/// reach, and for that port alone.
+async fn listening(dir: &DataDir, settings: &Settings) -> Vec<SocketAddr> {
+    let inviters = dir.inviters();
+    if settings.listen.iter().any(|listen| matches!(listen, Listen::Auto(_))) {
+        for (here, there) in facing::facing(&inviters).await {
+            tracing::info!(
+                "other nodes can connect to this one at {here}, which faces {there} of the ticket; \
+                 --listen HOST:PORT chooses another address"
+            );
+        }
+    }
+    facing::addresses(&settings.listen, &inviters).await
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {

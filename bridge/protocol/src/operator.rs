@@ -126,6 +126,9 @@ pub struct Status {
     pub disk_full: bool,
     /// Nodes heard of, and addresses where none has answered yet.
     pub peers: Vec<Peer>,
+    /// The name of the only node through which others reach this one: without it, this one is alone.
+    #[serde(default)]
+    pub only_through: Option<String>,
     /// Rooms, the directory left out.
     pub rooms: Vec<Room>,
     /// Counters since the start.

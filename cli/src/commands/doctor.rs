@@ -234,6 +234,12 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
         let check = if up > 0 { Check::note } else { Check::bad };
         checks.push(check("peers", found, advice.to_owned()));
     }
+    if let Some(through) = &status.only_through {
+        let found = format!("reached only through {through}: if that goes, you are alone");
+        let advice = "let other nodes connect to this one: open its port, or start it with --listen and an address that \
+                      they reach";
+        checks.push(Check::note("peers", found, advice));
+    }
     for author in &status.forked {
         checks.push(Check::bad(
             "peers",

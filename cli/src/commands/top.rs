@@ -269,6 +269,7 @@ mod tests {
             agents_mesh: 5,
             store_bytes: 1 << 21,
             disk_full: false,
+            only_through: None,
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),

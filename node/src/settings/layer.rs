@@ -40,7 +40,8 @@ pub(crate) struct Layer {
     /// The key that clients need, made if it is not there [default: ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Where other nodes connect; can be repeated [default: 127.0.0.1:9231]
+    /// Where other nodes connect; can be repeated. auto:PORT is loopback, and for a node that joined by a ticket
+    /// from another machine its address that faces that machine, too [default: auto:9231]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<Vec<String>>,
     /// Join the mesh of this ticket (`clawmeshd invite` prints one); remembered; can be repeated

@@ -12,6 +12,7 @@ mod keys;
 mod log;
 mod members;
 mod metrics;
+mod reach;
 mod secret;
 mod stopping;
 mod webhooks;
