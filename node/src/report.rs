@@ -12,6 +12,7 @@ use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status, 
 use serde::Serialize;
 
 use crate::{
+    clocks,
     limits::{STATUS_BLAMED_FROM, STATUS_BLAMED_SHOWN, STATUS_ROOMS_SHOWN},
     members, reach,
 };
@@ -110,6 +111,7 @@ pub(crate) struct Own {
     pub(crate) noise: u64,
     pub(crate) peers: Vec<PeerStatus>,
     pub(crate) listening: Vec<SocketAddr>,
+    pub(crate) read_by_all_at: Option<SocketAddr>,
 }
 
 /// The answer to `clawmeshd status`.
@@ -137,6 +139,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         disk_full: own.disk_full,
         peers,
         only_through,
+        read_by_all_at: own.read_by_all_at.map(|at| at.to_string()),
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
             refused: own.refused,
@@ -258,7 +261,18 @@ fn peer_line(peer: &Peer) -> String {
     let blame = blame(peer);
     let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
     let place = peer.addresses.join(" ");
-    format!("{who:<24} {how}{rtt}, {} agents, {place}{blame}", peer.agents)
+    let clock = clock(peer);
+    format!("{who:<24} {how}{rtt}, {} agents, {place}{clock}{blame}", peer.agents)
+}
+
+/// A clock that differs, on a line of its own.
+fn clock(peer: &Peer) -> String {
+    let ahead = peer.clock_ahead_ms.filter(|ms| clocks::differs(*ms));
+    ahead.map_or_else(String::new, |ms| {
+        let (seconds, way) =
+            (ms.unsigned_abs() as f64 / 1_000.0, if ms > 0 { "ahead" } else { "behind" });
+        format!("\n{:<27}CLOCK: it is {seconds:.1} s {way} of this node's", "")
+    })
 }
 
 /// The faults of a peer, on a line of their own.

@@ -53,6 +53,8 @@ pub struct Settings {
     pub allow_private_webhooks: bool,
     /// The clients that may have a key made over HTTP.
     pub signup: Signup,
+    /// Who reads public rooms over HTTP; `None`: everybody on loopback, and holders of a key elsewhere.
+    pub http_read: Option<HttpRead>,
     /// Origins of web pages that may attach.
     pub http_origins: Vec<String>,
     /// Names of this node over HTTP.
@@ -61,6 +63,15 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Limits of agents.
     pub limits: Limits,
+}
+
+/// Who reads public rooms over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpRead {
+    /// Holders of a key.
+    Key,
+    /// Everybody.
+    Open,
 }
 
 /// Where other nodes connect.
@@ -120,6 +131,7 @@ impl Settings {
             takeover_after: TAKEOVER_AFTER,
             allow_private_webhooks: false,
             signup: Signup::Off,
+            http_read: None,
             http_origins: Vec::new(),
             http_hosts: Vec::new(),
             trusted_proxies: Vec::new(),
@@ -261,6 +273,7 @@ impl Layered {
                 .first(|layer| layer.allow_private_webhooks)
                 .unwrap_or(false),
             signup: self.signup()?,
+            http_read: self.http_read()?,
             http_origins: self.list(|layer| layer.http_origin.clone(), origin)?,
             http_hosts: self.list(|layer| layer.http_host.clone(), host)?,
             trusted_proxies: self.list(|layer| layer.trusted_proxy.clone(), proxy)?,
@@ -276,6 +289,19 @@ impl Layered {
     ) -> Result<Vec<T>> {
         let items = self.first(pick).unwrap_or_default();
         items.iter().map(|item| parse(item)).collect()
+    }
+
+    fn http_read(&self) -> Result<Option<HttpRead>> {
+        let flag = "http-read";
+        match self.first(|layer| layer.http_read.clone()).as_deref() {
+            None => Ok(None),
+            Some("open") => Ok(Some(HttpRead::Open)),
+            Some("key") if self.auth()? == Auth::Open => {
+                Err(bad(flag, "key", "with --no-auth no key is checked: leave out one of the two"))
+            }
+            Some("key") => Ok(Some(HttpRead::Key)),
+            Some(other) => Err(bad(flag, other, "write key or open")),
+        }
     }
 
     fn signup(&self) -> Result<Signup> {

@@ -36,6 +36,7 @@ use crate::{
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, chance,
     clock::Clock,
+    clocks::Clocks,
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
@@ -60,7 +61,7 @@ use crate::{
     remembered::Remembered,
     report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
-    settings::{Auth, Listen, Settings, Signup},
+    settings::{Auth, HttpRead, Listen, Settings, Signup},
     topics::TOPICS,
 };
 
@@ -138,7 +139,11 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let metrics = settings.metrics;
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
     let here = SignedLog { mesh, node: me };
-    let config = bridge_config(settings, auth, signup, here);
+    let read_by_all = strangers_read(&settings, &doors);
+    let config = bridge::Config {
+        strangers_read: read_by_all,
+        ..bridge_config(settings, auth, signup, here)
+    };
     parts.assemble(inbox, doors, config).await
 }
 
@@ -160,7 +165,8 @@ impl Parts {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
-        let (pulse, connected, meters) = <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>)>::default();
+        let (pulse, connected, meters, clocks) =
+            <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
         let Clients { hub, bridge, refusals } = Clients::new(mesh, config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -184,16 +190,9 @@ impl Parts {
         }
         .start(ending)?;
         let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
-        Intake {
-            mesh,
-            net: net.clone(),
-            queue: queue.clone(),
-            connected,
-            meters: meters.clone(),
-            learned,
-            questions: Arc::default(),
-        }
-        .start(inbox)?;
+        let from = (net.clone(), queue.clone(), connected);
+        let to = (meters.clone(), clocks.clone());
+        Intake::new(mesh, from, to, learned).start(inbox)?;
         let remembered = Remembered::start(dir.clone(), member.peers, addresses);
         let control = Arc::new(Control {
             name: name.clone(),
@@ -205,7 +204,9 @@ impl Parts {
             reader,
             bridge: bridge.clone(),
             meters: meters.clone(),
+            clocks,
             files: Files::new(dir.clone(), key_file.clone()),
+            http: doors.http.as_ref().map(|(_, at)| *at),
         });
         let status = first_turn(&control, &bridge).await?;
         show_metrics(&control, refusals, metrics.then_some(meters));
@@ -364,7 +365,7 @@ impl Doors {
 
 fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net: Net) -> Heart {
     let (mesh, identity) = (member.mesh.mesh_id(), member.identity.clone());
-    Heart { mesh, identity, pulse, connected, net }
+    Heart { mesh, identity, pulse, connected, net, clock: Clock::start() }
 }
 
 /// Gives `/metrics` its page, if there is one.
@@ -375,6 +376,7 @@ fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<M
         queue: control.queue.clone(),
         net: control.net.clone(),
         reader: control.reader.clone(),
+        clocks: control.clocks.clone(),
         counters: control.bridge.counters().clone(),
         refusals,
         started: Instant::now(),
@@ -408,6 +410,17 @@ fn signup(signup: &Signup) -> Result<BridgeSignup> {
         Signup::Open => BridgeSignup::Open,
         Signup::Admin(file) => BridgeSignup::Admin(AdminSecret::new(&admin_secret(file)?)),
     })
+}
+
+/// Beyond loopback public rooms are read with a key, unless the operator has decided, or has switched
+/// off all keys.
+fn strangers_read(settings: &Settings, doors: &Doors) -> bool {
+    let here = doors.http.as_ref().is_none_or(|(_, at)| at.ip().is_loopback());
+    match settings.http_read {
+        Some(HttpRead::Open) => true,
+        Some(HttpRead::Key) => false,
+        None => here || settings.auth == Auth::Open,
+    }
 }
 
 fn bridge_config(

@@ -501,7 +501,8 @@ fn who_is_listed_was_announced_before() {
     let mut node = Node::new(1);
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
-    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16] };
+    let it =
+        Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16], wall_ms: 0 };
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.effects.clear();
@@ -620,7 +621,8 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
     let mut node = Node::new(1);
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
-    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16] };
+    let it =
+        Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16], wall_ms: 0 };
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);

@@ -408,7 +408,15 @@ mod tests {
         let tick = u64::try_from(now.as_millis()).expect("small");
         assert!(live.hear(
             now,
-            Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0, records: [0; 16] }
+            Beacon {
+                node: node(n),
+                boot: 1,
+                tick,
+                roster: 0,
+                digest: 0,
+                records: [0; 16],
+                wall_ms: 0
+            }
         ));
     }
 
@@ -457,6 +465,7 @@ mod tests {
                                 roster: 0,
                                 digest: 0,
                                 records: [0; 16],
+                                wall_ms: 0,
                             },
                         );
                     }
@@ -479,7 +488,15 @@ mod tests {
         let beacon = |nth: usize, tick| {
             let mut node = [0; 32];
             node[..8].copy_from_slice(&(nth as u64).to_be_bytes());
-            Beacon { node: NodeId(node), boot: 1, tick, roster: 0, digest: 0, records: [0; 16] }
+            Beacon {
+                node: NodeId(node),
+                boot: 1,
+                tick,
+                roster: 0,
+                digest: 0,
+                records: [0; 16],
+                wall_ms: 0,
+            }
         };
         assert!((0..NODES_MAX).all(|nth| live.hear(START, beacon(nth, 1))));
         assert!(!live.hear(START, beacon(NODES_MAX, 1)));
@@ -666,8 +683,15 @@ mod tests {
         assert_eq!(live.gone(START + AFTER / 2, permanent), None, "it may be heard yet");
         assert_eq!(live.gone(START + AFTER, permanent), Some(silent(START + AFTER)));
         let heard = START + AFTER;
-        let beacon =
-            Beacon { node: SILENT, boot: 5, tick: 1, roster: 0, digest: 0, records: [0; 16] };
+        let beacon = Beacon {
+            node: SILENT,
+            boot: 5,
+            tick: 1,
+            roster: 0,
+            digest: 0,
+            records: [0; 16],
+            wall_ms: 0,
+        };
         assert!(live.hear(heard, beacon));
         assert_eq!(live.gone(heard + AFTER / 2, permanent), None);
         assert_eq!(live.gone(heard + AFTER, permanent), Some(silent(heard + AFTER)));
@@ -702,7 +726,15 @@ mod tests {
         let mut hears = |boot, tick| {
             live.hear(
                 START,
-                Beacon { node: node(7), boot, tick, roster: 0, digest: 0, records: [0; 16] },
+                Beacon {
+                    node: node(7),
+                    boot,
+                    tick,
+                    roster: 0,
+                    digest: 0,
+                    records: [0; 16],
+                    wall_ms: 0,
+                },
             )
         };
         assert!(hears(2, 5));

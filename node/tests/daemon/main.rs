@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says by panicking what went wrong")]
 
 mod backup;
+mod clocks;
 mod full;
 mod harness;
 mod import;
@@ -13,6 +14,7 @@ mod log;
 mod members;
 mod metrics;
 mod reach;
+mod reading;
 mod secret;
 mod stopping;
 mod webhooks;

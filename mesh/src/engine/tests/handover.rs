@@ -18,7 +18,8 @@ fn stopping() -> Node {
     let mut node = Node::new(1);
     let peer = identity(HEIR).node_id();
     node.give(Input::PeerUp(peer));
-    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 0, digest: 0, records: [0; 16] };
+    let it =
+        Beacon { node: peer, boot: 1, tick: 1, roster: 0, digest: 0, records: [0; 16], wall_ms: 0 };
     node.told(HEIR, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     node.begin(Command::Stop);
     let offered = |it: &Effect| matches!(it, Effect::Send { message: Message::Offer(_), .. });

@@ -71,7 +71,8 @@ impl Node {
     /// It is heard, and says this of its agents and rooms.
     pub(super) fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
         let node = identity(from).node_id();
-        let it = Beacon { node, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16] };
+        let it =
+            Beacon { node, boot: 1, tick: 1, roster: 1, digest: 0, records: [0; 16], wall_ms: 0 };
         self.told(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
         self.news(node, changes);
     }
