@@ -29,6 +29,8 @@ pub struct Config {
     pub quotas: Quotas,
     /// The clients that may have a key made over HTTP.
     pub signup: Signup,
+    /// Whether clients over HTTP that show no key read what is open to everybody: public rooms.
+    pub strangers_read: bool,
     /// Origins (`https://example.org`) whose web pages may open `/ws` and ask over HTTP. A page of any
     /// other origin may not: it would be the browser's user that is attached without knowing.
     pub origins: Vec<String>,
@@ -56,6 +58,7 @@ impl Config {
             auth,
             quotas: Quotas::default(),
             signup: Signup::Off,
+            strangers_read: true,
             origins: Vec::new(),
             hosts: Vec::new(),
             trusted_proxies: Vec::new(),

@@ -137,7 +137,7 @@ fuzz_target!(|bytes: &[u8]| {
     for tick in 1..400 {
         for from in 0..2 {
             let Node { id, digest, boot, .. } = nodes[from];
-            let value = Beacon { node: id, boot, tick, roster: 0, digest: 0, records: digest };
+            let value = Beacon { node: id, boot, tick, roster: 0, digest: 0, records: digest, wall_ms: 0 };
             let beacon = Message::Beacon(Signed { value, signature: [0; 64] });
             let mut said = std::mem::take(&mut nodes[from].said);
             said.push(beacon);

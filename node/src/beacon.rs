@@ -26,7 +26,7 @@ use mesh::{
 };
 use net::Net;
 
-use crate::topics::ALL_NODES;
+use crate::{clock::Clock, topics::ALL_NODES};
 
 /// The content of beacons; `None` until the engine has set it, and while the disk is full: a node
 /// that cannot write anything does not live for others.
@@ -89,6 +89,7 @@ pub(crate) struct Heart {
     pub(crate) pulse: Arc<PulseCell>,
     pub(crate) connected: Arc<Connected>,
     pub(crate) net: Net,
+    pub(crate) clock: Clock,
 }
 
 impl Heart {
@@ -112,8 +113,8 @@ impl Heart {
             // Not `next + BEACON_EVERY`: after a pause one beacon is enough.
             next = now + BEACON_EVERY;
             let pulse = self.pulse.get();
-            if let Some(beat) = pulse.and_then(|pulse| rhythm.beat(self.identity.node_id(), pulse))
-            {
+            let (me, wall_ms) = (self.identity.node_id(), self.clock.now().wall_ms);
+            if let Some(beat) = pulse.and_then(|pulse| rhythm.beat(me, pulse, wall_ms)) {
                 self.say(beat);
             }
         }

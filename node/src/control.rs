@@ -4,12 +4,13 @@
 pub(crate) mod client;
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -34,6 +35,7 @@ use tokio::{
 use crate::{
     backup, chance,
     clock::Clock,
+    clocks::Clocks,
     entry,
     files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
@@ -62,7 +64,10 @@ pub(crate) struct Control {
     pub(crate) reader: Reader,
     pub(crate) bridge: Bridge,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) clocks: Arc<Clocks>,
     pub(crate) files: Files,
+    /// Where clients connect by HTTP.
+    pub(crate) http: Option<SocketAddr>,
 }
 
 /// The node's files.
@@ -330,8 +335,21 @@ impl Control {
             dropped: count(&self.meters.kept_back.dropped),
             noise: count(&self.meters.kept_back.noise),
             peers: self.net.peers(),
+            listening: self.net.listening(),
+            read_by_all_at: self.read_by_all_at(),
         };
-        Ok(report::status(status, own))
+        let mut report = report::status(status, own);
+        for peer in &mut report.peers {
+            let node = peer.node_id.as_deref().and_then(parse_hex).map(NodeId);
+            peer.clock_ahead_ms = node.and_then(|node| self.clocks.ahead_ms(node, Instant::now()));
+        }
+        Ok(report)
+    }
+
+    /// Where everybody who can reach it reads public rooms by HTTP, if that is not this machine alone.
+    fn read_by_all_at(&self) -> Option<SocketAddr> {
+        let open = self.bridge.config().strangers_read;
+        self.http.filter(|at| open && !at.ip().is_loopback())
     }
 
     /// The message that a number names here, and the nodes that are known to have it.

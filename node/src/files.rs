@@ -159,6 +159,19 @@ impl DataDir {
         write_json(&self.file("peers.json"), &texts)
     }
 
+    /// Where the nodes are by whose tickets this one joined last. A file that cannot be read is as none:
+    /// then the node listens on loopback alone, and says so.
+    pub(crate) fn inviters(&self) -> Vec<PeerAddress> {
+        let texts: Vec<String> =
+            read_json(&self.file("inviters.json")).ok().flatten().unwrap_or_default();
+        texts.iter().filter_map(|text| text.parse().ok()).take(REMEMBERED_MAX).collect()
+    }
+
+    pub(crate) fn write_inviters(&self, inviters: &[PeerAddress]) -> Result<()> {
+        let texts: Vec<String> = inviters.iter().map(PeerAddress::to_string).collect();
+        write_json(&self.file("inviters.json"), &texts)
+    }
+
     /// The description of the node that runs here, or was killed here.
     pub(crate) fn run(&self) -> Result<Option<RunFile>> {
         read_json(&self.file("run.json"))

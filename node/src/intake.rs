@@ -18,7 +18,7 @@ use mesh::{
     Input,
     name::id::{MeshId, NodeId},
     wire::{
-        message::{BadMessage, Message, traits::Answer},
+        message::{BadMessage, Message, Signed, traits::Answer},
         run::Verified,
     },
 };
@@ -27,6 +27,8 @@ use tokio::sync::mpsc;
 
 use crate::{
     beacon::Connected,
+    clock::Clock,
+    clocks::Clocks,
     limits::{BEACON_BYTES_MAX, VERIFIERS},
     metrics::meters::Meters,
     queue::{Closed, Queue},
@@ -42,6 +44,8 @@ pub(crate) struct Intake {
     pub(crate) queue: Arc<Queue>,
     pub(crate) connected: Arc<Connected>,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) clocks: Arc<Clocks>,
+    pub(crate) clock: Clock,
     /// Addresses worth remembering.
     pub(crate) learned: mpsc::Sender<PeerAddress>,
     /// How much each peer has asked.
@@ -58,6 +62,19 @@ enum Job {
 }
 
 impl Intake {
+    /// `from`: the network, to where its messages go, and which peers are connected. `to`: what is counted, and told of
+    /// clocks.
+    pub(crate) fn new(
+        mesh: MeshId,
+        from: (Net, Arc<Queue>, Arc<Connected>),
+        to: (Arc<Meters>, Arc<Clocks>),
+        learned: mpsc::Sender<PeerAddress>,
+    ) -> Intake {
+        let ((net, queue, connected), (meters, clocks)) = (from, to);
+        let (clock, questions) = (Clock::start(), Arc::default());
+        Intake { mesh, net, queue, connected, meters, clocks, clock, learned, questions }
+    }
+
     /// Starts the threads. They end with the network, or with the queue.
     pub(crate) fn start(self, mut inbox: Inbox) -> std::io::Result<()> {
         let desk = Arc::new(Desk::default());
@@ -87,6 +104,7 @@ impl Intake {
                 let Some(beacon) = sign_of_life(NodeId(from), &payload, self.mesh) else {
                     return desk.put(NodeId(from), Job::Frame { payload, share });
                 };
+                self.note_clock(&beacon);
                 // There is nothing to check, and a beacon is not to wait behind other messages of
                 // its peer.
                 self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
@@ -106,6 +124,12 @@ impl Intake {
             }
         };
         desk.put(NodeId(from), job);
+    }
+
+    fn note_clock(&self, beacon: &Message<Verified>) {
+        let Message::Beacon(Signed { value, .. }) = beacon else { return };
+        let ours = self.clock.now().wall_ms;
+        self.clocks.hear(value.node, value.wall_ms, ours, Instant::now());
     }
 
     fn verify_all(&self, desk: &Desk<Job>) {
@@ -240,10 +264,7 @@ mod tests {
     use mesh::{
         Identity,
         name::digest::Digest,
-        wire::{
-            message::{Beacon, Signed},
-            run::Run,
-        },
+        wire::{message::Beacon, run::Run},
     };
 
     use super::*;
@@ -259,6 +280,7 @@ mod tests {
             roster: most,
             digest: Digest([255; 16]),
             records: [0; 16],
+            wall_ms: most,
         };
         let message: Message<Run> = Message::Beacon(Signed::new(mesh, &own, it));
         let beacon = message.encode();

@@ -6,7 +6,7 @@
 //! In reading order: [`settings`], `files`, `chance`, [`ticket`], [`invitation`], `invitations`,
 //! `guest`, `membership`, `secret` (the mesh, and its secret), [`joining`] (what became of a start); `driver` (the engine's thread) with
 //! `queue`, `fair`, `clock`, `full` and `ending`; to peers `outgoing`, `beacon` and `topics`, from
-//! them `intake` and `remembered`; to clients `backend` and `listen`; to operators `control`,
+//! them `intake`, `remembered` and `clocks` (whose clocks differ); to clients `backend` and `listen`; `facing` (where to listen for other nodes) and `reach` (whether they reach this one); to operators `control`,
 //! [`report`], `entry`, `keys`, `members`, `catching_up`, `backup` and `metrics`; `import`, from a
 //! ClawChat server; [`start`] puts it together; `commands` is the command line, and `notify` tells
 //! the service manager.
@@ -17,11 +17,13 @@ mod beacon;
 mod catching_up;
 mod chance;
 mod clock;
+mod clocks;
 mod commands;
 mod control;
 mod driver;
 mod ending;
 mod entry;
+mod facing;
 mod fair;
 mod files;
 mod full;
@@ -40,6 +42,7 @@ mod metrics;
 mod notify;
 mod outgoing;
 mod queue;
+mod reach;
 mod remembered;
 pub mod report;
 mod secret;

@@ -98,6 +98,22 @@ pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);
 /// How long that may take; without its answer the page has less on it. Prometheus waits 10 s.
 pub const METRICS_STATUS_WITHIN: Duration = Duration::from_secs(2);
 
+/// Clocks that differ by more are told to operators: agents compare timestamps, and nodes order by them
+/// what is said at the same time.
+pub const CLOCK_DIFFERS_MS: u64 = 2_000;
+/// Beacons of a peer of which the one that was on its way for the shortest time counts: two to five seconds of
+/// them.
+pub const CLOCK_SAMPLES: usize = 8;
+/// Fewer say nothing yet: one may be late.
+pub const CLOCK_SAMPLES_MIN: usize = 3;
+/// A peer that was not heard for so long has no clock that is known.
+pub const CLOCK_STALE_AFTER: Duration = Duration::from_secs(30);
+/// Peers whose clocks are known: more than can be connected at once.
+pub const CLOCKS_MAX: usize = 1_024;
+
+/// Looking up the name in a ticket, to find the address of this machine that faces it.
+pub const FACING_LOOKUP_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long a start waits for the outcome of its joining before it says that there is none yet: two
 /// dials of [`net::limits::HANDSHAKE_TIMEOUT`] would be more than a person waits for.
 pub const JOIN_WAITED_FOR: Duration = Duration::from_secs(5);

@@ -200,6 +200,9 @@ fn remember(dir: &DataDir, me: NodeId, tickets: &[Ticket]) -> Result<Vec<PeerAdd
     if told.is_empty() {
         return Ok(peers);
     }
+    if dir.inviters() != told {
+        dir.write_inviters(&told)?;
+    }
     peers.retain(|peer| !told.contains(peer));
     peers.extend(told);
     peers.drain(..peers.len().saturating_sub(REMEMBERED_MAX));

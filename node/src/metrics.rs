@@ -21,6 +21,7 @@ use store::Reader;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
+    clocks::Clocks,
     limits::{METRICS_STATUS_EVERY, METRICS_STATUS_WITHIN},
     queue::{Asker, Queue},
 };
@@ -34,6 +35,7 @@ pub(crate) struct Sources {
     pub(crate) queue: Arc<Queue>,
     pub(crate) net: Net,
     pub(crate) reader: Reader,
+    pub(crate) clocks: Arc<Clocks>,
     /// Not the bridge itself: that has this.
     pub(crate) counters: Arc<bridge::Counters>,
     /// Of ClawChat's clients.
@@ -148,6 +150,9 @@ impl Sources {
         let peers = self.net.peers();
         let connected = peers.iter().filter(|peer| peer.connected).count();
         page.gauge("clawmesh_peers_connected", "Nodes that this one has a link to.", connected);
+        let differ = self.clocks.differing(Instant::now()).len();
+        let help = "Nodes whose clocks differ from this one's by more than 2 s.";
+        page.gauge("clawmesh_clocks_differ", help, differ);
         let refused = peers.iter().filter(|peer| peer.refused_for.is_some()).count();
         let help = "Nodes refused for a while because of what they did.";
         page.gauge("clawmesh_peers_refused", help, refused);

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Write as _},
+    net::SocketAddr,
     path::PathBuf,
 };
 
@@ -11,8 +12,9 @@ use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status, 
 use serde::Serialize;
 
 use crate::{
+    clocks,
     limits::{STATUS_BLAMED_FROM, STATUS_BLAMED_SHOWN, STATUS_ROOMS_SHOWN},
-    members,
+    members, reach,
 };
 
 /// A node that is ready: where it is, and how others join it.
@@ -108,6 +110,8 @@ pub(crate) struct Own {
     pub(crate) dropped: u64,
     pub(crate) noise: u64,
     pub(crate) peers: Vec<PeerStatus>,
+    pub(crate) listening: Vec<SocketAddr>,
+    pub(crate) read_by_all_at: Option<SocketAddr>,
 }
 
 /// The answer to `clawmeshd status`.
@@ -123,6 +127,8 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         })
         .collect();
     blamed.sort_by_key(|blamed| std::cmp::Reverse(blamed.chain + blamed.void));
+    let peers = peers(status.nodes, own.peers);
+    let only_through = reach::only_through(&peers, &own.listening);
     Status {
         node_id: status.node.to_string(),
         name: own.name,
@@ -131,7 +137,9 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         agents_mesh: status.agents_mesh,
         store_bytes: own.store_bytes,
         disk_full: own.disk_full,
-        peers: peers(status.nodes, own.peers),
+        peers,
+        only_through,
+        read_by_all_at: own.read_by_all_at.map(|at| at.to_string()),
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
             refused: own.refused,
@@ -167,6 +175,9 @@ pub(crate) fn text(status: &Status) -> String {
     if let Some(apart) = apart(status) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "OUT: {apart}");
+    }
+    if let Some(through) = &status.only_through {
+        let _ = writeln!(text, "ALONE SOON: {}", reach::sentence(through));
     }
     text.push_str("\nPeers\n");
     let mut line = |line: fmt::Arguments<'_>| {
@@ -250,7 +261,18 @@ fn peer_line(peer: &Peer) -> String {
     let blame = blame(peer);
     let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
     let place = peer.addresses.join(" ");
-    format!("{who:<24} {how}{rtt}, {} agents, {place}{blame}", peer.agents)
+    let clock = clock(peer);
+    format!("{who:<24} {how}{rtt}, {} agents, {place}{clock}{blame}", peer.agents)
+}
+
+/// A clock that differs, on a line of its own.
+fn clock(peer: &Peer) -> String {
+    let ahead = peer.clock_ahead_ms.filter(|ms| clocks::differs(*ms));
+    ahead.map_or_else(String::new, |ms| {
+        let (seconds, way) =
+            (ms.unsigned_abs() as f64 / 1_000.0, if ms > 0 { "ahead" } else { "behind" });
+        format!("\n{:<27}CLOCK: it is {seconds:.1} s {way} of this node's", "")
+    })
 }
 
 /// The faults of a peer, on a line of their own.

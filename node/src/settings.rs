@@ -19,7 +19,7 @@ pub(crate) use layer::Layer;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
-    has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address, takeover,
+    has_host_and_port, home, host, node_name, origin, proxy, retention, takeover, where_to_listen,
 };
 
 use crate::invitation::Join;
@@ -40,7 +40,7 @@ pub struct Settings {
     /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<Listen>,
     /// Invitations.
     pub join: Vec<Join>,
     /// Whom to connect to besides.
@@ -53,6 +53,8 @@ pub struct Settings {
     pub allow_private_webhooks: bool,
     /// The clients that may have a key made over HTTP.
     pub signup: Signup,
+    /// Who reads public rooms over HTTP; `None`: everybody on loopback, and holders of a key elsewhere.
+    pub http_read: Option<HttpRead>,
     /// Origins of web pages that may attach.
     pub http_origins: Vec<String>,
     /// Names of this node over HTTP.
@@ -61,6 +63,24 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Limits of agents.
     pub limits: Limits,
+}
+
+/// Who reads public rooms over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpRead {
+    /// Holders of a key.
+    Key,
+    /// Everybody.
+    Open,
+}
+
+/// Where other nodes connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// At this address.
+    At(SocketAddr),
+    /// At this port of loopback, and of the addresses that face the nodes by whose tickets this one joined.
+    Auto(u16),
 }
 
 /// The clients that may have a key made over HTTP.
@@ -104,13 +124,14 @@ impl Settings {
             http: Some(free.to_owned()),
             metrics: true,
             auth: Auth::Open,
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
             join: Vec::new(),
             discovery: Discovery::FullMesh,
             name: None,
             takeover_after: TAKEOVER_AFTER,
             allow_private_webhooks: false,
             signup: Signup::Off,
+            http_read: None,
             http_origins: Vec::new(),
             http_hosts: Vec::new(),
             trusted_proxies: Vec::new(),
@@ -231,7 +252,7 @@ impl Layered {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
         let listen = self.first(|layer| layer.listen.clone());
-        let listen = listen.unwrap_or_else(|| vec!["127.0.0.1:9231".to_owned()]);
+        let listen = listen.unwrap_or_else(|| vec!["auto:9231".to_owned()]);
         let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
             data_dir: self.data_dir()?,
@@ -240,7 +261,7 @@ impl Layered {
             http,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             auth: self.auth()?,
-            listen: listen.iter().map(|text| socket_address(text)).collect::<Result<_>>()?,
+            listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
             discovery: match self.first(|layer| layer.no_discovery) {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,
@@ -252,6 +273,7 @@ impl Layered {
                 .first(|layer| layer.allow_private_webhooks)
                 .unwrap_or(false),
             signup: self.signup()?,
+            http_read: self.http_read()?,
             http_origins: self.list(|layer| layer.http_origin.clone(), origin)?,
             http_hosts: self.list(|layer| layer.http_host.clone(), host)?,
             trusted_proxies: self.list(|layer| layer.trusted_proxy.clone(), proxy)?,
@@ -267,6 +289,19 @@ impl Layered {
     ) -> Result<Vec<T>> {
         let items = self.first(pick).unwrap_or_default();
         items.iter().map(|item| parse(item)).collect()
+    }
+
+    fn http_read(&self) -> Result<Option<HttpRead>> {
+        let flag = "http-read";
+        match self.first(|layer| layer.http_read.clone()).as_deref() {
+            None => Ok(None),
+            Some("open") => Ok(Some(HttpRead::Open)),
+            Some("key") if self.auth()? == Auth::Open => {
+                Err(bad(flag, "key", "with --no-auth no key is checked: leave out one of the two"))
+            }
+            Some("key") => Ok(Some(HttpRead::Key)),
+            Some(other) => Err(bad(flag, other, "write key or open")),
+        }
     }
 
     fn signup(&self) -> Result<Signup> {

@@ -36,9 +36,11 @@ use crate::{
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, chance,
     clock::Clock,
+    clocks::Clocks,
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
+    facing,
     files::{
         DataDir, RunFile,
         api_key::{ApiKey, admin_secret},
@@ -55,10 +57,11 @@ use crate::{
     metrics::{Sources, meters::Meters},
     outgoing::Outgoing,
     queue::{Asker, Queue},
+    reach,
     remembered::Remembered,
     report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
-    settings::{Auth, Settings, Signup},
+    settings::{Auth, HttpRead, Listen, Settings, Signup},
     topics::TOPICS,
 };
 
@@ -116,7 +119,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let doors = Doors::open(&settings, &dir).await?;
     let tickets = guest::tickets(&dir, &store, &settings.join).await?;
     let mut member = membership::enter(&dir, &mut store, &tickets)?;
-    let (net, inbox) = network(&settings, &member).await?;
+    let (net, inbox) = network(&dir, &settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
     let name = settings.name.clone().unwrap_or_else(|| membership::default_name(me));
@@ -136,7 +139,11 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let metrics = settings.metrics;
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
     let here = SignedLog { mesh, node: me };
-    let config = bridge_config(settings, auth, signup, here);
+    let read_by_all = strangers_read(&settings, &doors);
+    let config = bridge::Config {
+        strangers_read: read_by_all,
+        ..bridge_config(settings, auth, signup, here)
+    };
     parts.assemble(inbox, doors, config).await
 }
 
@@ -158,7 +165,8 @@ impl Parts {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
-        let (pulse, connected, meters) = <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>)>::default();
+        let (pulse, connected, meters, clocks) =
+            <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
         let Clients { hub, bridge, refusals } = Clients::new(mesh, config, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -182,16 +190,9 @@ impl Parts {
         }
         .start(ending)?;
         let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
-        Intake {
-            mesh,
-            net: net.clone(),
-            queue: queue.clone(),
-            connected,
-            meters: meters.clone(),
-            learned,
-            questions: Arc::default(),
-        }
-        .start(inbox)?;
+        let from = (net.clone(), queue.clone(), connected);
+        let to = (meters.clone(), clocks.clone());
+        Intake::new(mesh, from, to, learned).start(inbox)?;
         let remembered = Remembered::start(dir.clone(), member.peers, addresses);
         let control = Arc::new(Control {
             name: name.clone(),
@@ -203,7 +204,9 @@ impl Parts {
             reader,
             bridge: bridge.clone(),
             meters: meters.clone(),
+            clocks,
             files: Files::new(dir.clone(), key_file.clone()),
+            http: doors.http.as_ref().map(|(_, at)| *at),
         });
         let status = first_turn(&control, &bridge).await?;
         show_metrics(&control, refusals, metrics.then_some(meters));
@@ -331,6 +334,7 @@ impl Doors {
         let mut sockets = vec![control_file];
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
+        operators.spawn(reach::tell(control.clone()));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
@@ -361,7 +365,7 @@ impl Doors {
 
 fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net: Net) -> Heart {
     let (mesh, identity) = (member.mesh.mesh_id(), member.identity.clone());
-    Heart { mesh, identity, pulse, connected, net }
+    Heart { mesh, identity, pulse, connected, net, clock: Clock::start() }
 }
 
 /// Gives `/metrics` its page, if there is one.
@@ -372,6 +376,7 @@ fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<M
         queue: control.queue.clone(),
         net: control.net.clone(),
         reader: control.reader.clone(),
+        clocks: control.clocks.clone(),
         counters: control.bridge.counters().clone(),
         refusals,
         started: Instant::now(),
@@ -405,6 +410,17 @@ fn signup(signup: &Signup) -> Result<BridgeSignup> {
         Signup::Open => BridgeSignup::Open,
         Signup::Admin(file) => BridgeSignup::Admin(AdminSecret::new(&admin_secret(file)?)),
     })
+}
+
+/// Beyond loopback public rooms are read with a key, unless the operator has decided, or has switched
+/// off all keys.
+fn strangers_read(settings: &Settings, doors: &Doors) -> bool {
+    let here = doors.http.as_ref().is_none_or(|(_, at)| at.ip().is_loopback());
+    match settings.http_read {
+        Some(HttpRead::Open) => true,
+        Some(HttpRead::Key) => false,
+        None => here || settings.auth == Auth::Open,
+    }
 }
 
 fn bridge_config(
@@ -444,8 +460,9 @@ impl Clients {
     }
 }
 
-async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
-    for address in &settings.listen {
+async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
+    let listen = listening(dir, settings).await;
+    for address in &listen {
         // libp2p would share the port with another process, and get some of the connections.
         drop(
             std::net::TcpListener::bind(address)
@@ -459,7 +476,7 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         secret_key: (*member.seed).into(),
         pre_shared_key,
         former_keys,
-        listen: if archive { Vec::new() } else { settings.listen.clone() },
+        listen: if archive { Vec::new() } else { listen },
         announce: Vec::new(),
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
@@ -469,6 +486,21 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         StartError::Listen { address, source } => cannot_listen(address, &source),
         StartError::Topics(_) | StartError::Setup(_) => error.into(),
     })
+}
+
+/// Where to listen for other nodes. A ticket from another machine asks for an address that this can
+/// reach, and for that port alone.
+async fn listening(dir: &DataDir, settings: &Settings) -> Vec<SocketAddr> {
+    let inviters = dir.inviters();
+    if settings.listen.iter().any(|listen| matches!(listen, Listen::Auto(_))) {
+        for (here, there) in facing::facing(&inviters).await {
+            tracing::info!(
+                "other nodes can connect to this one at {here}, which faces {there} of the ticket; \
+                 --listen HOST:PORT chooses another address"
+            );
+        }
+    }
+    facing::addresses(&settings.listen, &inviters).await
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {

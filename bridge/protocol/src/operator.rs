@@ -129,6 +129,12 @@ pub struct Status {
     pub disk_full: bool,
     /// Nodes heard of, and addresses where none has answered yet.
     pub peers: Vec<Peer>,
+    /// The name of the only node through which others reach this one: without it, this one is alone.
+    #[serde(default)]
+    pub only_through: Option<String>,
+    /// Where everybody who can reach it reads public rooms by HTTP without a key, if that is not loopback.
+    #[serde(default)]
+    pub read_by_all_at: Option<String>,
     /// Rooms, the directory left out.
     pub rooms: Vec<Room>,
     /// Counters since the start.
@@ -175,6 +181,9 @@ pub struct Peer {
     /// For how long it is refused because of them.
     #[serde(default)]
     pub refused_ms: Option<u64>,
+    /// Milliseconds by which its clock is ahead of this node's, or below 0 behind. `None`: not known.
+    #[serde(default)]
+    pub clock_ahead_ms: Option<i64>,
     /// Why it is not connected, in words.
     pub last_error: Option<String>,
     /// The same for programs.

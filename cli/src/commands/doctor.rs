@@ -64,6 +64,11 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
     if let Some((client, _events)) = attach(cx, &mut checks).await {
         clock(&client, &mut checks).await;
     }
+    if let Some(at) = status.as_ref().and_then(|status| status.read_by_all_at.as_ref()) {
+        let found = format!("everybody who reaches {at} reads public rooms without a key");
+        let advice = "if that is not meant, start the node without --http-read open and --no-auth";
+        checks.push(Check::note("http", found, advice));
+    }
     match &status {
         Some(status) => mesh(status, &mut checks),
         None => ports(&mut checks),
@@ -234,6 +239,13 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
         let check = if up > 0 { Check::note } else { Check::bad };
         checks.push(check("peers", found, advice.to_owned()));
     }
+    if let Some(through) = &status.only_through {
+        let found = format!("reached only through {through}: if that goes, you are alone");
+        let advice = "let other nodes connect to this one: open its port, or start it with --listen and an address that \
+                      they reach";
+        checks.push(Check::note("peers", found, advice));
+    }
+    clocks(&peers, checks);
     for author in &status.forked {
         checks.push(Check::bad(
             "peers",
@@ -265,6 +277,26 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
     if holes > 0 {
         let advice = "a node that is gone had them alone; if it comes back, so do they";
         checks.push(Check::note("rooms", format!("{holes} numbers without content"), advice));
+    }
+}
+
+/// Peers whose clocks differ from the node's. If most do, it is the node's that is wrong.
+fn clocks(peers: &[&Peer], checks: &mut Vec<Check>) {
+    let known: Vec<(&Peer, i64)> =
+        peers.iter().filter_map(|peer| Some((*peer, peer.clock_ahead_ms?))).collect();
+    let off = |ahead: i64| ahead.unsigned_abs() > CLOCK_OFF_MS;
+    let differ = known.iter().filter(|(_, ahead)| off(*ahead)).count();
+    let advice = if differ > 1 && 2 * differ > known.len() {
+        "most clocks differ from this node's: set this machine's right, with NTP"
+    } else {
+        "set the wrong one right, with NTP: timestamps and elections go by it"
+    };
+    for (peer, ahead) in known.iter().filter(|(_, ahead)| off(*ahead)) {
+        let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
+        let way = if *ahead > 0 { "ahead of" } else { "behind" };
+        let seconds = ahead.unsigned_abs() as f64 / 1000.0;
+        let found = format!("the clock of {name} is {seconds:.1} s {way} this node's");
+        checks.push(Check::bad("clock", found, advice));
     }
 }
 

@@ -269,6 +269,8 @@ mod tests {
             agents_mesh: 5,
             store_bytes: 1 << 21,
             disk_full: false,
+            only_through: None,
+            read_by_all_at: None,
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),

@@ -533,6 +533,7 @@ fn who_is_listed_was_announced_before() {
         roster: 1,
         digest: Digest::default(),
         records: [0; 16],
+        wall_ms: 0,
     };
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
@@ -659,6 +660,7 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
         roster: 1,
         digest: Digest::default(),
         records: [0; 16],
+        wall_ms: 0,
     };
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });

@@ -415,7 +415,8 @@ mod tests {
                 tick,
                 roster: 0,
                 digest: Digest::default(),
-                records: [0; 16]
+                records: [0; 16],
+                wall_ms: 0
             }
         ));
     }
@@ -465,6 +466,7 @@ mod tests {
                                 roster: 0,
                                 digest: Digest::default(),
                                 records: [0; 16],
+                                wall_ms: 0,
                             },
                         );
                     }
@@ -494,6 +496,7 @@ mod tests {
                 roster: 0,
                 digest: Digest::default(),
                 records: [0; 16],
+                wall_ms: 0,
             }
         };
         assert!((0..NODES_MAX).all(|nth| live.hear(START, beacon(nth, 1))));
@@ -688,6 +691,7 @@ mod tests {
             roster: 0,
             digest: Digest::default(),
             records: [0; 16],
+            wall_ms: 0,
         };
         assert!(live.hear(heard, beacon));
         assert_eq!(live.gone(heard + AFTER / 2, permanent), None);
@@ -730,6 +734,7 @@ mod tests {
                     roster: 0,
                     digest: Digest::default(),
                     records: [0; 16],
+                    wall_ms: 0,
                 },
             )
         };

@@ -60,7 +60,9 @@ pub struct Beat {
 
 impl Rhythm {
     /// The beacon that is due now. `None`: none is, for all living nodes have heard the same a moment ago.
-    pub fn beat(&mut self, node: NodeId, pulse: Pulse) -> Option<Beat> {
+    ///
+    /// `wall_ms`: the time by the node's clock, which its beacons say.
+    pub fn beat(&mut self, node: NodeId, pulse: Pulse, wall_ms: u64) -> Option<Beat> {
         self.tick += 1;
         let gossiped_every = match pulse.spread {
             Spread::EachTime => 1,
@@ -78,7 +80,7 @@ impl Rhythm {
             self.gossiped = Some(self.tick);
         }
         let Pulse { boot, roster, digest, records, spread: _ } = pulse;
-        let beacon = Beacon { node, boot, tick: self.tick, roster, digest, records };
+        let beacon = Beacon { node, boot, tick: self.tick, roster, digest, records, wall_ms };
         Some(Beat { beacon, gossiped })
     }
 }
@@ -98,7 +100,7 @@ mod tests {
     /// Of 40 ticks: beacons, and those gossiped.
     fn of_40(pulse: impl Fn(u64) -> Pulse) -> (usize, usize) {
         let mut rhythm = Rhythm::default();
-        let beats: Vec<Beat> = (0..40).filter_map(|n| rhythm.beat(NODE, pulse(n))).collect();
+        let beats: Vec<Beat> = (0..40).filter_map(|n| rhythm.beat(NODE, pulse(n), n)).collect();
         assert!(beats.is_sorted_by_key(|beat| beat.beacon.tick));
         (beats.len(), beats.iter().filter(|beat| beat.gossiped).count())
     }
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn what_was_gossiped_rarely_is_gossiped_at_once_when_that_ends() {
         let mut rhythm = Rhythm::default();
-        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1)).map(|beat| beat.gossiped);
+        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1), 0).map(|beat| beat.gossiped);
         let mut still: Vec<_> = (0..GOSSIPED_WHILE_STILL).map(|_| beat(Spread::Rarely)).collect();
         assert_eq!((still.remove(0), still.contains(&Some(true))), (Some(true), false));
         let calm: Vec<_> = (0..SAID_WHILE_CALM).map(|_| beat(Spread::NowAndThen)).collect();

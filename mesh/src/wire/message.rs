@@ -123,6 +123,9 @@ pub struct Beacon {
     /// Over its records, those of all nodes: the beginning of the digest.
     #[cbor(n(5), with = "minicbor::bytes")]
     pub records: [u8; 16],
+    /// The time by its clock: Unix milliseconds. Nothing is decided by it; its peers' operators learn whose clock is wrong.
+    #[n(6)]
+    pub wall_ms: u64,
 }
 
 /// A member's word that a node is removed from the mesh.
@@ -672,8 +675,15 @@ mod tests {
         let mesh = MeshId([1; 16]);
         let own = Identity::from_seed(&[3; 32]);
         let (node, boot, tick) = (own.node_id(), 1, 1);
-        let value =
-            Beacon { node, boot, tick, roster: 0, digest: Digest::default(), records: [0; 16] };
+        let value = Beacon {
+            node,
+            boot,
+            tick,
+            roster: 0,
+            digest: Digest::default(),
+            records: [0; 16],
+            wall_ms: 0,
+        };
         let signed = Message::Beacon(Signed::new(mesh, &own, value));
         let bare = Message::Beacon(Signed { value, signature: [0; 64] });
         let is_taken = |message: &Message<Run>, from: NodeId| {
@@ -716,6 +726,7 @@ mod tests {
             roster: 0,
             digest: Digest::default(),
             records: [0; 16],
+            wall_ms: 0,
         };
         let signed = Signed::new(mesh, &own, value);
         let holds = |value, mesh| {

@@ -40,7 +40,8 @@ pub(crate) struct Layer {
     /// The key that clients need, made if it is not there [default: ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Where other nodes connect; can be repeated [default: 127.0.0.1:9231]
+    /// Where other nodes connect; can be repeated. auto:PORT is loopback, and for a node that joined by a ticket
+    /// from another machine its address that faces that machine, too [default: auto:9231]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<Vec<String>>,
     /// Join the mesh of this ticket (`clawmeshd invite` prints one); remembered; can be repeated
@@ -69,6 +70,10 @@ pub(crate) struct Layer {
     /// The file of the secret that an operator's program shows to have keys made over HTTP
     #[arg(long, value_name = "FILE")]
     pub(crate) admin_secret_file: Option<PathBuf>,
+    /// Who reads public rooms over HTTP (/api/rooms): key (holders of a key) or open (everybody) [default: open on
+    /// loopback, key elsewhere]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) http_read: Option<String>,
     /// Web pages from there may attach, such as https://example.org; can be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) http_origin: Option<Vec<String>>,
@@ -134,6 +139,7 @@ impl Layer {
             allow_private_webhooks: switch("ALLOW_PRIVATE_WEBHOOKS")?,
             signup: text("SIGNUP"),
             admin_secret_file: text("ADMIN_SECRET_FILE").map(PathBuf::from),
+            http_read: text("HTTP_READ"),
             http_origin: list("HTTP_ORIGIN"),
             http_host: list("HTTP_HOST"),
             trusted_proxy: list("TRUSTED_PROXY"),

@@ -8,7 +8,10 @@ use std::{
 
 use mesh::limits::RETENTION_MIN;
 
-use super::error::{Result, SettingsError, bad};
+use super::{
+    Listen,
+    error::{Result, SettingsError, bad},
+};
 use crate::limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
@@ -22,7 +25,16 @@ pub(super) fn has_host_and_port(flag: &'static str, value: &str) -> Result<()> {
     if good { Ok(()) } else { Err(bad(flag, value, "write HOST:PORT, such as 127.0.0.1:9229")) }
 }
 
-pub(super) fn socket_address(value: &str) -> Result<SocketAddr> {
+/// `auto:PORT`, or an address.
+pub(super) fn where_to_listen(value: &str) -> Result<Listen> {
+    match value.strip_prefix("auto:").map(str::parse) {
+        Some(Ok(port)) => Ok(Listen::Auto(port)),
+        Some(Err(_)) => Err(bad("listen", value, "write auto:PORT, such as auto:9231")),
+        None => socket_address(value).map(Listen::At),
+    }
+}
+
+fn socket_address(value: &str) -> Result<SocketAddr> {
     has_host_and_port("listen", value)?;
     let found = value.to_socket_addrs().map_err(|error| bad("listen", value, error.to_string()))?;
     let found: Vec<SocketAddr> = found.collect();

@@ -44,7 +44,7 @@ fn without_a_word_the_standard_client_finds_the_node() {
     assert_eq!(settings.tcp.as_deref(), Some("127.0.0.1:9229"));
     assert_eq!(settings.http.as_deref(), Some("127.0.0.1:9230"));
     assert_eq!(settings.auth, Auth::KeyFile(home.join(".clawchat/auth.key")));
-    assert_eq!(settings.listen, ["127.0.0.1:9231".parse().unwrap()]);
+    assert_eq!(settings.listen, [Listen::Auto(9231)]);
     assert_eq!(settings.takeover_after, TAKEOVER_AFTER);
     assert!(settings.join.is_empty() && settings.name.is_none());
     assert_eq!(settings.discovery, Discovery::FullMesh);
@@ -70,7 +70,7 @@ fn flag_over_environment_over_file_over_default() {
     assert_eq!(all.name.as_deref(), Some("flag"));
     assert_eq!(all.tcp.as_deref(), Some("2.2.2.2:1"));
     assert_eq!(all.http.as_deref(), Some("1.1.1.1:2"));
-    assert_eq!(all.listen, ["1.1.1.1:3".parse().unwrap(), "1.1.1.1:4".parse().unwrap()]);
+    assert_eq!(all.listen, ["1.1.1.1:3", "1.1.1.1:4"].map(|at| Listen::At(at.parse().unwrap())));
     assert_eq!(all.auth, Auth::Open);
     assert_eq!(all.takeover_after, Duration::from_secs(2));
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says by panicking what went wrong")]
 
 mod backup;
+mod clocks;
 mod full;
 mod harness;
 mod import;
@@ -12,6 +13,8 @@ mod keys;
 mod log;
 mod members;
 mod metrics;
+mod reach;
+mod reading;
 mod secret;
 mod stopping;
 mod webhooks;

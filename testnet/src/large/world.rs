@@ -310,7 +310,7 @@ impl World {
         let id = self.nodes[node].id;
         let alive = &mut self.nodes[node];
         let Some(pulse) = alive.pulse else { return };
-        let Some(Beat { beacon, gossiped }) = alive.rhythm.beat(id, pulse) else { return };
+        let Some(Beat { beacon, gossiped }) = alive.rhythm.beat(id, pulse, 0) else { return };
         let mesh = self.secret.mesh_id();
         let message = Message::Beacon(Signed::new(mesh, &alive.identity, beacon));
         let spoken = Spoken::new(&message, mesh, ALL_NODES);

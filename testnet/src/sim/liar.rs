@@ -630,6 +630,7 @@ impl Liar {
             roster: self.some_u64(),
             digest: Digest(self.sixteen()),
             records: self.sixteen(),
+            wall_ms: self.some_u64(),
         };
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
     }

@@ -406,7 +406,7 @@ impl Node {
     pub(super) fn beat(&mut self) -> Option<Beat> {
         let running = self.running.as_mut()?;
         let pulse = running.pulse?;
-        running.rhythm.get_or_insert_default().beat(self.id, pulse)
+        running.rhythm.get_or_insert_default().beat(self.id, pulse, 0)
     }
 
     /// Its disk is copied, if it runs and the disk is sound.

@@ -30,7 +30,7 @@ use crate::{
     codes::Problem,
     encode,
     limits::HTTP_HISTORY_ROWS,
-    rooms::{details_of, shown},
+    rooms::{self, details_of},
     voice::Voice,
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
         paths: &["/api/"],
         methods: &["GET", "POST"],
         checks_names: |method| method != Method::POST,
-        headers: &[keys::ADMIN_HEADER, KEY_HEADER],
+        headers: &[keys::ADMIN_HEADER, KEY_HEADER, "authorization"],
         refuse: |why| Failed::from(why).into_response(),
     }
 }
@@ -140,16 +140,36 @@ impl std::convert::From<Intrusion> for Failed {
 impl Web {
     /// The holder of the valid key that a request shows.
     async fn holder(&self, headers: &HeaderMap) -> Result<Visitor, Failed> {
-        let text = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok());
-        let missing =
-            || Problem::new(Code::Unauthorized, "show a key in the header X-ClawChat-Key");
-        Ok(self.desk.holder(Secret::new(text.ok_or_else(missing)?)).await?)
+        let missing = || {
+            let text = "show a key in the header X-ClawChat-Key, or as Authorization: Bearer KEY";
+            Problem::new(Code::Unauthorized, text)
+        };
+        Ok(self.desk.holder(Secret::new(shown(headers).ok_or_else(missing)?)).await?)
     }
 
-    /// Asks for somebody who has shown no key: public rooms are open to everybody.
+    /// Public rooms are read by everybody, or where the node's operator wants it so by holders of a valid key. Asked first,
+    /// so that nobody else learns which rooms there are.
+    async fn may_read(&self, headers: &HeaderMap) -> Result<(), Failed> {
+        if !self.desk.config().strangers_read {
+            self.holder(headers).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks for somebody who has shown no key. A key opens no private room here: the answer is the same for all.
     async fn ask<C: Ask>(&self, call: C) -> Result<C::Answer, Failed> {
         Ok(self.desk.ask(&Visitor::stranger(), call).await?)
     }
+}
+
+/// The key that a request shows, in one of the two ways.
+fn shown(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = || {
+        let (scheme, key) = text("authorization")?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+    };
+    text(KEY_HEADER).or_else(bearer)
 }
 
 #[derive(Serialize)]
@@ -169,10 +189,11 @@ struct Rooms {
     rooms: Vec<Room>,
 }
 
-async fn rooms(State(web): State<Web>) -> Result<Json<Rooms>, Failed> {
+async fn rooms(State(web): State<Web>, headers: HeaderMap) -> Result<Json<Rooms>, Failed> {
+    web.may_read(&headers).await?;
     let rooms = web.ask(ListRooms { parent: None }).await?;
     let details = web.ask(details_of(&rooms)).await?;
-    Ok(Json(Rooms { rooms: shown(&web.voice, &rooms, &details, None) }))
+    Ok(Json(Rooms { rooms: rooms::shown(&web.voice, &rooms, &details, None) }))
 }
 
 #[derive(Serialize)]
@@ -192,7 +213,12 @@ struct Page {
     messages: Vec<Message>,
 }
 
-async fn history(State(web): State<Web>, Path(room): Path<String>) -> Result<Json<Page>, Failed> {
+async fn history(
+    State(web): State<Web>,
+    headers: HeaderMap,
+    Path(room): Path<String>,
+) -> Result<Json<Page>, Failed> {
+    web.may_read(&headers).await?;
     let room = web.voice.room(&room)?;
     let limit = HTTP_HISTORY_ROWS;
     let page = web.ask(History { room, from: From::Newest, limit, before_ms: None }).await?;
@@ -202,8 +228,10 @@ async fn history(State(web): State<Web>, Path(room): Path<String>) -> Result<Jso
 
 async fn message(
     State(web): State<Web>,
+    headers: HeaderMap,
     Path((room, seq)): Path<(String, u64)>,
 ) -> Result<Json<Message>, Failed> {
+    web.may_read(&headers).await?;
     let room = web.voice.room(&room)?;
     let message = web.ask(Numbered { room, number: Number(seq) }).await?;
     // The only code for a thing that is not there which fits a message, too.

@@ -25,6 +25,7 @@ fn stopping() -> Node {
         roster: 0,
         digest: Digest::default(),
         records: [0; 16],
+        wall_ms: 0,
     };
     node.told(HEIR, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     node.begin(Command::Stop);

@@ -30,7 +30,7 @@ fn room(node: &mut Node, caller: &Caller, name: &str) -> RoomId {
 /// The peer lives, and has what this digest is of.
 fn beacon(node: &mut Node, tick: u64, digest: Digest) {
     let from = identity(PEER).node_id();
-    let it = Beacon { node: from, boot: 1, tick, roster: 0, digest, records: [0; 16] };
+    let it = Beacon { node: from, boot: 1, tick, roster: 0, digest, records: [0; 16], wall_ms: 0 };
     let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from, message });
 }
@@ -132,6 +132,7 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
                 roster: 0,
                 digest,
                 records: [0; 16],
+                wall_ms: 0,
             };
             let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             node.give(Input::Message { from: identity(*by).node_id(), message });

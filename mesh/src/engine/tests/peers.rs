@@ -23,6 +23,7 @@ impl Node {
             roster,
             digest,
             records: [0; 16],
+            wall_ms: 0,
         };
         self.hears_from(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     }

@@ -78,6 +78,7 @@ impl Node {
             roster: 1,
             digest: Digest::default(),
             records: [0; 16],
+            wall_ms: 0,
         };
         self.told(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
         self.news(node, changes);

@@ -200,6 +200,7 @@ fn so_many_rooms_of_memory_are_known_and_no_more() {
             roster: 1,
             digest: Digest::default(),
             records: [0; 16],
+            wall_ms: 0,
         };
         let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
         node.give(Input::Message { from: author, message });

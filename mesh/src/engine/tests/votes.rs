@@ -447,6 +447,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
                 roster: 0,
                 digest: Digest::default(),
                 records: [0; 16],
+                wall_ms: 0,
             };
             let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             world.nodes[1].give(Input::Message { from: me, message });

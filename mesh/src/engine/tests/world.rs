@@ -273,6 +273,7 @@ impl World {
             roster,
             digest,
             records: engine.records.digest(),
+            wall_ms: 0,
         };
         let message = Message::Beacon(Signed { value, signature: [0; 64] });
         let from = engine.known.cx.me;

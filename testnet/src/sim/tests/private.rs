@@ -211,7 +211,7 @@ impl Nodes {
         let Some(running) = &mut self.nodes[node].running else { return };
         let Some(pulse) = running.pulse else { return };
         let rhythm = running.rhythm.get_or_insert_default();
-        let Some(Beat { beacon, .. }) = rhythm.beat(id, pulse) else { return };
+        let Some(Beat { beacon, .. }) = rhythm.beat(id, pulse, 0) else { return };
         let signed = Signed::new(self.secret.mesh_id(), self.nodes[node].identity(), beacon);
         self.gossip(node, &Message::Beacon(signed));
     }

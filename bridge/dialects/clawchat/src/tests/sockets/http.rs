@@ -244,6 +244,38 @@ async fn agents_are_shown_to_their_key() {
     node.stop().await;
 }
 
+#[tokio::test]
+async fn where_strangers_do_not_read_a_key_is_shown_in_one_of_two_ways() {
+    let node = Node::start(Config { strangers_read: false, ..keyed() }).await;
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    a.call("send_message", json!({"room_id": "lobby", "content": "x"})).await;
+    let bearer = format!("Bearer {KEY}");
+    for (path, found) in [
+        ("/api/rooms", StatusCode::OK),
+        ("/api/rooms/lobby/history", StatusCode::OK),
+        ("/api/rooms/lobby/messages/1", StatusCode::OK),
+        ("/api/rooms/nonsense/history", StatusCode::NOT_FOUND),
+    ] {
+        let ask = async |shown: &[(&str, &str)]| {
+            node.http("GET", path, &[&[HERE], shown].concat(), "").await
+        };
+        for none in [&[][..], &[("x-clawchat-key", "nope")], &[("authorization", "Bearer nope")]] {
+            let answer = ask(none).await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}: {answer:?}");
+            assert_eq!(answer.body["code"], "unauthorized");
+        }
+        for shown in [("x-clawchat-key", KEY), ("authorization", &bearer)] {
+            assert_eq!(ask(&[shown]).await.status, found, "{path}");
+        }
+    }
+    // This is about rooms alone.
+    for open in ["/healthz", "/readyz", "/api/status"] {
+        assert_ne!(node.get(open).await.0, StatusCode::UNAUTHORIZED, "{open}");
+    }
+    node.stop().await;
+}
+
 fn signup(signup: Signup) -> Config {
     Config { signup, ..keyed() }
 }

@@ -1,0 +1,101 @@
+//! The address of this machine that another one sees: where a node listens that was given a ticket
+//! from elsewhere.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use net::{Address, PeerAddress};
+use tokio::{net::lookup_host, time::timeout};
+
+use crate::{limits::FACING_LOOKUP_WITHIN, settings::Listen, ticket};
+
+/// The addresses to bind. `inviters`: where the nodes are by whose tickets this one joined.
+pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Vec<SocketAddr> {
+    let mut all = Vec::new();
+    for listen in listen {
+        match listen {
+            Listen::At(at) => all.push(*at),
+            Listen::Auto(port) => {
+                let loopback = IpAddr::from([127, 0, 0, 1]);
+                let seen = facing(inviters).await.into_iter().map(|(ip, _)| ip);
+                all.extend([loopback].into_iter().chain(seen).map(|ip| SocketAddr::new(ip, *port)));
+            }
+        }
+    }
+    let mut unique = Vec::new();
+    all.retain(|at| {
+        let new = at.port() == 0 || !unique.contains(at);
+        unique.push(*at);
+        new
+    });
+    all
+}
+
+/// This machine's addresses towards the inviters that are not on it, each with one that it faces.
+pub(crate) async fn facing(inviters: &[PeerAddress]) -> Vec<(IpAddr, Address)> {
+    let mut found: Vec<(IpAddr, Address)> = Vec::new();
+    for PeerAddress { address, .. } in
+        inviters.iter().filter(|it| !ticket::is_loopback(&it.address))
+    {
+        let Ok(Ok(sockets)) = timeout(FACING_LOOKUP_WITHIN, lookup_host(address.to_string())).await
+        else {
+            continue;
+        };
+        for here in sockets.filter_map(towards) {
+            if !here.is_loopback() && found.iter().all(|(ip, _)| *ip != here) {
+                found.push((here, address.clone()));
+            }
+        }
+    }
+    found
+}
+
+/// The address that this machine would send from. Nothing is sent: a UDP socket that is connected
+/// asks the table of routes.
+fn towards(there: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = if there.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+    socket.connect(there).ok()?;
+    let here = socket.local_addr().ok()?.ip();
+    // An address of one link alone means nothing to nodes on another.
+    let link_local = match here {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    (!here.is_unspecified() && !link_local).then_some(here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peers(texts: &[&str]) -> Vec<PeerAddress> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn tickets_of_this_machine_ask_for_loopback_alone() {
+        let auto = [Listen::Auto(9231)];
+        let loopback: Vec<SocketAddr> = vec!["127.0.0.1:9231".parse().unwrap()];
+        assert_eq!(addresses(&auto, &[]).await, loopback);
+        assert_eq!(addresses(&auto, &peers(&["127.0.0.1:9", "[::1]:9"])).await, loopback);
+        assert_eq!(addresses(&auto, &peers(&["no-such-host.invalid:9"])).await, loopback);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_given_is_the_only_one() {
+        let given: SocketAddr = "127.0.0.1:7".parse().unwrap();
+        let elsewhere = peers(&["192.0.2.77:9"]);
+        assert_eq!(addresses(&[Listen::At(given)], &elsewhere).await, [given]);
+    }
+
+    /// A machine without a network has nothing to face it with.
+    #[tokio::test]
+    async fn a_ticket_from_elsewhere_asks_for_the_address_that_faces_it() {
+        let there: SocketAddr = "198.51.100.77:9".parse().unwrap();
+        let all = addresses(&[Listen::Auto(9231)], &peers(&[&there.to_string()])).await;
+        let faces = towards(there).filter(|ip| !ip.is_loopback());
+        assert_eq!(all.len(), 1 + usize::from(faces.is_some()), "{all:?}");
+        assert_eq!(all.get(1).map(SocketAddr::ip), faces);
+        assert!(all.iter().all(|at| at.port() == 9231), "{all:?}");
+    }
+}
