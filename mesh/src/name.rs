@@ -1,6 +1,7 @@
 //! Names of things: ids, numbers, time, keys.
 
 pub mod agent;
+pub mod group;
 pub mod id;
 pub mod identity;
 pub mod key;
