@@ -9,5 +9,6 @@
 pub mod collection;
 pub mod comparison;
 pub mod digest;
+pub mod pair;
 pub mod profile;
 pub mod set;

@@ -207,6 +207,26 @@ pub struct MeshNote {
     /// The number under which this node delivered it, where the object has no `seq` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// Of a room that is the session of two agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionNote>,
+}
+
+/// A room in which one agent talks to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionNote {
+    /// Its kind.
+    pub kind: SessionKind,
+    /// The other agent, as the reader sees it; in the room that an agent has with itself, the same.
+    pub peer: String,
+}
+
+/// The kind of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionKind {
+    /// A direct room: of two agents, for good.
+    Direct,
 }
 
 /// A sealed vote.

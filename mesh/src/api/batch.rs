@@ -75,6 +75,9 @@ pub struct RoomRecord {
     /// The founder of the mesh brought it from elsewhere: see [`crate::api::import`].
     #[cbor(n(10), default)]
     pub imported: bool,
+    /// Of a direct room: the number of the newest message of each of its two agents, in the order of their ids.
+    #[cbor(n(11), default)]
+    pub said: [Number; 2],
 }
 
 impl RoomRecord {
@@ -93,6 +96,7 @@ impl RoomRecord {
             local: false,
             seal: None,
             imported: false,
+            said: [Number::ZERO; 2],
         }
     }
 

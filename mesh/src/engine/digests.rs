@@ -1,7 +1,7 @@
 //! Digests of rooms, and comparing them with those of peers.
 //!
 //! Rooms that everybody has are folded by bucket, and all buckets into one digest; private rooms are folded
-//! by key (`docs/decisions/private-rooms.md`).
+//! by group (`docs/decisions/private-rooms.md`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,10 @@ use std::{
 use super::known::Known;
 use crate::{
     limits::{BUCKETS, DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, OFFERED_AGAIN_FOR},
-    name::id::{KeyPrint, NodeId, RoomId, sha256},
+    name::{
+        group::Group,
+        id::{NodeId, RoomId, sha256},
+    },
     replica::log::first_8,
     room::Room,
     wire::{
@@ -25,9 +28,9 @@ const COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// Rooms whose frontiers are asked for at once; the next comparison brings the rest.
 const HAVES_AT_ONCE_MAX: usize = 1_024;
 
-/// The private rooms of one key: each room's digest, and all folded.
+/// The private rooms of one group: each room's digest, and all folded.
 #[derive(Debug, Default)]
-struct OfKey {
+struct OfGroup {
     rooms: BTreeMap<RoomId, u64>,
     folded: u64,
 }
@@ -39,7 +42,7 @@ pub(super) struct Digests {
     pub(super) buckets: [u64; BUCKETS],
     /// Over all buckets: every beacon is compared with it.
     pub(super) all: u64,
-    private: BTreeMap<KeyPrint, OfKey>,
+    private: BTreeMap<Group, OfGroup>,
     /// Rooms with entries of this node that no other one is known to have: looked at when a peer turns out
     /// to have everything.
     pub(super) unshared: BTreeSet<RoomId>,
@@ -85,9 +88,9 @@ impl Digests {
         self.compared.remove(&peer);
     }
 
-    /// The private rooms of a key.
-    pub(super) fn rooms_of(&self, key: KeyPrint) -> impl Iterator<Item = &RoomId> {
-        self.private.get(&key).into_iter().flat_map(|record| record.rooms.keys())
+    /// The private rooms of a group.
+    pub(super) fn rooms_of(&self, group: Group) -> impl Iterator<Item = &RoomId> {
+        self.private.get(&group).into_iter().flat_map(|record| record.rooms.keys())
     }
 
     /// A beacon says how far a node is.
@@ -115,17 +118,17 @@ impl Digests {
         true
     }
 
-    /// A peer says how far it is with the private rooms of a key.
+    /// A peer says how far it is with the private rooms of a group.
     pub(super) fn compare_private(
         &mut self,
         known: &mut Known,
         peer: NodeId,
-        key: KeyPrint,
+        group: Group,
         theirs: u64,
     ) {
-        let Some(mine) = self.private.get(&key) else { return };
+        let Some(mine) = self.private.get(&group) else { return };
         if mine.folded == theirs {
-            return self.note_in_step_with(known, Some(key));
+            return self.note_in_step_with(known, Some(group));
         }
         let rooms: Vec<RoomDigest> = mine
             .rooms
@@ -147,8 +150,8 @@ impl Digests {
             return self.forget(id, seal.as_ref());
         }
         if let Some(seal) = &room.replica.record.seal {
-            let (key, digest) = (seal.owner, room.replica.logs.digest());
-            return self.mix_private(key, id, Some(digest));
+            let (group, digest) = (seal.group, room.replica.logs.digest());
+            return self.mix_private(group, id, Some(digest));
         }
         let now = first_8(sha256(&[&id.0, &room.replica.logs.digest().to_be_bytes()]));
         let before = self.rooms.insert(id, room.replica.logs.digest());
@@ -165,7 +168,7 @@ impl Digests {
 
     pub(super) fn forget(&mut self, id: RoomId, seal: Option<&Seal>) {
         if let Some(seal) = seal {
-            return self.mix_private(seal.owner, id, None);
+            return self.mix_private(seal.group, id, None);
         }
         if let Some(before) = self.rooms.remove(&id) {
             self.change_bucket(id, first_8(sha256(&[&id.0, &before.to_be_bytes()])));
@@ -192,8 +195,8 @@ impl Digests {
     }
 
     /// The digest of a private room is another.
-    pub(super) fn mix_private(&mut self, key: KeyPrint, id: RoomId, digest: Option<u64>) {
-        let all = self.private.entry(key).or_default();
+    pub(super) fn mix_private(&mut self, group: Group, id: RoomId, digest: Option<u64>) {
+        let all = self.private.entry(group).or_default();
         let before = match digest {
             Some(digest) => all.rooms.insert(id, digest),
             None => all.rooms.remove(&id),
@@ -218,22 +221,22 @@ impl Digests {
         }
     }
 
-    pub(super) fn tell_how_far(&self, known: &mut Known, peer: NodeId, keys: &[KeyPrint]) {
-        let followed = |key: &KeyPrint| {
-            let digest = self.private.get(key).map_or(0, |of_key| of_key.folded);
-            Some(Followed { token: known.cx.followers.token(*key)?, digest })
+    pub(super) fn tell_how_far(&self, known: &mut Known, peer: NodeId, groups: &[Group]) {
+        let followed = |group: &Group| {
+            let digest = self.private.get(group).map_or(0, |of_group| of_group.folded);
+            Some(Followed { token: known.cx.followers.token(*group)?, digest })
         };
-        let followed = keys.iter().filter_map(followed).collect();
+        let followed = groups.iter().filter_map(followed).collect();
         known.cx.send(peer, Message::Follows(followed));
     }
 
-    /// A peer has all that is in the rooms of this key, or in those that everybody has.
-    pub(super) fn note_in_step_with(&mut self, known: &mut Known, owner: Option<KeyPrint>) {
+    /// A peer has all that is in the rooms of this group, or in those that everybody has.
+    pub(super) fn note_in_step_with(&mut self, known: &mut Known, group: Option<Group>) {
         let (rooms, unshared) = (&mut known.rooms, &mut self.unshared);
-        let digests = owner.and_then(|key| self.private.get(&key));
+        let digests = group.and_then(|group| self.private.get(&group));
         unshared.retain(|id| {
             let Some(room) = rooms.get_mut(id) else { return false };
-            let meant = match owner {
+            let meant = match group {
                 Some(_) => digests.is_some_and(|record| record.rooms.contains_key(id)),
                 None => room.replica.record.seal.is_none(),
             };
@@ -252,6 +255,7 @@ fn is_listed(known: &Known, room: &Room) -> bool {
         || room.replica.is_directory
         || room.replica.id == RoomId::lobby(known.cx.mesh)
         || known.directory.room(room.replica.id).is_some()
+        || known.directory.direct.get(room.replica.id).is_some()
 }
 
 pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest>) {

@@ -27,13 +27,16 @@ use crate::{
         collection::Collection,
         comparison::{self, Difference, Part},
         digest::{self, Bucket, BucketDigest},
+        pair,
         profile::{self, ProfileUpdate},
         set::{Fate, Offer, Set},
     },
     wire::{
         comparing::{Comparing, Step},
         message::{Beacon, Message},
-        record::{CollectionNumber, Draft, Record, RecordHead, RecordKey, Root, Space, Stamp},
+        record::{
+            CollectionNumber, Draft, Record, RecordHead, RecordId, RecordKey, Root, Space, Stamp,
+        },
     },
 };
 
@@ -65,6 +68,8 @@ pub(super) struct Records {
     compared: BTreeMap<NodeId, Compared>,
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, CollectionNumber), Bucket>,
+    /// Records of pairs that came in this turn.
+    new_pairs: Vec<(KeyPrint, RecordId)>,
 }
 
 /// A profile that is to be changed.
@@ -82,6 +87,7 @@ impl Records {
             digest: None,
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
+            new_pairs: Vec::new(),
         }
     }
 
@@ -127,7 +133,7 @@ impl Records {
     }
 
     /// Signs records and takes them in, all of them or none. They are durable with the turn, and told to others then.
-    fn write(
+    pub(super) fn write(
         &mut self,
         known: &mut Known,
         key: KeyPrint,
@@ -196,7 +202,10 @@ impl Records {
         let Some(set) = self.sets.get_mut(&collection) else { return false };
         let head = record.head(known.cx.mesh);
         let deleted = record.body.is_none();
+        let is_pair = collection == pair::COLLECTION.number;
+        let is_new = is_pair && set.head(set.key(head.id, head.owner)).is_none();
         let Fate::Kept(gone) = set.offer(Offer { head, deleted, answers }) else { return false };
+        self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
         self.digest = None;
         let key = set.key(head.id, head.owner);
         change(known, collection, key, Some(Arc::new(record)));
@@ -204,6 +213,24 @@ impl Records {
             change(known, collection, key, None);
         }
         true
+    }
+
+    // Pairs.
+
+    /// Whether a key has said that it is half of a pair.
+    pub(super) fn has_pair(&self, owner: KeyPrint, id: RecordId) -> bool {
+        let set = self.sets.get(&pair::COLLECTION.number);
+        set.is_some_and(|set| set.head(set.key(id, owner)).is_some())
+    }
+
+    /// Keys that have said so of any.
+    pub(super) fn pair_owners(&self) -> impl Iterator<Item = KeyPrint> {
+        self.sets.get(&pair::COLLECTION.number).into_iter().flat_map(Set::owners)
+    }
+
+    /// Records of pairs that have come since the last time.
+    pub(super) fn take_new_pairs(&mut self) -> Vec<(KeyPrint, RecordId)> {
+        std::mem::take(&mut self.new_pairs)
     }
 
     // Records of others.

@@ -1,13 +1,16 @@
 //! Groups: API keys that share one secret, from which the seals of their private rooms are derived. A key alone is a
 //! group, and so are two keys, each of which derives the secret by itself (`docs/decisions/pairs.md`).
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use minicbor::{Decode, Encode};
 
-use crate::name::{
-    id::{AgentId, KeyPrint, MeshId, RoomId, sha256},
-    key::KeyHalves,
+use crate::{
+    name::{
+        id::{AgentId, KeyPrint, MeshId, RoomId, sha256},
+        key::KeyHalves,
+    },
+    wire::cbor::text,
 };
 
 /// The keys that share one secret: nodes to which one of them was presented follow the rooms of the group.
@@ -74,11 +77,13 @@ impl Pair {
 }
 
 /// One of the two agents of a direct room, and the key that the agent belonged to when the room was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Side {
     /// The agent.
+    #[cbor(n(0), with = "text")]
     pub agent: AgentId,
     /// The public halves of its key.
+    #[n(1)]
     pub halves: KeyHalves,
 }
 
@@ -86,6 +91,51 @@ impl Side {
     fn name(&self) -> Vec<u8> {
         let length = (self.agent.len() as u64).to_be_bytes();
         [&length, self.agent.as_bytes(), &self.halves.signer].concat()
+    }
+}
+
+/// The two agents of a direct room, each with the print of its key, in the order of their ids. Both are the same in the
+/// room that an agent has with itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sides(Arc<[(AgentId, KeyPrint); 2]>);
+
+impl Sides {
+    /// Of these two.
+    #[must_use]
+    pub fn of(one: &Side, other: &Side) -> Sides {
+        let mut sides = [one, other].map(|side| (side.agent.clone(), side.halves.print()));
+        sides.sort_unstable();
+        Sides(Arc::new(sides))
+    }
+
+    /// Whether an agent with this key is one of them.
+    #[must_use]
+    pub fn has(&self, key: KeyPrint, agent: &str) -> bool {
+        self.0.iter().any(|(side, of)| **side == *agent && *of == key)
+    }
+
+    /// The place of an agent with this key among the two.
+    #[must_use]
+    pub fn place_of(&self, key: KeyPrint, agent: &str) -> Option<usize> {
+        self.0.iter().position(|(side, of)| **side == *agent && *of == key)
+    }
+
+    /// The other one.
+    #[must_use]
+    pub fn peer_of(&self, agent: &str) -> &AgentId {
+        let [(one, _), (other, _)] = &*self.0;
+        if **one == *agent { other } else { one }
+    }
+
+    /// Both agents, each with its key; one that is both, twice.
+    pub fn iter(&self) -> impl Iterator<Item = (&AgentId, KeyPrint)> {
+        self.0.iter().map(|(agent, key)| (agent, *key))
+    }
+
+    /// The name of their room.
+    #[must_use]
+    pub fn name(&self) -> String {
+        direct_name(&self.0[0].0, &self.0[1].0)
     }
 }
 
@@ -151,8 +201,8 @@ fn base32(bytes: &[u8]) -> String {
     out
 }
 
-/// Names that only the node gives: rooms of agents that write to each other, and rooms of tasks.
-const RESERVED: [&str; 3] = ["dm:", "task:", "finder:"];
+/// The beginnings of names that only nodes give: of rooms of two agents, of tasks, and of searches.
+pub const RESERVED: [&str; 3] = ["dm:", "task:", "finder:"];
 
 /// The beginning of names of direct rooms.
 pub const DIRECT: &str = RESERVED[0];

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::profile;
+use super::{pair, profile};
 use crate::{
     name::{id::MeshId, identity::Judge},
     wire::record::{CollectionNumber, Record, RecordId, Space},
 };
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 2] = [&profile::COLLECTION, &profile::CARDS];
+static ALL: [&Collection; 3] = [&profile::COLLECTION, &profile::CARDS, &pair::COLLECTION];
 
 /// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
 /// which the feature answers when it is read.

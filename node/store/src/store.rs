@@ -510,6 +510,7 @@ mod tests {
             local: false,
             seal: None,
             imported: false,
+            said: [Number::ZERO; 2],
         };
         let head = LogRecord {
             id: LOG,

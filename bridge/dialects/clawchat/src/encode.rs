@@ -12,7 +12,10 @@ use mesh::{
     wire::roster::{Presence, Status as CoreStatus},
 };
 use protocol::{
-    object::{Agent, MeshNote, Message, Room, Subscription, SubscriptionStatus, Visibility},
+    object::{
+        Agent, MeshNote, Message, Room, SessionKind, SessionNote, Subscription, SubscriptionStatus,
+        Visibility,
+    },
     value::{Metadata, Progress, Status},
 };
 
@@ -56,9 +59,23 @@ pub(crate) fn agent_ids(agents: &[AgentId]) -> Vec<String> {
     agents.iter().map(|agent| agent.to_string()).collect()
 }
 
-/// A room, as a caller with `key` sees it.
-pub(crate) fn room(lobby: RoomId, view: &RoomView, key: Option<KeyPrint>) -> Room {
-    let owner = view.owner.filter(|owner| key == Some(*owner) && *owner != KeyPrint::OPEN);
+/// The one that is shown a room.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Viewer {
+    /// Its key, if it is told which one owns the room.
+    pub(crate) key: Option<KeyPrint>,
+    /// Its agent, if it is told of the other one in a direct room.
+    pub(crate) agent: Option<AgentId>,
+}
+
+/// A room, as this one sees it.
+pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
+    let owner = view.owner.filter(|owner| to.key == Some(*owner) && *owner != KeyPrint::OPEN);
+    let peer = view.sides.as_ref().zip(to.agent.as_ref());
+    let session = peer.map(|(sides, agent)| SessionNote {
+        kind: SessionKind::Direct,
+        peer: sides.peer_of(agent).to_string(),
+    });
     Room {
         room_id: room_text(lobby, view.room),
         name: view.name.to_string(),
@@ -72,7 +89,7 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, key: Option<KeyPrint>) -> Roo
         last_activity: view.last_activity_ms.map(timestamp),
         member_count: Some(view.members as u64),
         encrypted: view.encrypted,
-        mesh: None,
+        mesh: session.map(|session| MeshNote { session: Some(session), ..MeshNote::default() }),
     }
 }
 

@@ -166,7 +166,12 @@ struct Rooms {
 async fn rooms(State(web): State<Web>) -> Result<Json<Rooms>, Failed> {
     let lobby = web.voice.lobby();
     let rooms = web.ask(ListRooms { parent: None }).await?;
-    Ok(Json(Rooms { rooms: rooms.iter().map(|room| encode::room(lobby, room, None)).collect() }))
+    Ok(Json(Rooms {
+        rooms: rooms
+            .iter()
+            .map(|room| encode::room(lobby, room, &encode::Viewer::default()))
+            .collect(),
+    }))
 }
 
 #[derive(Serialize)]
