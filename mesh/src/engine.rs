@@ -233,6 +233,16 @@ impl Engine {
         if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }
+        if let Command::Say { caller, say } = &command {
+            if say.speech == Speech::Decision {
+                // A leader decides after members were told that it leads.
+                self.unvouched.hurry(say.room);
+            }
+            let seated = self.agents.sit_to_write(&mut self.known, caller, say.room);
+            if let Err(refused) = seated {
+                return self.known.cx.reply(call, Err(refused));
+            }
+        }
         self.dispatch(call, command);
     }
 
@@ -244,23 +254,13 @@ impl Engine {
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
             Command::OpenDirect { caller, signer, agent } => {
-                let wanted = (Wanted { call, caller, with: agent }, signer.as_deref());
+                let wanted = Wanted { call, caller, signer, with: agent };
                 let following = (&mut self.private, &self.digests);
-                match self.pairs.open(known, &mut self.records, following, wanted) {
-                    Ok(()) => return,
-                    Err(refused) => Err(refused),
-                }
+                return self.pairs.open(known, &mut self.records, following, wanted);
             }
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {
-                if say.speech == Speech::Decision {
-                    // A leader decides after members were told that it leads.
-                    self.unvouched.hurry(say.room);
-                }
-                if let Err(refused) = self.agents.sit_to_write(known, &caller, say.room) {
-                    return known.cx.reply(call, Err(refused));
-                }
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
@@ -281,10 +281,8 @@ impl Engine {
             Command::GetVote { by, vote } => votes::get_vote(known, &by, vote),
             Command::Receipts { by, room, at, number } => {
                 let subject = Subject { by, room, at, number };
-                match self.inquiries.begin(known, call, subject) {
-                    Ok(()) => return,
-                    Err(refused) => Err(refused),
-                }
+                let Err(refused) = self.inquiries.begin(known, call, subject) else { return };
+                Err(refused)
             }
             Command::ListVotes { by, room, limit } => votes::list_votes(known, &by, room, limit),
             Command::ElectLeader { caller, room } => elections::elect_leader(known, &caller, room),

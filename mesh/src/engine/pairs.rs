@@ -3,7 +3,10 @@
 //! A node to which a key was presented holds the key's mailbox. From a record of the mesh it hears that another key has
 //! begun a pair with it, derives the pair's secret, and follows the pair's rooms as those of a key.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     digests::Digests,
@@ -39,6 +42,7 @@ struct Held {
 pub(super) struct Wanted {
     pub(super) call: CallId,
     pub(super) caller: Caller,
+    pub(super) signer: Option<Arc<KeySecret>>,
     pub(super) with: AgentId,
 }
 
@@ -140,35 +144,19 @@ impl Pairs {
 
     // Opening.
 
-    /// Makes the direct room of the caller and another agent, or finds it. The caller is answered by
-    /// [`Pairs::answer`].
+    /// Makes the direct room of the caller and another agent, or finds it. The caller is answered at the end of the turn.
     pub(super) fn open(
         &mut self,
         known: &mut Known,
         records: &mut Records,
         following: (&mut Private, &Digests),
-        wanted: (Wanted, Option<&KeySecret>),
-    ) -> Result<(), Refused> {
-        let (Wanted { call, caller, with }, signer) = wanted;
-        let opening = Opening::new(known, &caller, signer, &with)?;
-        let (group, secret) = (opening.group, &opening.opener);
-        if !known.cx.followers.has_room_for(group) && known.cx.followers.token(group).is_none() {
-            let text = format!(
-                "this node follows the direct rooms of {PAIRS_FOLLOWED_MAX} pairs of keys, which is the most"
-            );
-            return Err(Refused::Full(text));
+        wanted: Wanted,
+    ) {
+        let call = wanted.call;
+        match make(known, records, following, wanted) {
+            Ok(room) => self.opened.push(Opened { call, room }),
+            Err(refused) => known.cx.reply(call, Err(refused)),
         }
-        let mailboxes = [&opening.by, &opening.with].map(|side| side.halves.mailbox);
-        let [own, other] = &mailboxes;
-        let id = pair::id(own, other);
-        let told = opening.group.keys().any(|key| records.has_pair(key, id));
-        if !told {
-            records.write(known, caller.key, signer, vec![pair::draft(own, other)])?;
-        }
-        following.0.follow(known, following.1, group, secret);
-        let room = opening.list(known)?;
-        self.opened.push(Opened { call, room });
-        Ok(())
     }
 
     /// Answers those who have opened a room in this turn.
@@ -178,6 +166,31 @@ impl Pairs {
             known.cx.reply(call, view);
         }
     }
+}
+
+fn make(
+    known: &mut Known,
+    records: &mut Records,
+    following: (&mut Private, &Digests),
+    wanted: Wanted,
+) -> Result<RoomId, Refused> {
+    let Wanted { call: _, caller, signer, with } = wanted;
+    let opening = Opening::new(known, &caller, signer.as_deref(), &with)?;
+    let group = opening.group;
+    if !known.cx.followers.has_room_for(group) && known.cx.followers.token(group).is_none() {
+        let text = format!(
+            "this node follows the direct rooms of {PAIRS_FOLLOWED_MAX} pairs of keys, which is the most"
+        );
+        return Err(Refused::Full(text));
+    }
+    let [own, other] = [&opening.by, &opening.with].map(|side| side.halves.mailbox);
+    let id = pair::id(&own, &other);
+    if !group.keys().any(|key| records.has_pair(key, id)) {
+        let draft = pair::draft(&own, &other);
+        records.write(known, caller.key, signer.as_deref(), vec![draft])?;
+    }
+    following.0.follow(known, following.1, group, &opening.opener);
+    opening.list(known)
 }
 
 /// A direct room that is to be opened.
@@ -245,7 +258,7 @@ pub(super) fn keep(known: &mut Known, key: KeyPrint, mailbox: &Mailbox) {
     let room = directory.and_then(|id| known.rooms.get_mut(&id));
     let Some(room) = room else { return };
     let lacks = |seal: &&mut Seal| seal.mailbox.is_none();
-    if !room.replica.record.seal.as_ref().is_some_and(|seal| seal.mailbox.is_none()) {
+    if room.replica.record.seal.as_ref().is_none_or(|seal| seal.mailbox.is_some()) {
         return;
     }
     if let Some(seal) = room.replica.edit_record().seal.as_mut().filter(lacks) {

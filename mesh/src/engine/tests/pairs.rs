@@ -411,3 +411,42 @@ fn ten_thousand_rooms_of_a_pair_cost_one_token_one_directory_one_digest_and_one_
     let pairs = told.filter(|record| record.collection == pair::COLLECTION.number);
     assert_eq!(pairs.count(), 1);
 }
+
+/// Bytes that hold this text.
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn neither_what_is_sent_nor_the_store_of_a_node_without_the_keys_has_anything_readable() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    let texts = ["a sentence for one reader", "and another one in return"];
+    two.says(0, &ann, room, texts[0]);
+    two.says(1, &bob, room, texts[1]);
+    let in_lobby = "a sentence for all of them";
+    let lobby = two.world.lobby();
+    let agent = two.world.callers[0].clone();
+    two.world.says(0, &agent, lobby, in_lobby).expect("it is a member");
+    let sent: Vec<Vec<u8>> = two.world.said.iter().map(crate::wire::cbor::encode).collect();
+    let rows: Vec<String> = two.world.nodes[2].rows.iter().map(|row| format!("{row:?}")).collect();
+    let is_sent = |text: &str| sent.iter().any(|bytes| holds(bytes, text));
+    // A body is shown as a list of its bytes.
+    let shown = |text: &str| {
+        let bytes: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
+        bytes.join(", ")
+    };
+    let is_kept =
+        |text: &str| rows.iter().any(|row| row.contains(text) || row.contains(&shown(text)));
+    assert!(is_sent(in_lobby) && is_kept(in_lobby), "what is for all would be found");
+    for text in [texts[0], texts[1], "dm:ann:bob"] {
+        assert!(!is_sent(text) && !is_kept(text), "{text}");
+    }
+    assert!(
+        !rows.iter().any(|row| row.contains(&room.to_string())),
+        "it keeps nothing of the room"
+    );
+    let secret = two.world.nodes[0].engine.known.cx.followers.opener(pair()).expect("it follows");
+    let secret = secret.derive(b"");
+    assert!(!sent.iter().any(|bytes| bytes.windows(32).any(|window| window == secret)));
+}
