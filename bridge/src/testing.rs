@@ -291,7 +291,7 @@ impl Fake {
     }
 
     fn agents(&self, key: KeyPrint, room: Option<RoomId>) -> Vec<String> {
-        match self.does(Command::ListAgents { key, room }) {
+        match self.does(Command::ListAgents { by: key.into(), room }) {
             Ok(Outcome::Agents(agents)) => agents.iter().map(|it| it.agent.to_string()).collect(),
             other => panic!("{other:?}"),
         }
@@ -310,6 +310,7 @@ impl Fake {
             key,
             own: true,
             opener: None,
+            mailbox: None,
             claim: None,
             shown: None,
             name: agent.into(),

@@ -195,7 +195,7 @@ impl Webhooks {
 
     fn judge(&self, key: KeyPrint, call: Subscribe) -> Result<Sound, Refusal> {
         let Subscribe { room, url, secret, mut filter, since } = call;
-        let facts = self.shop.hub.readable(room, key)?;
+        let facts = self.shop.hub.readable(room, key, None)?;
         let breaks = |field, rule| Err(Refusal::Webhook(field, WebhookRule::Text(rule)));
         let target = Target::parse(&url)
             .map_err(|bad| Refusal::Webhook(WebhookField::Url, WebhookRule::Url(bad)))?;
@@ -283,7 +283,7 @@ impl Webhooks {
         key: KeyPrint,
         room: Option<RoomId>,
     ) -> Answering<Vec<SubscriptionView>> {
-        let readable = room.map(|room| self.shop.hub.readable(room, key)).transpose();
+        let readable = room.map(|room| self.shop.hub.readable(room, key, None)).transpose();
         let listed = readable.map(|_| self.shop.book.list(key, room));
         Box::pin(std::future::ready(listed))
     }

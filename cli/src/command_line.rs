@@ -4,8 +4,8 @@ use clap::CommandFactory;
 
 use crate::args::Node;
 use crate::commands::{
-    agents, doctor, election, export, generate, history, keygen, lantern, mesh, monitor, presence,
-    profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote, wait,
+    agents, dm, doctor, election, export, generate, history, keygen, lantern, mesh, monitor,
+    presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -29,6 +29,7 @@ pub struct Cli {
 pub enum Command {
     /// Say something in a room
     Send(send::Send),
+    Dm(dm::Dm),
     /// Think out loud in a room: in its history, nobody's `wait` wakes up
     Thinking(thinking::Thinking),
     /// List, create and look at rooms
@@ -85,6 +86,7 @@ impl Command {
     pub async fn run(self, cx: Context) -> Result<Outcome, Failure> {
         match self {
             Command::Send(args) => send::run(&cx, args).await,
+            Command::Dm(args) => dm::run(cx, args).await,
             Command::Thinking(args) => thinking::run(&cx, args).await,
             Command::Rooms(args) => rooms::run(&cx, args).await,
             Command::Agents(args) => agents::run(&cx, args).await,

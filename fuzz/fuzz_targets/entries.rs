@@ -103,6 +103,7 @@ fuzz_target!(|bytes: &[u8]| {
         key,
         own: true,
         opener: None,
+        mailbox: None,
         claim: None,
         shown: None,
         name: "me".to_owned(),
@@ -132,6 +133,6 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert!(matches!(node.outcome, Some(Outcome::Said(_))), "nobody gives numbers any more");
     }
-    node.ask(Command::ListVotes { key, room: rooms[0], limit: 50 });
-    node.ask(Command::ListTasks { key, room: rooms[0], status: None });
+    node.ask(Command::ListVotes { by: key.into(), room: rooms[0], limit: 50 });
+    node.ask(Command::ListTasks { by: key.into(), room: rooms[0], status: None });
 });

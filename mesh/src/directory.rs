@@ -2,6 +2,7 @@
 //! not depend on the order in which they came: numbers decide ties, then positions.
 
 mod agents;
+pub(crate) mod direct;
 pub(crate) mod keys;
 mod learned;
 pub(crate) mod naming;
@@ -20,6 +21,7 @@ use std::{
 
 pub(crate) use self::learned::{Learned, Source};
 use self::{
+    direct::{DirectRooms, Place},
     keys::{Changed, Directories, KeyEntry},
     learned::Void,
     nodes::Nodes,
@@ -33,6 +35,7 @@ use crate::{
     name::{
         agent::Belongs,
         id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
+        key::KeyHalves,
         number::Number,
     },
     turn::happened::Fact,
@@ -86,6 +89,7 @@ pub(crate) struct Directory {
     by_source: BTreeMap<Source, RoomId>,
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
     by_maker: BTreeMap<(NodeId, KeyPrint), BTreeSet<RoomId>>,
+    pub(crate) direct: DirectRooms,
     pub(crate) nodes: Nodes,
     /// Agent ids, keys, vouchers.
     proofs: Proofs,
@@ -116,6 +120,11 @@ impl Directory {
         if let Body::AgentClaimed(claim) = fact.body {
             return self.proofs.write().learn_claim(claim, (fact.room, fact.at), standing);
         }
+        if let Body::DirectOpened(opened) = &fact.body {
+            let (directory, log, seq) = (fact.room, fact.log, fact.at.seq);
+            let place = Place { directory, log, seq, facts: fact.facts };
+            return self.direct.learn(mesh, place, opened);
+        }
         if let Body::NodeAdmitted(admitted) = fact.body {
             return self.nodes.learn(admitted, standing, fact.facts.wall_ms);
         }
@@ -130,6 +139,7 @@ impl Directory {
     /// Takes in what a directory says of a key.
     pub(crate) fn learn_key(&mut self, entry: KeyEntry, act: KeyAct) -> Learned {
         let mut proofs = self.proofs.write();
+        proofs.learn_halves(&entry, &act);
         if let KeyAct::Shown(shown) = act {
             // Others are told of it by the mesh's directory alone.
             let key = shown.key();
@@ -321,6 +331,11 @@ impl Directory {
         proofs.keys.answers(key).or_else(|| proofs.vouchers.lowest(key))
     }
 
+    /// The public halves of a key that was minted for the mesh, or shown at a node of it.
+    pub(crate) fn halves(&self, key: KeyPrint) -> Option<KeyHalves> {
+        self.proofs.read().halves.get(&key).copied()
+    }
+
     /// Whether a key was shown at a node.
     pub(crate) fn is_vouched(&self, node: NodeId, key: KeyPrint) -> bool {
         self.proofs.read().vouchers.has(node, key)
@@ -354,6 +369,7 @@ impl Directory {
     ) -> Vec<AgentId> {
         let of = directories(mesh, directory);
         let mut disowned = self.proofs.write().forget(of, from);
+        self.direct.forget(directory, from);
         let void = Void { directory, from };
         self.rooms.retain(|_, room| !void.covers(room.source, room.standing));
         self.proofs.write().rooms.retain(|id, _| self.rooms.contains_key(id));

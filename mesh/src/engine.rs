@@ -32,6 +32,7 @@ mod listing;
 mod membership;
 mod messages;
 mod open;
+mod pairs;
 mod private;
 mod reach;
 mod receipts;
@@ -72,6 +73,7 @@ use crate::{
         handover::{Handovers, Leaving, Next, Owes},
         inquiries::{Inquiries, Subject},
         known::Known,
+        pairs::{Pairs, Wanted},
         private::Private,
         receipts::Receipts,
         records::{Profiled, Records, RoomSet},
@@ -88,6 +90,7 @@ use crate::{
     },
     limits::{PAUSED_AFTER, TICK},
     name::{
+        group::Group,
         id::{NodeId, RoomId},
         number::Number,
         time::Now,
@@ -119,6 +122,7 @@ pub struct Engine {
     unvouched: Unvouched,
     receipts: Receipts,
     inquiries: Inquiries,
+    pairs: Pairs,
     records: Records,
     next_tick: Duration,
     last_called: Duration,
@@ -180,7 +184,8 @@ impl Engine {
                 keys::mint(known, key, 0)?;
                 self.fold_facts();
                 if let Some(opener) = opener {
-                    self.private.follow(&mut self.known, &mut self.digests, print, &opener);
+                    let group = Group::Key(print);
+                    self.private.follow(&mut self.known, &mut self.digests, group, &opener);
                 }
             }
             Import::Agent(agent, by) => {
@@ -224,6 +229,16 @@ impl Engine {
         if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }
+        if let Command::Say { caller, say } = &command {
+            if say.speech == Speech::Decision {
+                // A leader decides after members were told that it leads.
+                self.unvouched.hurry(say.room);
+            }
+            let seated = self.agents.sit_to_write(&mut self.known, caller, say.room);
+            if let Err(refused) = seated {
+                return self.known.cx.reply(call, Err(refused));
+            }
+        }
         self.dispatch(call, command);
     }
 
@@ -234,13 +249,14 @@ impl Engine {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
+            Command::OpenDirect { caller, signer, agent } => {
+                let wanted = Wanted { call, caller, signer, with: agent };
+                let following = (&mut self.private, &mut self.digests);
+                return self.pairs.open(known, &mut self.records, following, wanted);
+            }
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {
-                if say.speech == Speech::Decision {
-                    // A leader decides after members were told that it leads.
-                    self.unvouched.hurry(say.room);
-                }
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
@@ -251,29 +267,27 @@ impl Engine {
             Command::SetPresence { caller, presence } => {
                 agents::set_presence(known, &caller, presence)
             }
-            Command::ListRooms { key, parent } => listing::list_rooms(known, key, parent),
-            Command::ListAgents { key, room } => listing::list_agents(known, key, room),
-            Command::RoomInfo { key, room } => listing::room_info(known, key, room),
+            Command::ListRooms { by, parent } => listing::list_rooms(known, &by, parent),
+            Command::ListAgents { by, room } => listing::list_agents(known, &by, room),
+            Command::RoomInfo { by, room } => listing::room_info(known, &by, room),
             Command::CreateVote { caller, vote } => votes::create_vote(known, &caller, vote),
             Command::CastVote { caller, vote, option } => {
                 votes::cast_vote(known, &caller, vote, option)
             }
-            Command::GetVote { key, agent: _, vote } => votes::get_vote(known, key, vote),
-            Command::Receipts { key, room, at, number } => {
-                let subject = Subject { key, room, at, number };
-                match self.inquiries.begin(known, call, subject) {
-                    Ok(()) => return,
-                    Err(refused) => Err(refused),
-                }
+            Command::GetVote { by, vote } => votes::get_vote(known, &by, vote),
+            Command::Receipts { by, room, at, number } => {
+                let subject = Subject { by, room, at, number };
+                let Err(refused) = self.inquiries.begin(known, call, subject) else { return };
+                Err(refused)
             }
-            Command::ListVotes { key, room, limit } => votes::list_votes(known, key, room, limit),
+            Command::ListVotes { by, room, limit } => votes::list_votes(known, &by, room, limit),
             Command::ElectLeader { caller, room } => elections::elect_leader(known, &caller, room),
             Command::Decline { caller, room } => elections::decline(known, &caller, room),
             Command::AssignTask { caller, task } => tasks::assign_task(known, &caller, task),
             Command::UpdateTask { caller, update } => {
                 return self.claims.update_task(known, call, &caller, update);
             }
-            Command::ListTasks { key, room, status } => tasks::list_tasks(known, key, room, status),
+            Command::ListTasks { by, room, status } => tasks::list_tasks(known, &by, room, status),
             Command::MintKey(key) => self.write_key(|known| keys::mint(known, key, 0)),
             Command::SignUp(key) => self.write_key(|known| keys::sign_up(known, key)),
             Command::RevokeKey { key } => self.write_key(|known| keys::revoke(known, key)),
@@ -314,8 +328,15 @@ impl Engine {
             Ok(standing) => standing,
             Err(refused) => return self.known.cx.reply(call, Err(refused)),
         };
+        let (key, mailbox) = (attach.key, attach.mailbox.clone());
+        if let Some(mailbox) = &mailbox {
+            let following = (&mut self.private, &mut self.digests);
+            self.pairs.hold(key, mailbox);
+            self.pairs.follow_told(&mut self.known, &mut self.records, following);
+        }
         let registering = Registering { call, attach };
         let registering = self.private.present(&mut self.known, &mut self.digests, registering);
+        mailbox.iter().for_each(|mailbox| pairs::keep(&mut self.known, key, mailbox));
         let Some(Registering { call, attach }) = registering else { return };
         if agents::must_claim(&self.known, &attach) {
             match agents::claim_id(&mut self.known, &attach) {

@@ -190,6 +190,10 @@ pub const PROFILE_RECORDS_PER_KEY_MAX: usize = 3_600;
 /// The same of all keys that one node minted: a member that makes up keys takes 7 MiB of others' memory, and 72 MiB of
 /// their disks.
 pub const PROFILE_RECORDS_PER_NODE_MAX: usize = 14_400;
+/// Pairs that one key can say it is half of: as many as a node follows, with room for the other half to say some.
+pub const PAIR_RECORDS_PER_KEY_MAX: usize = 3_600;
+/// The same of all keys for which one node answers.
+pub const PAIR_RECORDS_PER_NODE_MAX: usize = 14_400;
 /// The same of cards.
 pub const CARD_RECORDS_PER_KEY_MAX: usize = 3_600;
 /// The same of cards. Larger: 130 MiB of disk.
@@ -213,6 +217,14 @@ pub const MODEL_BYTES_MAX: usize = 128;
 
 /// Rooms this mesh may have, private ones of this node included. 10,000 rooms cost some 40 MiB.
 pub const ROOMS_MAX: usize = 100_000;
+/// Direct rooms that one node knows, of all pairs that it follows. They are not listed where [`ROOMS_MAX`] counts.
+pub const DIRECT_ROOMS_MAX: usize = 100_000;
+/// Direct rooms in which an agent that registers is seated because something waits for it there: the newest ones.
+pub const DIRECT_ROOMS_SEATED_MAX: usize = 200;
+/// Direct rooms that agents left by themselves, as far as a node remembers.
+pub const DIRECT_ROOMS_LEFT_MAX: usize = 4_096;
+/// Direct rooms of one pair of keys: a key that others were shown must not fill the node of the other key.
+pub const DIRECT_ROOMS_PER_PAIR_MAX: usize = 16_384;
 /// Ephemeral rooms alive at once: their contents are memory.
 pub const EPHEMERAL_ROOMS_MAX: usize = 1_024;
 /// Of these, made at one node: so that the agents of one node leave some for the others.
@@ -342,6 +354,15 @@ pub const KEY_OWNER_BYTES_MAX: usize = 128;
 pub const KEY_TEXT_CHARS_MIN: usize = 32;
 /// Keys whose private rooms one node follows: its tokens of them are told to all.
 pub const KEYS_FOLLOWED_MAX: usize = 1_024;
+/// Pairs of keys whose direct rooms a node follows. More than keys: one key can be half of many.
+pub const PAIRS_FOLLOWED_MAX: usize = 4_096;
+/// Mailboxes of keys that a node holds: those of the keys that it follows, and of keys of its own.
+pub const MAILBOXES_MAX: usize = 2 * KEYS_FOLLOWED_MAX;
+/// Groups that a node follows, of all kinds: their tokens are in its roster.
+pub const GROUPS_FOLLOWED_MAX: usize = KEYS_FOLLOWED_MAX + PAIRS_FOLLOWED_MAX;
+/// Listed rooms of new groups that clients do not see before their history is here: they are looked at in every turn.
+/// Others are shown at once, and their history comes.
+pub const UNREAD_ROOMS_MAX: usize = 1_024;
 /// How often nodes that follow a key compare their heads of its private rooms.
 pub const FOLLOWERS_COMPARE_EVERY: Duration = Duration::from_secs(2);
 /// How long a registration waits for the private rooms of a key that is new to this node.
@@ -653,6 +674,7 @@ mod tests {
             ("their contents", EPHEMERAL_BYTES_MAX, 134_217_728),
             ("what is said of a sealed one", SEALED_FACTS_BYTES_MAX, 5_376),
             ("keys whose rooms a node follows", KEYS_FOLLOWED_MAX, 1_024),
+            ("pairs whose rooms a node follows", PAIRS_FOLLOWED_MAX, 4_096),
             ("what a program calls itself", VERSION_BYTES_MAX, 40),
             ("buckets", BUCKETS, 64),
             ("rooms of one AskFrontier", BARRIER_ROOMS_MAX, 1_024),

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod digest;
+pub mod group;
 pub mod id;
 pub mod identity;
 pub mod key;

@@ -11,6 +11,7 @@ pub mod comparison;
 pub mod details;
 pub mod digest;
 pub mod filling;
+pub mod pair;
 pub mod place;
 pub mod profile;
 pub mod set;

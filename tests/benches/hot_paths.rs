@@ -174,6 +174,7 @@ impl Node {
             key: KEY,
             own: true,
             opener: None,
+            mailbox: None,
             claim: None,
             shown: None,
             name: "its name".to_owned(),

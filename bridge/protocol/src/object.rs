@@ -55,7 +55,7 @@ pub struct Room {
     pub mesh: Option<RoomNote>,
 }
 
-/// The note of a mesh node on a room: what the key that made it has set of it.
+/// The note of a mesh node on a room: what the key that made it has set of it, and whose session it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RoomNote {
     /// A title beside the name.
@@ -67,6 +67,9 @@ pub struct RoomNote {
     /// By name; in lists of rooms they are left out.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub settings: Settings,
+    /// Of a room that is the session of two agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionNote>,
 }
 
 /// A visible message: chat, thinking or decision.
@@ -221,6 +224,23 @@ pub struct MeshNote {
     /// The number under which this node delivered it, where the object has no `seq` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+}
+
+/// A room in which one agent talks to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionNote {
+    /// Its kind.
+    pub kind: SessionKind,
+    /// The other agent, as the reader sees it; in the room that an agent has with itself, the same.
+    pub peer: String,
+}
+
+/// The kind of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionKind {
+    /// A direct room: of two agents, for good.
+    Direct,
 }
 
 /// A sealed vote.

@@ -171,7 +171,7 @@ impl Hub {
 
     /// The facts of a room, if there is one.
     pub(crate) fn facts(&self, room: RoomId) -> Option<RoomFacts> {
-        self.read().rooms.get(&room).map(|room| room.facts)
+        self.read().rooms.get(&room).map(|room| room.facts.clone())
     }
 
     /// The newest message of a room that was told.
@@ -184,10 +184,15 @@ impl Hub {
         &self.reads
     }
 
-    /// A room, if it is known and the key may read it.
-    pub(crate) fn readable(&self, room: RoomId, key: KeyPrint) -> Result<RoomFacts, Refusal> {
+    /// A room, if it is known and this agent may read it; without one, the holder of the key.
+    pub(crate) fn readable(
+        &self,
+        room: RoomId,
+        key: KeyPrint,
+        agent: Option<&str>,
+    ) -> Result<RoomFacts, Refusal> {
         let facts = self.facts(room).ok_or_else(Refusal::no_room)?;
-        if facts.readable_by(key) { Ok(facts) } else { Err(Refusal::not_yours()) }
+        if facts.readable_by(key, agent) { Ok(facts) } else { Err(Refusal::not_yours()) }
     }
 
     /// A connection begins.
@@ -345,7 +350,8 @@ impl Hub {
             (Some(place), Some(_)) => place.link.resume_points().into_iter().collect(),
             (Some(_), None) | (None, _) => HashMap::new(),
         };
-        for (room, cursor) in attached.restored.iter_mut().flatten() {
+        let restored = attached.restored.iter_mut().flatten();
+        for (room, cursor) in restored.chain(&mut attached.addressed) {
             // The mesh takes everything for seen that was announced to the connection before; not
             // all of it may have been written.
             *cursor = seen.get(room).copied().unwrap_or(*cursor);
@@ -438,7 +444,9 @@ impl State {
     fn mentioned(&self, room: &Room, said: &Said) -> BTreeMap<LinkId, Arc<Link>> {
         let places = said.mentions.iter().filter_map(|agent| self.agents.get(agent));
         let links = places.map(|place| &place.link);
-        let may = |link: &&Arc<Link>| link.me().is_some_and(|me| room.facts.readable_by(me.key));
+        let may = |link: &&Arc<Link>| {
+            link.me().is_some_and(|me| room.facts.readable_by(me.key, Some(&me.agent)))
+        };
         links.filter(may).map(|link| (link.id, link.clone())).collect()
     }
 }

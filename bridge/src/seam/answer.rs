@@ -116,9 +116,9 @@ pub struct Cast {
 }
 
 /// Properties of a room that decide who may read it, and how it is spoken in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomFacts {
-    /// The keys that may know of it.
+    /// Those who may know of it.
     pub access: Access,
     /// Only end-to-end encrypted content.
     pub encrypted: bool,
@@ -127,10 +127,10 @@ pub struct RoomFacts {
 }
 
 impl RoomFacts {
-    /// Whether agents of this key may read it.
+    /// Whether this agent may read it; without one, the holder of the key.
     #[must_use]
-    pub fn readable_by(&self, key: KeyPrint) -> bool {
-        self.access.includes(key)
+    pub fn readable_by(&self, key: KeyPrint, agent: Option<&str>) -> bool {
+        self.access.includes(key, agent)
     }
 
     /// Whether every key may.

@@ -53,6 +53,7 @@ calls! {
     Attach => Welcome;
     Look => RoomFacts;
     CreateRoom => RoomView;
+    OpenDirect => RoomView;
     Join => ();
     Leave => ();
     Say => SaidOk;
@@ -108,6 +109,11 @@ pub struct Look(pub RoomId);
 /// Make a room. Its maker does not join it.
 #[derive(Clone, Debug)]
 pub struct CreateRoom(pub NewRoom);
+
+/// The direct room of the agent and another one, made if there is none. Nobody joins it: both have seats as soon as one
+/// writes.
+#[derive(Clone, Debug)]
+pub struct OpenDirect(pub AgentId);
 
 /// Become a member. Joining twice does nothing.
 #[derive(Clone, Copy, Debug)]
@@ -424,6 +430,16 @@ impl ToMesh for CreateRoom {
     }
 }
 
+impl ToMesh for OpenDirect {
+    // All nodes hear of the first room of two keys.
+    const ROW: Row = Row::counted(Bound::Rooms);
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
+        Ok(Command::OpenDirect { caller, signer, agent: self.0 })
+    }
+}
+
 impl ToMesh for Join {
     const ROW: Row = Row::free(Bound::Room);
 
@@ -507,7 +523,7 @@ impl ToMesh for ListRooms {
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
-        Ok(Command::ListRooms { key: party.key(), parent: self.parent })
+        Ok(Command::ListRooms { by: party.as_reader(), parent: self.parent })
     }
 }
 
@@ -517,7 +533,7 @@ impl ToMesh for ListAgents {
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
-        Ok(Command::ListAgents { key: party.key(), room: self.room })
+        Ok(Command::ListAgents { by: party.as_reader(), room: self.room })
     }
 }
 
@@ -527,7 +543,7 @@ impl ToMesh for DescribeRoom {
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
-        Ok(Command::RoomInfo { key: party.key(), room: self.0 })
+        Ok(Command::RoomInfo { by: party.as_reader(), room: self.0 })
     }
 }
 
@@ -622,8 +638,7 @@ impl ToMesh for GetVote {
     const ROW: Row = Row::free(Bound::Room);
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
-        let agent = party.agent().cloned();
-        Ok(Command::GetVote { key: party.key(), agent, vote: self.0 })
+        Ok(Command::GetVote { by: party.as_reader(), vote: self.0 })
     }
 }
 
@@ -634,7 +649,7 @@ impl ToMesh for ListVotes {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX).min(limits::VOTES_MAX);
-        Ok(Command::ListVotes { key: party.key(), room: self.room, limit })
+        Ok(Command::ListVotes { by: party.as_reader(), room: self.room, limit })
     }
 }
 
@@ -696,6 +711,6 @@ impl ToMesh for ListTasks {
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
-        Ok(Command::ListTasks { key: party.key(), room: self.room, status: self.status })
+        Ok(Command::ListTasks { by: party.as_reader(), room: self.room, status: self.status })
     }
 }

@@ -85,9 +85,10 @@ impl Seat {
         let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());
         let claim = secret.as_ref().filter(|_| stable);
         let claim = claim.and_then(|secret| KeySignature::of_claim(secret, here.mesh, &agent).ok());
-        let signer = secret.map(Arc::new);
         let me = link::Me { agent, key, stable };
         let name = call.name.clone();
+        let mailbox = secret.as_ref().and_then(|secret| secret.mailbox().ok().cloned());
+        let signer = secret.map(Arc::new);
         let attach = command::Attach {
             agent: me.agent.clone(),
             stable,
@@ -95,6 +96,7 @@ impl Seat {
             key,
             own,
             opener,
+            mailbox,
             claim: claim.map(Box::new),
             shown: shown.map(Box::new),
             name: call.name,
@@ -126,18 +128,21 @@ impl Seat {
 
     fn attached(&mut self, who: Attaching, attached: Attached, then: Then<Welcome>) {
         let Attaching { reader, name, signer } = who;
-        let Attached { registration, restored, standing, .. } = attached;
+        let Attached { registration, restored, addressed, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
         let caller = Caller { agent, key, registration };
         let me = Arc::new(Party::Agent { caller, standing, stable, signer });
-        let Some(restored) = restored else {
+        if restored.is_none() && addressed.is_empty() {
             let welcome = Welcome { agent: reader.agent, name, resumed: None };
             self.state = State::Attached(me);
             then(self, Ok(welcome));
             return self.steps.push(Step::Open);
-        };
-        let rooms = restored.iter().map(|(room, _)| *room).collect();
-        let cursors = restored
+        }
+        let rooms: Option<Vec<RoomId>> =
+            restored.as_ref().map(|seats| seats.iter().map(|(room, _)| *room).collect());
+        let held: Vec<(RoomId, Number)> = restored.into_iter().flatten().chain(addressed).collect();
+        let seats = held.iter().map(|(room, _)| *room).collect();
+        let cursors = held
             .into_iter()
             .map(|(room, number)| (room, Cursor::of(number, &self.rules.hub.served(&reader, room))))
             .collect();
@@ -147,6 +152,7 @@ impl Seat {
             name,
             then,
             rooms,
+            seats,
             missed: Missed::default(),
             claims: 0,
             again: Vec::new(),
@@ -217,17 +223,17 @@ impl Seat {
         let State::Resuming(resuming) = std::mem::replace(&mut self.state, State::Fresh) else {
             return;
         };
-        let Resuming { me, reader, name, then, rooms, missed, .. } = *resuming;
+        let Resuming { me, reader, name, then, rooms, seats, missed, .. } = *resuming;
         let Missed { rows, seen, .. } = missed;
         let notices = self.rules.hub.missed(&reader.agent);
         let mut replays = self.replays(&reader, notice::merge(rows, notices));
         replays.drain(..replays.len().saturating_sub(limits::MISSED_MAX));
-        let resumed = Resumed { rooms: rooms.clone(), missed: replays.len() };
-        let welcome = Welcome { agent: reader.agent, name, resumed: Some(resumed) };
+        let resumed = rooms.map(|rooms| Resumed { rooms, missed: replays.len() });
+        let welcome = Welcome { agent: reader.agent, name, resumed };
         self.state = State::Attached(me);
         then(self, Ok(welcome));
         self.steps.append(&mut replays);
-        for room in rooms {
+        for room in seats {
             let seen = seen.iter().filter(|(seen, _)| *seen == room);
             let seen = seen.map(|(_, number)| *number).max().unwrap_or(Number::ZERO);
             self.steps.push(Step::Release(room, seen));

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use mesh::{
-    api::{agenda::Standing, command::Caller},
+    api::{
+        agenda::Standing,
+        command::{Caller, Reader},
+    },
     name::{
         id::{AgentId, KeyPrint},
         key::KeySecret,
@@ -68,6 +71,11 @@ impl Party {
             // It writes nothing.
             Party::Holder { .. } => None,
         }
+    }
+
+    /// As one that reads.
+    pub(crate) fn as_reader(&self) -> Reader {
+        Reader { key: self.key(), agent: self.agent().cloned() }
     }
 
     /// An agent, as routing knows it.

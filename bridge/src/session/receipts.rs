@@ -60,7 +60,7 @@ impl Seat {
         if let Err(refusal) = may {
             return then(self, Err(refusal));
         }
-        let key = me.key();
+        let by = me.as_reader();
         self.read(Trace { room, message }, move |seat, found| {
             let traced = match found {
                 Ok(Some(traced)) => traced,
@@ -68,7 +68,7 @@ impl Seat {
                 Err(error) => return then(seat, Err(Refusal::from(error))),
             };
             let (at, number) = (traced.row.at, traced.row.number);
-            let command = Command::Receipts { key, room, at, number };
+            let command = Command::Receipts { by, room, at, number };
             seat.call(
                 command,
                 Bound::Node,

@@ -144,7 +144,10 @@ pub(super) struct Resuming {
     pub(super) reader: link::Me,
     pub(super) name: String,
     pub(super) then: Then<Welcome>,
-    pub(super) rooms: Vec<RoomId>,
+    /// The rooms that it has back. `None`: it has not come back.
+    pub(super) rooms: Option<Vec<RoomId>>,
+    /// These, and direct rooms in which something waits for it.
+    pub(super) seats: Vec<RoomId>,
     pub(super) missed: Missed,
     /// Claims without an answer.
     pub(super) claims: usize,

@@ -62,7 +62,7 @@ impl Fake {
 
     /// All rooms of the key `key`, and public ones.
     pub fn views(&self) -> Vec<RoomView> {
-        match self.does(Command::ListRooms { key: own_key(), parent: None }) {
+        match self.does(Command::ListRooms { by: own_key().into(), parent: None }) {
             Ok(Outcome::Rooms(views)) => views,
             other => panic!("{other:?}"),
         }

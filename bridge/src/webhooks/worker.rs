@@ -101,7 +101,7 @@ impl Worker {
 
     fn duty(&self) -> Duty {
         let facts = self.shop.hub.facts(self.hook.room);
-        self.hook.duty(facts.map(|facts| facts.readable_by(self.hook.owner)))
+        self.hook.duty(facts.map(|facts| facts.readable_by(self.hook.owner, None)))
     }
 
     /// Until it is woken, or it is so late.

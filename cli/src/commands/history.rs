@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use client::client::Client;
 use client::messages::{Item, Messages, Start};
 use protocol::limits::HISTORY_LIMIT_DEFAULT;
 use protocol::object::Message;
@@ -60,17 +61,37 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         since: args.since,
         since_seq: args.since_seq.map(|seq| seq.0),
     };
-    let page = client.call(ask).await?;
-    for message in &page.messages {
-        show(&cx, &pick, message)?;
-    }
+    let page = page(&cx, &client, &pick, ask).await?;
     let Some(events) = events else { return Ok(Outcome::Done) };
-    let from = page.messages.last().map(|message| message.seq).or(args.since_seq.map(|seq| seq.0));
+    let from = page.or(args.since_seq.map(|seq| seq.0));
     let start = Start::After(from.unwrap_or(tip));
     let mut messages = Messages::open(client, events, room_id, start).await?;
+    follow(&cx, &pick, &mut messages).await
+}
+
+/// Shows a page. The number of its last message.
+pub(super) async fn page(
+    cx: &Context,
+    client: &Client,
+    pick: &Pick,
+    ask: GetHistory,
+) -> Result<Option<u64>, Failure> {
+    let page = client.call(ask).await?;
+    for message in &page.messages {
+        show(cx, pick, message)?;
+    }
+    Ok(page.messages.last().map(|message| message.seq))
+}
+
+/// Shows messages as they come, until interrupted.
+pub(super) async fn follow(
+    cx: &Context,
+    pick: &Pick,
+    messages: &mut Messages,
+) -> Result<Outcome, Failure> {
     loop {
         match messages.next().await? {
-            Item::Message(message) => show(&cx, &pick, &message)?,
+            Item::Message(message) => show(cx, pick, &message)?,
             Item::Event(_) => {}
         }
     }

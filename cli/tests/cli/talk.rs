@@ -246,3 +246,26 @@ fn what_goes_wrong_says_what_to_do() {
     let none = world.call(0, "ada", &["mesh", "--data-dir", "/nowhere", "status"]).run().failed();
     assert!(none.contains("clawmeshd up"), "{none}");
 }
+
+#[test]
+fn agents_write_to_one_another_and_nobody_else_reads_it() {
+    let world = World::of(1);
+    let call = |agent: &str, args: &[&str]| {
+        let args = [&["--agent-id", agent], args].concat();
+        world.call(0, agent, &args).run()
+    };
+    call("bob", &["send", "lobby", "here I am"]).ok();
+    assert_eq!(call("ada", &["dm", "nobody", "hello"]).code, 1);
+    let said = call("ada", &["dm", "bob", "hello"]).ok();
+    assert_eq!(after_the_time(said.trim_end()).split_once(' ').unwrap().1, "ada: hello");
+    let answer = json(&call("bob", &["dm", "ada", "and to you", "--json"]).ok());
+    assert_eq!(text(&answer, "agent_id"), "bob");
+    let shown = call("ada", &["dm", "bob"]).ok();
+    let words: Vec<&str> = shown.lines().map(|line| line.rsplit_once(": ").unwrap().1).collect();
+    assert_eq!(words, ["hello", "and to you"]);
+    let none = call("ada", &["dm", "bob", "are you there?", "--wait", "--timeout", "1"]);
+    assert_eq!(none.code, 1);
+    let listed = call("eve", &["rooms", "list"]).ok();
+    assert!(!listed.contains("dm:"), "{listed}");
+    assert!(call("ada", &["rooms", "list"]).ok().contains("dm:ada:bob"));
+}

@@ -11,6 +11,7 @@ use crate::{
     api::command::Opaque,
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
+        group::Group,
         id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
@@ -77,10 +78,13 @@ pub struct RoomRecord {
     /// The founder of the mesh brought it from elsewhere: see [`crate::api::import`].
     #[cbor(n(10), default)]
     pub imported: bool,
+    /// Of a direct room: the number of the newest message of each of its two agents, in the order of their ids.
+    #[cbor(n(11), default)]
+    pub said: [Number; 2],
 }
 
 impl RoomRecord {
-    /// Where the room's records are. `None`: it ends with its members, and records would not.
+    /// Where the room's records are. `None`: it is a direct room, or ends with its members, and records would not.
     #[must_use]
     pub fn place_of_records(&self, room: RoomId) -> Option<RoomPlace> {
         if self.ephemeral {
@@ -88,8 +92,9 @@ impl RoomRecord {
         }
         let (space, cover) = match &self.seal {
             Some(seal) => {
-                let cover = Cover::Sealed(Box::new(seal.of_records()));
-                (Space::Followers(seal.owner), cover)
+                // Two keys have no set of their own.
+                let Group::Key(key) = seal.group else { return None };
+                (Space::Followers(key), Cover::Sealed(Box::new(seal.of_records())))
             }
             None if self.local => (Space::Node, Cover::Open),
             None => (Space::Mesh, Cover::Open),
@@ -112,6 +117,7 @@ impl RoomRecord {
             local: false,
             seal: None,
             imported: false,
+            said: [Number::ZERO; 2],
         }
     }
 

@@ -16,8 +16,9 @@ use crate::{
         rules::Broken,
     },
     name::{
+        group::Sides,
         id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
-        key::KeySecret,
+        key::{KeySecret, Mailbox},
         number::Number,
     },
     records::{details::DetailsUpdate, profile::ProfileUpdate},
@@ -49,6 +50,30 @@ pub struct Caller {
     pub registration: Registration,
 }
 
+/// The one that reads: an agent, or the holder of a key, who is no agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// Its key.
+    pub key: KeyPrint,
+    /// The agent. Direct rooms are read by their agents alone.
+    pub agent: Option<AgentId>,
+}
+
+impl From<KeyPrint> for Reader {
+    /// The holder of the key.
+    fn from(key: KeyPrint) -> Reader {
+        Reader { key, agent: None }
+    }
+}
+
+impl Caller {
+    /// As one that reads.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader { key: self.key, agent: Some(self.agent.clone()) }
+    }
+}
+
 /// A request of a local client.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
@@ -60,6 +85,9 @@ pub enum Command {
     Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
+    /// The direct room of the caller and another agent, made if there is none. `signer`: signs and opens for the caller's key;
+    /// `None` on a node that checks none. → [`Outcome::Room`]
+    OpenDirect { caller: Caller, signer: Option<Arc<KeySecret>>, agent: AgentId },
     /// Joining twice does nothing. → [`Outcome::Joined`]
     Join { caller: Caller, room: RoomId },
     /// → [`Outcome::Done`]
@@ -70,23 +98,23 @@ pub enum Command {
     SetTyping { caller: Caller, room: RoomId, typing: bool },
     /// → [`Outcome::Done`]
     SetPresence { caller: Caller, presence: Presence },
-    /// Rooms the key may see, under `parent` if given. → [`Outcome::Rooms`]
-    ListRooms { key: KeyPrint, parent: Option<RoomId> },
+    /// Rooms that it may see, under `parent` if given. → [`Outcome::Rooms`]
+    ListRooms { by: Reader, parent: Option<RoomId> },
     /// Agents of the key (no room), or members of a room in join order. → [`Outcome::Agents`]
-    ListAgents { key: KeyPrint, room: Option<RoomId> },
+    ListAgents { by: Reader, room: Option<RoomId> },
     /// → [`Outcome::RoomInfo`]
-    RoomInfo { key: KeyPrint, room: RoomId },
+    RoomInfo { by: Reader, room: RoomId },
     /// → [`Outcome::Vote`]
     CreateVote { caller: Caller, vote: NewVote },
     /// The ballot is sealed. → [`Outcome::Cast`]
     CastVote { caller: Caller, vote: MessageId, option: u64 },
-    /// `agent` asks: in its rooms a vote is looked for that is not known here. → [`Outcome::Vote`]
-    GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
+    /// In the agent's rooms a vote is looked for that is not known here. → [`Outcome::Vote`]
+    GetVote { by: Reader, vote: MessageId },
     /// What other nodes say became of a message that is here: `at` its place, `number` its number. → [`Outcome::Receipts`],
     /// after [`crate::limits::INQUIRY_FOR`] at most.
-    Receipts { key: KeyPrint, room: RoomId, at: LocalRef, number: Number },
+    Receipts { by: Reader, room: RoomId, at: LocalRef, number: Number },
     /// The newest first. → [`Outcome::Votes`]
-    ListVotes { key: KeyPrint, room: RoomId, limit: usize },
+    ListVotes { by: Reader, room: RoomId, limit: usize },
     /// → [`Outcome::Candidates`]
     ElectLeader { caller: Caller, room: RoomId },
     /// → [`Outcome::Done`]
@@ -96,7 +124,7 @@ pub enum Command {
     /// → [`Outcome::Task`], when it is applied.
     UpdateTask { caller: Caller, update: TaskUpdate },
     /// The oldest first. → [`Outcome::Tasks`]
-    ListTasks { key: KeyPrint, room: RoomId, status: Option<TaskStatus> },
+    ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
     MintKey(NewKey),
     /// The same for a stranger: while there are places that are not kept for operators.
@@ -187,6 +215,9 @@ pub struct Attach {
     pub own: bool,
     /// The secret that opens the key's private rooms.
     pub opener: Option<RoomKey>,
+    /// The secret that opens its mailbox, and with it the direct rooms of its agents. `None`: the key is too short for
+    /// them, or the node checks none.
+    pub mailbox: Option<Mailbox>,
     /// The key's word that a stable id is to be its own ([`KeySignature::of_claim`]): used if nobody has claimed the id.
     pub claim: Option<Box<KeySignature>>,
     /// The key's word that it was shown at this node ([`KeySignature::of_voucher`]): written once, so that others can see in whose name
@@ -340,6 +371,9 @@ pub struct Attached {
     /// Rooms restored, each with the last number it is known to have seen. `None`: not a
     /// reconnection (the client is told nothing of rooms).
     pub restored: Option<Vec<(RoomId, Number)>>,
+    /// Direct rooms in which the other agent has written since this one did, each with the number of its own last
+    /// message: it has a seat there now, and what came after is to be given to it.
+    pub addressed: Vec<(RoomId, Number)>,
     /// A connection at this node that held the id until now and is to be closed.
     pub displaced: Option<Registration>,
     /// When it was registered. Unix milliseconds.
@@ -440,6 +474,8 @@ pub struct RoomView {
     pub members: usize,
     /// Highest number delivered here.
     pub tip: Number,
+    /// Of a direct room: its two agents.
+    pub sides: Option<Sides>,
 }
 
 /// Bytes that the daemon keeps for itself. There are secrets in them: they are not shown.
@@ -452,8 +488,8 @@ impl fmt::Debug for Opaque {
     }
 }
 
-/// The keys that may know of a room and read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Those who may know of a room and read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Every key.
     pub public: bool,
@@ -461,22 +497,28 @@ pub struct Access {
     pub owner: Option<KeyPrint>,
     /// See [`RoomView::sealed`].
     pub sealed: bool,
+    /// Of a direct room: its two agents, and nobody else.
+    pub sides: Option<Sides>,
 }
 
 impl Access {
-    /// Whether agents of this key may. A node that checks no keys has no others' keys either: a
-    /// room that is sealed for a key is closed to [`KeyPrint::OPEN`].
+    /// Whether this agent may; without one, all agents of the key. A node that checks no keys has no others' keys
+    /// either: a room that is sealed for a key is closed to [`KeyPrint::OPEN`].
     #[must_use]
-    pub fn includes(self, key: KeyPrint) -> bool {
+    pub fn includes(&self, key: KeyPrint, agent: Option<&str>) -> bool {
+        if let Some(sides) = &self.sides {
+            return agent.is_some_and(|agent| sides.has(key, agent));
+        }
         self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
     }
 }
 
 impl RoomView {
-    /// The keys that may know of it.
+    /// Those who may know of it.
     #[must_use]
     pub fn access(&self) -> Access {
-        Access { public: self.public, owner: self.owner, sealed: self.sealed }
+        let RoomView { public, owner, sealed, .. } = *self;
+        Access { public, owner, sealed, sides: self.sides.clone() }
     }
 }
 
@@ -616,6 +658,12 @@ pub enum Refused {
     /// Neither the node's own nor a minted one; or revoked.
     #[error("the key is not valid here")]
     NoKey,
+    /// The agent that is to be written to.
+    #[error("no such agent: {0:?}")]
+    NoAgent(AgentId),
+    /// A key has no mailbox that others know, so no secret with another key.
+    #[error("{0}")]
+    NoMailbox(String),
     /// The key's agents at this node.
     #[error("the key has {max} agents connected here already, which is its limit")]
     TooManyAgents {
@@ -673,8 +721,9 @@ mod tests {
     #[test]
     fn a_private_room_is_its_keys_and_where_there_are_no_keys_everybodys_of_the_node() {
         let (own, other) = (KeyPrint([1; 16]), KeyPrint([2; 16]));
-        let access = |public, sealed| Access { public, owner: Some(own), sealed };
-        let may = |access: Access| [own, other, KeyPrint::OPEN].map(|key| access.includes(key));
+        let access = |public, sealed| Access { public, owner: Some(own), sealed, sides: None };
+        let may =
+            |access: Access| [own, other, KeyPrint::OPEN].map(|key| access.includes(key, None));
         assert_eq!(may(access(true, false)), [true; 3]);
         assert_eq!(may(access(false, false)), [true, false, true]);
         assert_eq!(may(access(false, true)), [true, false, false], "it is of a key of the mesh");

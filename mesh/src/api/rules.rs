@@ -13,6 +13,7 @@ use crate::{
         SETTING_NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
         VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
     },
+    name::group::{RESERVED, is_reserved},
     records::{
         details::DetailsUpdate,
         profile::{self, Card, ProfileUpdate},
@@ -83,6 +84,9 @@ pub enum Rule {
     /// It has more than white space.
     #[error("must not be blank")]
     NotBlank,
+    /// It has no beginning that is kept for names which nodes give.
+    #[error("must not begin with {}", RESERVED.join(" or "))]
+    NotReserved,
     /// At most so long.
     #[error("must have at most {0} bytes")]
     AtMost(usize),
@@ -188,6 +192,7 @@ impl NewRoom {
     /// The first field that breaks a rule.
     pub fn check(&self) -> Result<(), Broken> {
         named(&self.name)?;
+        holds(!is_reserved(&self.name), Field::Name, Rule::NotReserved)?;
         at_most(Field::Description, self.description.as_deref(), DESCRIPTION_BYTES_MAX)
     }
 }

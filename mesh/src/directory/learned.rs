@@ -13,6 +13,8 @@ pub(crate) enum Learned {
     Nothing,
     /// There is a new room; or names of rooms may have changed.
     Rooms(Vec<RoomId>),
+    /// There is a new direct room.
+    Direct(RoomId),
     /// A node has a lane.
     Lane(NodeId),
     /// The owner of this agent id may have changed.

@@ -23,9 +23,11 @@ use super::{
 use crate::{
     api::proof::Proof,
     fold::act::{Revision, Spoken},
+    limits::{KEYS_MAX, VOUCHERS_MAX},
     name::{
         agent::{Belongs, belongs},
         id::{AgentId, EntryRef, KeyPrint, LogId, NodeId, RoomId},
+        key::KeyHalves,
         number::Number,
     },
     wire::{
@@ -45,6 +47,8 @@ pub(super) struct Shown {
     pub(super) vouchers: Vouchers,
     /// The keys that made rooms.
     pub(super) rooms: BTreeMap<RoomId, KeyPrint>,
+    /// The public halves of keys that the mesh's directory names. They certify themselves, so nothing takes them back.
+    pub(super) halves: BTreeMap<KeyPrint, KeyHalves>,
     /// Withdrawals: a log was cut, or another claim of an id turned out to be the first.
     revision: Revision,
 }
@@ -94,6 +98,19 @@ impl Proofs {
 }
 
 impl Shown {
+    /// An act that is to be taken in carries a key's public halves. There are as many as there are keys and vouchers.
+    pub(super) fn learn_halves(&mut self, entry: &KeyEntry, act: &KeyAct) {
+        if entry.of != Directories::Mesh || self.halves.len() >= KEYS_MAX + VOUCHERS_MAX {
+            return;
+        }
+        let by = match act {
+            KeyAct::Minted(minted) => &minted.by,
+            KeyAct::Shown(shown) if self.vouchers.has_room_for(entry.log.author) => shown,
+            KeyAct::Shown(_) | KeyAct::Revoked(_) | KeyAct::Replaced(_) => return,
+        };
+        self.halves.insert(by.key(), by.halves);
+    }
+
     /// A key was shown at the node of this log. Whether that is new.
     pub(super) fn learn_voucher(&mut self, log: LogId, seq: u64, key: KeyPrint) -> bool {
         self.revision.changes += 1;

@@ -1,28 +1,34 @@
 //! Agents: registering, reconnecting, joining, leaving.
 
 use super::{keys, known::Known, roster_sync::RosterSync};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     api::{
         agenda::Standing,
-        command::{Attach, Attached, Caller, Outcome, Refused, Registration},
-        event::RoomEvent,
+        boundary::Effect,
+        command::{Attach, Attached, Caller, Outcome, Reader, Refused, Registration},
+        event::{AgentEvent, RoomEvent},
     },
     directory::Source,
     limits::{
-        AGENTS_PER_NODE_MAX, MEMBERS_PER_ROOM_MAX, ROOMS_PER_AGENT_MAX,
-        ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
+        AGENTS_PER_NODE_MAX, DIRECT_ROOMS_LEFT_MAX, DIRECT_ROOMS_SEATED_MAX, MEMBERS_PER_ROOM_MAX,
+        ROOMS_PER_AGENT_MAX, ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX,
+        ROSTER_KEPT_EVERY,
     },
     name::{
         agent::Belongs,
-        id::{AgentId, KeyPrint, RoomId},
+        id::{AgentId, RoomId},
         identity::Strict,
         key::ShortKey,
         number::Number,
     },
     wire::{
-        entry::{AgentClaimed, Body},
+        entry::{AgentClaimed, Body, Said},
         roster::{AgentRecord, Presence, RosterChange, Seat, What},
     },
 };
@@ -45,12 +51,15 @@ pub(super) struct Agents {
     registered: u64,
     /// Typing events since the start.
     typing_nonce: u64,
+    /// Direct rooms that agents left by themselves, and in which nothing was said to them since: at most
+    /// [`DIRECT_ROOMS_LEFT_MAX`].
+    left: BTreeSet<(AgentId, RoomId)>,
 }
 
 impl Agents {
     pub(super) fn new(started: Duration) -> Agents {
         let kept = RosterKept { at: started, ..RosterKept::default() };
-        Agents { kept, registered: 0, typing_nonce: 0 }
+        Agents { kept, registered: 0, typing_nonce: 0, left: BTreeSet::new() }
     }
 
     // Registering.
@@ -70,8 +79,16 @@ impl Agents {
         });
         let was_here =
             earlier.as_ref().is_some_and(|(node, record)| *node == me && record.gone.is_none());
-        let restored =
-            earlier.as_ref().map(|(_, record)| restore_seats(known, attach.key, record, was_here));
+        let restored = earlier.as_ref().map(|(_, record)| {
+            let by = Reader { key: attach.key, agent: Some(attach.agent.clone()) };
+            restore_seats(known, &by, record, was_here)
+        });
+        let by = Reader { key: attach.key, agent: Some(attach.agent.clone()) };
+        let mut rooms = restored.clone().unwrap_or_default();
+        let addressed = self.addressed(known, &by, &rooms);
+        for (room, seen) in &addressed {
+            rooms.insert(*room, Seat { joined: known.rosters.stamp(now), seen: *seen });
+        }
         let record = AgentRecord {
             name: attach.name.into(),
             key: attach.key,
@@ -80,7 +97,7 @@ impl Agents {
             connected_ms: now.wall_ms,
             last_active_ms: now.wall_ms,
             presence: Presence::default(),
-            rooms: restored.clone().unwrap_or_default(),
+            rooms,
             reconnected: restored.is_some(),
             gone: None,
         };
@@ -98,10 +115,37 @@ impl Agents {
         Attached {
             registration,
             restored: restored.map(seats),
+            addressed,
             displaced: displaced.filter(|_| was_here),
             connected_ms: now.wall_ms,
             standing,
         }
+    }
+
+    /// Direct rooms, the newest ones, in which something waits for an agent that comes, beyond those in which it has a seat:
+    /// the other one has written since this one did, and this one has not left since.
+    fn addressed(
+        &self,
+        known: &Known,
+        by: &Reader,
+        seats: &BTreeMap<RoomId, Seat>,
+    ) -> Vec<(RoomId, Number)> {
+        let Some(agent) = &by.agent else { return Vec::new() };
+        let waits = |id: RoomId| {
+            let direct = known.directory.direct.get(id)?;
+            let record = &known.rooms.get(&id)?.replica.record;
+            let own = direct.sides.place_of(by.key, agent)?;
+            let (said, heard) = (record.said[own], record.said[1 - own]);
+            let left = self.left.contains(&(agent.clone(), id));
+            let is_waiting = heard > said && !left && !seats.contains_key(&id);
+            (is_waiting && known.may_read(by, id).is_ok()).then_some((record.tip, id, said))
+        };
+        let mut rooms: Vec<_> =
+            known.directory.direct.of_agent(agent, by.key).filter_map(waits).collect();
+        rooms.sort_unstable_by_key(|(tip, id, _)| (std::cmp::Reverse(*tip), *id));
+        let places = ROOMS_PER_AGENT_MAX.saturating_sub(seats.len());
+        rooms.truncate(DIRECT_ROOMS_SEATED_MAX.min(places));
+        rooms.into_iter().map(|(_, id, said)| (id, said)).collect()
     }
 
     // Over a restart.
@@ -134,7 +178,7 @@ impl Agents {
         room: RoomId,
     ) -> Result<Outcome, Refused> {
         let mut record = known.caller(caller)?;
-        known.may_read(caller.key, room)?;
+        known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
         if record.rooms.contains_key(&room) {
             return Ok(Outcome::Joined(false));
@@ -150,8 +194,53 @@ impl Agents {
         record.rooms.insert(room, seat);
         known.list_if_ephemeral(room);
         self.kept.moved = true;
+        self.left.remove(&(caller.agent.clone(), room));
         put(known, caller, record);
         Ok(Outcome::Joined(true))
+    }
+
+    /// An agent writes: into a direct room of its own from a seat, which it takes now if it has none.
+    pub(super) fn sit_to_write(
+        &mut self,
+        known: &mut Known,
+        caller: &Caller,
+        room: RoomId,
+    ) -> Result<(), Refused> {
+        let may = known.may_read(&caller.reader(), room).is_ok();
+        if !may || known.directory.direct.get(room).is_none() {
+            return Ok(());
+        }
+        if matches!(self.join(known, caller, room)?, Outcome::Joined(true)) {
+            tell_seated(known, &caller.agent, room);
+        }
+        Ok(())
+    }
+
+    /// A message of this agent was delivered in a room: if it is a direct one, those of its two agents that are attached
+    /// here have a seat from now on, so that they hear it.
+    pub(super) fn note_said(&mut self, known: &mut Known, room: RoomId, said: (&Said, Number)) {
+        let (said, number) = said;
+        let Some(direct) = known.directory.direct.get(room) else { return };
+        let sides = direct.sides.clone();
+        let by = said.key.and_then(|key| sides.place_of(key, &said.agent));
+        if let (Some(place), Some(room)) = (by, known.rooms.get_mut(&room)) {
+            room.replica.edit_record().said[place] = number;
+        }
+        for (agent, key) in sides.iter() {
+            self.left.remove(&(agent.clone(), room));
+            let own = known.rosters.own(agent).filter(|record| record.key == key);
+            let has_place = |record: &&AgentRecord| record.rooms.len() < ROOMS_PER_AGENT_MAX;
+            let Some(mut record) = own.filter(has_place).cloned() else { continue };
+            if record.rooms.contains_key(&room) {
+                continue;
+            }
+            let joined = known.rosters.stamp(known.cx.now);
+            let seen = Number(number.0.saturating_sub(1));
+            record.rooms.insert(room, Seat { joined, seen });
+            self.kept.moved = true;
+            known.rosters.put(known.cx.now, agent.clone(), record);
+            tell_seated(known, agent, room);
+        }
     }
 
     pub(super) fn leave(
@@ -161,11 +250,17 @@ impl Agents {
         room: RoomId,
     ) -> Result<Outcome, Refused> {
         let mut record = known.caller(caller)?;
-        known.may_read(caller.key, room)?;
+        known.may_read(&caller.reader(), room)?;
         if record.rooms.remove(&room).is_none() {
             return Err(Refused::NotMember);
         }
         self.kept.moved = true;
+        if known.directory.direct.get(room).is_some() {
+            if self.left.len() >= DIRECT_ROOMS_LEFT_MAX {
+                self.left.pop_first();
+            }
+            self.left.insert((caller.agent.clone(), room));
+        }
         put(known, caller, record);
         Ok(Outcome::Done)
     }
@@ -179,7 +274,7 @@ impl Agents {
     ) -> Result<Outcome, Refused> {
         let Typing { room, typing } = typing;
         let record = known.caller(caller)?;
-        known.may_read(caller.key, room)?;
+        known.may_read(&caller.reader(), room)?;
         if !record.rooms.contains_key(&room) {
             return Err(Refused::NotMember);
         }
@@ -241,17 +336,23 @@ pub(super) fn restore_agents(known: &mut Known) {
 /// taken over here was told of everything up to the tip.
 fn restore_seats(
     known: &Known,
-    key: KeyPrint,
+    by: &Reader,
     record: &AgentRecord,
     was_here: bool,
 ) -> BTreeMap<RoomId, Seat> {
-    let seats = record.rooms.iter().filter(|(room, _)| known.may_read(key, **room).is_ok());
+    let seats = record.rooms.iter().filter(|(room, _)| known.may_read(by, **room).is_ok());
     seats
         .map(|(room, seat)| {
             let tip = known.rooms.get(room).map_or(Number::ZERO, |room| room.tip());
             (*room, Seat { seen: if was_here { tip } else { seat.seen }, ..*seat })
         })
         .collect()
+}
+
+/// The node has given an agent a seat that it has not asked for: before anything is told that happens there.
+fn tell_seated(known: &mut Known, agent: &AgentId, room: RoomId) {
+    let event = AgentEvent::Seated { agent: agent.clone(), room, seated: true };
+    known.cx.effects.push(Effect::Tell(event));
 }
 
 fn put(known: &mut Known, caller: &Caller, mut record: AgentRecord) {

@@ -60,6 +60,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 last_activity_ms: stored.record.last_activity_ms,
                 members: 0,
                 tip: stored.record.tip,
+                sides: None,
             })
         })
         .collect()

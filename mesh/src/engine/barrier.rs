@@ -6,6 +6,7 @@
 use super::{
     elections,
     known::Known,
+    pairs,
     roster_sync::{self, RosterSync},
 };
 use std::{
@@ -454,7 +455,7 @@ impl Barriers {
 
 /// Things that a client names of an agent's rooms are looked for in the directories.
 fn seeking(known: &Known, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>) -> Need {
-    let sealed = known.cx.followers.directory(key);
+    let sealed = known.cx.followers.directories_of(key);
     let directories = [RoomId::directory(known.cx.mesh)].into_iter().chain(sealed);
     let rooms = directories.chain(rooms).take(BARRIER_ROOMS_MAX).collect();
     Need { why: Why::Seeks, rooms, of: None, came: false, unknown: None }
@@ -560,8 +561,9 @@ fn entry(known: &Known, key: KeyPrint, agent: &AgentId, id: MessageId) -> Option
 }
 
 /// A message: here, and it has its number.
-fn message_in(known: &Known, key: KeyPrint, room: RoomId, id: MessageId) -> Option<Need> {
-    if !is_shared(known, room) || known.may_read(key, room).is_err() {
+fn message_in(known: &Known, caller: &Caller, room: RoomId, id: MessageId) -> Option<Need> {
+    let key = caller.key;
+    if !is_shared(known, room) || known.may_read(&caller.reader(), room).is_err() {
         return None;
     }
     match whereabouts(known, id, &[room]) {
@@ -589,8 +591,9 @@ fn need(known: &Known, command: &Command) -> Option<Need> {
     match command.traits().names {
         Names::Nothing => None,
         Names::Room { key, room } => room_itself(known, key, room),
-        Names::Message { key, room, message } => {
-            room_itself(known, key, room).or_else(|| message_in(known, key, room, message))
+        Names::Message { caller, room, message } => {
+            let itself = room_itself(known, caller.key, room);
+            itself.or_else(|| message_in(known, caller, room, message))
         }
         Names::Voters { caller, room } => everybody(known, caller, room),
         Names::Candidates { caller, room } => {
@@ -612,6 +615,10 @@ fn need(known: &Known, command: &Command) -> Option<Need> {
         Names::Task { caller, task } => {
             let here = known.index.tasks.contains_key(&task);
             if here { None } else { entry(known, caller.key, &caller.agent, task) }
+        }
+        Names::Agent { caller, agent } => {
+            let unknown = pairs::key_of(known, caller, agent).is_none();
+            unknown.then(|| seeking(known, caller.key, []))
         }
         Names::Key(attach) => who_may_come(known, attach),
     }

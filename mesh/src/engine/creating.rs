@@ -51,7 +51,7 @@ fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refu
     known.caller(caller)?;
     room.check()?;
     if let Some(parent) = room.parent {
-        known.may_read(caller.key, parent)?;
+        known.may_read(&caller.reader(), parent)?;
         known.may_write(parent)?;
     }
     let ephemeral = known.ephemeral.iter().filter_map(|id| known.told.get(id));

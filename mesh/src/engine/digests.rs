@@ -1,6 +1,6 @@
 //! Digests of rooms, and comparing them with those of peers.
 //!
-//! Rooms that everybody has are digested by bucket, and all buckets into one digest; private rooms by key
+//! Rooms that everybody has are digested by bucket, and all buckets into one digest; private rooms by group
 //! (`docs/decisions/private-rooms.md`). A room that is written is only noted: it is hashed when a digest is read, and
 //! for beacons ten times a second at most. So what a beacon says can be a tick old: older than the truth, never ahead.
 
@@ -17,7 +17,8 @@ use crate::{
     limits::{BUCKETS, DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, OFFERED_AGAIN_FOR, TICK},
     name::{
         digest::Digest,
-        id::{KeyPrint, NodeId, RoomId},
+        group::Group,
+        id::{NodeId, RoomId},
     },
     room::Room,
     wire::{
@@ -37,7 +38,7 @@ const HAVES_AT_ONCE_MAX: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct Digests {
     public: Digested,
-    private: BTreeMap<KeyPrint, Digested>,
+    private: BTreeMap<Group, Digested>,
     /// Rooms that were written since their digests were read.
     changed: BTreeSet<RoomId>,
     /// When all were read.
@@ -91,10 +92,10 @@ impl Digests {
         self.compared.remove(&peer);
     }
 
-    /// The private rooms of a key.
-    pub(super) fn rooms_of(&mut self, known: &mut Known, key: KeyPrint) -> Vec<RoomId> {
+    /// The private rooms of a group.
+    pub(super) fn rooms_of(&mut self, known: &mut Known, group: Group) -> Vec<RoomId> {
         self.refresh(known);
-        self.private.get(&key).into_iter().flat_map(Digested::rooms).collect()
+        self.private.get(&group).into_iter().flat_map(Digested::rooms).collect()
     }
 
     // Hashing.
@@ -136,7 +137,7 @@ impl Digests {
         let Some(room) = known.rooms.get_mut(&id) else { return };
         let digest = room.replica.logs.digest();
         match seal {
-            Some(seal) => self.private.entry(seal.owner).or_default().insert(id, digest),
+            Some(seal) => self.private.entry(seal.group).or_default().insert(id, digest),
             None => self.public.insert(id, digest),
         }
     }
@@ -144,8 +145,8 @@ impl Digests {
     fn forget(&mut self, id: RoomId, seal: Option<&Seal>) {
         match seal {
             Some(seal) => {
-                if let Some(of_key) = self.private.get_mut(&seal.owner) {
-                    of_key.remove(id);
+                if let Some(of_group) = self.private.get_mut(&seal.group) {
+                    of_group.remove(id);
                 }
             }
             None => self.public.remove(id),
@@ -200,18 +201,18 @@ impl Digests {
         true
     }
 
-    /// A peer says how far it is with the private rooms of a key.
+    /// A peer says how far it is with the private rooms of a group.
     pub(super) fn compare_private(
         &mut self,
         known: &mut Known,
         peer: NodeId,
-        key: KeyPrint,
+        group: Group,
         theirs: Digest,
     ) {
         self.refresh(known);
-        let Some(mine) = self.private.get_mut(&key) else { return };
+        let Some(mine) = self.private.get_mut(&group) else { return };
         if mine.all() == theirs {
-            return self.note_in_step_with(known, Some(key));
+            return self.note_in_step_with(known, Some(group));
         }
         tell(known, peer, &mine.digests().collect::<Vec<_>>());
     }
@@ -243,25 +244,25 @@ impl Digests {
         }
     }
 
-    pub(super) fn tell_how_far(&mut self, known: &mut Known, peer: NodeId, keys: &[KeyPrint]) {
+    pub(super) fn tell_how_far(&mut self, known: &mut Known, peer: NodeId, groups: &[Group]) {
         self.refresh(known);
-        let mut followed = |key: &KeyPrint| {
-            let digest = self.private.get_mut(key).map(Digested::all).unwrap_or_default();
-            let (followers, records) = (&known.cx.followers, known.cx.followers.records(*key));
-            Some(Followed { token: followers.token(*key)?, digest, records })
+        let mut followed = |group: &Group| {
+            let digest = self.private.get_mut(group).map(Digested::all).unwrap_or_default();
+            let (followers, records) = (&known.cx.followers, known.cx.followers.records(*group));
+            Some(Followed { token: followers.token(*group)?, digest, records })
         };
-        let followed = keys.iter().filter_map(&mut followed).collect();
+        let followed = groups.iter().filter_map(&mut followed).collect();
         known.cx.send(peer, Message::Follows(followed));
     }
 
-    /// A peer has all that is in the rooms of this key, or in those that everybody has.
-    pub(super) fn note_in_step_with(&mut self, known: &mut Known, owner: Option<KeyPrint>) {
+    /// A peer has all that is in the rooms of this group, or in those that everybody has.
+    pub(super) fn note_in_step_with(&mut self, known: &mut Known, group: Option<Group>) {
         let (rooms, unshared) = (&mut known.rooms, &mut self.unshared);
-        let digests = owner.and_then(|key| self.private.get(&key));
+        let digests = group.and_then(|group| self.private.get(&group));
         unshared.retain(|id| {
             let Some(room) = rooms.get_mut(id) else { return false };
-            let meant = match owner {
-                Some(_) => digests.is_some_and(|of_key| of_key.contains(*id)),
+            let meant = match group {
+                Some(_) => digests.is_some_and(|of_group| of_group.contains(*id)),
                 None => room.replica.record.seal.is_none(),
             };
             if meant {
@@ -286,6 +287,7 @@ fn is_listed(known: &Known, room: &Room) -> bool {
         || room.replica.is_directory
         || room.replica.id == RoomId::lobby(known.cx.mesh)
         || known.directory.room(room.replica.id).is_some()
+        || known.directory.direct.get(room.replica.id).is_some()
 }
 
 pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest>) {

@@ -1,15 +1,16 @@
 //! Directories: folding their entries.
 
-use super::{known::Known, secret};
+use super::{known::Known, reach::Reach, secret};
 use crate::{
     directory::Learned,
     limits::ROOMS_MAX,
     name::{
+        group::direct_room,
         id::{LogId, NodeId, RoomId},
         number::Number,
     },
     turn::happened::Fact,
-    wire::entry::Body,
+    wire::{entry::Body, seal::NOBODY},
 };
 
 /// Whether a directory may say this; else it is counted against its author.
@@ -30,7 +31,7 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
     if log.is_some_and(|log| log.fork.is_some_and(|cut| fact.at.seq >= cut)) {
         return Learned::Nothing;
     }
-    if is_too_much(known, &fact.body) {
+    if is_too_much(known, &fact) {
         known.cx.faults.overflow += 1;
         return Learned::Nothing;
     }
@@ -41,6 +42,16 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
         return Learned::Nothing;
     }
     let learned = known.directory.learn(known.cx.mesh, fact, numbers);
+    if let Learned::Direct(id) = learned {
+        // Nobody's home: two first authors across a split open eras of their own.
+        known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, reach);
+        if let Reach::Followers(group) = reach {
+            known.note_sealed(id, group);
+        }
+        if author != known.cx.me {
+            known.note_unread(id);
+        }
+    }
     if let Learned::Rooms(rooms) = &learned {
         let home = LogId { author, incarnation: 0 };
         for id in rooms {
@@ -58,8 +69,12 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
 }
 
 /// Whether there is no place for one more of its kind.
-fn is_too_much(known: &Known, body: &Body) -> bool {
-    let directory = &known.directory;
+fn is_too_much(known: &Known, fact: &Fact) -> bool {
+    let (directory, body) = (&known.directory, &fact.body);
+    if let Body::DirectOpened(opened) = body {
+        let id = direct_room(known.cx.mesh, &opened.by, &opened.with);
+        return !directory.direct.has_room_for(fact.room, id);
+    }
     matches!(body, Body::RoomCreated(_)) && directory.room_count() >= ROOMS_MAX
         || matches!(body, Body::Key(act) if !directory.keys().has_room_for(act))
         || matches!(body, Body::AgentClaimed(claim) if !directory.has_room_for(claim))

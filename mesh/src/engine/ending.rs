@@ -51,6 +51,9 @@ impl Engine {
                 self.act_on_events(step);
             }
             self.answer_unsettled();
+            let following = (&mut self.private, &mut self.digests);
+            self.pairs.follow_told(&mut self.known, &mut self.records, following);
+            self.pairs.answer(&mut self.known);
             self.settle_rosters();
             for step in [Step::ClaimedInMemory, Step::HandedToMe] {
                 self.act_on_events(step);
@@ -170,8 +173,8 @@ impl Engine {
         self.renewal.about.remove(&node);
         self.roster_sync.forget(node);
         self.known.rosters.set_alive(now, node, false);
-        for key in self.known.cx.followers.forget(node) {
-            private::on_followers_changed(&mut self.known, &mut self.digests, key);
+        for group in self.known.cx.followers.forget(node) {
+            private::on_followers_changed(&mut self.known, &mut self.digests, group);
         }
         for (room, from) in membership::cut_off(&mut self.known, node) {
             self.forget_claims(room, from);
@@ -264,6 +267,7 @@ impl Engine {
                     self.known.tell_of_room(room, true);
                 }
             }
+            Learned::Direct(room) => self.known.tell_of_room(room, true),
             Learned::Lane(node) => directories::on_lane(&mut self.known, node),
         }
     }
@@ -359,6 +363,7 @@ impl Engine {
         } else {
             if let Some(said) = &entry.said {
                 self.known.rosters.touch(&said.agent, facts.wall_ms);
+                self.agents.note_said(&mut self.known, room, (said, number));
             }
             self.known.cx.notify(room, RoomEvent::Message(entry));
             if facts.kind == CHAT {

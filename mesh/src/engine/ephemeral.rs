@@ -7,6 +7,7 @@ use super::{
 use crate::{
     limits::{EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX},
     name::{
+        group::Group,
         id::{LogId, RoomId},
         time::in_ms,
     },
@@ -56,7 +57,8 @@ pub(super) fn lives(known: &mut Known, id: RoomId) {
     let Some(ephemeral) = known.rosters.ephemeral(id) else { return };
     let sealed =
         matches!(known.rosters.announced(id), Some(ephemeral) if ephemeral.facts.is_sealed());
-    let reach = if sealed { Reach::Followers(ephemeral.facts.owner) } else { Reach::Mesh };
+    let reach =
+        if sealed { Reach::Followers(Group::Key(ephemeral.facts.owner)) } else { Reach::Mesh };
     let home = ephemeral.home;
     let others = known.ephemeral.iter().filter(|other| **other != id);
     if others.count() >= EPHEMERAL_ROOMS_MAX {
@@ -89,7 +91,7 @@ pub(super) fn announce_facts(
 pub(super) fn open_announcement(known: &mut Known, id: RoomId) {
     for announcement in known.rosters.unopened(id) {
         let RoomFacts::Sealed { owner, sealed } = &announcement.facts else { continue };
-        let Some(seal) = known.seal_for(id, Reach::Followers(*owner)) else { continue };
+        let Some(seal) = known.seal_for(id, Reach::Followers(Group::Key(*owner))) else { continue };
         let kind = crate::wire::kinds::ROOM_CREATED;
         let spot = SealContext { room: id, log: announcement.home, seq: 0, kind };
         let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));

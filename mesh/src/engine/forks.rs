@@ -6,7 +6,10 @@ use super::known::Known;
 use crate::{
     api::{batch::Change, boundary::Alarm},
     limits::PROOFS_MAX,
-    name::id::{KeyPrint, LogId, NodeId, RoomId},
+    name::{
+        group::Group,
+        id::{LogId, NodeId, RoomId},
+    },
     turn::happened::Proof,
     wire::{
         message::{Head, Message},
@@ -31,8 +34,8 @@ pub(super) struct Fork {
     pub(super) log: LogId,
     /// From here on neither branch counts.
     pub(super) seq: u64,
-    /// The key of the private rooms in which it counts. `None`: it counts in all.
-    pub(super) key: Option<KeyPrint>,
+    /// The group of the private rooms in which it counts. `None`: it counts in all.
+    pub(super) group: Option<Group>,
     /// It counts in this room alone, which is memory only.
     pub(super) memory: bool,
 }
@@ -43,7 +46,7 @@ impl Fork {
         if self.memory {
             other == self.room
         } else {
-            self.key.is_none() || self.key == known.sealed_for(other)
+            self.group.is_none() || self.group == known.sealed_for(other)
         }
     }
 }
@@ -84,7 +87,7 @@ impl Forks {
         let run = Box::new(run.run().clone());
         known.cx.change(Change::Evidence { certificate: *certificate, run: run.clone() });
         let told = Message::Fork(*certificate, run);
-        let key = known.sealed_for(room);
+        let group = known.sealed_for(room);
         if self.proofs.len() < PROOFS_MAX {
             self.proofs.push(told.clone());
         }
@@ -97,7 +100,7 @@ impl Forks {
         known.cx.broadcast(Some(room), told);
         let memory = known.is_memory(room);
         if !memory {
-            distrust(known, key, log.author);
+            distrust(known, group, log.author);
         }
         if let Some(room) = known.rooms.get_mut(&room) {
             if memory {
@@ -105,7 +108,7 @@ impl Forks {
             }
             room.quarantine(&mut known.cx, log, seq);
         }
-        Some(Fork { room, log, seq, key, memory })
+        Some(Fork { room, log, seq, group, memory })
     }
 
     /// A peer still follows authors whose logs forked: it has not seen why not to. Or it lacks
@@ -124,8 +127,8 @@ impl Forks {
         }
         let sealed = known.sealed_for(room);
         let counts_here = |other: RoomId| {
-            let key = known.sealed_for(other);
-            other == room || !known.is_memory(other) && (key.is_none() || key == sealed)
+            let group = known.sealed_for(other);
+            other == room || !known.is_memory(other) && (group.is_none() || group == sealed)
         };
         let mut needed = self.within(counts_here);
         needed.retain(|proof| {
@@ -143,10 +146,10 @@ impl Forks {
         }
     }
 
-    /// Proofs of forks in the rooms that everybody has, or in those of a key. Rooms that are memory only
+    /// Proofs of forks in the rooms that everybody has, or in those of a group. Rooms that are memory only
     /// are left out: a fork there counts in that room alone.
-    pub(super) fn of(&self, known: &Known, key: Option<KeyPrint>) -> Vec<Message> {
-        self.within(|room| !known.is_memory(room) && known.sealed_for(room) == key)
+    pub(super) fn of(&self, known: &Known, group: Option<Group>) -> Vec<Message> {
+        self.within(|room| !known.is_memory(room) && known.sealed_for(room) == group)
     }
 
     /// Proofs of forks in these rooms.
@@ -156,17 +159,17 @@ impl Forks {
     }
 }
 
-/// Nothing more is taken from this author: in the private rooms of a key, if it forked its log in one
-/// of these (who does not have the key cannot know of it, and would go on without the others), else
+/// Nothing more is taken from this author: in the private rooms of a group, if it forked its log in one
+/// of these (a node without the secret cannot know of it, and would go on without the others), else
 /// in all rooms.
-pub(super) fn distrust(known: &mut Known, key: Option<KeyPrint>, author: NodeId) {
-    match key {
-        Some(key) => known.cx.forked_for.entry(key).or_default().insert(author),
+pub(super) fn distrust(known: &mut Known, group: Option<Group>, author: NodeId) {
+    match group {
+        Some(group) => known.cx.forked_for.entry(group).or_default().insert(author),
         None => known.cx.forked.insert(author),
     };
     for room in known.rooms.values_mut() {
-        let owner = room.replica.record.seal.as_ref().map(|seal| seal.owner);
-        if key.is_none() || key == owner {
+        let of_room = room.replica.record.seal.as_ref().map(|seal| seal.group);
+        if group.is_none() || group == of_room {
             room.shut_out(&mut known.cx, author);
         }
     }

@@ -10,20 +10,20 @@ use super::known::Known;
 use crate::{
     api::{
         boundary::Effect,
-        command::{AgentReceipt, CallId, MessageReceipts, Outcome, Refused, StoredAt},
+        command::{AgentReceipt, CallId, MessageReceipts, Outcome, Reader, Refused, StoredAt},
     },
     limits::{INQUIRIES_ANSWERED_PER_TICK, INQUIRIES_MAX, INQUIRY_FOR, TICK},
     name::{
-        id::{KeyPrint, LocalRef, NodeId, RoomId},
+        id::{LocalRef, NodeId, RoomId},
         number::Number,
     },
     wire::copies::{AgentState, Copied, CopyOf},
 };
 
 /// A message that a client asks about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Subject {
-    pub(super) key: KeyPrint,
+    pub(super) by: Reader,
     pub(super) room: RoomId,
     pub(super) at: LocalRef,
     pub(super) number: Number,
@@ -65,8 +65,8 @@ impl Inquiries {
         call: CallId,
         subject: Subject,
     ) -> Result<(), Refused> {
-        let Subject { key, room, at, number } = subject;
-        known.may_read(key, room)?;
+        let Subject { by, room, at, number } = subject;
+        known.may_read(&by, room)?;
         let nodes = known.nodes_with(room);
         let so_far = MessageReceipts {
             of: nodes.len(),

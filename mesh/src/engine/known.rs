@@ -20,6 +20,7 @@ use crate::{
     },
     directory::Directory,
     name::{
+        group::Group,
         id::{AgentId, EntryRef, KeyPrint, MessageId, NodeId, RoomId},
         identity::Identity,
         time::Now,
@@ -77,13 +78,13 @@ pub(super) struct Index {
     pub(super) tasks: Places,
 }
 
-/// Rooms of keys that were presented here for the first time a short while ago.
+/// Rooms of groups that are followed here since a short while ago.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
-    /// The keys, and when.
-    pub(super) new: BTreeMap<KeyPrint, Duration>,
+    /// The groups, and when.
+    pub(super) new: BTreeMap<Group, Duration>,
     /// Listed rooms whose history is not here yet.
-    pub(super) rooms: BTreeMap<RoomId, KeyPrint>,
+    pub(super) rooms: BTreeMap<RoomId, Group>,
 }
 
 impl Known {

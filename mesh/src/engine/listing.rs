@@ -5,24 +5,24 @@ use std::collections::BTreeSet;
 
 use crate::{
     api::{
-        command::{AgentView, Outcome, Refused, RoomInfo, RoomView},
+        command::{AgentView, Outcome, Reader, Refused, RoomInfo, RoomView},
         status::{NodeStatus, RoomStatus, Status},
     },
-    name::id::{AgentId, KeyPrint, NodeId, RoomId},
+    name::id::{AgentId, NodeId, RoomId},
 };
 
 pub(super) fn list_rooms(
     known: &Known,
-    key: KeyPrint,
+    by: &Reader,
     parent: Option<RoomId>,
 ) -> Result<Outcome, Refused> {
     if let Some(parent) = parent {
-        known.may_read(key, parent)?;
+        known.may_read(by, parent)?;
     }
     let mut rooms: Vec<RoomView> = known
-        .visible(key)
+        .visible(by)
         .filter(|view| parent.is_none() || view.parent == parent)
-        .map(|view| known.for_key(view, key))
+        .map(|view| known.for_key(view, by.key))
         .collect();
     rooms.sort_by(|a, b| (&a.name, a.room).cmp(&(&b.name, b.room)));
     Ok(Outcome::Rooms(rooms))
@@ -30,18 +30,18 @@ pub(super) fn list_rooms(
 
 pub(super) fn list_agents(
     known: &Known,
-    key: KeyPrint,
+    by: &Reader,
     room: Option<RoomId>,
 ) -> Result<Outcome, Refused> {
     let Some(room) = room else {
         let all = known.rosters.agents().filter(|agent| {
-            known.rosters.record(agent).is_some_and(|(_, record)| record.key == key)
+            known.rosters.record(agent).is_some_and(|(_, record)| record.key == by.key)
         });
         let mut agents: Vec<AgentView> = all.filter_map(|agent| known.agent(agent)).collect();
         agents.sort_by(|a, b| (a.connected_ms, &a.agent).cmp(&(b.connected_ms, &b.agent)));
         return Ok(Outcome::Agents(agents));
     };
-    known.may_read(key, room)?;
+    known.may_read(by, room)?;
     Ok(Outcome::Agents(known.members_of(room)))
 }
 
@@ -50,14 +50,14 @@ pub(super) fn find_agent(known: &Known, agent: &AgentId) -> Outcome {
     Outcome::Agents(known.agent(agent).into_iter().collect())
 }
 
-pub(super) fn room_info(known: &Known, key: KeyPrint, room: RoomId) -> Result<Outcome, Refused> {
-    known.may_read(key, room)?;
+pub(super) fn room_info(known: &Known, by: &Reader, room: RoomId) -> Result<Outcome, Refused> {
+    known.may_read(by, room)?;
     let view = known.view(room).or_else(|| known.told.get(&room).cloned());
-    let view = known.for_key(view.ok_or(Refused::NoRoom)?, key);
+    let view = known.for_key(view.ok_or(Refused::NoRoom)?, by.key);
     let sub_rooms = known
-        .visible(key)
+        .visible(by)
         .filter(|view| view.parent == Some(room))
-        .map(|view| known.for_key(view, key))
+        .map(|view| known.for_key(view, by.key))
         .collect();
     let turn = turn_token::holder(known, room);
     let agents = known.members_of(room);

@@ -13,6 +13,7 @@ use super::{
     inquiries::Inquiries,
     known::Known,
     membership,
+    pairs::Pairs,
     private::{self, Private},
     reach::Reach,
     receipts::Receipts,
@@ -75,6 +76,7 @@ impl Engine {
             unvouched: Unvouched::default(),
             receipts: Receipts::default(),
             inquiries: Inquiries::default(),
+            pairs: Pairs::default(),
             records: Records::new(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
@@ -100,6 +102,7 @@ impl Engine {
         self.restore_directory(stored.directory);
         self.known.settle_successors();
         self.records.restore(&mut self.known, stored.records);
+        self.pairs.restore(&self.known);
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
         self.known.tell_of_all_rooms();

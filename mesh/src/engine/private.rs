@@ -1,4 +1,4 @@
-//! Private rooms that span the mesh: following those of a key from its first presentation on
+//! Private rooms that span the mesh: following those of a group from the first presentation of a key on
 //! (`docs/decisions/private-rooms.md`).
 
 use super::{
@@ -17,14 +17,17 @@ use std::{
 use crate::{
     api::command::Refused,
     limits::{KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX},
-    name::id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
+    name::{
+        group::Group,
+        id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
+    },
     wire::{
         message::{Followed, Message},
         seal::{NOBODY, Token, directory},
     },
 };
 
-/// A key that was presented just now.
+/// A group that is followed since just now.
 #[derive(Debug)]
 struct Settling {
     since: Duration,
@@ -35,7 +38,7 @@ struct Settling {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Private {
-    settling: BTreeMap<KeyPrint, Settling>,
+    settling: BTreeMap<Group, Settling>,
     /// Registrations that wait for their key's rooms: at most [`PRESENTING_MAX`].
     presenting: Vec<Registering>,
 }
@@ -44,7 +47,7 @@ impl Private {
     // Following.
 
     /// A key is presented with a registration: if it is the first time, the registration waits until
-    /// its rooms are here, so that they are listed. `None`: it does.
+    /// its rooms are here, those of its pairs included, so that they are listed. `None`: it does.
     pub(super) fn present(
         &mut self,
         known: &mut Known,
@@ -53,41 +56,47 @@ impl Private {
     ) -> Option<Registering> {
         let attach = &registering.attach;
         let key = attach.key;
-        let Some(opener) = attach.opener.as_ref().filter(|_| !attach.own && known.spans(key))
-        else {
-            return Some(registering);
-        };
-        self.follow(known, digests, key, opener);
-        if !self.settling.contains_key(&key) || self.presenting.len() >= PRESENTING_MAX {
+        let opener = attach.opener.as_ref().filter(|_| !attach.own && known.spans(key));
+        if let Some(opener) = opener {
+            self.follow(known, digests, Group::Key(key), opener);
+        }
+        if !self.is_settling(key) || self.presenting.len() >= PRESENTING_MAX {
             return Some(registering);
         }
         self.presenting.push(registering);
         None
     }
 
+    /// Whether the rooms of a group that this key is in have not come yet.
+    fn is_settling(&self, key: KeyPrint) -> bool {
+        self.settling.keys().any(|group| group.has(key))
+    }
+
     pub(super) fn follow(
         &mut self,
         known: &mut Known,
         digests: &mut Digests,
-        key: KeyPrint,
+        group: Group,
         opener: &RoomKey,
     ) {
-        let Some(token) = known.cx.followers.follow(key, opener) else { return };
-        show(known, key, token);
+        let Some(token) = known.cx.followers.follow(group, opener) else { return };
+        show(known, group, token);
         let id = directory(known.cx.mesh, opener);
-        known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, Reach::Followers(key));
-        for room in known.rosters.unopened_of(key) {
-            ephemeral::lives(known, room);
+        known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, Reach::Followers(group));
+        if let Group::Key(key) = group {
+            for room in known.rosters.unopened_of(key) {
+                ephemeral::lives(known, room);
+            }
         }
         // Those are asked, too, of whom it is not known here that they follow: they may since just now.
         let awaited = known.cx.up.clone();
         for peer in &awaited {
-            digests.tell_how_far(known, *peer, &[key]);
+            digests.tell_how_far(known, *peer, &[group]);
             known.cx.send(*peer, Message::Have { room: id, heads: Vec::new(), answer: true });
         }
         let since = known.cx.now.mono;
-        self.settling.insert(key, Settling { since, awaited });
-        known.unread.new.insert(key, since);
+        self.settling.insert(group, Settling { since, awaited });
+        known.unread.new.insert(group, since);
     }
 
     // First presentations.
@@ -98,14 +107,16 @@ impl Private {
         if !known.unread.rooms.is_empty() {
             show_read(known);
         }
-        let done = |key: &KeyPrint, settling: &mut Settling| {
+        let done = |group: &Group, settling: &mut Settling| {
             let late = now >= settling.since + PRESENTED_WITHIN;
-            late || known.stopping || has_settled(known, *key, settling)
+            late || known.stopping || has_settled(known, *group, settling)
         };
-        let done: Vec<KeyPrint> = self.settling.extract_if(.., done).map(|(key, _)| key).collect();
+        let done: Vec<Group> = self.settling.extract_if(.., done).map(|(group, _)| group).collect();
         let mut ready = Vec::new();
-        for key in done {
-            ready.extend(self.presenting.extract_if(.., |waiting| waiting.attach.key == key));
+        for key in done.into_iter().flat_map(Group::keys) {
+            if !self.is_settling(key) {
+                ready.extend(self.presenting.extract_if(.., |waiting| waiting.attach.key == key));
+            }
         }
         if known.stopping {
             for registering in ready.drain(..) {
@@ -117,8 +128,8 @@ impl Private {
 
     /// A peer has said what it has of a room.
     pub(super) fn note_answer(&mut self, known: &Known, from: NodeId, room: RoomId) {
-        for (key, settling) in &mut self.settling {
-            if known.cx.followers.directory(*key) == Some(room) {
+        for (group, settling) in &mut self.settling {
+            if known.cx.followers.directory(*group) == Some(room) {
                 settling.awaited.remove(&from);
             }
         }
@@ -129,59 +140,59 @@ impl Private {
     // Comparing.
 }
 
-fn show(known: &mut Known, key: KeyPrint, token: Token) {
+fn show(known: &mut Known, group: Group, token: Token) {
     known.rosters.follow(token);
-    known.rosters.set_followers(key, known.cx.followers.of(key));
+    known.rosters.set_followers(group, known.cx.followers.of(group));
 }
 
-/// Follows again, after a start, the keys that were followed before it.
+/// Follows again, after a start, the groups that were followed before it.
 pub(super) fn restore_following(known: &mut Known) {
     let openers = known.rooms.values().filter_map(|room| {
         let seal = room.replica.record.seal.as_ref()?;
-        Some((seal.owner, seal.opener.clone()?))
+        Some((seal.group, seal.opener.clone()?))
     });
-    for (key, opener) in openers.collect::<Vec<_>>() {
-        if let Some(token) = known.cx.followers.follow(key, &opener) {
-            show(known, key, token);
+    for (group, opener) in openers.collect::<Vec<_>>() {
+        if let Some(token) = known.cx.followers.follow(group, &opener) {
+            show(known, group, token);
         }
     }
     let sealed = known.rooms.values().filter_map(|room| {
         Some((
             room.replica.id,
-            room.replica.record.seal.as_ref()?.owner,
+            room.replica.record.seal.as_ref()?.group,
             room.replica.forkers(&known.cx),
         ))
     });
-    for (room, owner, forked) in sealed.collect::<Vec<_>>() {
-        known.rosters.set_sealed(room, owner);
+    for (room, group, forked) in sealed.collect::<Vec<_>>() {
+        known.note_sealed(room, group);
         for author in forked {
-            forks::distrust(known, Some(owner), author);
+            forks::distrust(known, Some(group), author);
         }
     }
 }
 
-pub(super) fn on_followers_changed(known: &mut Known, digests: &mut Digests, key: KeyPrint) {
-    known.rosters.set_followers(key, known.cx.followers.of(key));
+pub(super) fn on_followers_changed(known: &mut Known, digests: &mut Digests, group: Group) {
+    known.rosters.set_followers(group, known.cx.followers.of(group));
     // The sequencer may be another now, and so may the peers that can be asked.
-    let rooms = digests.rooms_of(known, key).into_iter();
+    let rooms = digests.rooms_of(known, group).into_iter();
     known.cx.to_advance.extend(rooms.filter(|room| known.busy.contains(room)));
 }
 
-/// A connected peer follows these keys, too: it is told how far this node is, which shows it that
+/// A connected peer follows these groups, too: it is told how far this node is, which shows it that
 /// this node follows.
 pub(super) fn greet(
     known: &mut Known,
     digests: &mut Digests,
     forks: &Forks,
     peer: NodeId,
-    keys: &[KeyPrint],
+    groups: &[Group],
 ) {
-    if keys.is_empty() {
+    if groups.is_empty() {
         return;
     }
-    digests.tell_how_far(known, peer, keys);
-    for key in keys {
-        for proof in forks.of(known, Some(*key)) {
+    digests.tell_how_far(known, peer, groups);
+    for group in groups {
+        for proof in forks.of(known, Some(*group)) {
             known.cx.send(peer, proof);
         }
     }
@@ -190,11 +201,11 @@ pub(super) fn greet(
 /// A node's roster shows what it follows.
 pub(super) fn on_shown(known: &mut Known, digests: &mut Digests, forks: &Forks, node: NodeId) {
     let before = known.cx.followers.shared_with(node);
-    for key in known.cx.followers.show(node, &known.rosters.follows(node)) {
-        on_followers_changed(known, digests, key);
+    for group in known.cx.followers.show(node, &known.rosters.follows(node)) {
+        on_followers_changed(known, digests, group);
     }
     let mut shared = known.cx.followers.shared_with(node);
-    shared.retain(|key| !before.contains(key));
+    shared.retain(|group| !before.contains(group));
     if known.cx.up.contains(&node) {
         greet(known, digests, forks, node, &shared);
     }
@@ -205,7 +216,7 @@ pub(super) fn on_shown(known: &mut Known, digests: &mut Digests, forks: &Forks, 
 fn is_read(known: &Known, id: RoomId) -> bool {
     let Some(room) = known.rooms.get(&id) else { return true };
     let patient =
-        known.unread.rooms.get(&id).is_some_and(|owner| known.unread.new.contains_key(owner));
+        known.unread.rooms.get(&id).is_some_and(|group| known.unread.new.contains_key(group));
     let peers = room.replica.peers(&known.cx);
     let said = if patient {
         !peers.is_empty() && peers.iter().all(|node| room.replica.sync.has_heard_from(*node))
@@ -236,13 +247,13 @@ pub(super) fn go_on_reading(known: &mut Known) {
     }
 }
 
-/// Every connected peer has said what it has of the key's directory, and that is here, with the history of all
+/// Every connected peer has said what it has of the group's directory, and that is here, with the history of all
 /// rooms that it lists.
-fn has_settled(known: &Known, key: KeyPrint, settling: &Settling) -> bool {
-    let room = known.cx.followers.directory(key).and_then(|id| known.rooms.get(&id));
+fn has_settled(known: &Known, group: Group, settling: &Settling) -> bool {
+    let room = known.cx.followers.directory(group).and_then(|id| known.rooms.get(&id));
     let Some(room) = room else { return true };
     let answered = settling.awaited.is_disjoint(&known.cx.up);
-    let unread = known.unread.rooms.values().any(|owner| *owner == key);
+    let unread = known.unread.rooms.values().any(|of| *of == group);
     answered && !room.replica.sync.is_behind() && room.replica.pending.is_empty() && !unread
 }
 
@@ -250,7 +261,8 @@ fn has_settled(known: &Known, key: KeyPrint, settling: &Settling) -> bool {
 pub(super) fn withdraw_rooms_of(known: &mut Known, key: KeyPrint) {
     let key = known.directory.current(key);
     let of_key = |room: &&RoomId| {
-        known.sealed_for(**room).is_some_and(|owner| known.directory.current(owner) == key)
+        let keys = known.sealed_for(**room).into_iter().flat_map(Group::keys);
+        keys.map(|owner| known.directory.current(owner)).any(|owner| owner == key)
     };
     let rooms: Vec<RoomId> = known.told.keys().filter(of_key).copied().collect();
     for room in rooms {
@@ -258,7 +270,7 @@ pub(super) fn withdraw_rooms_of(known: &mut Known, key: KeyPrint) {
     }
 }
 
-/// A peer follows these keys, and says how far it is with their rooms.
+/// A peer follows these groups, and says how far it is with their rooms.
 pub(super) fn on_follows(
     known: &mut Known,
     digests: &mut Digests,
@@ -267,11 +279,11 @@ pub(super) fn on_follows(
     theirs: &[Followed],
 ) {
     for digest in theirs {
-        let Some((key, news)) = known.cx.followers.prove(from, digest.token) else { continue };
+        let Some((group, news)) = known.cx.followers.prove(from, digest.token) else { continue };
         if news {
-            on_followers_changed(known, digests, key);
-            greet(known, digests, forks, from, &[key]);
+            on_followers_changed(known, digests, group);
+            greet(known, digests, forks, from, &[group]);
         }
-        digests.compare_private(known, from, key, digest.digest);
+        digests.compare_private(known, from, group, digest.digest);
     }
 }

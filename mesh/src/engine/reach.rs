@@ -1,8 +1,11 @@
 //! Reach: the nodes that have a room.
 
 use crate::{
-    name::id::KeyPrint,
-    wire::entry::{Body, RoomCreated},
+    name::{
+        group::{Group, Pair},
+        id::KeyPrint,
+    },
+    wire::entry::{Body, DirectOpened, RoomCreated},
 };
 
 /// The nodes that have a room.
@@ -12,22 +15,30 @@ pub(super) enum Reach {
     Mesh,
     /// This node.
     Node,
-    /// The nodes that follow this key.
-    Followers(KeyPrint),
+    /// The nodes that follow this group.
+    Followers(Group),
 }
 
 impl Reach {
     /// Whether a directory of this reach may say this.
     pub(super) fn may_list(self, body: &Body) -> bool {
         match self {
-            Reach::Mesh | Reach::Node => true,
+            Reach::Mesh | Reach::Node => !matches!(body, Body::DirectOpened(_)),
             // Lanes, agents and keys are everybody's business: entries that only some know of would part
             // them.
-            Reach::Followers(owner) => {
+            Reach::Followers(Group::Key(owner)) => {
                 matches!(body, Body::RoomCreated(created) if belongs_to(created, owner))
+            }
+            Reach::Followers(Group::Pair(pair)) => {
+                matches!(body, Body::DirectOpened(opened) if is_between(opened, pair))
             }
         }
     }
+}
+
+fn is_between(opened: &DirectOpened, pair: Pair) -> bool {
+    let DirectOpened { by, with } = opened;
+    Pair::of(by.halves.print(), with.halves.print()) == pair && opened.fits()
 }
 
 pub(super) fn belongs_to(created: &RoomCreated, owner: KeyPrint) -> bool {

@@ -17,14 +17,18 @@ use super::known::Known;
 use crate::{
     api::batch::{Change, StoredRecord},
     limits::RECORD_AHEAD_MAX,
-    name::id::{KeyPrint, NodeId},
+    name::{
+        group::Group,
+        id::{KeyPrint, NodeId},
+    },
     records::{
         digest::Bucket,
         filling::Filling,
+        pair,
         set::{Fate, Offer, Set},
         space::{Brief, Sets},
     },
-    wire::record::{CollectionNumber, Record, RecordKey, Space, Stamp},
+    wire::record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
 };
 
 /// The last comparison with a peer.
@@ -49,6 +53,8 @@ pub(super) struct Records {
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, Space, CollectionNumber), Bucket>,
     filling: Filling,
+    /// Records of pairs that came in this turn.
+    new_pairs: Vec<(KeyPrint, RecordId)>,
 }
 
 impl Records {
@@ -59,6 +65,7 @@ impl Records {
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
             filling: Filling::default(),
+            new_pairs: Vec::new(),
         }
     }
 
@@ -98,14 +105,35 @@ impl Records {
         let deleted = record.body.is_none();
         let offer = Offer { head, deleted, answers };
         let Some(set) = self.sets(space).get_mut(collection) else { return false };
+        let is_pair = collection == pair::COLLECTION.number;
+        let is_new = is_pair && set.head(set.key(head.id, head.owner)).is_none();
         let Fate::Kept(gone) = set.offer(offer) else { return false };
         let key = set.key(head.id, head.owner);
+        self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
         change(known, space, (collection, key), Some(Arc::new(record)));
         if let Some(key) = gone {
             change(known, space, (collection, key), None);
         }
         self.note_change(space);
         true
+    }
+
+    // Pairs.
+
+    /// Whether a key has said that it is half of a pair.
+    pub(super) fn has_pair(&self, owner: KeyPrint, id: RecordId) -> bool {
+        let set = self.set(Space::Mesh, pair::COLLECTION.number);
+        set.is_some_and(|set| set.head(set.key(id, owner)).is_some())
+    }
+
+    /// Keys that have said so of any.
+    pub(super) fn pair_owners(&self) -> impl Iterator<Item = KeyPrint> {
+        self.set(Space::Mesh, pair::COLLECTION.number).into_iter().flat_map(Set::owners)
+    }
+
+    /// Records of pairs that have come since the last time.
+    pub(super) fn take_new_pairs(&mut self) -> Vec<(KeyPrint, RecordId)> {
+        std::mem::take(&mut self.new_pairs)
     }
 
     // Records of others.
@@ -183,7 +211,7 @@ impl Records {
     pub(super) fn tell_followers(&mut self, known: &mut Known) {
         for key in std::mem::take(&mut self.changed) {
             let digest = self.sets(Space::Followers(key)).digest();
-            known.cx.followers.set_records(key, digest);
+            known.cx.followers.set_records(Group::Key(key), digest);
         }
     }
 }
@@ -192,7 +220,7 @@ impl Records {
 fn shares(known: &Known, peer: NodeId, space: Space) -> bool {
     match space {
         Space::Mesh => true,
-        Space::Followers(key) => known.cx.followers.of(key).contains(&peer),
+        Space::Followers(key) => known.cx.followers.of(Group::Key(key)).contains(&peer),
         Space::Node => false,
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     api::event::RoomEvent,
     limits::{BEACON_EVERY, GOSSIP_BYTES_MAX, ROSTER_NEWS_KEPT, ROSTER_NEWS_KEPT_BYTES},
     name::id::NodeId,
-    presence::rosters::Taken,
+    presence::rosters::{Seating, Taken},
     replica::log::first_8,
     wire::{
         message::{Message, Signed},
@@ -104,7 +104,10 @@ impl RosterSync {
                 .rosters
                 .record(&agent)
                 .filter(|(at, record)| *at == node && record.rooms.contains_key(&room))
-                .filter(|(at, record)| known.rosters.may_sit(room, *at, record.key));
+                .filter(|(at, record)| {
+                    let (agent, node, key) = (&*agent, *at, record.key);
+                    known.rosters.may_sit(room, &Seating { agent, node, key })
+                });
             if let Some((_, record)) = seated {
                 let name = record.name.clone();
                 known.cx.notify(room, RoomEvent::Typing { agent, name, typing });

@@ -6,14 +6,14 @@ use super::{known::Known, votes::forget};
 use crate::{
     api::{
         agenda::{NewTask, TaskUpdate, TaskView},
-        command::{CallId, Caller, Outcome, Refused},
+        command::{CallId, Caller, Outcome, Reader, Refused},
         event::RoomEvent,
     },
     fold::{
         act::Fold as _,
         tasks::{Answer, News},
     },
-    name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
+    name::id::{EntryRef, LocalRef, RoomId},
     room::Room,
     wire::{
         acts::{TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
@@ -151,11 +151,11 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
 
 pub(super) fn list_tasks(
     known: &Known,
-    key: KeyPrint,
+    by: &Reader,
     room: RoomId,
     status: Option<TaskStatus>,
 ) -> Result<Outcome, Refused> {
-    known.may_read(key, room)?;
+    known.may_read(by, room)?;
     let tasks =
         known.rooms.get(&room).map(|room| room.folds.tasks.newest(status)).unwrap_or_default();
     Ok(Outcome::Tasks(tasks))

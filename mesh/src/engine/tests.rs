@@ -23,6 +23,7 @@ mod import;
 mod keys;
 mod liars;
 mod membership;
+mod pairs;
 mod parted;
 mod peers;
 mod pending;
@@ -79,7 +80,7 @@ use crate::{
         run::{Carried, Run, RunEntry, Verified},
         signatures::{
             SignedLog,
-            testing::{PRINTS, claimed, minted, shown},
+            testing::{PRINTS, claimed, minted, secret, shown},
         },
     },
 };
@@ -161,6 +162,8 @@ impl Node {
             attach.claim =
                 claimed(self.secret.mesh_id(), &attach.agent, attach.key).by.map(Box::new);
             attach.shown = shown(&self.signed_log(), attach.key).map(Box::new);
+            let key = secret(attach.key);
+            attach.mailbox = key.and_then(|key| key.mailbox().ok().cloned());
         }
         self.now.mono += Duration::from_millis(1);
         self.now.wall_ms += 1;
@@ -278,6 +281,7 @@ fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
         key,
         own: true,
         opener: None,
+        mailbox: None,
         claim: None,
         shown: None,
         name: agent.to_owned(),
@@ -547,7 +551,7 @@ fn who_is_listed_was_announced_before() {
     // One turn has both.
     let message = Message::Roster(Box::new(signed));
     node.engine.handle(node.now, Input::Message { from: peer, message });
-    node.ask(Command::ListAgents { key: KEY, room: Some(lobby) }).expect("public");
+    node.ask(Command::ListAgents { by: KEY.into(), room: Some(lobby) }).expect("public");
     let order: Vec<&Effect> = node
         .effects
         .iter()
@@ -579,7 +583,7 @@ fn nobody_seats_himself_in_a_private_room_or_redefines_it() {
     node.ask(Command::Join { caller, room: view.room }).expect("its owner");
     node.news(identity(5).node_id(), vec![RosterChange::Agent("ghost".into(), record(view.room))]);
     let Ok(Outcome::Agents(members)) =
-        node.ask(Command::ListAgents { key: KEY, room: Some(view.room) })
+        node.ask(Command::ListAgents { by: KEY.into(), room: Some(view.room) })
     else {
         panic!("its owner may")
     };
@@ -620,7 +624,8 @@ fn a_private_room_does_not_vanish_behind_a_public_one_of_its_name() {
     for run in other.runs_sent() {
         node.hear(&run);
     }
-    let Ok(Outcome::Rooms(rooms)) = node.ask(Command::ListRooms { key: KEY, parent: None }) else {
+    let Ok(Outcome::Rooms(rooms)) = node.ask(Command::ListRooms { by: KEY.into(), parent: None })
+    else {
         panic!("anybody may")
     };
     let names: Vec<&str> = rooms.iter().map(|it| &*it.name).collect();
@@ -634,7 +639,7 @@ fn a_node_that_was_not_heard_for_long_has_its_agents_back_when_it_is() {
     let mut world = world::World::new(2);
     let room = world.lobby();
     let members = |world: &mut world::World, n| match world
-        .ask(n, Command::ListAgents { key: KEY, room: Some(room) })
+        .ask(n, Command::ListAgents { by: KEY.into(), room: Some(room) })
     {
         Ok(Outcome::Agents(agents)) => agents.len(),
         other => panic!("{other:?}"),
@@ -667,7 +672,7 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
     node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);
     let members = |node: &mut Node| {
         node.give(Input::Timeout);
-        match node.ask(Command::ListAgents { key: KEY, room: Some(lobby) }) {
+        match node.ask(Command::ListAgents { by: KEY.into(), room: Some(lobby) }) {
             Ok(Outcome::Agents(agents)) => agents.len(),
             other => panic!("{other:?}"),
         }
@@ -706,7 +711,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
     node.news(identity(5).node_id(), vec![RosterChange::Agent("bob".into(), thief)]);
     let lobby = node.lobby();
     node.ask(Command::Join { caller, room: lobby }).expect("bob is still bob");
-    let listed = node.ask(Command::ListAgents { key: KEY, room: Some(lobby) });
+    let listed = node.ask(Command::ListAgents { by: KEY.into(), room: Some(lobby) });
     let Ok(Outcome::Agents(agents)) = listed else { panic!("anybody may") };
     let nodes: Vec<NodeId> = agents.iter().map(|it| it.node).collect();
     assert_eq!(nodes, [node.engine.known.cx.me]);
@@ -725,6 +730,7 @@ fn an_agent_that_had_just_come_when_its_node_crashed_comes_back_to_its_seats() {
         key: KEY,
         own: true,
         opener: None,
+        mailbox: None,
         claim: None,
         shown: None,
         name: "me".to_owned(),

@@ -10,7 +10,7 @@ use crate::{
     api::{
         agenda::{NewVote, VoteView},
         batch::{Change, VoteNote},
-        command::{Caller, Outcome, Refused},
+        command::{Caller, Outcome, Reader, Refused},
         event::RoomEvent,
     },
     fold::{
@@ -21,7 +21,7 @@ use crate::{
         RECONNECT_WITHIN, ROSTER_LEASE, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_COLLECT,
         VOTE_COLLECT_APART, VOTE_LISTEN, VOTE_NEWS_FOR,
     },
-    name::id::{EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
+    name::id::{EntryRef, LocalRef, MessageId, NodeId, RoomId},
     room::Room,
     wire::{
         acts::{BallotCast, Named, VoteAct, VoteOpened},
@@ -129,11 +129,11 @@ fn to_open(known: &Known, caller: &Caller, vote: NewVote) -> VoteOpened {
 
 pub(super) fn list_votes(
     known: &mut Known,
-    key: KeyPrint,
+    by: &Reader,
     id: RoomId,
     limit: usize,
 ) -> Result<Outcome, Refused> {
-    known.may_read(key, id)?;
+    known.may_read(by, id)?;
     judge_all_ballots(known, id);
     let all = known.rooms.get(&id).into_iter().flat_map(|room| room.folds.votes.all());
     let mut all: Vec<&Vote> = all.collect();
@@ -142,15 +142,15 @@ pub(super) fn list_votes(
     Ok(Outcome::Votes(views.collect()))
 }
 
-/// Where a vote is, if agents of this key may know of it.
+/// Where a vote is, if this one may know of it.
 fn readable_vote(
     known: &Known,
-    key: KeyPrint,
+    by: &Reader,
     vote: MessageId,
 ) -> Result<(RoomId, EntryRef), Refused> {
     let (id, place) = *known.index.votes.get(&vote).ok_or(Refused::NoVote)?;
     let unknown = |refused| if refused == Refused::NoRoom { Refused::NoVote } else { refused };
-    known.may_read(key, id).map(|()| (id, place)).map_err(unknown)
+    known.may_read(by, id).map(|()| (id, place)).map_err(unknown)
 }
 
 pub(super) fn cast_vote(
@@ -160,7 +160,7 @@ pub(super) fn cast_vote(
     option: u64,
 ) -> Result<Outcome, Refused> {
     let record = known.caller(caller)?;
-    let (id, place) = readable_vote(known, caller.key, vote)?;
+    let (id, place) = readable_vote(known, &caller.reader(), vote)?;
     judge_ballots(known, id, place);
     let room = known.rooms.get(&id);
     let vote = room.and_then(|room| room.folds.votes.get(place)).ok_or(Refused::NoVote)?;
@@ -199,10 +199,10 @@ pub(super) fn cast_vote(
 
 pub(super) fn get_vote(
     known: &mut Known,
-    key: KeyPrint,
+    by: &Reader,
     vote: MessageId,
 ) -> Result<Outcome, Refused> {
-    let (id, place) = readable_vote(known, key, vote)?;
+    let (id, place) = readable_vote(known, by, vote)?;
     judge_ballots(known, id, place);
     let vote = known.rooms.get(&id).and_then(|room| room.folds.votes.get(place));
     let view = vote.ok_or(Refused::NoVote)?.view(id, known.cx.now);

@@ -111,8 +111,8 @@ impl KeyPrint {
     }
 }
 
-/// The secret that opens the private rooms of an API key (HKDF, with a label of its own): a node keeps it over
-/// restarts, the API key itself it does not. Secret.
+/// The secret that opens the private rooms of a [group](crate::name::group::Group): of an API key (HKDF, with a label
+/// of its own) or of a pair of keys. A node keeps it over restarts, the API key itself it does not. Secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RoomKey(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
@@ -126,6 +126,11 @@ impl RoomKey {
             .expand(b"clawmesh private rooms", &mut out)
             .expect("32 bytes are within HKDF's 8160");
         RoomKey(out)
+    }
+
+    /// One that was derived elsewhere.
+    pub(crate) fn from_secret(secret: &[u8; 32]) -> RoomKey {
+        RoomKey(*secret)
     }
 
     /// A key for one purpose.

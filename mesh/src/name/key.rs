@@ -8,12 +8,12 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use minicbor::{Decode, Encode};
 use sha2::Sha256;
 use thiserror::Error;
-use x25519_dalek::{PublicKey, StaticSecret};
-use zeroize::Zeroizing;
+use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::{
     limits::KEY_TEXT_CHARS_MIN,
-    name::id::{KeyPrint, sha256},
+    name::id::{KeyPrint, MeshId, RoomKey, sha256},
 };
 
 /// The public halves of an API key.
@@ -54,10 +54,54 @@ impl KeyPrint {
 )]
 pub struct ShortKey;
 
-/// The part of an API key that signs. Secret, and wiped when it is dropped. The secret of its mailbox is not in it, as
-/// nothing is sealed to keys yet.
+/// The secret of a key's mailbox: with the mailbox of another key it gives the secret that the two share. Secret,
+/// and wiped when it is dropped.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Mailbox(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
+
+impl Mailbox {
+    /// Its public half.
+    #[must_use]
+    pub fn public(&self) -> [u8; 32] {
+        x25519(self.0, X25519_BASEPOINT_BYTES)
+    }
+
+    /// The secret of the pair of this key and another one, in the place of a key's [`RoomKey`]: the other one derives
+    /// the same. It costs work on the curve. `None`: the other mailbox is a point with which everybody shares the same.
+    #[must_use]
+    pub fn pair_secret(&self, mesh: MeshId, other: &[u8; 32]) -> Option<RoomKey> {
+        let shared = Zeroizing::new(x25519(self.0, *other));
+        if *shared == [0; 32] {
+            return None;
+        }
+        let mut both = [self.public(), *other];
+        both.sort_unstable();
+        let info = [b"clawmesh pair".as_slice(), &mesh.0, &both[0], &both[1]].concat();
+        let mut secret = Zeroizing::new([0; 32]);
+        hkdf::Hkdf::<Sha256>::new(None, shared.as_slice())
+            .expand(&info, secret.as_mut())
+            .expect("32 bytes are within HKDF's 8160");
+        Some(RoomKey::from_secret(&secret))
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mailbox(…)")
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// The secrets of an API key that sign and that open its mailbox. Secret, and wiped when it is dropped.
 pub struct KeySecret {
     signer: SigningKey,
+    mailbox: Mailbox,
     halves: KeyHalves,
     is_short: bool,
 }
@@ -68,13 +112,11 @@ impl KeySecret {
     #[must_use]
     pub fn of(api_key: &str) -> KeySecret {
         let signer = SigningKey::from_bytes(&derive(api_key, b"clawmesh signer"));
-        let mailbox = StaticSecret::from(*derive(api_key, b"clawmesh mailbox"));
-        let halves = KeyHalves {
-            signer: signer.verifying_key().to_bytes(),
-            mailbox: PublicKey::from(&mailbox).to_bytes(),
-        };
+        let mailbox = Mailbox(*derive(api_key, b"clawmesh mailbox"));
+        let halves =
+            KeyHalves { signer: signer.verifying_key().to_bytes(), mailbox: mailbox.public() };
         let is_short = api_key.chars().count() < KEY_TEXT_CHARS_MIN;
-        KeySecret { signer, halves, is_short }
+        KeySecret { signer, mailbox, halves, is_short }
     }
 
     /// Its public halves. They are for others only if [`KeySecret::check`] says so.
@@ -96,6 +138,15 @@ impl KeySecret {
     /// Its text is too short for that.
     pub fn check(&self) -> Result<(), ShortKey> {
         if self.is_short { Err(ShortKey) } else { Ok(()) }
+    }
+
+    /// The secret of its mailbox.
+    ///
+    /// # Errors
+    ///
+    /// Its text is too short: others are not shown the public half, so nobody shares a secret with it.
+    pub fn mailbox(&self) -> Result<&Mailbox, ShortKey> {
+        self.check().map(|()| &self.mailbox)
     }
 
     /// Signs `message`. A signature goes together with the halves.
@@ -159,8 +210,60 @@ mod tests {
         assert_eq!(KeySecret::of(&"é".repeat(32)).check(), Ok(()));
     }
 
+    /// The secret of a pair by hand: RFC 7748 and RFC 5869, with HMAC written out.
+    fn pair_by_hand(own: &str, other: &str, mesh: MeshId) -> [u8; 32] {
+        fn hmac(key: &[u8; 32], text: &[u8]) -> [u8; 32] {
+            let pad = |byte: u8| {
+                let mut block = [byte; 64];
+                block.iter_mut().zip(key).for_each(|(out, key)| *out ^= key);
+                block
+            };
+            sha256(&[&pad(0x5c), &sha256(&[&pad(0x36), text])])
+        }
+        let mailbox = |text| x25519_dalek::StaticSecret::from(*derive(text, b"clawmesh mailbox"));
+        let public = |text| x25519_dalek::PublicKey::from(&mailbox(text)).to_bytes();
+        let shared = mailbox(own).diffie_hellman(&public(other).into());
+        let mut both = [public(own), public(other)];
+        both.sort_unstable();
+        let info = [b"clawmesh pair".as_slice(), &mesh.0, &both[0], &both[1], &[1]].concat();
+        hmac(&hmac(&[0; 32], shared.as_bytes()), &info)
+    }
+
+    #[test]
+    fn two_keys_derive_one_secret_each_by_itself_and_no_third_key_does() {
+        let (mesh, other_text) = (MeshId([1; 16]), "fedcba9876543210fedcba9876543210");
+        let [key, other, third] = [TEXT, other_text, &"3".repeat(32)].map(KeySecret::of);
+        let secret = |own: &KeySecret, of: &KeySecret| {
+            own.mailbox().expect("it is long enough").pair_secret(mesh, &of.halves().mailbox)
+        };
+        let pair = secret(&key, &other).expect("there is one");
+        assert!(secret(&other, &key) == Some(pair.clone()));
+        let by_hand = Zeroizing::new(pair_by_hand(TEXT, other_text, mesh));
+        assert!(pair == RoomKey::from_secret(&by_hand));
+        for another in [secret(&key, &third), secret(&third, &other), secret(&key, &key)] {
+            assert!(another.is_some_and(|another| another != pair));
+        }
+        let own = key.mailbox().expect("it is long enough");
+        let elsewhere = own.pair_secret(MeshId([2; 16]), &other.halves().mailbox);
+        assert!(elsewhere.is_some_and(|elsewhere| elsewhere != pair));
+    }
+
+    #[test]
+    fn nobody_shares_a_secret_with_a_point_of_small_order_or_with_a_short_key() {
+        let key = KeySecret::of(TEXT);
+        let own = key.mailbox().expect("it is long enough");
+        let mut one = [0; 32];
+        one[0] = 1;
+        for point in [[0; 32], one] {
+            assert!(own.pair_secret(MeshId([1; 16]), &point).is_none());
+        }
+        assert_eq!(KeySecret::of("short").mailbox().err(), Some(ShortKey));
+    }
+
     #[test]
     fn a_secret_is_not_shown() {
         assert_eq!(format!("{:?}", KeySecret::of(TEXT)), "KeySecret(…)");
+        let key = KeySecret::of(TEXT);
+        assert_eq!(format!("{:?}", key.mailbox()), "Ok(Mailbox(…))");
     }
 }

@@ -1,19 +1,22 @@
-//! Followers of the private rooms of each key: nodes show it with a token in their rosters, and when
-//! they speak of these rooms. Only of keys that this node follows itself: the tokens of others mean
+//! Followers of the private rooms of each group: nodes show it with a token in their rosters, and when
+//! they speak of these rooms. Only of groups that this node follows itself: the tokens of others mean
 //! nothing to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    limits::{KEYS_FOLLOWED_MAX, NODES_MAX},
-    name::id::{KeyPrint, MeshId, NodeId, RoomId, RoomKey},
+    limits::{KEYS_FOLLOWED_MAX, NODES_MAX, PAIRS_FOLLOWED_MAX},
+    name::{
+        group::Group,
+        id::{KeyPrint, MeshId, NodeId, RoomId, RoomKey},
+    },
     records::space::Brief,
     wire::seal::{self, Seal, Token},
 };
 
-/// A key whose rooms are followed here.
+/// A group whose rooms are followed here.
 #[derive(Debug)]
-struct Key {
+struct Known {
     opener: RoomKey,
     /// This node's token of it.
     token: Token,
@@ -30,25 +33,27 @@ struct Key {
 pub(crate) struct Followers {
     mesh: MeshId,
     me: NodeId,
-    keys: BTreeMap<KeyPrint, Key>,
-    /// Tokens that each node's roster shows; at most [`NODES_MAX`] nodes, [`KEYS_FOLLOWED_MAX`] of
+    groups: BTreeMap<Group, Known>,
+    /// How many of them are pairs.
+    pairs: usize,
+    /// Tokens that each node's roster shows; at most [`NODES_MAX`] nodes, [`crate::limits::GROUPS_FOLLOWED_MAX`] of
     /// each.
     shown: BTreeMap<NodeId, BTreeSet<Token>>,
-    /// Tokens that connected peers are expected to show, of each key: so that they are computed
+    /// Tokens that connected peers are expected to show, of each group: so that they are computed
     /// once.
-    expected: BTreeMap<NodeId, BTreeMap<Token, KeyPrint>>,
+    expected: BTreeMap<NodeId, BTreeMap<Token, Group>>,
 }
 
 impl Followers {
     pub(crate) fn new(mesh: MeshId, me: NodeId) -> Followers {
-        let (keys, shown, expected) = Default::default();
-        Followers { mesh, me, keys, shown, expected }
+        let (groups, shown, expected) = Default::default();
+        Followers { mesh, me, groups, pairs: 0, shown, expected }
     }
 
-    /// This node follows a key's rooms from now on. Returns what it shows of it; `None` if it follows
+    /// This node follows a group's rooms from now on. Returns what it shows of it; `None` if it follows
     /// them already, or too many.
-    pub(crate) fn follow(&mut self, key: KeyPrint, opener: &RoomKey) -> Option<Token> {
-        if self.keys.contains_key(&key) || self.keys.len() >= KEYS_FOLLOWED_MAX {
+    pub(crate) fn follow(&mut self, group: Group, opener: &RoomKey) -> Option<Token> {
+        if self.groups.contains_key(&group) || !self.has_room_for(group) {
             return None;
         }
         let shows = |(node, tokens): (&NodeId, &BTreeSet<Token>)| {
@@ -56,60 +61,76 @@ impl Followers {
         };
         let nodes = self.shown.iter().filter_map(shows).chain([self.me]).collect();
         for (node, tokens) in &mut self.expected {
-            tokens.insert(Token::of(self.mesh, opener, *node), key);
+            tokens.insert(Token::of(self.mesh, opener, *node), group);
         }
         let token = Token::of(self.mesh, opener, self.me);
         let (directory, records) = (seal::directory(self.mesh, opener), Brief::default());
-        self.keys.insert(key, Key { opener: opener.clone(), token, directory, nodes, records });
+        self.pairs += usize::from(matches!(group, Group::Pair(_)));
+        let opener = opener.clone();
+        self.groups.insert(group, Known { opener, token, directory, nodes, records });
         Some(token)
     }
 
-    /// The secret that opens the rooms of a key that is followed here.
-    pub(crate) fn opener(&self, key: KeyPrint) -> Option<&RoomKey> {
-        self.keys.get(&key).map(|known| &known.opener)
+    /// Whether one more group of its kind can be followed.
+    pub(crate) fn has_room_for(&self, group: Group) -> bool {
+        match group {
+            Group::Key(_) => self.groups.len() - self.pairs < KEYS_FOLLOWED_MAX,
+            Group::Pair(_) => self.pairs < PAIRS_FOLLOWED_MAX,
+        }
     }
 
-    /// This node's token of a key.
-    pub(crate) fn token(&self, key: KeyPrint) -> Option<Token> {
-        self.keys.get(&key).map(|known| known.token)
+    /// The secret that opens the rooms of a group that is followed here.
+    pub(crate) fn opener(&self, group: Group) -> Option<&RoomKey> {
+        self.groups.get(&group).map(|known| &known.opener)
     }
 
-    /// The digest of this node's records of a key's rooms.
-    pub(crate) fn records(&self, key: KeyPrint) -> Brief {
-        self.keys.get(&key).map_or(Brief::default(), |known| known.records)
+    /// The digest of this node's records of a group's rooms.
+    pub(crate) fn records(&self, group: Group) -> Brief {
+        self.groups.get(&group).map_or(Brief::default(), |known| known.records)
     }
 
-    pub(crate) fn set_records(&mut self, key: KeyPrint, digest: Brief) {
-        if let Some(known) = self.keys.get_mut(&key) {
+    pub(crate) fn set_records(&mut self, group: Group, digest: Brief) {
+        if let Some(known) = self.groups.get_mut(&group) {
             known.records = digest;
         }
     }
 
-    /// The key that a connected peer's token is of, if this node follows it, too.
-    pub(crate) fn shown_by(&self, peer: NodeId, token: Token) -> Option<KeyPrint> {
+    /// The group that a connected peer's token is of, if this node follows it, too.
+    pub(crate) fn shown_by(&self, peer: NodeId, token: Token) -> Option<Group> {
         self.expected.get(&peer)?.get(&token).copied()
     }
 
-    /// The room that lists the private rooms of a key that is followed here.
-    pub(crate) fn directory(&self, key: KeyPrint) -> Option<RoomId> {
-        self.keys.get(&key).map(|known| known.directory)
+    /// This node's token of a group.
+    pub(crate) fn token(&self, group: Group) -> Option<Token> {
+        self.groups.get(&group).map(|known| known.token)
     }
 
-    /// Nodes that follow a key's rooms; none if this node does not.
-    pub(crate) fn of(&self, key: KeyPrint) -> &BTreeSet<NodeId> {
+    /// The room that lists the private rooms of a group that is followed here.
+    pub(crate) fn directory(&self, group: Group) -> Option<RoomId> {
+        self.groups.get(&group).map(|known| known.directory)
+    }
+
+    /// The directories of all groups that a key is in.
+    pub(crate) fn directories_of(&self, key: KeyPrint) -> impl Iterator<Item = RoomId> {
+        let groups = self.groups.iter().filter(move |(group, _)| group.has(key));
+        groups.map(|(_, known)| known.directory)
+    }
+
+    /// Nodes that follow a group's rooms; none if this node does not.
+    pub(crate) fn of(&self, group: Group) -> &BTreeSet<NodeId> {
         const NOBODY: &BTreeSet<NodeId> = &BTreeSet::new();
-        self.keys.get(&key).map_or(NOBODY, |known| &known.nodes)
+        self.groups.get(&group).map_or(NOBODY, |known| &known.nodes)
     }
 
     /// Those that have a room with this seal. `None`: everybody does.
     pub(crate) fn have(&self, seal: Option<&Seal>) -> Option<&BTreeSet<NodeId>> {
-        seal.map(|seal| self.of(seal.owner))
+        seal.map(|seal| self.of(seal.group))
     }
 
-    /// Keys that this node and another one follow.
-    pub(crate) fn shared_with(&self, node: NodeId) -> Vec<KeyPrint> {
-        let shared = self.keys.iter().filter(|(_, known)| known.nodes.contains(&node));
-        shared.map(|(key, _)| *key).collect()
+    /// Groups that this node and another one follow.
+    pub(crate) fn shared_with(&self, node: NodeId) -> Vec<Group> {
+        let shared = self.groups.iter().filter(|(_, known)| known.nodes.contains(&node));
+        shared.map(|(group, _)| *group).collect()
     }
 
     /// Whether what a node's roster shows is known: then it follows what it shows and nothing else.
@@ -117,8 +138,8 @@ impl Followers {
         self.shown.contains_key(&node)
     }
 
-    /// A node's roster shows these. Returns the keys whose followers that changes.
-    pub(crate) fn show(&mut self, node: NodeId, tokens: &BTreeSet<Token>) -> Vec<KeyPrint> {
+    /// A node's roster shows these. Returns the groups whose followers that changes.
+    pub(crate) fn show(&mut self, node: NodeId, tokens: &BTreeSet<Token>) -> Vec<Group> {
         if !self.shown.contains_key(&node) && self.shown.len() >= NODES_MAX {
             return Vec::new();
         }
@@ -126,38 +147,38 @@ impl Followers {
             return Vec::new();
         }
         let mut changed = Vec::new();
-        for (key, known) in &mut self.keys {
+        for (group, known) in &mut self.groups {
             let follows = tokens.contains(&Token::of(self.mesh, &known.opener, node));
             let did = if follows { !known.nodes.insert(node) } else { known.nodes.remove(&node) };
             if did != follows {
-                changed.push(*key);
+                changed.push(*group);
             }
         }
         changed
     }
 
-    /// It has no part any more. Returns the keys whose followers that changes.
-    pub(crate) fn forget(&mut self, node: NodeId) -> Vec<KeyPrint> {
+    /// It has no part any more. Returns the groups whose followers that changes.
+    pub(crate) fn forget(&mut self, node: NodeId) -> Vec<Group> {
         self.shown.remove(&node);
         self.expected.remove(&node);
-        let followed = self.keys.iter_mut().filter_map(|(key, known)| {
+        let followed = self.groups.iter_mut().filter_map(|(group, known)| {
             let did = node != self.me && known.nodes.remove(&node);
-            did.then_some(*key)
+            did.then_some(*group)
         });
         followed.collect()
     }
 
-    /// A connected peer shows a token itself. Returns the key it is of, and whether that is news.
-    pub(crate) fn prove(&mut self, node: NodeId, token: Token) -> Option<(KeyPrint, bool)> {
-        let key = *self.expected.get(&node)?.get(&token)?;
-        let news = self.keys.get_mut(&key)?.nodes.insert(node);
-        Some((key, news))
+    /// A connected peer shows a token itself. Returns the group it is of, and whether that is news.
+    pub(crate) fn prove(&mut self, node: NodeId, token: Token) -> Option<(Group, bool)> {
+        let group = *self.expected.get(&node)?.get(&token)?;
+        let news = self.groups.get_mut(&group)?.nodes.insert(node);
+        Some((group, news))
     }
 
     pub(crate) fn peer_up(&mut self, peer: NodeId) {
         let token =
-            |(key, known): (&KeyPrint, &Key)| (Token::of(self.mesh, &known.opener, peer), *key);
-        let tokens = self.keys.iter().map(token).collect();
+            |(group, known): (&Group, &Known)| (Token::of(self.mesh, &known.opener, peer), *group);
+        let tokens = self.groups.iter().map(token).collect();
         self.expected.insert(peer, tokens);
     }
 
@@ -173,7 +194,7 @@ mod tests {
     const MESH: MeshId = MeshId([1; 16]);
     const ME: NodeId = NodeId([2; 32]);
     const OTHER: NodeId = NodeId([3; 32]);
-    const KEY: KeyPrint = KeyPrint([4; 16]);
+    const KEY: Group = Group::Key(KeyPrint([4; 16]));
 
     fn token(node: NodeId) -> Token {
         Token::of(MESH, &RoomKey::of("one"), node)
@@ -224,7 +245,7 @@ mod tests {
         let mut followers = Followers::new(MESH, ME);
         followers.follow(KEY, &RoomKey::of("one"));
         assert_eq!(followers.token(KEY), Some(token(ME)));
-        assert_eq!(followers.token(KeyPrint([5; 16])), None);
+        assert_eq!(followers.token(Group::Key(KeyPrint([5; 16]))), None);
         assert!(!followers.is_rostered(OTHER) && followers.shared_with(OTHER).is_empty());
         followers.show(OTHER, &BTreeSet::from([token(OTHER)]));
         assert!(followers.is_rostered(OTHER));

@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use self::private::Seating;
 use self::{
     bounds::within_limits,
     roster::NodeRoster,
@@ -28,6 +29,7 @@ use crate::{
     api::command::AgentView,
     limits::{NODES_MAX, RECONNECT_WITHIN},
     name::{
+        group::Group,
         id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
         time::Now,
     },
@@ -99,10 +101,10 @@ pub(crate) struct Rosters {
     listed: BTreeMap<RoomId, BTreeSet<NodeId>>,
     /// Rooms whose members are nobody else's business.
     pub(crate) local_rooms: BTreeSet<RoomId>,
-    /// Rooms of which only followers have members, and the keys of these rooms.
-    sealed_rooms: BTreeMap<RoomId, KeyPrint>,
-    /// Nodes that follow the rooms of each of these keys.
-    followers: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
+    /// Rooms of which only followers have members, and whose these rooms are.
+    sealed_rooms: BTreeMap<RoomId, private::Sealed>,
+    /// Nodes that follow the rooms of each of these groups.
+    followers: BTreeMap<Group, BTreeSet<NodeId>>,
     /// Sealed announcements of ephemeral rooms, as far as they could be opened here.
     opened: BTreeMap<RoomId, RoomCreated>,
     /// Own changes that were not announced yet.
@@ -385,7 +387,7 @@ impl Rosters {
     /// Finds the registration of an agent that counts now, and notes the changes.
     fn settle(&mut self, agent: &AgentId, before: Option<&AgentRecord>) {
         let best = self.best_of(agent);
-        let new = best.map(|(node, record)| self.effective(node, record));
+        let new = best.map(|(node, record)| self.effective(agent, node, record));
         let (reconnected, presence) = best.map_or((false, None), |(_, record)| {
             (record.reconnected, Some(record.presence.clone()))
         });
@@ -422,8 +424,9 @@ impl Rosters {
             .max_by_key(|(node, record)| (record.registered, *node))
     }
 
-    fn effective(&self, node: NodeId, record: &AgentRecord) -> Effective {
-        let rooms = record.rooms.iter().filter(|(room, _)| self.may_sit(**room, node, record.key));
+    fn effective(&self, agent: &str, node: NodeId, record: &AgentRecord) -> Effective {
+        let seat = Seating { agent, node, key: record.key };
+        let rooms = record.rooms.iter().filter(|(room, _)| self.may_sit(**room, &seat));
         Effective {
             node,
             registered: record.registered,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{details, profile};
+use super::{details, pair, profile};
 use crate::{
     limits::SEAL_BYTES,
     name::{id::MeshId, identity::Judge},
@@ -10,8 +10,13 @@ use crate::{
 };
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 4] =
-    [&profile::COLLECTION, &profile::CARDS, &details::COLLECTION, &details::SETTINGS];
+static ALL: [&Collection; 5] = [
+    &profile::COLLECTION,
+    &profile::CARDS,
+    &details::COLLECTION,
+    &details::SETTINGS,
+    &pair::COLLECTION,
+];
 
 /// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
 /// which the feature answers when it is read.

@@ -288,6 +288,7 @@ mod tests {
     use crate::{
         limits::RECORD_BODY_BYTES_MAX,
         name::{
+            group::Group,
             id::{MeshId, RoomKey},
             key::KeySecret,
         },
@@ -309,7 +310,8 @@ mod tests {
     }
 
     fn sealed(room: RoomId, by: &KeySecret) -> RoomPlace {
-        let seal = Seal::of_room(by.print(), &RoomKey::of("a key of some length"), room);
+        let seal =
+            Seal::of_room(Group::Key(by.print()), &RoomKey::of("a key of some length"), room);
         let cover = Cover::Sealed(Box::new(seal.of_records()));
         RoomPlace { room, space: Space::Followers(by.print()), cover }
     }

@@ -15,7 +15,8 @@ use crate::{
     directory::removals::Removals,
     limits::BLAMED_MAX,
     name::{
-        id::{KeyPrint, MeshId, NodeId, RoomId},
+        group::Group,
+        id::{MeshId, NodeId, RoomId},
         number::{Era, Number},
         time::{Now, in_ms},
     },
@@ -64,13 +65,13 @@ pub(crate) struct Context {
     pub(crate) up: BTreeSet<NodeId>,
     /// Authors from whom nothing more is accepted.
     pub(crate) forked: BTreeSet<NodeId>,
-    /// The same, in private rooms of these keys alone: nodes without the key cannot know of it.
-    pub(crate) forked_for: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
+    /// The same, in private rooms of these groups alone: nodes without their secret cannot know of it.
+    pub(crate) forked_for: BTreeMap<Group, BTreeSet<NodeId>>,
     /// Nodes that have no part any more, and how far their logs count.
     pub(crate) parted: Removals,
     /// This node itself has none: it writes nothing more.
     pub(crate) out: bool,
-    /// The nodes that follow each private key.
+    /// The nodes that follow each group.
     pub(crate) followers: Followers,
     pub(crate) memory: Memory,
     pub(crate) faults: Faults,
@@ -188,7 +189,7 @@ impl Context {
     /// Authors from whom nothing more is accepted in a room with this seal. A room's folds have them
     /// from here: when it is made, and whenever one more is shut out of it.
     pub(crate) fn forked_in(&self, seal: Option<&Seal>) -> impl Iterator<Item = NodeId> + '_ {
-        let here = seal.and_then(|seal| self.forked_for.get(&seal.owner));
+        let here = seal.and_then(|seal| self.forked_for.get(&seal.group));
         self.forked.iter().chain(here.into_iter().flatten()).copied()
     }
 

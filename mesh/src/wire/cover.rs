@@ -86,14 +86,18 @@ mod tests {
     use super::*;
     use crate::{
         limits::SEAL_BYTES,
-        name::id::{RoomId, RoomKey},
+        name::{
+            group::Group,
+            id::{RoomId, RoomKey},
+        },
         wire::{record::Space, seal::Seal},
     };
 
     const KIND: CollectionNumber = CollectionNumber(9);
 
     fn sealed(key: &str, room: u8) -> Cover {
-        let seal = Seal::of_room(KeyPrint::of(key), &RoomKey::of(key), RoomId([room; 16]));
+        let seal =
+            Seal::of_room(Group::Key(KeyPrint::of(key)), &RoomKey::of(key), RoomId([room; 16]));
         Cover::Sealed(Box::new(seal.of_records()))
     }
 

@@ -6,9 +6,10 @@
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    limits::LOG_SEQ_MAX,
+    limits::{AGENT_ID_BYTES_MAX, LOG_SEQ_MAX},
     name::{
         agent::{Belongs, belongs},
+        group::Side,
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
         identity::Judge,
         number::Era,
@@ -232,6 +233,26 @@ pub struct Reached {
     pub n: u64,
 }
 
+/// In the sealed directory of a pair: two agents of its keys have a direct room, whose id follows from them
+/// ([`crate::name::group::direct_room`]). Either side says so, or both across a split: it is one room.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct DirectOpened {
+    /// The agent that opens it.
+    #[n(0)]
+    pub by: Side,
+    /// The other one; or the same.
+    #[n(1)]
+    pub with: Side,
+}
+
+impl DirectOpened {
+    /// Whether these can be ids of agents.
+    pub(crate) fn fits(&self) -> bool {
+        let fits = |side: &Side| (1..=AGENT_ID_BYTES_MAX).contains(&side.agent.len());
+        fits(&self.by) && fits(&self.with)
+    }
+}
+
 /// Its author opens an era in its own lane.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct EraClaimed {
@@ -431,6 +452,8 @@ pub enum Body {
     Key(KeyAct),
     /// Directory.
     Parted(NodeParted),
+    /// Sealed directory of a pair.
+    DirectOpened(DirectOpened),
     /// A step of a vote.
     Vote(VoteAct),
     /// A step of an election.

@@ -15,8 +15,8 @@ use crate::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::encode,
         entry::{
-            AgentClaimed, Body, Decision, EraClaimed, HandedOver, NodeAdmitted, NodeParted,
-            Ordered, RoomCreated, Said,
+            AgentClaimed, Body, Decision, DirectOpened, EraClaimed, HandedOver, NodeAdmitted,
+            NodeParted, Ordered, RoomCreated, Said,
         },
         signatures::SignedLog,
     },
@@ -229,6 +229,7 @@ kinds! {
     AGENT_CLAIMED = 34, AgentClaimed(AgentClaimed), "agent_claimed", Directory, Numbered, IfHeard, ByKey;
     KEY           = 35, Key(KeyAct),                "key",           Directory, Hidden,   IfHeard, ByKey;
     PARTED        = 36, Parted(NodeParted),         "parted",        Directory, Hidden,   IfHeard, ByNode;
+    DIRECT_OPENED = 37, DirectOpened(DirectOpened), "direct_opened", Directory, Hidden,   IfHeard, ByNode;
     VOTE          = 48, Vote(VoteAct),              "vote",          Vote,      Hidden,   IfHeard, ByNode;
     ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard, ByNode;
     TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
@@ -328,6 +329,7 @@ impl Payload for EraClaimed {
 
 impl Payload for NodeAdmitted {}
 impl Payload for RoomCreated {}
+impl Payload for DirectOpened {}
 
 impl Payload for AgentClaimed {
     fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {

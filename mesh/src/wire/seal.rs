@@ -1,5 +1,5 @@
-//! Sealing: entries in the private rooms of an API key that is valid in the whole mesh can be read by
-//! the nodes to which that key was presented, and by nobody else. A function of its arguments;
+//! Sealing: entries in the private rooms of a group ([`crate::name::group`]) can be read by the nodes to which one of
+//! its keys was presented, and by nobody else. A function of its arguments;
 //! `engine/private.rs` knows the followers of rooms. Protected things, and things that are not:
 //! `docs/decisions/private-rooms.md`.
 
@@ -13,7 +13,11 @@ use minicbor::{Decode, Encode};
 use sha2::Sha256;
 use zeroize::Zeroize;
 
-use crate::name::id::{Hash, KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey};
+use crate::name::{
+    group::Group,
+    id::{Hash, LogId, MeshId, NodeId, RoomId, RoomKey},
+    key::Mailbox,
+};
 
 /// Bytes of a nonce, before what it seals.
 const NONCE_BYTES: usize = 12;
@@ -41,32 +45,37 @@ impl SealContext {
 /// The key that seals and opens the bodies of one room. Secret; kept with the room's record.
 #[derive(Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Seal {
-    /// Whose room it is.
+    /// The group whose room it is.
     #[n(0)]
-    pub owner: KeyPrint,
+    pub group: Group,
     #[cbor(n(1), with = "minicbor::bytes")]
     body: [u8; 32],
     #[cbor(n(2), with = "minicbor::bytes")]
     nonce: [u8; 32],
-    /// Of the owner's sealed directory only: the secret that opens all its rooms.
+    /// Of the group's sealed directory only: the secret that opens all its rooms.
     #[n(3)]
     pub opener: Option<RoomKey>,
+    /// Of the sealed directory of one key only: the secret of its mailbox, so that pairs that others begin with the key
+    /// are followed after a restart, too.
+    #[n(4)]
+    pub mailbox: Option<Mailbox>,
 }
 
 impl Seal {
-    /// Of a room of this key.
+    /// Of a room of this group.
     #[must_use]
-    pub fn of_room(owner: KeyPrint, opener: &RoomKey, room: RoomId) -> Seal {
+    pub fn of_room(group: Group, opener: &RoomKey, room: RoomId) -> Seal {
         let derive = |label: &[u8]| opener.derive(&[label, &room.0].concat());
         let (body, nonce) = (derive(b"clawmesh sealed body"), derive(b"clawmesh sealed nonce"));
-        Seal { owner, body, nonce, opener: None }
+        Seal { group, body, nonce, opener: None, mailbox: None }
     }
 
-    /// Of the room that lists the rooms of this key, [`directory`].
+    /// Of the room that lists the rooms of this group, [`directory`].
     #[must_use]
-    pub fn of_directory(mesh: MeshId, owner: KeyPrint, opener: &RoomKey) -> Seal {
-        let room = Seal::of_room(owner, opener, directory(mesh, opener));
-        Seal { opener: Some(opener.clone()), ..room.clone() }
+    pub fn of_directory(mesh: MeshId, group: Group, opener: &RoomKey) -> Seal {
+        let mut seal = Seal::of_room(group, opener, directory(mesh, opener));
+        seal.opener = Some(opener.clone());
+        seal
     }
 
     /// Seals a body. The nonce follows from the key, the spot and the body: a node that comes back
@@ -158,7 +167,7 @@ fn mac(key: &[u8; 32], parts: &[&[u8]]) -> Hash {
 
 impl fmt::Debug for Seal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Seal(of {})", self.owner)
+        write!(f, "Seal(of {})", self.group)
     }
 }
 
@@ -174,20 +183,20 @@ impl Drop for Seal {
 /// follow the key, and followers before a fork or a second minting would take another one.
 pub(crate) const NOBODY: NodeId = NodeId([0; 32]);
 
-/// The room that lists the private rooms of a key. Nobody without the key can tell it from another.
+/// The room that lists the private rooms of a group. Nobody without its secret can tell it from another.
 #[must_use]
 pub fn directory(mesh: MeshId, opener: &RoomKey) -> RoomId {
     RoomId(first_16(opener.derive(&[b"clawmesh sealed directory", &mesh.0[..]].concat())))
 }
 
-/// A proof of a node that it follows the rooms of a key: another for each node, of no use to
-/// anybody else, and without meaning to nodes that do not have the key.
+/// A proof of a node that it follows the rooms of a group: another for each node, of no use to
+/// anybody else, and without meaning to nodes that do not have the group's secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Token(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 
 impl Token {
-    /// `node`'s, for the key that `opener` is of.
+    /// `node`'s, for the group that `opener` is of.
     #[must_use]
     pub fn of(mesh: MeshId, opener: &RoomKey, node: NodeId) -> Token {
         let label = [b"clawmesh follows", &mesh.0[..], &node.0].concat();
@@ -204,14 +213,19 @@ fn first_16(bytes: [u8; 32]) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::id::KeyPrint;
 
     const MESH: MeshId = MeshId([1; 16]);
     const ROOM: RoomId = RoomId([2; 16]);
     const LOG: LogId = LogId { author: NodeId([3; 32]), incarnation: 0 };
     const SPOT: SealContext = SealContext { room: ROOM, log: LOG, seq: 7, kind: 1 };
 
+    fn group(api_key: &str) -> Group {
+        Group::Key(KeyPrint::of(api_key))
+    }
+
     fn seal(api_key: &str) -> Seal {
-        Seal::of_room(KeyPrint::of(api_key), &RoomKey::of(api_key), ROOM)
+        Seal::of_room(group(api_key), &RoomKey::of(api_key), ROOM)
     }
 
     #[test]
@@ -231,7 +245,7 @@ mod tests {
         for spot in elsewhere {
             assert_eq!(seal("one").open(&spot, &sealed), None, "{spot:?}");
         }
-        let other_room = Seal::of_room(KeyPrint::of("one"), &RoomKey::of("one"), RoomId([9; 16]));
+        let other_room = Seal::of_room(group("one"), &RoomKey::of("one"), RoomId([9; 16]));
         assert_eq!(other_room.open(&SPOT, &sealed), None, "the key of another room");
     }
 
@@ -274,7 +288,7 @@ mod tests {
     #[test]
     fn a_seal_is_kept_with_its_record_and_not_printed() {
         let opener = RoomKey::of("one");
-        let seal = Seal::of_directory(MESH, KeyPrint::of("one"), &opener);
+        let seal = Seal::of_directory(MESH, group("one"), &opener);
         let bytes = minicbor::to_vec(&seal).expect("a Vec takes everything");
         assert_eq!(minicbor::decode::<Seal>(&bytes).expect("it is one"), seal);
         assert_eq!(format!("{seal:?}"), format!("Seal(of {})", KeyPrint::of("one")));

@@ -514,6 +514,7 @@ mod tests {
             local: false,
             seal: None,
             imported: false,
+            said: [Number::ZERO; 2],
         };
         let head = LogRecord {
             id: LOG,

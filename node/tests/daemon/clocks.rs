@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mesh::{
     Identity,
+    name::digest::Digest,
     wire::{
         message::{Beacon, Message, Signed},
         run::Run,
@@ -66,7 +67,7 @@ async fn a_peer_whose_clock_is_wrong_is_named_in_status_and_metrics() {
     let mut tick = 0;
     let mut say = || {
         tick += 1;
-        let (boot, roster, digest, records) = (1, 0, 0, [0; 16]);
+        let (boot, roster, digest, records) = (1, 0, Digest::default(), [0; 16]);
         let (node, wall_ms) = (identity.node_id(), now_ms() + 3_600_000);
         let beacon = Beacon { node, boot, tick, roster, digest, records, wall_ms };
         let message: Message<Run> = Message::Beacon(Signed::new(mesh, &identity, beacon));

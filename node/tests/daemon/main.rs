@@ -4,6 +4,7 @@
 
 mod backup;
 mod clocks;
+mod direct;
 mod full;
 mod harness;
 mod import;

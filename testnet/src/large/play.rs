@@ -53,7 +53,7 @@ pub fn measure(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
     tell(&format!("{nodes} nodes: agents join"));
     let speakers = join(&mut world, nodes)?;
     let lobby = world.lobby;
-    let seats = Command::ListAgents { key: KEY, room: Some(lobby) };
+    let seats = Command::ListAgents { by: KEY.into(), room: Some(lobby) };
     let seated = until_known(&mut world, SEEN_WITHIN, speakers.len(), &seats);
 
     tell(&format!("{nodes} nodes: nobody says anything"));
@@ -130,6 +130,7 @@ fn join(world: &mut World, nodes: usize) -> Result<Vec<(usize, Caller)>> {
             key: KEY,
             own: true,
             opener: None,
+            mailbox: None,
             claim: None,
             shown: None,
             name: format!("name{nth}"),

@@ -341,9 +341,9 @@ impl Agents {
         self.views.clear();
         let lobby = cluster.lobby();
         for node in 0..cluster.nodes.len() {
-            let rooms = Command::ListRooms { key: *KEY, parent: None };
+            let rooms = Command::ListRooms { by: (*KEY).into(), parent: None };
             self.calls.ask(cluster, node, Asked::Rooms, rooms);
-            let room = Command::RoomInfo { key: *KEY, room: lobby };
+            let room = Command::RoomInfo { by: (*KEY).into(), room: lobby };
             self.calls.ask(cluster, node, Asked::Room(lobby), room);
         }
     }

@@ -72,7 +72,7 @@ pub(super) fn inquiry(
 impl Inquiry {
     pub(super) fn command(self) -> Command {
         let Inquiry { room, at, number, .. } = self;
-        Command::Receipts { key: *KEY, room, at, number }
+        Command::Receipts { by: (*KEY).into(), room, at, number }
     }
 
     /// *durable*: nodes that were said to hold the message do, unless they lie or their disks are lost since.

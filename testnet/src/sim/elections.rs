@@ -188,7 +188,7 @@ impl Elections {
     }
 
     fn ask_leader(&mut self, cluster: &mut Cluster, node: usize, room: RoomId) {
-        let command = Command::RoomInfo { key: *KEY, room };
+        let command = Command::RoomInfo { by: (*KEY).into(), room };
         self.desk.calls.ask(cluster, node, Asked::Leader(room), command);
     }
 }

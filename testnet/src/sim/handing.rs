@@ -14,7 +14,6 @@ use mesh::{
 use super::{
     agents::say,
     cluster::Cluster,
-    keys::KEY,
     parts::Seated,
     promises::{Broken, broken},
     world::World,
@@ -109,10 +108,7 @@ impl Hand<'_> {
                 Command::CreateVote { caller, vote }
             }
             Ask::Cast => Command::CastVote { caller, vote: message(&given.vote), option: 0 },
-            Ask::View => {
-                let agent = Some(caller.agent);
-                Command::GetVote { key: *KEY, agent, vote: message(&given.vote) }
-            }
+            Ask::View => Command::GetVote { by: caller.reader(), vote: message(&given.vote) },
             Ask::Assign => {
                 let title = "somebody has to".to_owned();
                 let task = NewTask { room, title, description: None, assignee: None };

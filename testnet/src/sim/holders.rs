@@ -339,6 +339,7 @@ impl Holders {
             key: self.key_of(i).print,
             own: false,
             opener,
+            mailbox: secret.mailbox().ok().cloned(),
             name: format!("agent {}", holder.id),
             capabilities: Vec::new(),
         }
@@ -550,12 +551,12 @@ impl Holders {
         if let Change::Room { room, record } = change
             && let Some(seal) = &record.seal
         {
-            if !self.presented.contains(&(node, seal.owner)) {
+            if !seal.group.keys().any(|key| self.presented.contains(&(node, key))) {
                 let what = format!("node{node} has {room}, whose key it was never given");
                 return broken("sealed", what);
             }
             let (follower, since) = (cluster.nodes[node].id, cluster.wall_ms(Duration::ZERO));
-            cluster.rooms.seal(*room, seal.owner, follower, since);
+            cluster.rooms.seal(*room, seal.group, follower, since);
             if seal.opener.is_some() {
                 cluster.rooms.list(*room);
             }

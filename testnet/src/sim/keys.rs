@@ -46,6 +46,7 @@ pub(super) fn attach(at: &SignedLog, agent: AgentId, name: String) -> Attach {
         key: *KEY,
         own: true,
         opener: None,
+        mailbox: OWN.mailbox().ok().cloned(),
         name,
         capabilities: Vec::new(),
     }

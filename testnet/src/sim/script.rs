@@ -183,8 +183,8 @@ impl Script {
             if cluster.nodes[node].running.is_none() {
                 continue;
             }
-            let vote = self.vote.map(|vote| Command::GetVote { key: *KEY, agent: None, vote });
-            let tasks = Command::ListTasks { key: *KEY, room, status: None };
+            let vote = self.vote.map(|vote| Command::GetVote { by: (*KEY).into(), vote });
+            let tasks = Command::ListTasks { by: (*KEY).into(), room, status: None };
             let tasks = (!self.history.tasks.is_empty()).then_some(tasks);
             for command in [Some(Command::Status), vote, tasks].into_iter().flatten() {
                 self.looks.ask(cluster, node, (), command);

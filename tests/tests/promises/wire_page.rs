@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use mesh::{
-    name::id::{KeyPrint, MeshId, MessageId, RoomId, RoomKey},
+    name::{
+        group::Group,
+        id::{KeyPrint, MeshId, MessageId, RoomId, RoomKey},
+    },
     wire::{
         message::Message,
         run::Carried,
@@ -40,7 +43,7 @@ fn the_sealed_body_on_the_page_is_that_of_the_example() {
     let Carried::Here(body) = &runs[0].entries[0].body else { panic!("the body is apart") };
     let (room, key) = (runs[0].room, "an API key");
     assert!(page.contains(&format!("`{key}`")), "the page names the key");
-    let seal = Seal::of_room(KeyPrint::of(key), &RoomKey::of(key), room);
+    let seal = Seal::of_room(Group::Key(KeyPrint::of(key)), &RoomKey::of(key), room);
     let spot = SealContext { room, log: runs[0].log, seq: 1, kind: runs[0].entries[0].facts.kind };
     let sealed = bytes(&page, "sealed");
     assert_eq!(seal.seal(&spot, body), sealed, "the same everywhere");

@@ -8,7 +8,10 @@ use std::sync::{
 use bridge::seam::refusal::{
     BadUrl, Bound, Broken, Field, Refusal, Rule, WebhookField, WebhookRule,
 };
-use mesh::api::command::{Apart, Refused};
+use mesh::{
+    api::command::{Apart, Refused},
+    name::group::RESERVED,
+};
 use protocol::{
     code::Code,
     reply::{ErrorBody, ErrorNote, Reason, Reply},
@@ -176,6 +179,8 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             Problem::new(Code::NoElectionActive, "no election is under way in this room")
         }
         Refused::NoTask => Problem::new(Code::TaskNotFound, "no such task"),
+        Refused::NoAgent(_) => Problem::from(Refusal::NoAgent),
+        Refused::NoMailbox(text) => denied(&text),
         Refused::NoKey => Problem::new(Code::Unauthorized, "the key is not valid here"),
         Refused::TooManyAgents { max } => {
             let text =
@@ -232,6 +237,11 @@ fn broken(Broken { field, rule }: Broken) -> String {
 fn must(name: &str, rule: Rule, entries: &str) -> String {
     match rule {
         Rule::NotBlank => format!("`{name}` must not be empty"),
+        Rule::NotReserved => format!(
+            "`{name}` must not begin with {}: nodes give such names; `dm:AGENT_ID` with no other option opens the direct \
+             room with that agent",
+            RESERVED.join(" or ")
+        ),
         Rule::AtMost(max) => format!("`{name}` must have at most {max} bytes"),
         Rule::Within(max) => format!("`{name}` must have 1 to {max} bytes"),
         Rule::Count { min, max } => format!("`{name}` must have {min} to {max} entries"),

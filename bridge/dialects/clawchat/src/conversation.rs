@@ -9,8 +9,8 @@ use bridge::{
     seam::{
         answer::{Page, Welcome},
         call::{
-            Attach, CreateRoom, From, History, Join, Leave, ListAgents, Look, OneMessage, Say,
-            SetPresence, SetTyping, Tip,
+            Attach, CreateRoom, From, History, Join, Leave, ListAgents, Look, OneMessage,
+            OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
         event::Recipient,
         refusal::Refusal,
@@ -19,9 +19,10 @@ use bridge::{
     session::{ask::Ask, seat::Seat},
 };
 use mesh::{
-    api::command::{Durable, Encryption, Fresh, NewRoom, SaidOk, Speech},
+    api::command::{Durable, Encryption, Fresh, NewRoom, RoomView, SaidOk, Speech},
     limits::COPIES_WITHIN,
     name::{
+        group::DIRECT,
         id::{MessageId, RoomId},
         number::Number,
     },
@@ -40,7 +41,25 @@ use protocol::{
     value::{Metadata, Progress, SendOptions},
 };
 
-use crate::{codes::Problem, encode, encrypted, voice::Voice};
+use crate::{
+    codes::Problem,
+    encode::{self, Viewer},
+    encrypted,
+    voice::Voice,
+};
+
+/// A connection's agent, as one that is shown rooms.
+pub(crate) fn viewer(seat: &Seat) -> Viewer {
+    Viewer { key: seat.key(), agent: seat.agent().cloned() }
+}
+
+/// The agent of whose direct room a client speaks: it names that, and nothing else.
+fn direct_with(room: &request::CreateRoom) -> Option<&str> {
+    let request::CreateRoom { name, description, parent_id, ephemeral, public, encrypted } = room;
+    let alone = description.is_none() && parent_id.is_none();
+    let plain = alone && !ephemeral && !public && !encrypted;
+    name.strip_prefix(DIRECT).filter(|agent| plain && !agent.is_empty())
+}
 
 /// One connection.
 #[derive(Debug)]
@@ -248,6 +267,9 @@ impl Turn {
     }
 
     fn create_room(self, seat: &mut Seat, room: request::CreateRoom) {
+        if let Some(agent) = direct_with(&room) {
+            return self.make(seat, OpenDirect(agent.into()));
+        }
         let parent_id = room.parent_id;
         let mut create = CreateRoom(NewRoom {
             name: room.name,
@@ -262,10 +284,15 @@ impl Turn {
         }
         self.at_any(seat, parent_id.as_deref(), |turn, seat, parent| {
             create.0.parent = parent;
-            let key = seat.key();
-            turn.ask(seat, create, move |voice, room| {
-                Frame::Room(Box::new(encode::room(voice.lobby(), &room, key)))
-            });
+            turn.make(seat, create);
+        });
+    }
+
+    /// A call that makes a room, or finds one.
+    fn make<C: Ask<Answer = RoomView>>(self, seat: &mut Seat, call: C) {
+        let to = viewer(seat);
+        self.ask(seat, call, move |voice, room| {
+            Frame::Room(Box::new(encode::room(voice.lobby(), &room, &to)))
         });
     }
 

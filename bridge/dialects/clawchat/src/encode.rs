@@ -14,7 +14,8 @@ use mesh::{
 };
 use protocol::{
     object::{
-        Agent, MeshNote, Message, Room, RoomNote, Subscription, SubscriptionStatus, Visibility,
+        Agent, MeshNote, Message, Room, RoomNote, SessionKind, SessionNote, Subscription,
+        SubscriptionStatus, Visibility,
     },
     value::{Metadata, Progress, Status},
 };
@@ -59,9 +60,23 @@ pub(crate) fn agent_ids(agents: &[AgentId]) -> Vec<String> {
     agents.iter().map(|agent| agent.to_string()).collect()
 }
 
-/// A room, as a caller with `key` sees it.
-pub(crate) fn room(lobby: RoomId, view: &RoomView, key: Option<KeyPrint>) -> Room {
-    let owner = view.owner.filter(|owner| key == Some(*owner) && *owner != KeyPrint::OPEN);
+/// The one that is shown a room.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Viewer {
+    /// Its key, if it is told which one owns the room.
+    pub(crate) key: Option<KeyPrint>,
+    /// Its agent, if it is told of the other one in a direct room.
+    pub(crate) agent: Option<AgentId>,
+}
+
+/// A room, as this one sees it.
+pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
+    let owner = view.owner.filter(|owner| to.key == Some(*owner) && *owner != KeyPrint::OPEN);
+    let peer = view.sides.as_ref().zip(to.agent.as_ref());
+    let session = peer.map(|(sides, agent)| SessionNote {
+        kind: SessionKind::Direct,
+        peer: sides.peer_of(agent).to_string(),
+    });
     Room {
         room_id: room_text(lobby, view.room),
         name: view.name.to_string(),
@@ -75,7 +90,7 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, key: Option<KeyPrint>) -> Roo
         last_activity: view.last_activity_ms.map(timestamp),
         member_count: Some(view.members as u64),
         encrypted: view.encrypted,
-        mesh: None,
+        mesh: session.map(|session| RoomNote { session: Some(session), ..RoomNote::default() }),
     }
 }
 
@@ -86,7 +101,8 @@ pub(crate) fn detailed(room: Room, details: &Details) -> Room {
     // A node whose client wrote anything else is to blame, and it is not shown.
     let sound = |(name, json): (String, String)| Some((name, Metadata::parse(&json).ok()?));
     let settings = settings.into_iter().filter_map(sound).collect();
-    let note = RoomNote { title, state, settings };
+    let session = room.mesh.and_then(|note| note.session);
+    let note = RoomNote { title, state, settings, session };
     let description = match description {
         Some(text) => Some(text).filter(|text| !text.is_empty()),
         None => room.description,

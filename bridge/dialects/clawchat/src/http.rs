@@ -193,7 +193,9 @@ async fn rooms(State(web): State<Web>, headers: HeaderMap) -> Result<Json<Rooms>
     web.may_read(&headers).await?;
     let rooms = web.ask(ListRooms { parent: None }).await?;
     let details = web.ask(details_of(&rooms)).await?;
-    Ok(Json(Rooms { rooms: rooms::shown(&web.voice, &rooms, &details, None) }))
+    Ok(Json(Rooms {
+        rooms: rooms::shown(&web.voice, &rooms, &details, &encode::Viewer::default()),
+    }))
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use bridge::{
 };
 use mesh::{
     api::command::{RoomInfo, RoomView},
-    name::id::{KeyPrint, RoomId},
+    name::id::RoomId,
     records::details::{Details, DetailsUpdate, RoomState},
 };
 use protocol::{
@@ -16,7 +16,12 @@ use protocol::{
     value::{SettingsUpdate, Update},
 };
 
-use crate::{codes::Problem, conversation::Turn, encode, voice::Voice};
+use crate::{
+    codes::Problem,
+    conversation::{Turn, viewer},
+    encode::{self, Viewer},
+    voice::Voice,
+};
 
 impl Turn {
     pub(crate) fn list_rooms(self, seat: &mut Seat, list: &request::ListRooms) {
@@ -29,20 +34,20 @@ impl Turn {
     }
 
     fn show_list(self, seat: &mut Seat, rooms: Vec<RoomView>) {
-        let key = seat.key();
+        let to = viewer(seat);
         self.ask(seat, details_of(&rooms), move |voice, details| {
-            Frame::RoomList(RoomList { rooms: shown(voice, &rooms, &details, key) })
+            Frame::RoomList(RoomList { rooms: shown(voice, &rooms, &details, &to) })
         });
     }
 
     pub(crate) fn describe_room(self, seat: &mut Seat, room: RoomId) {
         self.describe(seat, room, |turn, seat, info, room| {
-            let key = seat.key();
+            let to = viewer(seat);
             turn.ask(seat, details_of(&info.sub_rooms), move |voice, details| {
                 Frame::RoomInfo(Box::new(RoomInfoResult {
                     room,
                     agents: info.agents.iter().map(encode::agent).collect(),
-                    sub_rooms: shown(voice, &info.sub_rooms, &details, key),
+                    sub_rooms: shown(voice, &info.sub_rooms, &details, &to),
                     current_turn_holder: info.turn.as_deref().map(String::from),
                     turn_order: info.agents.iter().map(|agent| agent.agent.to_string()).collect(),
                 }))
@@ -74,14 +79,14 @@ impl Turn {
         room: RoomId,
         go_on: impl FnOnce(Turn, &mut Seat, RoomInfo, Room) + Send + 'static,
     ) {
-        let key = seat.key();
+        let to = viewer(seat);
         seat.ask(DescribeRoom(room), move |seat, info| match info {
             Ok(info) => {
                 let read = ReadDetails { rooms: vec![room], settings: true };
                 seat.ask(read, move |seat, details| match details {
                     Ok(details) => {
                         let view = std::slice::from_ref(&info.room);
-                        let room = shown(&self.voice, view, &details, key).into_iter().next();
+                        let room = shown(&self.voice, view, &details, &to).into_iter().next();
                         let Some(room) = room else { return };
                         go_on(self, seat, info, room);
                     }
@@ -98,14 +103,14 @@ pub(crate) fn details_of(rooms: &[RoomView]) -> ReadDetails {
     ReadDetails { rooms: rooms.iter().map(|view| view.room).collect(), settings: false }
 }
 
-/// Rooms with what is set of them, as a caller with `key` sees them.
+/// Rooms with what is set of them, as this one sees them.
 pub(crate) fn shown(
     voice: &Voice,
     rooms: &[RoomView],
     details: &[Details],
-    key: Option<KeyPrint>,
+    to: &Viewer,
 ) -> Vec<Room> {
-    let room = |(view, details)| encode::detailed(encode::room(voice.lobby(), view, key), details);
+    let room = |(view, details)| encode::detailed(encode::room(voice.lobby(), view, to), details);
     rooms.iter().zip(details).map(room).collect()
 }
 

@@ -2,6 +2,7 @@
 
 mod agenda;
 mod away;
+mod direct;
 mod echo;
 mod keys;
 mod readers;

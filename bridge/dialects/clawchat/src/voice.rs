@@ -22,7 +22,11 @@ use protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{codes::Refusals, encode, ids::FrameIds};
+use crate::{
+    codes::Refusals,
+    encode::{self, Viewer},
+    ids::FrameIds,
+};
 
 /// How ClawChat's clients are told of things.
 #[derive(Debug)]
@@ -111,9 +115,9 @@ impl event::Voice for Voice {
                 })
             }
             Event::Presence(agent) => encode::presence(agent),
-            Event::RoomOpened { room, own } => {
-                let key = room.owner.filter(|_| *own);
-                Wire::RoomCreated(Box::new(encode::room(self.lobby, room, key)))
+            Event::RoomOpened { room, own, to } => {
+                let to = Viewer { key: room.owner.filter(|_| *own), agent: to.clone() };
+                Wire::RoomCreated(Box::new(encode::room(self.lobby, room, &to)))
             }
             Event::RoomClosed { room } => {
                 Wire::RoomDestroyed(RoomDestroyed { room_id: name(room) })

@@ -110,9 +110,11 @@ impl Away {
 
     /// Whether a mention is to be kept for an agent: it is away, may read the room, and was not in it
     /// (then it reads the message, and that it is mentioned).
-    pub(super) fn wants_mention(&self, agent: &AgentId, room: RoomId, facts: RoomFacts) -> bool {
+    pub(super) fn wants_mention(&self, agent: &AgentId, room: RoomId, facts: &RoomFacts) -> bool {
         self.agents.get(agent).is_some_and(|absent| {
-            absent.rooms.is_some() && !absent.was_in(room) && facts.readable_by(absent.key)
+            absent.rooms.is_some()
+                && !absent.was_in(room)
+                && facts.readable_by(absent.key, Some(agent))
         })
     }
 

@@ -163,7 +163,7 @@ impl Hub {
         }
         let away = self.away();
         let mentions = said.mentions.iter();
-        mentions.filter(|agent| away.wants_mention(agent, room, known.facts)).collect()
+        mentions.filter(|agent| away.wants_mention(agent, room, &known.facts)).collect()
     }
 
     /// To all members but the one that did it.
@@ -222,15 +222,22 @@ impl Hub {
         };
         let mut state = self.write();
         let room = state.rooms.entry(view.room);
-        room.and_modify(|room| room.facts = facts).or_insert_with(|| Room::new(facts, view.tip));
+        room.and_modify(|room| room.facts = facts.clone())
+            .or_insert_with(|| Room::new(facts.clone(), view.tip));
         if !announce {
             return;
         }
         let view = Arc::new(view);
-        let event = |own| Arc::new(Told::new(Event::RoomOpened { room: view.clone(), own }));
-        let (plain, owned) = (event(false), event(true));
-        for (me, link) in state.registered().filter(|(me, _)| facts.readable_by(me.key)) {
-            link.tell(if view.owner == Some(me.key) { &owned } else { &plain });
+        let event =
+            |own, to| Arc::new(Told::new(Event::RoomOpened { room: view.clone(), own, to }));
+        let (plain, owned) = (event(false, None), event(true, None));
+        let readers = state.registered();
+        for (me, link) in readers.filter(|(me, _)| facts.readable_by(me.key, Some(&me.agent))) {
+            if view.sides.is_some() {
+                link.tell(&event(false, Some(me.agent.clone())));
+            } else {
+                link.tell(if view.owner == Some(me.key) { &owned } else { &plain });
+            }
         }
     }
 
@@ -240,7 +247,9 @@ impl Hub {
             known.seats.values().for_each(|link| link.unseat(room));
         }
         let told = Arc::new(Told::new(Event::RoomClosed { room }));
-        for (_, link) in state.registered().filter(|(me, _)| access.includes(me.key)) {
+        for (_, link) in
+            state.registered().filter(|(me, _)| access.includes(me.key, Some(&me.agent)))
+        {
             link.tell(&told);
         }
     }

@@ -87,10 +87,17 @@ pub enum Names<'c> {
         /// The task.
         task: MessageId,
     },
+    /// An agent that is to be written to.
+    Agent {
+        /// The agent that writes.
+        caller: &'c Caller,
+        /// The other one.
+        agent: &'c AgentId,
+    },
     /// A message.
     Message {
-        /// The key that asks.
-        key: KeyPrint,
+        /// The agent that asks.
+        caller: &'c Caller,
         /// The room.
         room: RoomId,
         /// The message.
@@ -175,6 +182,9 @@ impl Command {
             Command::CreateRoom { caller, room } => Traits::of("create_room")
                 .room_if(caller.key, room.parent)
                 .bytes(room.name.len() + length(room.description.as_ref())),
+            Command::OpenDirect { caller, agent, .. } => {
+                Traits::of("open_direct").names(Names::Agent { caller, agent }).bytes(agent.len())
+            }
             Command::Join { caller, room } => Traits::of("join").room(caller.key, *room),
             Command::Leave { caller, room } => Traits::of("leave").room(caller.key, *room),
             Command::Say { caller, say } => {
@@ -193,25 +203,25 @@ impl Command {
             Command::SetPresence { presence, .. } => {
                 Traits::of("set_presence").bytes(length(presence.detail.as_ref()))
             }
-            Command::ListRooms { key, parent } => {
-                Traits::of("list_rooms").asks().room_if(*key, *parent)
+            Command::ListRooms { by, parent } => {
+                Traits::of("list_rooms").asks().room_if(by.key, *parent)
             }
-            Command::ListAgents { key, room } => {
-                Traits::of("list_agents").asks().room_if(*key, *room)
+            Command::ListAgents { by, room } => {
+                Traits::of("list_agents").asks().room_if(by.key, *room)
             }
-            Command::RoomInfo { key, room } => Traits::of("room_info").asks().room(*key, *room),
+            Command::RoomInfo { by, room } => Traits::of("room_info").asks().room(by.key, *room),
             Command::CreateVote { caller, vote } => of_new_vote(caller, vote),
             Command::CastVote { caller, vote, .. } => {
                 let (key, agent, vote) = (caller.key, Some(&caller.agent), *vote);
                 Traits::of("cast_vote").names(Names::Vote { key, agent, vote })
             }
-            Command::GetVote { key, agent, vote } => {
-                let (key, agent, vote) = (*key, agent.as_ref(), *vote);
+            Command::GetVote { by, vote } => {
+                let (key, agent, vote) = (by.key, by.agent.as_ref(), *vote);
                 Traits::of("get_vote").asks().names(Names::Vote { key, agent, vote })
             }
-            Command::Receipts { key, room, .. } => Traits::of("receipts").room(*key, *room),
-            Command::ListVotes { key, room, .. } => {
-                Traits::of("list_votes").asks().room(*key, *room)
+            Command::Receipts { by, room, .. } => Traits::of("receipts").room(by.key, *room),
+            Command::ListVotes { by, room, .. } => {
+                Traits::of("list_votes").asks().room(by.key, *room)
             }
             Command::ElectLeader { caller, room } => {
                 Traits::of("elect_leader").names(Names::Candidates { caller, room: *room })
@@ -223,13 +233,13 @@ impl Command {
             Command::UpdateTask { caller, update } => Traits::of("update_task")
                 .names(Names::Task { caller, task: update.task })
                 .bytes(length(update.note.as_ref())),
-            Command::ListTasks { key, room, .. } => {
-                Traits::of("list_tasks").asks().room(*key, *room)
+            Command::ListTasks { by, room, .. } => {
+                Traits::of("list_tasks").asks().room(by.key, *room)
             }
             Command::Seek { caller, room, message } => {
                 let (key, room) = (caller.key, *room);
                 let names = message.map_or(Names::Room { key, room }, |message| Names::Message {
-                    key,
+                    caller,
                     room,
                     message,
                 });
@@ -359,6 +369,8 @@ impl Refused {
             Refused::NoTask => Reason::Unknown,
             Refused::Held { .. } => Reason::Rules,
             Refused::NoKey => Reason::Rules,
+            Refused::NoAgent(_) => Reason::Unknown,
+            Refused::NoMailbox(_) => Reason::Rules,
             Refused::TooManyAgents { .. } => Reason::Limit,
             Refused::TooManyRooms { .. } => Reason::Limit,
             Refused::Apart(_) => Reason::Overtaken,

@@ -4,7 +4,7 @@ use super::Known;
 use crate::{
     api::{
         agenda::Standing,
-        command::{Apart, Caller, Refused},
+        command::{Apart, Caller, Reader, Refused},
     },
     fold::act::Spoken,
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
@@ -25,10 +25,11 @@ impl Known {
         self.rosters.own(&caller.agent).cloned().ok_or(Refused::Superseded)
     }
 
-    /// Whether agents of this key may know of the room and read it.
-    pub(crate) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
+    /// Whether this one may know of the room and read it.
+    pub(crate) fn may_read(&self, by: &Reader, room: RoomId) -> Result<(), Refused> {
         let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
-        if view.access().includes(key) { Ok(()) } else { Err(Refused::NotYours) }
+        let includes = view.access().includes(by.key, by.agent.as_deref());
+        if includes { Ok(()) } else { Err(Refused::NotYours) }
     }
 
     /// Whether anybody may write in the room.
@@ -51,7 +52,7 @@ impl Known {
     /// The caller's record, if it may do something in a room that is for its members alone.
     pub(crate) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<AgentRecord, Refused> {
         let record = self.caller(caller)?;
-        self.may_read(caller.key, room)?;
+        self.may_read(&caller.reader(), room)?;
         self.may_write(room)?;
         if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }
     }

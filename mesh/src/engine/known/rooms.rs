@@ -7,7 +7,11 @@ use crate::{
     api::{batch::RoomRecord, command::Refused},
     directory::keys::Directories,
     engine::reach::Reach,
-    name::id::{KeyPrint, LogId, NodeId, RoomId},
+    limits::UNREAD_ROOMS_MAX,
+    name::{
+        group::Group,
+        id::{KeyPrint, LogId, NodeId, RoomId},
+    },
     order::liveness::incarnation,
     room::Room,
     wire::{
@@ -48,8 +52,8 @@ impl Known {
         let mine = LogId { author: self.cx.me, incarnation: 0 };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
-        if let Reach::Followers(owner) = reach {
-            self.rosters.set_sealed(id, owner);
+        if let Reach::Followers(group) = reach {
+            self.note_sealed(id, group);
         }
         if local {
             self.rosters.local_rooms.insert(id);
@@ -79,9 +83,15 @@ impl Known {
         match reach {
             Reach::Mesh => {}
             Reach::Node => drop(self.rosters.local_rooms.insert(id)),
-            Reach::Followers(owner) => self.rosters.set_sealed(id, owner),
+            Reach::Followers(group) => self.note_sealed(id, group),
         }
         self.ask_who_spoke_of(id);
+    }
+
+    /// A room is private to the followers of this group; if it is a direct one that is listed, to its two agents.
+    pub(crate) fn note_sealed(&mut self, id: RoomId, group: Group) {
+        let sides = self.directory.direct.get(id).map(|room| room.sides.clone());
+        self.rosters.set_sealed(id, group, sides);
     }
 
     /// A log of this node's own that nobody has ever seen anything of.
@@ -134,15 +144,15 @@ impl Known {
     /// A room was listed that another node made. If its key is new here it has a history that is not: clients see
     /// it when that has come.
     pub(crate) fn note_unread(&mut self, id: RoomId) {
-        let Some(key) = self.sealed_for(id).filter(|key| self.unread.new.contains_key(key)) else {
-            return;
-        };
+        let new = |group: &Group| self.unread.new.contains_key(group);
+        let Some(group) = self.sealed_for(id).filter(new) else { return };
         // Where nobody can be asked it came by gossip: it is new.
-        if let Some(room) = self.rooms.get_mut(&id)
+        if self.unread.rooms.len() < UNREAD_ROOMS_MAX
+            && let Some(room) = self.rooms.get_mut(&id)
             && !room.replica.peers(&self.cx).is_empty()
         {
             room.replica.ask_all(&mut self.cx);
-            self.unread.rooms.insert(id, key);
+            self.unread.rooms.insert(id, group);
         }
     }
 
@@ -163,7 +173,7 @@ impl Known {
         if public {
             return Ok(RoomId::directory(self.cx.mesh));
         }
-        match self.cx.followers.directory(key) {
+        match self.cx.followers.directory(Group::Key(key)) {
             Some(room) => Ok(room),
             None if self.spans(key) && !self.own_keys.contains(&key) => {
                 let full = "this node follows the private rooms of as many keys as it may: make the \
@@ -180,34 +190,41 @@ impl Known {
             return Reach::Node;
         }
         let seal = self.rooms.get(&directory).and_then(|room| room.replica.record.seal.as_ref());
-        seal.map_or(Reach::Mesh, |seal| Reach::Followers(seal.owner))
+        seal.map_or(Reach::Mesh, |seal| Reach::Followers(seal.group))
     }
 
     /// The seal of a room that is to be made.
     pub(crate) fn seal_for(&self, id: RoomId, reach: Reach) -> Option<Seal> {
-        let Reach::Followers(owner) = reach else { return None };
-        let opener = self.cx.followers.opener(owner)?;
+        let Reach::Followers(group) = reach else { return None };
+        let opener = self.cx.followers.opener(group)?;
         Some(if id == directory(self.cx.mesh, opener) {
-            Seal::of_directory(self.cx.mesh, owner, opener)
+            Seal::of_directory(self.cx.mesh, group, opener)
         } else {
-            Seal::of_room(owner, opener, id)
+            Seal::of_room(group, opener, id)
         })
     }
 
-    /// Whose room it is, if only those who follow that key have it.
-    pub(crate) fn sealed_for(&self, room: RoomId) -> Option<KeyPrint> {
-        Some(self.rooms.get(&room)?.replica.record.seal.as_ref()?.owner)
+    /// The group whose room it is, if only its followers have it.
+    pub(crate) fn sealed_for(&self, room: RoomId) -> Option<Group> {
+        Some(self.rooms.get(&room)?.replica.record.seal.as_ref()?.group)
     }
 
-    /// Whether clients may see the rooms of this key: not once it is revoked. Their entries stay.
-    fn is_served(&self, key: KeyPrint) -> bool {
-        let key = self.directory.current(key);
-        self.own_keys.contains(&key) || self.directory.keys().tier(key).is_some()
+    /// Whether clients may see the rooms of this group: not once its key is revoked, or both keys of a pair. Their
+    /// entries stay.
+    fn is_served(&self, group: Group) -> bool {
+        let keys = self.directory.keys();
+        match group {
+            Group::Key(key) => {
+                let key = keys.current(key);
+                self.own_keys.contains(&key) || keys.tier(key).is_some()
+            }
+            Group::Pair(_) => group.keys().any(|key| !keys.is_revoked(keys.current(key))),
+        }
     }
 
     /// Whether clients may not see a room though it is here.
     pub(crate) fn is_withdrawn(&self, room: RoomId) -> bool {
-        self.sealed_for(room).is_some_and(|owner| !self.is_served(owner))
+        self.sealed_for(room).is_some_and(|group| !self.is_served(group))
     }
 
     /// The nodes that have a room, as far as is known here; this one among them.

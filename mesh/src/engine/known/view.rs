@@ -5,12 +5,19 @@ use std::sync::Arc;
 use super::Known;
 use crate::{
     api::{
-        command::{AgentView, RoomView},
+        command::{AgentView, Reader, RoomView},
         event::RoomEvent,
     },
-    directory::naming::{Named, named_apart},
-    name::id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+    directory::{
+        direct::DirectRoom,
+        naming::{Named, named_apart},
+    },
+    name::{
+        group::is_reserved,
+        id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+    },
     presence::rosters::Ephemeral,
+    room::Room,
 };
 
 impl Known {
@@ -19,6 +26,11 @@ impl Known {
         let room = self.rooms.get(&id)?;
         if room.replica.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
             return None;
+        }
+        if let Some(direct) = self.directory.direct.get(id) {
+            let sides = direct.sides.with_keys(|key| self.directory.current(key));
+            let members = self.rosters.members(id).len();
+            return Some(RoomView { members, sides: Some(sides), ..direct_view(room, direct) });
         }
         let is_lobby = id == RoomId::lobby(self.cx.mesh);
         let lobby = self.directory.lobby().filter(|_| is_lobby);
@@ -32,6 +44,7 @@ impl Known {
             let room = self.directory.room(id)?;
             (Some(&room.created), name, room.wall_ms)
         };
+        let name = shown(name);
         Some(RoomView {
             room: id,
             name,
@@ -49,6 +62,7 @@ impl Known {
             last_activity_ms: room.replica.record.last_activity_ms,
             members: self.rosters.members(id).len(),
             tip: room.replica.record.tip,
+            sides: None,
         })
     }
 
@@ -91,9 +105,8 @@ impl Known {
             return;
         };
         let known = self.told.get(&id);
-        let same = known.is_some_and(|shown| {
-            (&shown.name, shown.public, shown.owner) == (&view.name, view.public, view.owner)
-        });
+        let told = |view: &RoomView| (view.name.clone(), view.access());
+        let same = known.is_some_and(|shown| told(shown) == told(&view));
         if !same {
             let announce = announce && known.is_none();
             self.told.insert(id, view.clone());
@@ -163,9 +176,9 @@ impl Known {
         view
     }
 
-    /// Rooms that agents of this key may see, by name; now, not as they were told.
-    pub(crate) fn visible(&self, key: KeyPrint) -> impl Iterator<Item = RoomView> + '_ {
-        let ids = self.told.keys().filter(move |id| self.may_read(key, **id).is_ok());
+    /// Rooms that this one may see, by name; now, not as they were told.
+    pub(crate) fn visible<'k>(&'k self, by: &'k Reader) -> impl Iterator<Item = RoomView> + 'k {
+        let ids = self.told.keys().filter(|id| self.may_read(by, **id).is_ok());
         ids.filter_map(|id| self.view(*id).or_else(|| self.told.get(id).cloned()))
     }
 
@@ -185,4 +198,30 @@ impl Known {
         let log = self.rooms.get(&room)?.replica.logs.id(at.log);
         Some(MessageId::new(room, log, at.seq))
     }
+}
+
+fn direct_view(room: &Room, direct: &DirectRoom) -> RoomView {
+    let record = &room.replica.record;
+    RoomView {
+        room: room.replica.id,
+        name: direct.sides.name().as_str().into(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: false,
+        encrypted: false,
+        owner: None,
+        sealed: true,
+        created_by: direct.opened_by().cloned(),
+        created_ms: direct.opened_ms(),
+        last_activity_ms: record.last_activity_ms,
+        members: 0,
+        tip: record.tip,
+        sides: None,
+    }
+}
+
+/// A name that somebody chose never looks like one that the node gives.
+fn shown(name: Arc<str>) -> Arc<str> {
+    if is_reserved(&name) { format!("_{name}").as_str().into() } else { name }
 }

@@ -7,7 +7,10 @@ use crate::{
     api::boundary::Effect,
     engine::known::Known,
     limits::{RECORDS_COMPARE_EVERY, RECORDS_COMPARE_EVERY_MAX},
-    name::id::{Hash, NodeId},
+    name::{
+        group::Group,
+        id::{Hash, NodeId},
+    },
     records::{
         comparison::{self, Difference, Part},
         digest::{Bucket, BucketDigest},
@@ -54,7 +57,7 @@ impl Records {
         theirs: &[Followed],
     ) {
         for Followed { token, records, .. } in theirs {
-            if let Some(key) = known.cx.followers.shown_by(from, *token) {
+            if let Some(Group::Key(key)) = known.cx.followers.shown_by(from, *token) {
                 self.on_digest(known, from, Space::Followers(key), *records);
             }
         }

@@ -8,6 +8,7 @@ use crate::{
     engine::known::Known,
     limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
     name::{
+        group::Group,
         id::{KeyPrint, NodeId, RoomId},
         key::KeySecret,
     },
@@ -75,6 +76,17 @@ impl Records {
         Ok(Outcome::Done)
     }
 
+    /// Says that the caller's key and another one are a pair.
+    pub(in crate::engine) fn begin_pair(
+        &mut self,
+        known: &mut Known,
+        (key, signer): (KeyPrint, Option<&KeySecret>),
+        draft: Draft,
+    ) -> Result<(), Refused> {
+        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open };
+        self.write(known, &by, vec![draft])
+    }
+
     pub(in crate::engine) fn set_room(
         &mut self,
         known: &mut Known,
@@ -83,7 +95,7 @@ impl Records {
     ) -> Result<Outcome, Refused> {
         let RoomSet { room, signer, update } = set;
         known.caller(caller)?;
-        known.may_read(caller.key, room)?;
+        known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
         update.check()?;
         let at = place_for(known, caller, room)?;
@@ -205,7 +217,7 @@ fn tell(known: &mut Known, space: Space, records: Vec<Record>) {
             }
         }
         Space::Followers(key) => {
-            let followers = known.cx.followers.of(key);
+            let followers = known.cx.followers.of(Group::Key(key));
             let peers: Vec<NodeId> = followers.intersection(&known.cx.up).copied().collect();
             for part in in_parts(records) {
                 for peer in &peers {

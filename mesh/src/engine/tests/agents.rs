@@ -22,7 +22,7 @@ impl Node {
 
     /// Ids and keys of the members of the lobby.
     fn members(&mut self) -> Vec<(AgentId, NodeId)> {
-        let list = Command::ListAgents { key: KEY, room: Some(self.lobby()) };
+        let list = Command::ListAgents { by: KEY.into(), room: Some(self.lobby()) };
         let Ok(Outcome::Agents(agents)) = self.ask(list) else { panic!("anybody may") };
         agents.into_iter().map(|it| (it.agent, it.node)).collect()
     }
@@ -310,7 +310,7 @@ fn it_is_shown_when_an_agent_spoke_last_and_how_many_there_are() {
     let Ok(Outcome::Said(said)) = world.nodes[0].say(&caller, lobby) else { panic!("a member") };
     world.carry();
     for n in [0, 1] {
-        let list = Command::ListAgents { key: KEY, room: Some(lobby) };
+        let list = Command::ListAgents { by: KEY.into(), room: Some(lobby) };
         let Ok(Outcome::Agents(agents)) = world.ask(n, list) else { panic!("anybody may") };
         let active = agents.iter().find(|it| *it.agent == *"more").map(|it| it.last_active_ms);
         assert_eq!(active, said.fresh.as_ref().map(|fresh| fresh.wall_ms), "node {n}");
@@ -377,7 +377,8 @@ fn the_turn_goes_round_and_goes_on_when_its_holder_leaves() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((told[0].0.as_deref(), told[0].2), (Some("a"), TurnReason::Joined));
     let held = |node: &mut Node| {
-        let Ok(Outcome::RoomInfo(info)) = node.ask(Command::RoomInfo { key: KEY, room: lobby })
+        let Ok(Outcome::RoomInfo(info)) =
+            node.ask(Command::RoomInfo { by: KEY.into(), room: lobby })
         else {
             panic!("anybody may")
         };

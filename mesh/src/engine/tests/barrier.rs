@@ -11,6 +11,7 @@ use crate::{
         BARRIER_EVERY, BARRIER_LEFT_OUT_FOR, BARRIER_SEEKING_MAX, BARRIER_WAITING_MAX,
         BARRIER_WITHIN,
     },
+    name::group::Group,
     name::id::{AgentId, MessageId, RoomKey},
     wire::{
         acts::{TaskStatus, Tier},
@@ -186,8 +187,7 @@ fn a_vote_and_a_task_are_acted_on_as_soon_as_their_ids_are_known() {
     let update = TaskUpdate { task: view.task, status, assignee, note, if_assignee };
     let updated = world.at_once(2, Command::UpdateTask { caller: caller.clone(), update });
     assert!(matches!(updated, Ok(Outcome::Task(_))), "{updated:?}");
-    let key = KEY;
-    let get = Command::GetVote { key, agent: Some(caller.agent), vote };
+    let get = Command::GetVote { by: caller.reader(), vote };
     assert!(world.nodes[2].ask(get).is_ok(), "it is known: nobody is asked");
 }
 
@@ -260,6 +260,7 @@ fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free
             key,
             own,
             opener: None,
+            mailbox: None,
             claim: None,
             shown: None,
             name: agent.to_owned(),
@@ -556,7 +557,7 @@ fn of_a_private_room_only_followers_are_asked_and_told() {
     }
     assert_eq!(named.len(), 2);
     let directory = RoomId::directory(node.secret.mesh_id());
-    let sealed = node.engine.known.cx.followers.directory(key()).expect("it follows");
+    let sealed = node.engine.known.cx.followers.directory(Group::Key(key())).expect("it follows");
     for (peer, mut rooms) in named {
         rooms.sort_unstable();
         let mut expected =

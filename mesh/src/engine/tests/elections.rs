@@ -623,6 +623,7 @@ fn a_leader_that_moved_to_another_node_leads_no_longer() {
         key: KEY,
         own: true,
         opener: None,
+        mailbox: None,
         claim: None,
         shown: None,
         name: agent.clone(),

@@ -584,7 +584,7 @@ fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
         node.hear(run);
     }
     let listed = |node: &mut Node| {
-        let rooms = node.ask(Command::ListRooms { key: KEY, parent: None });
+        let rooms = node.ask(Command::ListRooms { by: KEY.into(), parent: None });
         let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
         rooms.into_iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
     };
@@ -605,7 +605,7 @@ fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
     for mut node in [node, again] {
         assert_eq!(listed(&mut node), ["before", "lobby"]);
         node.joins("bob");
-        let list = Command::ListAgents { key: KEY, room: Some(node.lobby()) };
+        let list = Command::ListAgents { by: KEY.into(), room: Some(node.lobby()) };
         let Ok(Outcome::Agents(agents)) = node.ask(list) else { panic!("anybody may") };
         assert_eq!(agents.len(), 1, "anybody may be called so now");
     }

@@ -338,7 +338,8 @@ fn a_room_without_a_name_is_given_one_when_another_era_has_numbered_it() {
     let room = crate::directory::room_id(node.secret.mesh_id(), directory, log(6), 2);
     let era = Era::new(1, lane).expect("an era");
     let names = |node: &mut Node| {
-        let Ok(Outcome::Rooms(rooms)) = node.ask(Command::ListRooms { key: KEY, parent: None })
+        let Ok(Outcome::Rooms(rooms)) =
+            node.ask(Command::ListRooms { by: KEY.into(), parent: None })
         else {
             panic!("anybody may")
         };

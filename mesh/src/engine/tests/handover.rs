@@ -80,8 +80,8 @@ fn a_node_that_stops_says_how_it_is_and_does_nothing_more() {
     }
     let (key, room) = (KEY, node.lobby());
     for command in [
-        Command::ListRooms { key, parent: None },
-        Command::RoomInfo { key, room },
+        Command::ListRooms { by: key.into(), parent: None },
+        Command::RoomInfo { by: key.into(), room },
         Command::Members,
         Command::RevokeKey { key },
         Command::LeaveMesh { force: true },

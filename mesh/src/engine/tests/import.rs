@@ -129,13 +129,13 @@ impl Node {
 
 impl World {
     fn votes_of(&mut self, n: usize, room: RoomId) -> Vec<VoteView> {
-        let votes = self.ask(n, Command::ListVotes { key: KEY, room, limit: 20 });
+        let votes = self.ask(n, Command::ListVotes { by: KEY.into(), room, limit: 20 });
         let Ok(Outcome::Votes(votes)) = votes else { panic!("{votes:?}") };
         votes
     }
 
     fn tasks_of(&mut self, n: usize, room: RoomId) -> Vec<TaskView> {
-        let tasks = self.ask(n, Command::ListTasks { key: KEY, room, status: None });
+        let tasks = self.ask(n, Command::ListTasks { by: KEY.into(), room, status: None });
         let Ok(Outcome::Tasks(tasks)) = tasks else { panic!("{tasks:?}") };
         tasks
     }

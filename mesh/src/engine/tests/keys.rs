@@ -64,6 +64,7 @@ impl Node {
             key,
             own: false,
             opener: None,
+            mailbox: None,
             claim: None,
             shown: None,
             name: agent.to_owned(),
@@ -78,7 +79,7 @@ impl Node {
     }
 
     fn agents(&mut self, key: KeyPrint) -> usize {
-        match self.ask(Command::ListAgents { key, room: None }) {
+        match self.ask(Command::ListAgents { by: key.into(), room: None }) {
             Ok(Outcome::Agents(agents)) => agents.len(),
             other => panic!("{other:?}"),
         }
@@ -292,6 +293,7 @@ fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
                 key: MINTED,
                 own: false,
                 opener: None,
+                mailbox: None,
                 claim: None,
                 shown: None,
                 name: agent.to_owned(),
@@ -322,6 +324,7 @@ fn a_key_claims_so_many_stable_ids_at_a_node_and_no_more() {
         key: MINTED,
         own: false,
         opener: None,
+        mailbox: None,
         claim: None,
         shown: None,
         name: "bot".to_owned(),

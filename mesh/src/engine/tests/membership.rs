@@ -11,6 +11,7 @@ use crate::{
     limits::{
         PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_SHOW_WITHIN,
     },
+    name::group::Group,
     name::id::RoomKey,
     wire::{
         acts::{BallotCast, VoteAct},
@@ -618,7 +619,8 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     let body = Body::Vote(VoteAct::Cast(cast));
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
     let spot = SealContext { room, log, seq: 1, kind: body.kind() };
-    let sealed = Seal::of_room(key(), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
+    let sealed =
+        Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
     let facts = Facts { clock: 1_000, wall_ms: 0, kind: body.kind(), visible: body.visible() };
     let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
     let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };

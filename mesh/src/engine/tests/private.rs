@@ -4,6 +4,7 @@ use super::{retention::bare, *};
 use crate::{
     api::agenda::NewKey,
     limits::{GONE_AFTER, HOLE_AFTER},
+    name::group::Group,
     name::{
         id::{EntryRef, RoomKey},
         key::KeySecret,
@@ -59,7 +60,7 @@ impl Node {
     }
 
     fn members_of(&mut self, room: RoomId) -> usize {
-        let members = self.ask(Command::ListAgents { key: key(), room: Some(room) });
+        let members = self.ask(Command::ListAgents { by: key().into(), room: Some(room) });
         let Ok(Outcome::Agents(members)) = members else { panic!("{members:?}") };
         members.len()
     }
@@ -128,7 +129,7 @@ fn hears_what_is_gone() -> (Node, impl Fn(&Node) -> bool) {
     let unsealed = said_at(&node, 8, 1).run().entries[0].clone();
     let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
     let log = LogId { author, incarnation: 0 };
-    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let seal = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room);
     let body = seal.seal(&SealContext { room, log, seq: 1, kind: 1 }, &unsealed);
     let mut run = written(&node, 8, (room, &[body]));
     // Younger than what this node would drop itself, and old enough for another to have dropped it.
@@ -192,14 +193,14 @@ fn who_has_no_key_uses_up_no_numbers_and_says_nothing() {
     let room = node.create_private(&me, false);
     let unsealed = said_at(&node, STRANGER, 1).run().entries[0].clone();
     let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
-    let other = Seal::of_room(key(), &RoomKey::of("another key"), room);
+    let other = Seal::of_room(Group::Key(key()), &RoomKey::of("another key"), room);
     let log = LogId { author: identity(STRANGER).node_id(), incarnation: 0 };
     let forged = other.seal(&SealContext { room, log, seq: 2, kind: 1 }, &unsealed);
     let run = written(&node, STRANGER, (room, &[unsealed.to_vec(), forged]));
     node.hear(&run);
     assert_eq!(node.number(&me, room), Number(1));
     // With the key the same words count.
-    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let seal = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room);
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
     let sealed = seal.seal(&SealContext { room, log, seq: 1, kind: 1 }, &unsealed);
     let run = written(&node, 8, (room, &[sealed]));
@@ -258,7 +259,7 @@ fn what_is_said_in_a_private_room_goes_out_sealed_whether_it_lasts_or_not() {
         let room = node.create_private(&me, ephemeral);
         node.runs_sent();
         node.say(&me, room).expect("a member");
-        let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+        let seal = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room);
         let mut said = Vec::new();
         for run in node.runs_sent().iter().filter(|it| it.room == room) {
             for (seq, entry) in (run.first..).zip(&run.entries) {
@@ -304,7 +305,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
     let announce =
         |room, facts| RosterChange::Room(room, EphemeralRoom { facts, home, created_ms: 1 });
     let rooms = |node: &mut Node| {
-        let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
+        let rooms = node.ask(Command::ListRooms { by: key().into(), parent: None });
         let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
         rooms.into_iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
     };
@@ -312,7 +313,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
     node.heard_saying(STRANGER, vec![passed_off]);
     assert_eq!(rooms(&mut node), ["lobby"]);
     // Nor is what does not open, or is not of the key.
-    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let seal = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room);
     let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::kinds::ROOM_CREATED };
     let body = Body::RoomCreated(facts(room)).encode();
     for (i, sealed) in [(1, body.clone()), (2, seal.seal(&spot, &body))] {
@@ -347,7 +348,7 @@ fn a_fork_in_a_private_room_is_not_held_against_its_author_where_nobody_can_know
     node.hear(&run);
     assert_eq!(node.number(&caller, lobby), Number(2), "all nodes number what it says here");
     let second = node.create_second(&me);
-    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), second);
+    let seal = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), second);
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
     let Carried::Here(body) = &run.entries[0].body else { panic!("it is short") };
     let sealed = seal.seal(&SealContext { room: second, log, seq: 1, kind: 1 }, body);
@@ -392,7 +393,8 @@ fn a_fork_in_a_private_room_clouds_elections_in_the_other_rooms_of_its_key() {
         let author = identity(7);
         let log = LogId { author: author.node_id(), incarnation: 0 };
         let spot = SealContext { room, log, seq: 1, kind: body.kind() };
-        let sealed = Seal::of_room(key(), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
+        let sealed = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room)
+            .seal(&spot, &body.encode());
         let facts = Facts { clock: 1_000, wall_ms: 0, kind: body.kind(), visible: true };
         let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
         let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
@@ -424,7 +426,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     node.create_private(&me, false);
     let opener = RoomKey::of(API_KEY);
     let directory = crate::wire::seal::directory(node.secret.mesh_id(), &opener);
-    let seal = Seal::of_room(key(), &opener, directory);
+    let seal = Seal::of_room(Group::Key(key()), &opener, directory);
     let author = identity(8);
     let log = LogId { author: author.node_id(), incarnation: 0 };
     let room = |seq| crate::directory::room_id(node.secret.mesh_id(), directory, log, seq);
@@ -465,7 +467,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     let run = Run { room: directory, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
     let run = run.seal(node.secret.mesh_id(), &author).run().clone();
     node.hear(&run);
-    let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
+    let rooms = node.ask(Command::ListRooms { by: key().into(), parent: None });
     let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
     let names: Vec<&str> = rooms.iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["lobby", "plan", "room 5"]);
@@ -491,6 +493,7 @@ pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
         key: key(),
         own,
         opener: Some(RoomKey::of(API_KEY)),
+        mailbox: None,
         claim: None,
         shown: None,
         name: "me".to_owned(),
@@ -504,7 +507,7 @@ fn rooms_of_keys_of_one_node_are_not_shown_to_others_that_have_the_key() {
     for (own, local) in [(true, false), (false, true)] {
         let (mut node, attach) = presented(own, local);
         node.ask(Command::Attach(attach)).expect("at once");
-        assert_eq!(node.engine.known.cx.followers.token(key()), None);
+        assert_eq!(node.engine.known.cx.followers.token(Group::Key(key())), None);
     }
 }
 
@@ -513,7 +516,7 @@ fn who_follows_as_many_keys_as_it_may_makes_no_private_rooms_of_others() {
     let (mut node, attach) = presented(false, false);
     for nth in 0..crate::limits::KEYS_FOLLOWED_MAX {
         let text = format!("key {nth}");
-        node.engine.known.cx.followers.follow(KeyPrint::of(&text), &RoomKey::of(&text));
+        node.engine.known.cx.followers.follow(Group::Key(KeyPrint::of(&text)), &RoomKey::of(&text));
     }
     let Ok(Outcome::Attached(it)) = node.ask(Command::Attach(attach)) else { panic!("it may") };
     let caller = Caller { agent: "me".into(), key: key(), registration: it.registration };
@@ -544,7 +547,7 @@ fn made_elsewhere(node: &Node) -> Run {
         imported: None,
     });
     let spot = SealContext { room: directory, log, seq: 1, kind: body.kind() };
-    let sealed = Seal::of_room(key(), &opener, directory).seal(&spot, &body.encode());
+    let sealed = Seal::of_room(Group::Key(key()), &opener, directory).seal(&spot, &body.encode());
     let facts = Facts { clock: 1, wall_ms: 0, kind: body.kind(), visible: body.visible() };
     let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
     let run = Run { room: directory, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
@@ -579,7 +582,7 @@ fn who_presents_a_key_first_waits_until_those_who_are_connected_gave_what_they_h
     let made = crate::directory::room_id(node.secret.mesh_id(), room, log, 1);
     node.told(8, Message::Have { room: made, heads: Vec::new(), answer: false });
     assert!(node.reply(call).is_some_and(|it| it.is_ok()));
-    let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
+    let rooms = node.ask(Command::ListRooms { by: key().into(), parent: None });
     let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
     assert!(rooms.iter().any(|it| &*it.name == "elsewhere"));
 }
@@ -632,7 +635,7 @@ fn a_node_that_starts_again_follows_what_it_followed_and_is_as_far() {
         node.number(&me, room);
     }
     let mut again = Node::open(1, disk::stored(&node.rows), node.now);
-    let token = again.engine.known.cx.followers.token(key()).expect("it follows");
+    let token = again.engine.known.cx.followers.token(Group::Key(key())).expect("it follows");
     let own = again.engine.known.cx.me;
     assert!(again.engine.known.rosters.follows(own).contains(&token), "and shows it");
     let before = how_far(&mut node, 8);
@@ -731,7 +734,7 @@ fn rooms_of_a_key_that_was_revoked_are_shown_to_nobody() {
     let (mut node, me) = follower();
     let room = node.create_private(&me, false);
     let listed = |node: &mut Node| {
-        let listed = node.ask(Command::ListRooms { key: key(), parent: None });
+        let listed = node.ask(Command::ListRooms { by: key().into(), parent: None });
         let Ok(Outcome::Rooms(rooms)) = listed else { panic!("{listed:?}") };
         rooms.iter().any(|it| it.room == room)
     };
@@ -749,7 +752,7 @@ fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_
     let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | 1 };
     let room = ephemeral_id(node.secret.mesh_id(), home, true);
     let facts = RoomCreated { public: false, owner: key(), ..public_room(room, "theirs") };
-    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let seal = Seal::of_room(Group::Key(key()), &RoomKey::of(API_KEY), room);
     let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::kinds::ROOM_CREATED };
     let sealed = seal.seal(&spot, &Body::RoomCreated(facts).encode());
     let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };

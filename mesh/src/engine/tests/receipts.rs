@@ -320,7 +320,7 @@ fn inquires(node: &mut Node, place: EntryRef, number: Number) -> (CallId, Vec<(N
     let log = node.engine.known.rooms[&room].replica.logs.ix(place.log).expect("it is here");
     let at = LocalRef { log, seq: place.seq };
     node.effects.clear();
-    let call = node.begin(Command::Receipts { key: KEY, room, at, number });
+    let call = node.begin(Command::Receipts { by: KEY.into(), room, at, number });
     let asked = node.effects.iter().filter_map(|effect| match effect {
         Effect::AskReceipt { to, nonce, copy, .. } => {
             assert_eq!(*copy, CopyOf { place, number: Some(number) });

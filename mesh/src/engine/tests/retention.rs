@@ -202,7 +202,8 @@ fn what_the_node_would_drop_too_is_taken_without_its_body_and_delivered_as_nothi
     }
     late.node.wait(VOUCHER_WITHIN);
     assert_eq!((late.kept(), late.heard()), ((1, 3, 4), 1));
-    let Ok(Outcome::Rooms(rooms)) = late.node.ask(Command::ListRooms { key: KEY, parent: None })
+    let Ok(Outcome::Rooms(rooms)) =
+        late.node.ask(Command::ListRooms { by: KEY.into(), parent: None })
     else {
         panic!("anybody may")
     };
@@ -426,6 +427,7 @@ fn with_rooms(retention: Retention) -> (Node, [RoomId; 5]) {
             key,
             own,
             opener: (!own).then(|| RoomKey::of(&key.to_string())),
+            mailbox: None,
             claim: None,
             shown: None,
             name: agent.clone(),

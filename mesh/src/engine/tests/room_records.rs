@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     limits::{FOLLOWERS_COMPARE_EVERY, RECORDS_COMPARE_EVERY, ROOM_SETTINGS_MAX},
-    name::id::RoomKey,
+    name::{group::Group, id::RoomKey},
     records::{
         comparison::Part,
         details::{self, Details, DetailsUpdate, RoomState},
@@ -163,14 +163,14 @@ fn followers_that_were_apart_keep_the_same_once_they_meet() {
     assert_eq!(world.titles(room), [text("other"), text("other"), None]);
     assert_eq!(world.nodes[0].details(room).state, Some(RoomState::Paused));
     assert_eq!(world.nodes[2].records(), []);
-    let told = |n: usize| world.nodes[n].engine.known.cx.followers.records(MINTED);
+    let told = |n: usize| world.nodes[n].engine.known.cx.followers.records(Group::Key(MINTED));
     assert_eq!(told(0), told(1));
     assert_ne!(told(0), [0; 16]);
     // A start goes on where the store ends.
     let before = told(0);
     world.restart_reading(0);
     world.present(0);
-    assert_eq!(world.nodes[0].engine.known.cx.followers.records(MINTED), before);
+    assert_eq!(world.nodes[0].engine.known.cx.followers.records(Group::Key(MINTED)), before);
     assert_eq!(world.titles(room), [text("other"), text("other"), None]);
 }
 

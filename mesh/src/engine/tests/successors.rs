@@ -50,7 +50,7 @@ impl Node {
     }
 
     fn sees(&mut self, key: KeyPrint) -> Vec<String> {
-        match self.ask(Command::ListRooms { key, parent: None }) {
+        match self.ask(Command::ListRooms { by: key.into(), parent: None }) {
             Ok(Outcome::Rooms(rooms)) => rooms.iter().map(|room| room.name.to_string()).collect(),
             other => panic!("{other:?}"),
         }

@@ -50,7 +50,7 @@ fn update(caller: &Caller, update: TaskUpdate) -> Command {
 }
 
 fn list(room: RoomId, status: Option<TaskStatus>) -> Command {
-    Command::ListTasks { key: KEY, room, status }
+    Command::ListTasks { by: KEY.into(), room, status }
 }
 
 fn task(result: Result<Outcome, Refused>) -> TaskView {
@@ -186,7 +186,7 @@ fn only_members_of_a_room_they_may_see_make_and_update_tasks() {
     assert_eq!(refused, Refused::NotYours);
     let refused = node.ask(update(&eve, nothing(hidden.task))).expect_err("not hers");
     assert_eq!(refused, Refused::NotYours);
-    let listed = Command::ListTasks { key, room: view.room, status: None };
+    let listed = Command::ListTasks { by: key.into(), room: view.room, status: None };
     assert_eq!(node.ask(listed).expect_err("not hers"), Refused::NotYours);
     // Whoever may read the room may list its tasks, a member or not.
     assert_eq!(tasks(node.ask(list(view.room, None))), [hidden]);

@@ -26,7 +26,13 @@ impl Pair {
         let room = first.create_private(&me, false);
         first.number(&me, room);
         let said = first.runs_sent();
-        let sealed = first.engine.known.cx.followers.directory(key()).expect("it follows");
+        let sealed = first
+            .engine
+            .known
+            .cx
+            .followers
+            .directory(crate::name::group::Group::Key(key()))
+            .expect("it follows");
         let (_, attach) = presented(false, false);
         let mut second = Node::new(8);
         let author = identity(1).node_id();

@@ -15,14 +15,15 @@ const OTHER_KEY: KeyPrint = KeyPrint([2; 16]);
 
 impl Node {
     fn listed(&mut self, key: KeyPrint, parent: Option<RoomId>) -> Vec<RoomView> {
-        let Ok(Outcome::Rooms(rooms)) = self.ask(Command::ListRooms { key, parent }) else {
+        let Ok(Outcome::Rooms(rooms)) = self.ask(Command::ListRooms { by: key.into(), parent })
+        else {
             panic!("anybody may")
         };
         rooms
     }
 
     fn info(&mut self, key: KeyPrint, room: RoomId) -> crate::api::command::RoomInfo {
-        match self.ask(Command::RoomInfo { key, room }) {
+        match self.ask(Command::RoomInfo { by: key.into(), room }) {
             Ok(Outcome::RoomInfo(info)) => info,
             other => panic!("{other:?}"),
         }
@@ -64,7 +65,7 @@ fn rooms_are_listed_all_or_those_below_one() {
     let mut both = [below, own];
     both.sort();
     assert_eq!(subs, both);
-    let none = Command::ListRooms { key: OTHER_KEY, parent: Some(own) };
+    let none = Command::ListRooms { by: OTHER_KEY.into(), parent: Some(own) };
     assert_eq!(node.ask(none).err(), Some(Refused::NotYours));
 }
 

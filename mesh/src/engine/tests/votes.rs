@@ -62,7 +62,7 @@ impl World {
     }
 
     pub(super) fn view(&mut self, n: usize, vote: MessageId) -> VoteView {
-        match self.ask(n, Command::GetVote { key: KEY, agent: None, vote }) {
+        match self.ask(n, Command::GetVote { by: KEY.into(), vote }) {
             Ok(Outcome::Vote(view)) => *view,
             other => panic!("{other:?}"),
         }
@@ -234,9 +234,9 @@ fn votes_of_a_room_of_another_key_are_neither_seen_nor_cast_in() {
     let stranger = world.nodes[0].attach("stranger", false, other).expect("free");
     let cast = Command::CastVote { caller: stranger, vote, option: 0 };
     assert_eq!(world.ask(0, cast).expect_err("not theirs"), Refused::NotYours);
-    let get = Command::GetVote { key: other, agent: None, vote };
+    let get = Command::GetVote { by: other.into(), vote };
     assert_eq!(world.ask(0, get).expect_err("not theirs"), Refused::NotYours);
-    let list = Command::ListVotes { key: other, room: view.room, limit: 20 };
+    let list = Command::ListVotes { by: other.into(), room: view.room, limit: 20 };
     assert_eq!(world.ask(0, list).expect_err("not theirs"), Refused::NotYours);
     assert!(world.acts().is_empty(), "nor does it leave the node");
     // With one member, who votes, it is over at once: nobody else is waited for.
@@ -256,6 +256,7 @@ fn an_agent_that_moved_votes_once() {
         key: KEY,
         own: true,
         opener: None,
+        mailbox: None,
         claim: None,
         shown: None,
         name: "agent1".to_owned(),
@@ -273,7 +274,7 @@ fn votes_are_listed_with_the_newest_first() {
     let mut votes: Vec<MessageId> = (0..5).map(|n| world.create(n % 2, None)).collect();
     votes.reverse();
     for (limit, expected) in [(20, &votes[..]), (2, &votes[..2]), (0, &[])] {
-        let list = Command::ListVotes { key: KEY, room: world.lobby(), limit };
+        let list = Command::ListVotes { by: KEY.into(), room: world.lobby(), limit };
         let Ok(Outcome::Votes(views)) = world.ask(1, list) else { panic!("anybody may") };
         assert_eq!(views.iter().map(|it| it.vote).collect::<Vec<_>>(), expected);
     }
@@ -593,7 +594,7 @@ fn of_what_is_forgotten_nothing_is_kept() {
             vote
         })
         .collect();
-    let get = |vote| Command::GetVote { key: KEY, agent: None, vote };
+    let get = |vote| Command::GetVote { by: KEY.into(), vote };
     for _ in 0..2 {
         assert_eq!(world.ask(0, get(votes[0])).expect_err("forgotten"), Refused::NoVote);
         world.ask(0, get(votes[1])).expect("known");
@@ -780,7 +781,7 @@ fn votes_of_an_ephemeral_room_end_with_it_and_are_nowhere_on_disk() {
     assert!(world.nodes[0].rows.iter().all(|it| !matches!(it, Change::Note { .. })));
     world.ask(0, Command::Leave { caller, room }).expect("a member");
     for vote in [vote, other] {
-        let get = world.ask(0, Command::GetVote { key: KEY, agent: None, vote });
+        let get = world.ask(0, Command::GetVote { by: KEY.into(), vote });
         assert_eq!(get.expect_err("gone"), Refused::NoVote);
     }
     assert!(world.nodes[0].engine.known.index.votes.is_empty());

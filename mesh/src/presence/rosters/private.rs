@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use super::Rosters;
 use crate::{
-    name::id::{AgentId, KeyPrint, NodeId, RoomId},
+    name::{
+        group::{Group, Sides},
+        id::{AgentId, KeyPrint, NodeId, RoomId},
+    },
     wire::{
         entry::RoomCreated,
         roster::{EphemeralRoom, RoomFacts, RosterChange},
@@ -13,25 +16,62 @@ use crate::{
     },
 };
 
+/// A room of which only followers have members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sealed {
+    /// Its group.
+    group: Group,
+    /// Of a direct room: its two agents. `None`: all agents of the group's keys may have a seat, but none of a pair.
+    sides: Option<Sides>,
+}
+
+/// An agent that would have a seat, as its node tells of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seating<'a> {
+    pub(crate) agent: &'a str,
+    pub(crate) node: NodeId,
+    pub(crate) key: KeyPrint,
+}
+
 impl Rosters {
-    /// This node shows a key that it follows.
+    /// This node shows a group that it follows.
     pub(crate) fn follow(&mut self, token: Token) {
         if self.mine().follows.insert(token) {
             self.news.push(RosterChange::Follows(token));
         }
     }
 
-    /// A private room has members where its key was presented, and of that key alone.
-    pub(crate) fn may_sit(&self, room: RoomId, node: NodeId, key: KeyPrint) -> bool {
-        self.sealed_rooms.get(&room).is_none_or(|owner| {
-            let follows = || self.followers.get(owner).is_some_and(|nodes| nodes.contains(&node));
-            self.current(*owner) == self.current(key) && (node == self.me || follows())
+    /// A private room has members where its group is followed, and of that group alone.
+    pub(crate) fn may_sit(&self, room: RoomId, seat: &Seating<'_>) -> bool {
+        let Seating { agent, node, key } = *seat;
+        self.sealed_rooms.get(&room).is_none_or(|sealed| {
+            let followers = self.followers.get(&sealed.group);
+            let follows = || followers.is_some_and(|nodes| nodes.contains(&node));
+            self.admits(sealed, agent, key) && (node == self.me || follows())
         })
     }
 
-    /// A room turns out to be private to those who follow this key.
-    pub(crate) fn set_sealed(&mut self, room: RoomId, owner: KeyPrint) {
-        self.sealed_rooms.insert(room, owner);
+    fn admits(&self, sealed: &Sealed, agent: &str, key: KeyPrint) -> bool {
+        match sealed.group {
+            Group::Key(own) => self.are_one(own, key),
+            Group::Pair(_) => {
+                let mut sides = sealed.sides.iter().flat_map(Sides::iter);
+                sides.any(|(side, of)| **side == *agent && self.are_one(of, key))
+            }
+        }
+    }
+
+    /// Whether what belongs to one of two keys belongs to the other: they are the same, or one has replaced the other.
+    fn are_one(&self, one: KeyPrint, other: KeyPrint) -> bool {
+        self.current(one) == self.current(other)
+    }
+
+    /// A room turns out to be private to those who follow this group.
+    pub(crate) fn set_sealed(&mut self, room: RoomId, group: Group, sides: Option<Sides>) {
+        let sealed = Sealed { group, sides };
+        if self.sealed_rooms.insert(room, sealed.clone()).as_ref() == Some(&sealed) {
+            return;
+        }
         let seated: Vec<AgentId> =
             self.members(room).iter().map(|member| member.agent.clone()).collect();
         for agent in seated {
@@ -39,14 +79,14 @@ impl Rosters {
         }
     }
 
-    /// The nodes that follow a key's rooms, as far as known now.
-    pub(crate) fn set_followers(&mut self, key: KeyPrint, nodes: &BTreeSet<NodeId>) {
-        let before = self.followers.insert(key, nodes.clone()).unwrap_or_default();
+    /// The nodes that follow a group's rooms, as far as known now.
+    pub(crate) fn set_followers(&mut self, group: Group, nodes: &BTreeSet<NodeId>) {
+        let before = self.followers.insert(group, nodes.clone()).unwrap_or_default();
         let changed: Vec<AgentId> = before
             .symmetric_difference(nodes)
             .filter_map(|node| self.nodes.get(node))
             .flat_map(|roster| &roster.agents)
-            .filter(|(_, record)| self.current(record.key) == self.current(key))
+            .filter(|(_, record)| group.keys().any(|key| self.are_one(key, record.key)))
             .map(|(agent, _)| agent.clone())
             .collect();
         for agent in changed {
@@ -54,7 +94,7 @@ impl Rosters {
         }
     }
 
-    /// The keys that a node's roster shows.
+    /// The groups that a node's roster shows.
     pub(crate) fn follows(&self, node: NodeId) -> BTreeSet<Token> {
         self.nodes.get(&node).map(|roster| roster.follows.clone()).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     limits::{
-        AGENTS_PER_NODE_MAX, EPHEMERAL_ROOMS_MAX, KEYS_FOLLOWED_MAX, ROSTER_CHANGES_EARLY_MAX,
+        AGENTS_PER_NODE_MAX, EPHEMERAL_ROOMS_MAX, GROUPS_FOLLOWED_MAX, ROSTER_CHANGES_EARLY_MAX,
     },
     name::id::{AgentId, RoomId},
     wire::{
@@ -26,7 +26,7 @@ pub(super) struct NodeRoster {
     pub(super) early: BTreeMap<u64, Vec<RosterChange>>,
     pub(super) agents: BTreeMap<AgentId, AgentRecord>,
     pub(super) rooms: BTreeMap<RoomId, EphemeralRoom>,
-    /// They show whose private rooms it follows; at most [`KEYS_FOLLOWED_MAX`].
+    /// They show whose private rooms it follows; at most [`GROUPS_FOLLOWED_MAX`].
     pub(super) follows: BTreeSet<Token>,
     pub(super) alive: bool,
     /// Since when it is silent.
@@ -100,7 +100,7 @@ impl NodeRoster {
     }
 
     pub(super) fn follow(&mut self, token: Token) {
-        if self.follows.len() < KEYS_FOLLOWED_MAX {
+        if self.follows.len() < GROUPS_FOLLOWED_MAX {
             self.follows.insert(token);
         }
     }

@@ -2,7 +2,7 @@ use super::{stamps::COUNT_BITS, *};
 use crate::{
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
-        EPHEMERAL_ROOMS_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX,
+        EPHEMERAL_ROOMS_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX, NAME_BYTES_MAX,
         ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, ROSTER_CHANGES_EARLY_MAX, SEALED_FACTS_BYTES_MAX,
         STAMP_AHEAD_MAX,
     },
@@ -278,7 +278,7 @@ fn a_node_says_of_its_agents_and_rooms_what_is_everybodys_business() {
 #[test]
 fn a_roster_is_told_as_far_as_it_fits_a_frame() {
     let mut rosters = alone();
-    for nth in 0..KEYS_FOLLOWED_MAX {
+    for nth in 0..GROUPS_FOLLOWED_MAX {
         let mut token = [0; 16];
         token[..8].copy_from_slice(&(nth as u64).to_be_bytes());
         rosters.follow(Token(token));
@@ -466,11 +466,11 @@ fn so_many_rooms_and_keys_of_a_node_are_known_and_no_more() {
         let (id, it) = room(TELLER, nth);
         RosterChange::Room(id, it)
     });
-    let tokens = (0..KEYS_FOLLOWED_MAX as u128 + 5)
+    let tokens = (0..GROUPS_FOLLOWED_MAX as u128 + 5)
         .map(|nth| RosterChange::Follows(Token(nth.to_be_bytes())));
     says(&mut rosters, whole(TELLER, (1, 1), rooms.chain(tokens).collect()));
     assert_eq!(rosters.ephemeral_rooms().count(), EPHEMERAL_ROOMS_MAX);
-    assert_eq!(rosters.follows(TELLER).len(), KEYS_FOLLOWED_MAX);
+    assert_eq!(rosters.follows(TELLER).len(), GROUPS_FOLLOWED_MAX);
 }
 
 #[test]

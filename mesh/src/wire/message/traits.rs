@@ -3,7 +3,7 @@
 use super::{BadMessage, Message, Post};
 use crate::limits::{
     ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-    COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX,
+    COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX,
     LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, RECORD_BODY_BYTES_MAX, RECORD_BUCKETS,
     RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX,
     VERSION_BYTES_MAX,
@@ -160,7 +160,7 @@ impl<R> Message<R> {
                 .asks(FromEngine)
                 .with(about.value.version.len(), VERSION_BYTES_MAX),
             Message::Follows(keys) => {
-                Traits::of("follows", Holdings).with(keys.len(), KEYS_FOLLOWED_MAX)
+                Traits::of("follows", Holdings).with(keys.len(), GROUPS_FOLLOWED_MAX)
             }
             Message::AskFrontier { rooms, .. } => Traits::of("ask_frontier", Wants)
                 .asks(FromEngine)

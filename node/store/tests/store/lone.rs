@@ -130,6 +130,7 @@ impl Lone {
             key: *KEY,
             own: true,
             opener: None,
+            mailbox: None,
             shown: Some(Box::new(KeySignature::of_voucher(&SECRET, &self.log).unwrap())),
             claim: Some(Box::new(KeySignature::of_claim(&SECRET, mesh_id(), agent).unwrap())),
             name: agent.to_owned(),
@@ -220,7 +221,7 @@ impl Lone {
 
     /// Rooms that the key may see, by name.
     pub(crate) fn rooms(&mut self) -> Vec<(String, RoomId)> {
-        match self.ask(Command::ListRooms { key: *KEY, parent: None }).unwrap() {
+        match self.ask(Command::ListRooms { by: (*KEY).into(), parent: None }).unwrap() {
             Outcome::Rooms(rooms) => {
                 rooms.into_iter().map(|it| (it.name.to_string(), it.room)).collect()
             }

@@ -3,6 +3,7 @@
 use mesh::{
     api::batch::{Change, Fate, RoomRecord},
     name::{
+        group::Group,
         id::{KeyPrint, MessageId, RoomId, RoomKey},
         number::{Era, Number},
     },
@@ -32,7 +33,7 @@ fn sealed_room(room: RoomId, seal: Seal) -> Change {
 fn sealed(seq: u64) -> Stored {
     let open = stored(seq, SECRET);
     let spot = SealContext { room: ROOM, log: log_id(3), seq, kind: open.facts.kind };
-    let body = Seal::of_room(OWNER, &opener(), ROOM).seal(&spot, &open.body);
+    let body = Seal::of_room(Group::Key(OWNER), &opener(), ROOM).seal(&spot, &open.body);
     Stored { body: body.into(), ..open }
 }
 
@@ -41,7 +42,7 @@ fn store_with(entry_1: Stored) -> (Store, CrashingBackend) {
     let mut store = Store::on(disk.clone()).unwrap();
     store
         .commit(&[
-            sealed_room(ROOM, Seal::of_room(OWNER, &opener(), ROOM)),
+            sealed_room(ROOM, Seal::of_room(Group::Key(OWNER), &opener(), ROOM)),
             log(ROOM, 0, 1),
             entry(ROOM, at(0, 1), entry_1),
             era(ROOM, Era::HOME, 1, 1, &[]),
@@ -75,7 +76,7 @@ fn readers_get_what_was_said_and_the_disk_does_not_have_it() {
 
 #[test]
 fn what_does_not_open_says_nothing_and_hurts_nobody() {
-    let foreign = Seal::of_room(OWNER, &RoomKey::of("another key"), ROOM);
+    let foreign = Seal::of_room(Group::Key(OWNER), &RoomKey::of("another key"), ROOM);
     let open = stored(1, SECRET);
     let spot = SealContext { room: ROOM, log: log_id(3), seq: 1, kind: open.facts.kind };
     let body = foreign.seal(&spot, &open.body);
@@ -99,13 +100,13 @@ fn peers_get_the_sealed_bytes() {
 fn a_restart_has_the_seal_and_the_sealed_directory() {
     let (mut store, _) = store_with(sealed(1));
     let id = directory(MESH, &opener());
-    let seal = Seal::of_directory(MESH, OWNER, &opener());
+    let seal = Seal::of_directory(MESH, Group::Key(OWNER), &opener());
     let listed = entry(id, at(0, 1), stored(1, "a room"));
     store.commit(&[sealed_room(id, seal.clone()), log(id, 0, 1), listed]).unwrap();
     let summary = store.summary(ME, Some(MESH)).unwrap();
     let kept = |room| summary.rooms.iter().find(|it| it.room == room).unwrap().record.seal.clone();
     assert_eq!(kept(id), Some(seal));
-    assert_eq!(kept(ROOM), Some(Seal::of_room(OWNER, &opener(), ROOM)));
+    assert_eq!(kept(ROOM), Some(Seal::of_room(Group::Key(OWNER), &opener(), ROOM)));
     let listed: Vec<_> = summary.directory.iter().map(|(room, at, ..)| (*room, *at)).collect();
     assert_eq!(listed, [(id, at(0, 1))]);
 }

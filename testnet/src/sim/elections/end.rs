@@ -48,7 +48,11 @@ fn permanent(world: &World) -> BTreeSet<RoomId> {
 }
 
 fn views(world: &mut World, room: RoomId) -> Result<BTreeMap<usize, RoomInfo>, Broken> {
-    ask_all::<Elections>(world, &Asked::Leader(room), &Command::RoomInfo { key: *KEY, room })
+    ask_all::<Elections>(
+        world,
+        &Asked::Leader(room),
+        &Command::RoomInfo { by: (*KEY).into(), room },
+    )
 }
 
 fn same_leader<'a>(

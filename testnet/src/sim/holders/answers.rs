@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use mesh::{
     api::command::{AgentView, Command, Outcome, Refused},
-    name::id::{AgentId, KeyPrint},
+    name::{
+        group::Group,
+        id::{AgentId, KeyPrint},
+    },
 };
 
 use crate::sim::{
@@ -60,7 +63,7 @@ pub(super) fn is_valid(world: &World, key: usize) -> bool {
 }
 
 pub(super) fn follows(world: &World, node: usize, key: KeyPrint) -> bool {
-    world.cluster.rooms.follows(world.cluster.nodes[node].id, key)
+    world.cluster.rooms.follows(world.cluster.nodes[node].id, Group::Key(key))
 }
 
 /// Members in order, each there once.

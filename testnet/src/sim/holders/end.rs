@@ -88,7 +88,7 @@ fn key_is_taken(world: &mut World, key: KeyPrint, valid: bool) -> Result<(), Bro
         return Ok(());
     }
     world.go_on(Duration::from_millis(500))?;
-    let agents = answers::of_all(world, &Command::ListAgents { key, room: None })?;
+    let agents = answers::of_all(world, &Command::ListAgents { by: key.into(), room: None })?;
     for (node, agents) in agents.into_iter().enumerate() {
         if !matches!(&agents, Ok(Outcome::Agents(agents)) if agents.is_empty()) {
             return broken("keys", format!("node{node} still has {agents:?}"));
@@ -106,7 +106,7 @@ fn rooms_are_listed(world: &mut World) -> Result<(), Broken> {
         .collect();
     let mut shared: Option<Vec<String>> = None;
     for key in keys {
-        let lists = answers::of_all(world, &Command::ListRooms { key, parent: None })?;
+        let lists = answers::of_all(world, &Command::ListRooms { by: key.into(), parent: None })?;
         let mut own: Option<Vec<String>> = None;
         for (node, list) in lists.into_iter().enumerate() {
             let Ok(Outcome::Rooms(list)) = list else {
@@ -180,7 +180,7 @@ fn private_rooms_are_answered_for(world: &mut World) -> Result<(), Broken> {
 /// All nodes that may answer a key for a room say the same of its members.
 fn room_is_answered_for(world: &mut World, room: &Made, i: usize) -> Result<(), Broken> {
     let key = world.holders.keys[i].print;
-    let answers = answers::of_all(world, &Command::RoomInfo { key, room: room.room })?;
+    let answers = answers::of_all(world, &Command::RoomInfo { by: key.into(), room: room.room })?;
     let mut members: Option<Vec<(AgentId, u64)>> = None;
     for (node, answer) in answers.into_iter().enumerate() {
         let owns = i == room.key && is_valid(world, i) && follows(world, node, key);

@@ -175,7 +175,7 @@ fn movers_sit_once(world: &mut World, movers: &[Mover]) -> Result<(), Broken> {
         let Some(Seated { node, caller }) = &mover.place else { continue };
         let home = world.cluster.nodes[*node].id;
         for room in &mover.seats {
-            let ask = Command::ListAgents { key: caller.key, room: Some(*room) };
+            let ask = Command::ListAgents { by: caller.key.into(), room: Some(*room) };
             let with = world.cluster.nodes_with(*room);
             let answers = answers::of_all(world, &ask)?.into_iter().enumerate();
             for (node, answer) in

@@ -13,6 +13,7 @@ use std::{
 use mesh::{
     api::{batch::Change, command::Command},
     name::{
+        group::Group,
         id::{AgentId, Hash, KeyPrint},
         identity::Strict,
     },
@@ -163,7 +164,11 @@ pub(super) fn spaces_of(reader: &Reader) -> BTreeSet<Space> {
     let rooms = reader.rooms().expect("a sound store reads");
     let seals = rooms.into_iter().filter_map(|(_, record)| record.seal);
     let followed = seals.filter(|seal| seal.opener.is_some());
-    followed.map(|seal| Space::Followers(seal.owner)).chain([Space::Mesh]).collect()
+    let keys = followed.filter_map(|seal| match seal.group {
+        Group::Key(key) => Some(key),
+        Group::Pair(_) => None,
+    });
+    keys.map(Space::Followers).chain([Space::Mesh]).collect()
 }
 
 /// Every record of these spaces on a node's disk, and its state.

@@ -48,7 +48,7 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
 
 /// The tasks of a room: every node lists those that their acts make.
 fn tasks_of(world: &mut World, room: RoomId) -> Result<Vec<TaskView>, Broken> {
-    let command = Command::ListTasks { key: *KEY, room, status: None };
+    let command = Command::ListTasks { by: (*KEY).into(), room, status: None };
     let views = ask_all::<Tasks>(world, &Asked::List, &command)?;
     if views.len() < world.cluster.nodes.len() {
         return broken("same tasks", format!("only {} nodes know {room}", views.len()));

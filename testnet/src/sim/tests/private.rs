@@ -263,6 +263,7 @@ impl Nodes {
             key,
             own: false,
             opener: Some(RoomKey::of(api_key)),
+            mailbox: None,
             claim: None,
             shown: None,
             name: agent.to_owned(),
@@ -345,14 +346,14 @@ impl Nodes {
 
     fn names(&mut self, node: usize, api_key: &str) -> Vec<String> {
         let key = KeyPrint::of(api_key);
-        let rooms = self.ask(node, Command::ListRooms { key, parent: None });
+        let rooms = self.ask(node, Command::ListRooms { by: key.into(), parent: None });
         let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
         rooms.iter().map(|room| room.name.to_string()).collect()
     }
 
     fn members(&mut self, node: usize, room: RoomId) -> Vec<String> {
         let key = KeyPrint::of(API_KEY);
-        let agents = self.ask(node, Command::ListAgents { key, room: Some(room) });
+        let agents = self.ask(node, Command::ListAgents { by: key.into(), room: Some(room) });
         let Ok(Outcome::Agents(agents)) = agents else { panic!("its owner may") };
         agents.iter().map(|agent| agent.agent.to_string()).collect()
     }
@@ -460,7 +461,9 @@ fn a_node_that_stops_hands_its_private_rooms_to_one_that_has_the_key() {
     nodes.run(500);
     assert!(nodes.nodes[1].running.is_none(), "it has stopped");
     let key = KeyPrint::of(API_KEY);
-    let Ok(Outcome::Rooms(rooms)) = nodes.ask(3, Command::ListRooms { key, parent: None }) else {
+    let Ok(Outcome::Rooms(rooms)) =
+        nodes.ask(3, Command::ListRooms { by: key.into(), parent: None })
+    else {
         panic!("anybody may")
     };
     for room in rooms.iter().filter(|room| !room.public) {
@@ -576,7 +579,7 @@ fn rooms_of_a_revoked_key_are_served_to_nobody_and_kept() {
         }
         assert_eq!(nodes.names(2, API_KEY), ["lobby"]);
         let key = KeyPrint::of(API_KEY);
-        let info = nodes.ask(2, Command::RoomInfo { key, room });
+        let info = nodes.ask(2, Command::RoomInfo { by: key.into(), room });
         assert_eq!(info.err(), Some(Refused::NoRoom));
         assert_eq!(nodes.try_attach(2, "eve", API_KEY).expect_err("revoked"), Refused::NoKey);
         assert_eq!(nodes.history(2, room), [(1, WORDS.to_owned())], "kept");

@@ -52,7 +52,7 @@ fn permanent(world: &World) -> Vec<Made> {
 }
 
 fn views(world: &mut World, vote: MessageId) -> Result<BTreeMap<usize, Option<VoteView>>, Broken> {
-    ask_all::<Votes>(world, &Asked::View, &Command::GetVote { key: *KEY, agent: None, vote })
+    ask_all::<Votes>(world, &Asked::View, &Command::GetVote { by: (*KEY).into(), vote })
 }
 
 /// The nodes' views of a vote, which all of them know.

@@ -86,11 +86,11 @@ fn quotas_follow_what_the_key_is() {
     assert_eq!(open.quota(Standing::Own).messages_per_minute, None);
 }
 
-const FREE: &str = "a key of the free tier, in tests";
-const PRO: &str = "a key of the pro tier, used in tests";
+pub(super) const FREE: &str = "a key of the free tier, in tests";
+pub(super) const PRO: &str = "a key of the pro tier, used in tests";
 const MINTED: &str = "a key that somebody minted for tests";
 
-fn mint(fake: &Fake, key: &str, tier: Tier) {
+pub(super) fn mint(fake: &Fake, key: &str, tier: Tier) {
     let minted = KeyMinted::sign(&KeySecret::of(key), &here(), KeyTerms::of(tier)).unwrap();
     fake.does(Command::MintKey(NewKey { minted: Box::new(minted), local: false })).unwrap();
 }

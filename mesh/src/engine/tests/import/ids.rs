@@ -47,7 +47,7 @@ fn messages_votes_and_tasks_keep_their_ids_at_every_node() {
     }
     for _ in 0..2 {
         for n in 0..2 {
-            let vote = world.ask(n, Command::GetVote { key: KEY, agent: None, vote: foreign(77) });
+            let vote = world.ask(n, Command::GetVote { by: KEY.into(), vote: foreign(77) });
             assert!(matches!(vote, Ok(Outcome::Vote(it)) if it.vote == foreign(77)), "node {n}");
             let caller = world.callers[n].clone();
             world.ask(n, Command::Join { caller: caller.clone(), room: BROUGHT }).expect("public");

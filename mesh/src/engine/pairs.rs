@@ -1,0 +1,281 @@
+//! Pairs of keys: which of them are followed here, and opening direct rooms (`docs/decisions/pairs.md`).
+//!
+//! A node to which a key was presented holds the key's mailbox. From a record of the mesh it hears that another key has
+//! begun a pair with it, derives the pair's secret, and follows the pair's rooms as those of a key.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{digests::Digests, known::Known, private::Private, records::Records};
+use crate::{
+    api::command::{CallId, Caller, Outcome, Refused},
+    limits::{DIRECT_ROOMS_PER_PAIR_MAX, MAILBOXES_MAX, PAIRS_FOLLOWED_MAX},
+    name::{
+        agent::Belongs,
+        group::{Group, Pair, Side, direct_room},
+        id::{AgentId, KeyPrint, RoomId, RoomKey},
+        key::{KeySecret, Mailbox, ShortKey},
+    },
+    records::pair,
+    wire::{
+        entry::{Body, DirectOpened},
+        seal::Seal,
+    },
+};
+
+/// A mailbox that is held here.
+#[derive(Debug)]
+struct Held {
+    secret: Mailbox,
+    public: [u8; 32],
+}
+
+/// A direct room that an agent wants.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) call: CallId,
+    pub(super) caller: Caller,
+    pub(super) signer: Option<Arc<KeySecret>>,
+    pub(super) with: AgentId,
+}
+
+/// An opened room, whose opener is answered when the turn's entries are folded.
+#[derive(Debug)]
+struct Opened {
+    call: CallId,
+    room: RoomId,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    /// Mailboxes of keys that were presented here: at most [`MAILBOXES_MAX`].
+    held: BTreeMap<KeyPrint, Held>,
+    /// Keys of which it is to be looked whether others have begun pairs with them.
+    new: BTreeSet<KeyPrint>,
+    opened: Vec<Opened>,
+}
+
+impl Pairs {
+    // Mailboxes.
+
+    /// A key is presented, or was before a restart.
+    pub(super) fn hold(&mut self, key: KeyPrint, mailbox: &Mailbox) {
+        if self.held.contains_key(&key) || self.held.len() >= MAILBOXES_MAX {
+            return;
+        }
+        let held = Held { secret: mailbox.clone(), public: mailbox.public() };
+        self.held.insert(key, held);
+        self.new.insert(key);
+    }
+
+    /// Holds the mailboxes that are kept with the sealed directories of their keys.
+    pub(super) fn restore(&mut self, known: &Known) {
+        let seals = known.rooms.values().filter_map(|room| room.replica.record.seal.as_ref());
+        for seal in seals {
+            if let (Group::Key(key), Some(mailbox)) = (seal.group, &seal.mailbox) {
+                self.hold(key, mailbox);
+            }
+        }
+    }
+
+    // Pairs that others have begun.
+
+    /// Follows the pairs of which a record tells, and whose mailbox is held here: as many as may be followed.
+    pub(super) fn follow_told(
+        &mut self,
+        known: &mut Known,
+        records: &mut Records,
+        following: (&mut Private, &mut Digests),
+    ) {
+        let mut begun = Vec::new();
+        for key in std::mem::take(&mut self.new) {
+            let told = |owner: &KeyPrint| self.is_told(known, records, key, *owner);
+            begun.extend(records.pair_owners().filter(told).map(|owner| (key, owner)));
+        }
+        for (owner, id) in records.take_new_pairs() {
+            let Some(halves) = known.directory.halves(owner) else { continue };
+            let own = self.held.iter();
+            let own = own.filter(|(_, held)| pair::id(&held.public, &halves.mailbox) == id);
+            begun.extend(own.map(|(key, _)| (*key, owner)));
+        }
+        for (key, owner) in begun {
+            self.follow(known, following.0, following.1, (key, owner));
+        }
+    }
+
+    /// Whether a key has said that it and one that is held here are a pair.
+    fn is_told(&self, known: &Known, records: &Records, key: KeyPrint, owner: KeyPrint) -> bool {
+        let halves = known.directory.halves(owner);
+        let own = self.held.get(&key);
+        own.zip(halves).is_some_and(|(own, halves)| {
+            records.has_pair(owner, pair::id(&own.public, &halves.mailbox))
+        })
+    }
+
+    fn follow(
+        &self,
+        known: &mut Known,
+        private: &mut Private,
+        digests: &mut Digests,
+        (key, other): (KeyPrint, KeyPrint),
+    ) {
+        let group = Group::Pair(Pair::of(key, other));
+        if known.cx.followers.token(group).is_some() {
+            return;
+        }
+        let halves = known.directory.halves(other);
+        let secret = self
+            .held
+            .get(&key)
+            .zip(halves)
+            .and_then(|(own, halves)| own.secret.pair_secret(known.cx.mesh, &halves.mailbox));
+        if let Some(opener) = secret {
+            private.follow(known, digests, group, &opener);
+        }
+    }
+
+    // Opening.
+
+    /// Makes the direct room of the caller and another agent, or finds it. The caller is answered at the end of the turn.
+    pub(super) fn open(
+        &mut self,
+        known: &mut Known,
+        records: &mut Records,
+        following: (&mut Private, &mut Digests),
+        wanted: Wanted,
+    ) {
+        let call = wanted.call;
+        match make(known, records, following, wanted) {
+            Ok(room) => self.opened.push(Opened { call, room }),
+            Err(refused) => known.cx.reply(call, Err(refused)),
+        }
+    }
+
+    /// Answers those who have opened a room in this turn.
+    pub(super) fn answer(&mut self, known: &mut Known) {
+        for Opened { call, room } in std::mem::take(&mut self.opened) {
+            let view = known.view(room).map(Outcome::Room).ok_or(Refused::NoRoom);
+            known.cx.reply(call, view);
+        }
+    }
+}
+
+fn make(
+    known: &mut Known,
+    records: &mut Records,
+    following: (&mut Private, &mut Digests),
+    wanted: Wanted,
+) -> Result<RoomId, Refused> {
+    let Wanted { call: _, caller, signer, with } = wanted;
+    let opening = Opening::new(known, &caller, signer.as_deref(), &with)?;
+    let group = opening.group;
+    if !known.cx.followers.has_room_for(group) && known.cx.followers.token(group).is_none() {
+        let text = format!(
+            "this node follows the direct rooms of {PAIRS_FOLLOWED_MAX} pairs of keys, which is the most"
+        );
+        return Err(Refused::Full(text));
+    }
+    let [own, other] = [&opening.by, &opening.with].map(|side| side.halves.mailbox);
+    let id = pair::id(&own, &other);
+    if !group.keys().any(|key| records.has_pair(key, id)) {
+        let draft = pair::draft(&own, &other);
+        records.begin_pair(known, (caller.key, signer.as_deref()), draft)?;
+    }
+    following.0.follow(known, following.1, group, &opening.opener);
+    opening.list(known)
+}
+
+/// A direct room that is to be opened.
+struct Opening {
+    group: Group,
+    opener: RoomKey,
+    by: Side,
+    with: Side,
+}
+
+impl Opening {
+    fn new(
+        known: &Known,
+        caller: &Caller,
+        signer: Option<&KeySecret>,
+        with: &AgentId,
+    ) -> Result<Opening, Refused> {
+        known.caller(caller)?;
+        let key = key_of(known, caller, with).ok_or_else(|| Refused::NoAgent(with.clone()))?;
+        let signer = signer.filter(|signer| signer.print() == caller.key);
+        let signer = signer.ok_or_else(|| Refused::NoMailbox(NO_KEY.to_owned()))?;
+        let own = signer.mailbox().map_err(|ShortKey| Refused::NoMailbox(SHORT.to_owned()))?;
+        let without = || {
+            let text = format!(
+                "the key of {with} has no mailbox that the mesh knows: it is too short, or was shown to no node that \
+                 checks keys"
+            );
+            Refused::NoMailbox(text)
+        };
+        let halves = known.directory.halves(key).ok_or_else(without)?;
+        let opener = own.pair_secret(known.cx.mesh, &halves.mailbox).ok_or_else(without)?;
+        let by = Side { agent: caller.agent.clone(), halves: signer.halves() };
+        let group = Group::Pair(Pair::of(caller.key, key));
+        Ok(Opening { group, opener, by, with: Side { agent: with.clone(), halves } })
+    }
+
+    /// Says in the pair's directory that the room is open, unless that says so.
+    fn list(self, known: &mut Known) -> Result<RoomId, Refused> {
+        let Opening { group, opener: _, by, with } = self;
+        let id = direct_room(known.cx.mesh, &by, &with);
+        if known.directory.direct.get(id).is_some() {
+            return Ok(id);
+        }
+        let directory = known.cx.followers.directory(group).ok_or(Refused::NoRoom)?;
+        if !known.directory.direct.has_room_for(directory, id) {
+            let max = DIRECT_ROOMS_PER_PAIR_MAX;
+            let text = format!(
+                "agents of these two keys have {max} direct rooms, or this node as many as it can hold"
+            );
+            return Err(Refused::Full(text));
+        }
+        let room = known.rooms.get_mut(&directory).ok_or(Refused::NoRoom)?;
+        if !room.is_writable(&known.cx) {
+            return Err(known.not_writable(directory));
+        }
+        let body = Body::DirectOpened(DirectOpened { by, with });
+        room.append(&mut known.cx, &body).ok_or(Refused::Closed)?;
+        Ok(id)
+    }
+}
+
+/// Keeps the mailbox of a key whose sealed directory is here over restarts.
+pub(super) fn keep(known: &mut Known, key: KeyPrint, mailbox: &Mailbox) {
+    let directory = known.cx.followers.directory(Group::Key(key));
+    let room = directory.and_then(|id| known.rooms.get_mut(&id));
+    let Some(room) = room else { return };
+    let lacks = |seal: &&mut Seal| seal.mailbox.is_none();
+    if room.replica.record.seal.as_ref().is_none_or(|seal| seal.mailbox.is_some()) {
+        return;
+    }
+    if let Some(seal) = room.replica.edit_record().seal.as_mut().filter(lacks) {
+        seal.mailbox = Some(mailbox.clone());
+        known.cx.to_advance.insert(room.replica.id);
+    }
+}
+
+/// The key that an agent belongs to now, as far as is known here. `None`: nobody knows such an agent.
+pub(super) fn key_of(known: &Known, caller: &Caller, agent: &AgentId) -> Option<KeyPrint> {
+    if caller.agent == *agent {
+        return Some(caller.key);
+    }
+    let claimed = known.directory.owner(agent).map(|(key, _)| key);
+    let drawn = || {
+        let (_, record) = known.rosters.latest(agent)?;
+        let key = known.directory.current(record.key);
+        (known.directory.belongs(agent, key) == Belongs::Drawn).then_some(key)
+    };
+    claimed.or_else(drawn)
+}
+
+const NO_KEY: &str =
+    "this node checks no keys, and without one there is no secret with another agent's key";
+const SHORT: &str = "your key is too short: its public half cannot be shown to others, who could guess the key by it";
