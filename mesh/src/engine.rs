@@ -260,10 +260,12 @@ impl Engine {
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
-            Command::SetTyping { caller, room, typing } => {
-                let typing = Typing { room, typing };
-                self.agents.set_typing(known, &mut self.roster_sync, &caller, typing)
-            }
+            Command::SetTyping { caller, room, typing } => self.agents.set_typing(
+                known,
+                &mut self.roster_sync,
+                &caller,
+                Typing { room, typing },
+            ),
             Command::SetPresence { caller, presence } => {
                 agents::set_presence(known, &caller, presence)
             }
@@ -276,9 +278,7 @@ impl Engine {
             }
             Command::GetVote { by, vote } => votes::get_vote(known, &by, vote),
             Command::Receipts { by, room, at, number } => {
-                let subject = Subject { by, room, at, number };
-                let Err(refused) = self.inquiries.begin(known, call, subject) else { return };
-                Err(refused)
+                return self.inquiries.begin(known, call, Subject { by, room, at, number });
             }
             Command::ListVotes { by, room, limit } => votes::list_votes(known, &by, room, limit),
             Command::ElectLeader { caller, room } => elections::elect_leader(known, &caller, room),
@@ -298,8 +298,7 @@ impl Engine {
                 self.records.set_profile(known, &caller, Profiled { signer, update: *update })
             }
             Command::SetRoom { caller, room, signer, update } => {
-                let set = RoomSet { room, signer, update: *update };
-                self.records.set_room(known, &caller, set)
+                self.records.set_room(known, &caller, RoomSet { room, signer, update: *update })
             }
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),

@@ -10,7 +10,7 @@ use super::known::Known;
 use crate::{
     api::{
         boundary::Effect,
-        command::{AgentReceipt, CallId, MessageReceipts, Outcome, Reader, Refused, StoredAt},
+        command::{AgentReceipt, CallId, MessageReceipts, Outcome, Reader, StoredAt},
     },
     limits::{INQUIRIES_ANSWERED_PER_TICK, INQUIRIES_MAX, INQUIRY_FOR, TICK},
     name::{
@@ -59,14 +59,11 @@ pub(super) struct Inquiries {
 
 impl Inquiries {
     /// Asks all nodes that have the room.
-    pub(super) fn begin(
-        &mut self,
-        known: &mut Known,
-        call: CallId,
-        subject: Subject,
-    ) -> Result<(), Refused> {
+    pub(super) fn begin(&mut self, known: &mut Known, call: CallId, subject: Subject) {
         let Subject { by, room, at, number } = subject;
-        known.may_read(&by, room)?;
+        if let Err(refused) = known.may_read(&by, room) {
+            return known.cx.reply(call, Err(refused));
+        }
         let nodes = known.nodes_with(room);
         let so_far = MessageReceipts {
             of: nodes.len(),
@@ -79,7 +76,6 @@ impl Inquiries {
         let until = known.cx.now.mono + INQUIRY_FOR;
         self.running.insert(self.last, Inquiry { call, asked, until, so_far });
         self.go_on(known);
-        Ok(())
     }
 
     /// Whom it asked. Nobody, if as many inquiries run as may, or the message is of before this node joined the mesh.

@@ -549,11 +549,11 @@ impl Liar {
                     _ => Message::Taken(posts),
                 }
             }
-            10 => Message::Follows(vec![Followed {
-                token: Token(self.sixteen()),
-                digest: Digest(self.sixteen()),
-                records: self.sixteen(),
-            }]),
+            10 => {
+                let [token, digest, records] = [(); 3].map(|()| self.sixteen());
+                let (token, digest) = (Token(token), Digest(digest));
+                Message::Follows(vec![Followed { token, digest, records }])
+            }
             11 => Message::WantRoster {
                 node: self.log().author,
                 boot: self.some_u64(),

@@ -145,10 +145,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
             Problem::new(Code::PlaintextInEncryptedRoom, text)
         }
-        Refused::TooLarge { len, max } => {
-            let text = format!("message is too large: {len} bytes, allowed are {max}");
-            Problem::new(Code::MessageTooLarge, text)
-        }
+        Refused::TooLarge { len, max } => too_large(len, max),
         Refused::Field(at) => Problem::invalid(broken(at)),
         Refused::TooManyIds { max } => Problem::invalid(too_many_ids(max)),
         Refused::Impossible(text) => Problem::invalid(text),
@@ -196,6 +193,11 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
         Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
+}
+
+fn too_large(len: usize, max: usize) -> Problem {
+    let text = format!("message is too large: {len} bytes, allowed are {max}");
+    Problem::new(Code::MessageTooLarge, text)
 }
 
 /// No code says that another node is to be used.
