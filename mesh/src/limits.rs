@@ -185,9 +185,9 @@ pub const SETTING_RECORDS_PER_NODE_MAX: usize = 14_400;
 // Profiles of agents.
 
 /// Records of one key's profiles up to which its clients are not refused, deletions included: six fields of six hundred agents.
-/// A set keeps ten ninths of this. Each takes some 400 bytes of memory.
+/// A set keeps ten ninths of this. Each takes some 70 bytes of memory.
 pub const PROFILE_RECORDS_PER_KEY_MAX: usize = 3_600;
-/// The same of all keys that one node minted: a member that makes up keys takes 7 MiB of others' memory, and 72 MiB of
+/// The same of all keys that one node minted: a member that makes up keys takes 1.1 MiB of others' memory, and 72 MiB of
 /// their disks.
 pub const PROFILE_RECORDS_PER_NODE_MAX: usize = 14_400;
 /// Pairs that one key can say it is half of: as many as a node follows, with room for the other half to say some.

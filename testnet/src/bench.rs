@@ -13,6 +13,7 @@ mod keeping;
 mod load;
 mod measure;
 mod nodes;
+mod profiles;
 mod report;
 mod run;
 mod setting;

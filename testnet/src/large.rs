@@ -2,7 +2,7 @@
 //!
 //! [`measure`] builds one mesh, lets it find itself, be idle, and talk, and counts. In reading order:
 //! `setting`, `slot` (virtual time), `spoken` (a message on its way), `overlay` (links), `node` (an engine and its
-//! inbox), `world` (events), `tally` (counts), `play` (from start to talk), `report` (results).
+//! inbox), `world` (events), `tally` (counts), `play` (from start to talk), `report` (results). `records` is a measurement by itself.
 //!
 //! Unlike [`crate::sim`] nothing fails here and no promise is judged but that messages come, once and
 //! everywhere. The network is modelled after `node/net/src/behaviour.rs`: flood publishing, a gossip
@@ -14,6 +14,7 @@
 mod node;
 mod overlay;
 mod play;
+pub mod records;
 mod report;
 mod setting;
 mod slot;

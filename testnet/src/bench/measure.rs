@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{
     figure::Figure,
-    keeping, nodes,
+    keeping, nodes, profiles,
     report::Report,
     run::Run,
     setting::{Row, Setting},
@@ -48,6 +48,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Hop => nodes::hop(run).await,
         Row::Acts => nodes::acts(run).await,
         Row::Copies => nodes::copies(run).await,
+        Row::Profile => profiles::profile(run).await,
         Row::Writers => nodes::writers(run).await,
         Row::Heal => nodes::heal(run).await,
         Row::CatchUp => nodes::catch_up(run).await,

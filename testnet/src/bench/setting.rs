@@ -25,6 +25,8 @@ pub enum Row {
     Acts,
     /// One sender on three nodes whose messages two of them hold before they are acknowledged
     Copies,
+    /// Profiles: changed, shown at another node, read
+    Profile,
     /// Writers on three nodes, one room
     Writers,
     /// After a split

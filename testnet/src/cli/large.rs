@@ -28,6 +28,10 @@ pub(super) struct Large {
     /// Decides the links, how long they take, and the speakers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Measure the cost of so many records instead: start, memory, and a peer that has none
+    #[arg(long, value_name = "N", conflicts_with_all = ["nodes", "json"],
+        value_parser = clap::value_parser!(u32).range(1..=500_000))]
+    records: Option<u32>,
     /// Print one line of JSON, with counts by kind of message
     #[arg(long)]
     json: bool,
@@ -35,6 +39,11 @@ pub(super) struct Large {
 
 impl Large {
     pub(super) fn run(self, output: &mut Output) -> Result<ExitCode> {
+        if let Some(records) = self.records {
+            let costs = large::records::cost(usize::try_from(records)?, &mut tell)?;
+            output.say(&costs.table())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut report = Report::default();
         for nodes in self.nodes {
             let setting = Setting {

@@ -118,6 +118,10 @@ impl Roamers {
         Ok(())
     }
 
+    pub(super) fn disk_replaced(&mut self, node: usize) {
+        self.roamers.iter_mut().for_each(|roamer| roamer.disk_replaced(node));
+    }
+
     /// A node has started: clients that stay there come back at once, and another one may come as soon.
     pub(super) fn node_up(&mut self, cluster: &mut Cluster, node: usize) -> Result<(), Broken> {
         if cluster.plan.scripted.is_some() {

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
@@ -21,6 +21,7 @@ const ROWS: [Row; 11] = [
     Row::Hop,
     Row::Acts,
     Row::Copies,
+    Row::Profile,
     Row::Writers,
     Row::Heal,
     Row::Wire,
@@ -71,6 +72,10 @@ fn each_row_comes_to_figures() {
         "election_p50",
         "copies_p50",
         "copies_other_p50",
+        "profile_set_p50",
+        "profile_seen_p50",
+        "profile_read_p50",
+        "profile_page_p50",
         "writers",
         "heal",
         "wire",

@@ -103,7 +103,7 @@ impl Holders {
     }
 
     /// A node goes on from an earlier copy of its disk: what it has there may be older than what it had, or nothing.
-    pub(in crate::sim) fn records_are_restored(&mut self, cluster: &Cluster, node: usize) {
+    pub(crate) fn records_are_restored(&mut self, cluster: &Cluster, node: usize) {
         let Some(running) = &cluster.nodes[node].running else { return };
         let now = all_of(cluster, &running.reader, &spaces_of(&running.reader));
         let had = self.profiles.kept.extract_if(.., |(at, _), _| *at == node);

@@ -142,6 +142,12 @@ impl Roamer {
         self.leave();
     }
 
+    /// Its node goes on from an earlier copy of its disk, and has forgotten what it gave to whom: nothing is promised any more to
+    /// those who stay there.
+    pub(super) fn disk_replaced(&mut self, node: usize) {
+        self.kind.stays &= self.node != node;
+    }
+
     /// It goes to another node, unless it stays where it is.
     pub(super) fn wander(&mut self, node: usize) {
         if self.node != node && !self.kind.stays {

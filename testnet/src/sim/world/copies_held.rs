@@ -47,6 +47,7 @@ impl World {
         let Some(image) = self.cluster.nodes[node].take_backup() else { return };
         self.cluster.coverage.count(Happening::Restored);
         self.promises.disk_lost(self.cluster.nodes[node].id);
+        self.roamers.disk_replaced(node);
         self.replace_disk(node, image);
         self.holders.records_are_restored(&self.cluster, node);
     }
