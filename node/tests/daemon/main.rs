@@ -17,6 +17,7 @@ mod reach;
 mod reading;
 mod secret;
 mod stopping;
+mod twins;
 mod webhooks;
 
 use std::{
