@@ -336,6 +336,7 @@ impl Control {
             noise: count(&self.meters.kept_back.noise),
             peers: self.net.peers(),
             listening: self.net.listening(),
+            runs_twice: self.net.runs_twice(),
             read_by_all_at: self.read_by_all_at(),
         };
         let mut report = report::status(status, own);

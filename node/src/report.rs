@@ -111,6 +111,7 @@ pub(crate) struct Own {
     pub(crate) noise: u64,
     pub(crate) peers: Vec<PeerStatus>,
     pub(crate) listening: Vec<SocketAddr>,
+    pub(crate) runs_twice: bool,
     pub(crate) read_by_all_at: Option<SocketAddr>,
 }
 
@@ -139,6 +140,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         disk_full: own.disk_full,
         peers,
         only_through,
+        runs_twice: own.runs_twice,
         read_by_all_at: own.read_by_all_at.map(|at| at.to_string()),
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
@@ -175,6 +177,11 @@ pub(crate) fn text(status: &Status) -> String {
     if let Some(apart) = apart(status) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "OUT: {apart}");
+    }
+    if status.runs_twice {
+        text.push_str(
+            "TWIN: another node runs with this one's identity: stop one of the two, or what both write is lost\n",
+        );
     }
     if let Some(through) = &status.only_through {
         let _ = writeln!(text, "ALONE SOON: {}", reach::sentence(through));
@@ -261,8 +268,8 @@ fn peer_line(peer: &Peer) -> String {
     let blame = blame(peer);
     let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
     let place = peer.addresses.join(" ");
-    let clock = clock(peer);
-    format!("{who:<24} {how}{rtt}, {} agents, {place}{clock}{blame}", peer.agents)
+    let (clock, twin) = (clock(peer), twin(peer));
+    format!("{who:<24} {how}{rtt}, {} agents, {place}{clock}{twin}{blame}", peer.agents)
 }
 
 /// A clock that differs, on a line of its own.
@@ -273,6 +280,14 @@ fn clock(peer: &Peer) -> String {
             (ms.unsigned_abs() as f64 / 1_000.0, if ms > 0 { "ahead" } else { "behind" });
         format!("\n{:<27}CLOCK: it is {seconds:.1} s {way} of this node's", "")
     })
+}
+
+/// An identity that is used twice, on a line of its own.
+fn twin(peer: &Peer) -> String {
+    if !peer.runs_twice {
+        return String::new();
+    }
+    format!("\n{:<27}TWIN: two nodes run with its identity; its operator has to stop one", "")
 }
 
 /// The faults of a peer, on a line of their own.
@@ -328,6 +343,7 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
             strikes: peer.strikes,
             strikes_ever: peer.strikes_ever,
             fault: peer.fault,
+            runs_twice: peer.runs_twice,
             refused_ms: peer
                 .refused_for
                 .map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),

@@ -135,6 +135,9 @@ pub struct Status {
     /// Where everybody who can reach it reads public rooms by HTTP without a key, if that is not loopback.
     #[serde(default)]
     pub read_by_all_at: Option<String>,
+    /// A peer has said within the last minute that another node runs with this one's identity.
+    #[serde(default)]
+    pub runs_twice: bool,
     /// Rooms, the directory left out.
     pub rooms: Vec<Room>,
     /// Counters since the start.
@@ -181,6 +184,9 @@ pub struct Peer {
     /// For how long it is refused because of them.
     #[serde(default)]
     pub refused_ms: Option<u64>,
+    /// Two nodes were seen to run with its identity within the last minute.
+    #[serde(default)]
+    pub runs_twice: bool,
     /// Milliseconds by which its clock is ahead of this node's, or below 0 behind. `None`: not known.
     #[serde(default)]
     pub clock_ahead_ms: Option<i64>,

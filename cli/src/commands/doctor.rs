@@ -245,6 +245,16 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
                       they reach";
         checks.push(Check::note("peers", found, advice));
     }
+    let stop = "stop one of the two: what both write is lost (docs/operating.md, \"When a node has forked\")";
+    if status.runs_twice {
+        let found = "another node runs with this one's identity, as a copy of its files does";
+        checks.push(Check::bad("twin", found, stop));
+    }
+    for peer in peers.iter().filter(|peer| peer.runs_twice) {
+        let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
+        let found = format!("two nodes run with the identity of {name}");
+        checks.push(Check::bad("twin", found, format!("its operator has to {stop}")));
+    }
     clocks(&peers, checks);
     for author in &status.forked {
         checks.push(Check::bad(

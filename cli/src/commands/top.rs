@@ -270,6 +270,7 @@ mod tests {
             store_bytes: 1 << 21,
             disk_full: false,
             only_through: None,
+            runs_twice: false,
             read_by_all_at: None,
             peers: vec![peer],
             rooms: vec![room],

@@ -242,15 +242,11 @@ impl Engine {
         self.known.replaced.insert(key);
     }
 
-    /// An agent of this node is gone, and may come back. Rooms that it made and nobody has joined end with it.
+    /// An agent of this node is gone, and may come back. Ephemeral rooms that it made wait for somebody to join
+    /// them, for a while: it may have been a command that makes a room for others.
     pub(super) fn send_off(&mut self, agent: &AgentId, record: AgentRecord) {
         agents::let_go(&mut self.known, agent, record);
         self.settle_rosters();
-        for room in ephemeral::made_by(&self.known, agent) {
-            if self.known.rosters.members(room).is_empty() {
-                self.unlist_if_empty(room);
-            }
-        }
     }
 
     pub(super) fn act_on(&mut self, learned: Learned) {

@@ -31,15 +31,6 @@ pub(super) fn unlist_if_empty(known: &mut Known, room: RoomId) -> bool {
     empty
 }
 
-/// Rooms that this agent made here.
-pub(super) fn made_by(known: &Known, agent: &str) -> Vec<RoomId> {
-    let made = known
-        .rosters
-        .ephemeral_rooms()
-        .filter(|room| room.home.author == known.cx.me && *room.facts.created_by == *agent);
-    made.map(|room| room.facts.room).collect()
-}
-
 /// Rooms that were made here and that nobody has joined for long.
 pub(super) fn empty_for_long(known: &Known) -> Vec<RoomId> {
     let now = known.cx.now.wall_ms;

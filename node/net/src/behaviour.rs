@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{AsyncRead, AsyncWrite};
 use libp2p::connection_limits::{self, ConnectionLimits};
@@ -36,6 +36,7 @@ use crate::settings::{Settings, StartError};
 use crate::stall::Stalling;
 use crate::topics::Gossip;
 use crate::trouble::{self, Step};
+use crate::twins::Twins;
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
@@ -60,13 +61,15 @@ pub(crate) const VERSION: &str = "clawmesh/3";
 pub(crate) fn swarm(
     settings: &Settings,
     keys: Arc<Keys>,
+    twins: Arc<Twins>,
     version: &str,
 ) -> Result<Swarm<Behaviour>, StartError> {
     let keypair = Keypair::ed25519_from_bytes(*settings.secret_key.0).map_err(setup)?;
     let noise = noise::Config::new(&keypair).map_err(setup)?;
     let mut yamux = yamux::Config::default();
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
-    let (at_door, guests, lets_in) = (keys.clone(), noise.clone(), keys.clone());
+    let (at_door, guests) = (keys.clone(), noise.clone());
+    let (lets_in, knows) = (keys.clone(), twins.clone());
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT)
         .map_err(unreached)
@@ -76,7 +79,8 @@ pub(crate) fn swarm(
         .upgrade(Version::V1)
         .authenticate(noise)
         .multiplex_ext(move |peer, endpoint| Door {
-            word: word(&lets_in, peer, endpoint),
+            word: word(&lets_in, &knows, peer, endpoint),
+            twins: knows.clone(),
             streams: yamux.clone(),
         })
         .timeout(HANDSHAKE_TIMEOUT)
@@ -89,6 +93,7 @@ pub(crate) fn swarm(
         identify: identify::Behaviour::new(
             // Addresses are announced by us: we know which of them mean something to which peer.
             identify::Config::new(version.to_owned(), keypair.public())
+                .with_agent_version(twins.agent())
                 .with_hide_listen_addrs(true)
                 .with_cache_size(0),
         ),
@@ -135,16 +140,22 @@ fn unreached(error: TransportTimeoutError<io::Error>) -> io::Error {
     trouble::at(Step::Reaching, error)
 }
 
-/// Our word to a node that has dialled us. The gate decides once more when the connection is there:
-/// the key may change meanwhile.
-fn word(keys: &Keys, peer: &PeerId, endpoint: &ConnectedPoint) -> Word {
-    match endpoint {
-        ConnectedPoint::Dialer { .. } => Word::Welcome,
+/// Our word to the other end. The gate decides once more when the connection is there: the key may
+/// change meanwhile.
+fn word(keys: &Keys, twins: &Twins, peer: &PeerId, endpoint: &ConnectedPoint) -> Word {
+    let Some(node) = node_of(peer) else { return Word::Welcome };
+    let admitted = match endpoint {
+        ConnectedPoint::Dialer { .. } => true,
         ConnectedPoint::Listener { local_addr, send_back_addr } => {
-            let admitted = node_of(peer)
-                .is_none_or(|node| keys.admits(&node, Some(local_addr), send_back_addr));
-            if admitted { Word::Welcome } else { Word::OldSecret }
+            keys.admits(&node, Some(local_addr), send_back_addr)
         }
+    };
+    if !admitted {
+        Word::OldSecret
+    } else if twins.run_twice(&node, Instant::now()) {
+        Word::Twin
+    } else {
+        Word::Welcome
     }
 }
 

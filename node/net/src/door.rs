@@ -1,8 +1,11 @@
-//! The word at the door: when both ends have shown who they are, the one that was dialled says with
-//! one byte whether the other may come in, and if not, why. So a node with an outdated secret learns
-//! that, and does not take it for a broken network. Then come yamux's streams.
+//! The words at the door: when both ends have shown who they are, each says one byte. The one that was
+//! dialled says whether the other may come in, and if not, why: so a node with an outdated secret learns
+//! that, and does not take it for a broken network. And either says if the other runs twice. Then come
+//! yamux's streams.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, FutureExt};
@@ -10,6 +13,7 @@ use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade,
 use libp2p::yamux;
 
 use crate::trouble::{self, Step, Trouble};
+use crate::twins::Twins;
 
 /// What is negotiated after noise.
 const NAME: &str = "/clawmesh/door/1";
@@ -18,6 +22,8 @@ const NAME: &str = "/clawmesh/door/1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Word {
     Welcome,
+    /// Come in; and another node runs with your identity.
+    Twin,
     /// The mesh's secret has changed, and the dialler is no member.
     OldSecret,
 }
@@ -27,25 +33,49 @@ impl Word {
         match self {
             Word::Welcome => 1,
             Word::OldSecret => 2,
+            Word::Twin => 3,
         }
     }
 
-    /// What a refusal is to the dialler. A word of a later version is a refusal, too.
-    fn read(byte: u8) -> Result<(), io::Error> {
+    /// The word, or what it is to the dialler if that may not come in. A word of a later version is a refusal, too.
+    fn read(byte: u8) -> Result<Word, io::Error> {
         let refused = |trouble| Err(trouble::at(Step::Door(trouble), io::Error::other("refused")));
         match byte {
-            1 => Ok(()),
+            1 => Ok(Word::Welcome),
+            3 => Ok(Word::Twin),
             2 => refused(Trouble::OldSecret),
             _ => refused(Trouble::OtherVersion),
         }
     }
 }
 
-/// One connection's door. `word`: ours, if we were dialled.
+/// One connection's door. `word`: ours.
 #[derive(Debug, Clone)]
 pub(crate) struct Door {
     pub(crate) word: Word,
+    pub(crate) twins: Arc<Twins>,
     pub(crate) streams: yamux::Config,
+}
+
+impl Door {
+    async fn say(&self, socket: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        socket.write_all(&[self.word.byte()]).await?;
+        socket.flush().await
+    }
+
+    /// The word of the other end. An error: we may not come in.
+    async fn hear(&self, socket: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+        let mut word = [0];
+        socket.read_exact(&mut word).await?;
+        if Word::read(word[0])? == Word::Twin && self.twins.told(Instant::now()) {
+            tracing::warn!(
+                event = "twin",
+                "another node runs with the identity of this one, says a peer: stop one of the two, or what both write \
+                 is lost"
+            );
+        }
+        Ok(())
+    }
 }
 
 impl UpgradeInfo for Door {
@@ -67,14 +97,14 @@ where
 
     fn upgrade_inbound(self, mut socket: C, info: Self::Info) -> Self::Future {
         async move {
-            socket.write_all(&[self.word.byte()]).await?;
-            socket.flush().await?;
-            if self.word != Word::Welcome {
+            self.say(&mut socket).await?;
+            if self.word == Word::OldSecret {
                 // The dialler hangs up first, when it has read the word: unread bytes of its would
                 // take the word with them.
-                let _ = socket.read(&mut [0]).await;
+                while matches!(socket.read(&mut [0]).await, Ok(1)) {}
                 return Err(io::Error::other("not let in"));
             }
+            self.hear(&mut socket).await?;
             self.streams.upgrade_inbound(socket, info).await
         }
         .boxed()
@@ -91,9 +121,8 @@ where
 
     fn upgrade_outbound(self, mut socket: C, info: Self::Info) -> Self::Future {
         async move {
-            let mut word = [0];
-            socket.read_exact(&mut word).await?;
-            if let Err(refused) = Word::read(word[0]) {
+            self.say(&mut socket).await?;
+            if let Err(refused) = self.hear(&mut socket).await {
                 // An error means that the other end has gone, as it should.
                 let _ = socket.close().await;
                 return Err(refused);

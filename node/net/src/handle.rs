@@ -22,6 +22,7 @@ use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
 use crate::task::{self, Task};
 use crate::trouble::NoLink;
+use crate::twins::Twins;
 
 /// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The
 /// network stops when all clones are dropped, or its [`Inbox`].
@@ -71,6 +72,8 @@ pub struct PeerStatus {
     pub fault: Option<String>,
     /// Time left during which it is refused.
     pub refused_for: Option<Duration>,
+    /// Two nodes were seen to run with its identity within the last minute.
+    pub runs_twice: bool,
     /// Why it is not connected; the last one.
     pub last_error: Option<NoLink>,
     /// Time until it is dialled again; `None` when connected, being dialled, or not to be dialled.
@@ -92,13 +95,16 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let (inbox_sender, inbox) = inbox();
     let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
     let keys = Arc::new(keys);
-    let (mut swarm, me) = listening::swarm(&settings, keys.clone())?;
+    let mut start = [0; 8];
+    getrandom::fill(&mut start).map_err(|error| StartError::Setup(error.to_string()))?;
+    let twins = Arc::new(Twins::new(u64::from_be_bytes(start)));
+    let (mut swarm, me) = listening::swarm(&settings, keys.clone(), twins.clone())?;
     let bound = listening::listen(&mut swarm, &settings.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
         book.configure(peer, Instant::now());
     }
-    let shared = Arc::new(Shared::new(book, keys, bound));
+    let shared = Arc::new(Shared::new(book, keys, twins, bound));
     let net = Net {
         me,
         topics: settings.topics,
@@ -125,6 +131,12 @@ impl Net {
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.shared.listening().clone()
+    }
+
+    /// Whether a peer has said within the last minute that another node runs with our identity.
+    #[must_use]
+    pub fn runs_twice(&self) -> bool {
+        self.shared.twins.runs_twice_here(Instant::now())
     }
 
     /// Queues a payload for all nodes. Ok promises nothing: gossip is lossy, nobody may listen, and
@@ -229,6 +241,7 @@ impl Net {
                 strikes_ever: peer.strikes_ever(),
                 fault: peer.fault.clone(),
                 refused_for: left(peer.refused_until()).filter(|left| !left.is_zero()),
+                runs_twice: self.shared.twins.run_twice(node, now),
                 last_error: peer.last_error.clone(),
                 next_dial: left(peer.redial.next)
                     .filter(|_| !peer.is_connected() && !peer.redial.under_way),
@@ -244,6 +257,7 @@ impl Net {
             strikes_ever: 0,
             fault: None,
             refused_for: None,
+            runs_twice: false,
             last_error: seed.last_error.clone(),
             next_dial: left(seed.redial.next).filter(|_| !seed.redial.under_way),
         }));

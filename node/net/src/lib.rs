@@ -12,7 +12,7 @@
 //! `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and
 //! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `gate`
 //! (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
-//! one), `door` (the word that lets it in), `trouble` (why there is no link), `admission` (guests with an
+//! one), `door` (the word that lets it in), `trouble` (why there is no link), `twins` (nodes that run twice), `admission` (guests with an
 //! invitation), `stall` (dead sockets), `newest` (one connection
 //! to a peer), `topics` (peers' subscriptions), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
@@ -47,6 +47,7 @@ pub mod testing;
 mod tests;
 mod topics;
 mod trouble;
+mod twins;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use admission::{AdmissionError, ask_admission};

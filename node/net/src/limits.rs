@@ -152,6 +152,16 @@ pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Of these, TCP: a first attempt and a second one after a second. Later ones of the system would
 /// come too seldom after a cut has been mended.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Starts of one node that are told apart: more than run at once.
+pub(crate) const STARTS_MAX: usize = 4;
+/// Signs of life of an older start that show that it runs beside the newer one. Of one the answer may have been
+/// under way.
+pub(crate) const TWIN_SIGNS: u32 = 2;
+/// For so long two nodes with one identity are named after they were last seen to run both: longer than it takes until
+/// they dial again.
+pub(crate) const TWIN_FOR: Duration = Duration::from_secs(60);
+/// How often they are told, which costs them their connections.
+pub(crate) const TWIN_SAID_EVERY: Duration = Duration::from_secs(30);
 /// Looking up a host name.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opening the frame stream of a link.

@@ -16,13 +16,15 @@ use crate::identity::{NodeId, node_of};
 use crate::keys::Keys;
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::settings::{Settings, StartError};
+use crate::twins::Twins;
 
 /// The swarm and our node id.
 pub(crate) fn swarm(
     settings: &Settings,
     keys: Arc<Keys>,
+    twins: Arc<Twins>,
 ) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
-    let swarm = behaviour::swarm(settings, keys, VERSION)?;
+    let swarm = behaviour::swarm(settings, keys, twins, VERSION)?;
     let me = node_of(swarm.local_peer_id())
         .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
     Ok((swarm, me))

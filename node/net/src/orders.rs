@@ -13,6 +13,7 @@ use crate::inbox::Ticket;
 use crate::keys::Keys;
 use crate::limits::STRIKES_MAX;
 use crate::outbox::Outboxes;
+use crate::twins::Twins;
 
 /// The owner's verdict on a gossip message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +51,24 @@ pub(crate) struct Shared {
     book: Mutex<Book>,
     pub(crate) outboxes: Outboxes,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) twins: Arc<Twins>,
     listening: Mutex<Vec<SocketAddr>>,
     /// The task is to look at what the owner has changed here.
     pub(crate) changed: Notify,
 }
 
 impl Shared {
-    pub(crate) fn new(book: Book, keys: Arc<Keys>, listening: Vec<SocketAddr>) -> Shared {
+    pub(crate) fn new(
+        book: Book,
+        keys: Arc<Keys>,
+        twins: Arc<Twins>,
+        listening: Vec<SocketAddr>,
+    ) -> Shared {
         Shared {
             book: Mutex::new(book),
             outboxes: Outboxes::default(),
             keys,
+            twins,
             listening: Mutex::new(listening),
             changed: Notify::new(),
         }

@@ -441,8 +441,12 @@ impl Task {
 
     /// A node without our version of the frame stream can say nothing to us, nor we to it.
     fn on_identify(&mut self, event: identify::Event) {
-        let identify::Event::Received { peer_id, info, .. } = event else { return };
+        let identify::Event::Received { peer_id, info, connection_id } = event else { return };
         let Some(node) = node_of(&peer_id) else { return };
+        let now = Instant::now();
+        if self.shared.twins.identified(node, connection_id, &info.agent_version, now) {
+            self.tell_of_twins(&node);
+        }
         if info.protocols.contains(&link::PROTOCOL) {
             self.strangers.remove(&node);
             return;
@@ -469,7 +473,11 @@ impl Task {
         match event.result {
             Ok(rtt) => {
                 if let Some(node) = node_of(&event.peer) {
-                    self.shared.book().alive(&node, event.connection, rtt, Instant::now());
+                    let now = Instant::now();
+                    self.shared.book().alive(&node, event.connection, rtt, now);
+                    if self.shared.twins.alive(node, event.connection, now) {
+                        self.tell_of_twins(&node);
+                    }
                 }
             }
             // Silence is judged by the clock.
@@ -521,6 +529,7 @@ impl Task {
     fn on_disconnected(&mut self, peer: &PeerId, connection: ConnectionId, error: Option<NoLink>) {
         let Some(node) = node_of(peer) else { return };
         self.look_soon();
+        self.shared.twins.closed(node, connection);
         let left = self.shared.book().disconnected(&node, connection, error, Instant::now());
         match (left, self.links.get(&node)) {
             (Left::None, Some(link)) => {
@@ -684,6 +693,16 @@ impl Task {
             "peer misbehaved: refused for a while"
         );
         self.swarm.behaviour_mut().gate.refuse(peer, until);
+        self.disconnect(node);
+    }
+
+    /// Both are told when they are connected again.
+    fn tell_of_twins(&mut self, node: &NodeId) {
+        tracing::warn!(
+            event = "twin",
+            node = short(node),
+            "two nodes run with one identity: its operator has to stop one, or what they write is lost"
+        );
         self.disconnect(node);
     }
 

@@ -25,6 +25,7 @@ use crate::identity::{NodeId, node_of, peer_of};
 use crate::keys::Keys;
 use crate::link::{PROTOCOL, Role};
 use crate::settings::{Settings, StartError};
+use crate::twins::Twins;
 
 /// How long whatever it meets may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -132,7 +133,7 @@ impl Rogue {
     /// See [`StartError`].
     pub fn start(settings: &Settings, victims: Vec<SocketAddr>) -> Result<Rogue, StartError> {
         let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
-        let swarm = behaviour::swarm(settings, Arc::new(keys), VERSION)?;
+        let swarm = behaviour::swarm(settings, Arc::new(keys), Arc::new(Twins::new(0)), VERSION)?;
         let me = node_of(swarm.local_peer_id())
             .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let control = swarm.behaviour().frames.new_control();

@@ -16,7 +16,8 @@ use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES
 use crate::*;
 
 mod troubles;
-use troubles::trouble;
+mod twins;
+use troubles::{trouble, twins};
 
 /// Generous: several test runs share two cores. Nothing waits for it to pass.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -434,7 +435,7 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
 async fn rogue(victim: &Node, bytes: Vec<u8>) -> NodeId {
     use futures::{AsyncReadExt as _, AsyncWriteExt as _};
     let (mut swarm, id) = (0..=u8::MAX)
-        .map(|name| crate::listening::swarm(&settings(name, &[]), keys()).unwrap())
+        .map(|name| crate::listening::swarm(&settings(name, &[]), keys(), twins()).unwrap())
         // The lower id opens the stream.
         .find(|(_, id)| *id < victim.net.node())
         .unwrap();
@@ -504,11 +505,13 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
     for opens in [true, false] {
         let is_wanted = |id: &NodeId| (*id < victim.net.node()) == opens;
         let (name, _) = (0..=u8::MAX)
-            .map(|name| (name, crate::listening::swarm(&settings(name, &[]), keys()).unwrap().1))
+            .map(|name| {
+                (name, crate::listening::swarm(&settings(name, &[]), keys(), twins()).unwrap().1)
+            })
             .find(|(name, id)| *name != 200 && is_wanted(id))
             .unwrap();
         let mut other =
-            crate::behaviour::swarm(&settings(name, &[]), keys(), "clawmesh/9").unwrap();
+            crate::behaviour::swarm(&settings(name, &[]), keys(), twins(), "clawmesh/9").unwrap();
         let id = crate::identity::node_of(other.local_peer_id()).unwrap();
         other.dial(crate::address::multiaddr_of(victim.net.listening()[0])).unwrap();
         let driven = tokio::spawn(async move {
@@ -773,7 +776,7 @@ async fn a_guest_is_answered_and_gets_no_further() {
     assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
     a.net.invite(vec![([1; 8], [76; 32].into()), ([2; 8], invitation.clone())]);
     a.net.keep_door(Arc::new(Echo));
-    let node = crate::listening::swarm(&settings(9, &[]), keys()).unwrap().1;
+    let node = crate::listening::swarm(&settings(9, &[]), keys(), twins()).unwrap().1;
     let answer = ask_admission(&guest, &invitation, &at[1..]).await.unwrap();
     assert_eq!(answer, [[2; 8].as_slice(), &node].concat());
     // Not the node that invited; and whoever is not there.

@@ -18,6 +18,7 @@ mod reach;
 mod reading;
 mod secret;
 mod stopping;
+mod twins;
 mod webhooks;
 
 use std::{

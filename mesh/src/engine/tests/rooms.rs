@@ -8,8 +8,9 @@ use super::{
 use crate::{
     api::boundary::Alarm,
     limits::{
-        CLAIM_EVERY, CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX,
-        EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER, MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
+        CLAIM_EVERY, CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_EMPTY_FOR,
+        EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER, MENTIONS_MAX,
+        NAME_BYTES_MAX, NUMBER_WITHIN, TICK,
     },
     name::number::Era,
     presence::ephemeral::ephemeral_id,
@@ -144,20 +145,31 @@ fn a_room_of_memory_that_ends_gives_back_what_it_took() {
     assert!(!node.engine.known.ephemeral.contains(&room));
 }
 
+/// At once: nobody else is there.
+fn passes(node: &mut Node, time: Duration) {
+    node.now.mono += time;
+    node.now.wall_ms += u64::try_from(time.as_millis()).expect("minutes");
+    node.give(Input::Timeout);
+}
+
 #[test]
-fn a_room_that_nobody_joined_ends_with_who_made_it() {
+fn a_room_that_nobody_has_joined_outlives_its_maker_for_ten_minutes() {
     let mut node = Node::new(1);
-    let callers = ["maker", "other"].map(|agent| node.attach(agent, false, KEY).expect("free"));
-    let rooms = callers.clone().map(|caller| {
-        let name = format!("of {}", caller.agent);
-        make(&mut node, &caller, new(&name, true)).expect("it is new")
-    });
-    let joined = make(&mut node, &callers[0], new("joined", true)).expect("it is new");
-    node.ask(Command::Join { caller: callers[1].clone(), room: joined }).expect("public");
-    let [caller, _] = callers;
-    node.ask(Command::Detach { caller, seen: Vec::new() }).expect("it leaves");
-    let there = |room| node.engine.known.rooms.contains_key(room);
-    assert_eq!((rooms.each_ref().map(there), there(&joined)), ([false, true], true));
+    let [maker, other] =
+        ["maker", "other"].map(|agent| node.attach(agent, false, KEY).expect("free"));
+    let [joined, waiting] = ["joined", "waiting"]
+        .map(|name| make(&mut node, &maker, new(name, true)).expect("it is new"));
+    // A command that makes a room ends at once.
+    node.ask(Command::Detach { caller: maker, seen: Vec::new() }).expect("it leaves");
+    node.ask(Command::Join { caller: other.clone(), room: joined }).expect("it is still there");
+    node.say(&other, joined).expect("a member");
+    let there = |node: &Node, room| node.engine.known.rooms.contains_key(&room);
+    passes(&mut node, EPHEMERAL_EMPTY_FOR - TICK);
+    assert!(there(&node, joined) && there(&node, waiting));
+    passes(&mut node, TICK * 2);
+    assert!(there(&node, joined) && !there(&node, waiting), "nobody came");
+    node.ask(Command::Leave { caller: other, room: joined }).expect("a member");
+    assert!(!there(&node, joined), "the last one has left");
 }
 
 #[test]
