@@ -48,6 +48,7 @@ happenings! {
     Rekey, Any, "re-keyed";
     SecretGiven, Any, "secret came from a peer";
     KeyRevoked, Any, "key revoked";
+    Direct, Any, "direct room opened";
     Profile, Any, "profile changed";
     Deletion, Any, "record deleted";
     Replaced, Any, "record replaced";

@@ -10,6 +10,7 @@
 
 pub(super) mod alike;
 mod answers;
+mod direct;
 pub(super) mod end;
 mod owners;
 mod profiles;
@@ -120,7 +121,10 @@ struct Registering {
 #[derive(Clone, Debug)]
 enum Asked {
     Mint(usize),
-    Revoke { key: usize, must_be_known: bool },
+    Revoke {
+        key: usize,
+        must_be_known: bool,
+    },
     Attach(Registering),
     Detach,
     Create(usize, Box<NewRoom>),
@@ -128,6 +132,8 @@ enum Asked {
     Leave(usize, RoomId),
     Say(RoomId),
     Profile(profiles::Said),
+    /// Who opens a direct room, and with whom.
+    Open(usize, usize),
 }
 
 /// See the module.
@@ -146,6 +152,7 @@ pub(super) struct Holders {
     /// Which key has had an id.
     had: BTreeMap<AgentId, usize>,
     profiles: profiles::Profiles,
+    direct: direct::Direct,
     /// Something that left a node in the clear.
     leaked: Option<Broken>,
 }
@@ -202,6 +209,7 @@ impl Holders {
             // Without a claim, from the beginning.
             had: [(of_red, RED)].into(),
             profiles: profiles::Profiles::default(),
+            direct: direct::Direct::default(),
             leaked: None,
         }
     }
@@ -256,8 +264,9 @@ impl Holders {
                 self.calls.ask(cluster, by.node, Asked::Detach, command);
             }
             6..=13 => self.register(cluster, i),
-            14..=29 => self.create(cluster, i, by),
-            30..=55 => self.join(cluster, i, by),
+            14..=25 => self.create(cluster, i, by),
+            26..=31 => self.open_direct(cluster, i, by),
+            32..=55 => self.join(cluster, i, by),
             61..=72 => self.set_profile(cluster, i, by),
             56..=60 => {
                 let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
@@ -332,8 +341,8 @@ impl Holders {
             reconnect,
             key: self.key_of(i).print,
             own: false,
+            mailbox: secret.mailbox().ok().filter(|_| opener.is_some()).cloned(),
             opener,
-            mailbox: secret.mailbox().ok().cloned(),
             name: format!("agent {}", holder.id),
             capabilities: Vec::new(),
         }
@@ -377,7 +386,8 @@ impl Holders {
         }
         let room = *cluster.dice.pick(&rooms);
         let n = cluster.text();
-        let private = self.made.iter().any(|made| made.room == room && !made.public);
+        let private =
+            self.direct.has(room) || self.made.iter().any(|made| made.room == room && !made.public);
         let text = if private { MARK } else { "for all" };
         let content = if cluster.dice.chance(3) {
             format!("{n:>20000} {text}")
@@ -409,6 +419,9 @@ impl Part for Holders {
             }
             (Asked::Create(key, asked), Ok(Outcome::Room(view))) => {
                 self.has_made(cluster, key, *asked, view);
+            }
+            (Asked::Open(i, with), Ok(Outcome::Room(view))) => {
+                self.direct_is_open(cluster, i, with, view)?;
             }
             (Asked::Join(i, room), Ok(_)) => {
                 self.holders[i].rooms.insert(room);
@@ -518,7 +531,7 @@ impl Holders {
                 });
             }
             AgentEvent::KeyInvalid { key } => self.displace(node, |caller| caller.key == *key),
-            AgentEvent::Seated { .. } => {}
+            AgentEvent::Seated { agent, room, .. } => self.is_seated(node, agent, *room),
         }
     }
 
@@ -593,6 +606,11 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         // Its id may be another key's by now; and a node may not know of the key any more.
         Asked::Profile(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
+        }
+        // The other one's key, or the caller's, is not known here yet.
+        Asked::Open(..) => {
+            let unknown = matches!(refused, Refused::NoAgent(_) | Refused::NoMailbox(_));
+            unknown || matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),
         Asked::Detach => *refused == Refused::Stopping,
