@@ -73,7 +73,7 @@ use crate::{
         handover::{Handovers, Leaving, Next, Owes},
         inquiries::{Inquiries, Subject},
         known::Known,
-        pairs::{Pairs, Wanted},
+        pairs::{Following, Pairs, Wanted},
         private::Private,
         receipts::Receipts,
         records::{Profiled, Records, RoomSet},
@@ -251,7 +251,8 @@ impl Engine {
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
             Command::OpenDirect { caller, signer, agent } => {
                 let wanted = Wanted { call, caller, signer, with: agent };
-                let following = (&mut self.private, &mut self.digests);
+                let following =
+                    Following { private: &mut self.private, digests: &mut self.digests };
                 return self.pairs.open(known, &mut self.records, following, wanted);
             }
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
@@ -329,7 +330,7 @@ impl Engine {
         };
         let (key, mailbox) = (attach.key, attach.mailbox.clone());
         if let Some(mailbox) = &mailbox {
-            let following = (&mut self.private, &mut self.digests);
+            let following = Following { private: &mut self.private, digests: &mut self.digests };
             self.pairs.hold(key, mailbox);
             self.pairs.follow_told(&mut self.known, &mut self.records, following);
         }

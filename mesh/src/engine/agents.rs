@@ -218,8 +218,13 @@ impl Agents {
 
     /// A message of this agent was delivered in a room: if it is a direct one, those of its two agents that are attached
     /// here have a seat from now on, so that they hear it.
-    pub(super) fn note_said(&mut self, known: &mut Known, room: RoomId, said: (&Said, Number)) {
-        let (said, number) = said;
+    pub(super) fn note_said(
+        &mut self,
+        known: &mut Known,
+        room: RoomId,
+        said: &Said,
+        number: Number,
+    ) {
         let Some(direct) = known.directory.direct.get(room) else { return };
         let sides = direct.sides.clone();
         let by = said.key.and_then(|key| sides.place_of(key, &said.agent));

@@ -11,6 +11,7 @@ use super::{
     digests, directories, elections, ephemeral, keys,
     known::Known,
     membership::{self, Departure},
+    pairs::Following,
     private, tasks,
 };
 use crate::{
@@ -51,7 +52,7 @@ impl Engine {
                 self.act_on_events(step);
             }
             self.answer_unsettled();
-            let following = (&mut self.private, &mut self.digests);
+            let following = Following { private: &mut self.private, digests: &mut self.digests };
             self.pairs.follow_told(&mut self.known, &mut self.records, following);
             self.pairs.answer(&mut self.known);
             self.settle_rosters();
@@ -359,7 +360,7 @@ impl Engine {
         } else {
             if let Some(said) = &entry.said {
                 self.known.rosters.touch(&said.agent, facts.wall_ms);
-                self.agents.note_said(&mut self.known, room, (said, number));
+                self.agents.note_said(&mut self.known, room, said, number);
             }
             self.known.cx.notify(room, RoomEvent::Message(entry));
             if facts.kind == CHAT {

@@ -32,6 +32,13 @@ struct Held {
     public: [u8; 32],
 }
 
+/// The parts that have to do with following a group.
+#[derive(Debug)]
+pub(super) struct Following<'e> {
+    pub(super) private: &'e mut Private,
+    pub(super) digests: &'e mut Digests,
+}
+
 /// A direct room that an agent wants.
 #[derive(Debug)]
 pub(super) struct Wanted {
@@ -88,7 +95,7 @@ impl Pairs {
         &mut self,
         known: &mut Known,
         records: &mut Records,
-        following: (&mut Private, &mut Digests),
+        mut following: Following<'_>,
     ) {
         let mut begun = Vec::new();
         for key in std::mem::take(&mut self.new) {
@@ -102,7 +109,7 @@ impl Pairs {
             begun.extend(own.map(|(key, _)| (*key, owner)));
         }
         for (key, owner) in begun {
-            self.follow(known, following.0, following.1, (key, owner));
+            self.follow(known, &mut following, key, owner);
         }
     }
 
@@ -118,9 +125,9 @@ impl Pairs {
     fn follow(
         &self,
         known: &mut Known,
-        private: &mut Private,
-        digests: &mut Digests,
-        (key, other): (KeyPrint, KeyPrint),
+        following: &mut Following<'_>,
+        key: KeyPrint,
+        other: KeyPrint,
     ) {
         let group = Group::Pair(Pair::of(key, other));
         if known.cx.followers.token(group).is_some() {
@@ -133,7 +140,7 @@ impl Pairs {
             .zip(halves)
             .and_then(|(own, halves)| own.secret.pair_secret(known.cx.mesh, &halves.mailbox));
         if let Some(opener) = secret {
-            private.follow(known, digests, group, &opener);
+            following.private.follow(known, following.digests, group, &opener);
         }
     }
 
@@ -144,7 +151,7 @@ impl Pairs {
         &mut self,
         known: &mut Known,
         records: &mut Records,
-        following: (&mut Private, &mut Digests),
+        following: Following<'_>,
         wanted: Wanted,
     ) {
         let call = wanted.call;
@@ -166,7 +173,7 @@ impl Pairs {
 fn make(
     known: &mut Known,
     records: &mut Records,
-    following: (&mut Private, &mut Digests),
+    following: Following<'_>,
     wanted: Wanted,
 ) -> Result<RoomId, Refused> {
     let Wanted { call: _, caller, signer, with } = wanted;
@@ -184,7 +191,7 @@ fn make(
         let draft = pair::draft(&own, &other);
         records.begin_pair(known, (caller.key, signer.as_deref()), draft)?;
     }
-    following.0.follow(known, following.1, group, &opening.opener);
+    following.private.follow(known, following.digests, group, &opening.opener);
     opening.list(known)
 }
 

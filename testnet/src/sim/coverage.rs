@@ -49,6 +49,7 @@ happenings! {
     Rekey, Any, "re-keyed";
     SecretGiven, Any, "secret came from a peer";
     KeyRevoked, Any, "key revoked";
+    Direct, Any, "direct room opened";
     Profile, Any, "profile changed";
     RoomSet, Any, "public room set";
     DenSet, Any, "private room set";

@@ -11,6 +11,7 @@
 pub(super) mod alike;
 mod answers;
 mod details;
+mod direct;
 pub(super) mod end;
 mod owners;
 mod profiles;
@@ -121,7 +122,10 @@ struct Registering {
 #[derive(Clone, Debug)]
 enum Asked {
     Mint(usize),
-    Revoke { key: usize, must_be_known: bool },
+    Revoke {
+        key: usize,
+        must_be_known: bool,
+    },
     Attach(Registering),
     Detach,
     Create(usize, Box<NewRoom>),
@@ -130,6 +134,8 @@ enum Asked {
     Say(RoomId),
     Profile(profiles::Said),
     Details(details::Said),
+    /// Who opens a direct room, and with whom.
+    Open(usize, usize),
 }
 
 /// See the module.
@@ -150,6 +156,7 @@ pub(super) struct Holders {
     profiles: profiles::Profiles,
     /// Texts that agents of its key wanted to have set of a room: no other one shows.
     texts: BTreeMap<RoomId, BTreeSet<String>>,
+    direct: direct::Direct,
     /// Something that left a node in the clear.
     leaked: Option<Broken>,
 }
@@ -207,6 +214,7 @@ impl Holders {
             had: [(of_red, RED)].into(),
             profiles: profiles::Profiles::default(),
             texts: BTreeMap::new(),
+            direct: direct::Direct::default(),
             leaked: None,
         }
     }
@@ -261,7 +269,8 @@ impl Holders {
                 self.calls.ask(cluster, by.node, Asked::Detach, command);
             }
             6..=13 => self.register(cluster, i),
-            14..=29 => self.create(cluster, i, by),
+            14..=23 => self.create(cluster, i, by),
+            24..=29 => self.open_direct(cluster, i, by),
             30..=55 => self.join(cluster, i, by),
             61..=68 => self.set_profile(cluster, i, by),
             69..=78 => self.set_room(cluster, i, by),
@@ -338,8 +347,8 @@ impl Holders {
             reconnect,
             key: self.key_of(i).print,
             own: false,
+            mailbox: secret.mailbox().ok().filter(|_| opener.is_some()).cloned(),
             opener,
-            mailbox: secret.mailbox().ok().cloned(),
             name: format!("agent {}", holder.id),
             capabilities: Vec::new(),
         }
@@ -383,7 +392,8 @@ impl Holders {
         }
         let room = *cluster.dice.pick(&rooms);
         let n = cluster.text();
-        let private = self.made.iter().any(|made| made.room == room && !made.public);
+        let private =
+            self.direct.has(room) || self.made.iter().any(|made| made.room == room && !made.public);
         let text = if private { MARK } else { "for all" };
         let content = if cluster.dice.chance(3) {
             format!("{n:>20000} {text}")
@@ -415,6 +425,9 @@ impl Part for Holders {
             }
             (Asked::Create(key, asked), Ok(Outcome::Room(view))) => {
                 self.has_made(cluster, key, *asked, view);
+            }
+            (Asked::Open(i, with), Ok(Outcome::Room(view))) => {
+                self.direct_is_open(cluster, i, with, view)?;
             }
             (Asked::Join(i, room), Ok(_)) => {
                 self.holders[i].rooms.insert(room);
@@ -525,7 +538,7 @@ impl Holders {
                 });
             }
             AgentEvent::KeyInvalid { key } => self.displace(node, |caller| caller.key == *key),
-            AgentEvent::Seated { .. } => {}
+            AgentEvent::Seated { agent, room, .. } => self.is_seated(node, agent, *room),
         }
     }
 
@@ -604,6 +617,11 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         // A node may not know of the key any more, or of the room yet.
         Asked::Details(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
+        }
+        // The other one's key, or the caller's, is not known here yet.
+        Asked::Open(..) => {
+            let unknown = matches!(refused, Refused::NoAgent(_) | Refused::NoMailbox(_));
+            unknown || matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),
         Asked::Detach => *refused == Refused::Stopping,

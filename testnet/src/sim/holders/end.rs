@@ -6,6 +6,8 @@
 //! told that it was made. *sealed*: nodes without its key neither list a private room nor answer for it, and
 //! nothing of it is in the clear on any disk.
 
+mod direct;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use mesh::{
@@ -33,6 +35,7 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     world.go_on(Duration::from_secs(2))?;
     rooms_are_listed(world)?;
     private_rooms_are_answered_for(world)?;
+    direct::rooms_are_their_agents(world)?;
     owners::ids_are_owned(world)?;
     match world.cluster.nodes.iter_mut().position(|node| has_mark(&node.image())) {
         None => Ok(()),
