@@ -291,6 +291,10 @@ impl Engine {
                 let set = RoomSet { room, signer, update: *update };
                 self.records.set_room(known, &caller, set)
             }
+            Command::PutFile { writer, file, encryption } => {
+                self.records.put_file(known, &writer, *file, encryption)
+            }
+            Command::RemoveFile { writer, path } => self.records.remove_file(known, &writer, &path),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {
@@ -463,6 +467,7 @@ impl Engine {
         self.renewal.give_to_those_left_out(&mut self.known);
         self.receipts.go_on(&mut self.known);
         self.inquiries.go_on(&mut self.known);
+        self.records.ask_contents(&mut self.known, true);
         self.known.stir_busy();
     }
 

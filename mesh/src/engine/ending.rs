@@ -78,6 +78,7 @@ impl Engine {
         self.receipts.follow(&mut self.known, self.waiters.take_durable());
         self.receipts.answer_ready(&self.known, &touched);
         self.receipts.flush(&mut self.known);
+        self.records.ask_contents(&mut self.known, false);
         self.records.tell_followers(&mut self.known);
         self.announce_roster();
         self.beacons.beat(&mut self.known, self.digests.all, self.records.digest());

@@ -13,6 +13,7 @@ mod barrier;
 mod bounds;
 mod disk;
 mod elections;
+mod files;
 mod forks;
 mod given;
 mod gossip;
