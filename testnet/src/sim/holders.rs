@@ -12,6 +12,7 @@ pub(super) mod alike;
 mod answers;
 mod details;
 pub(super) mod end;
+mod files;
 mod owners;
 mod profiles;
 
@@ -130,6 +131,7 @@ enum Asked {
     Say(RoomId),
     Profile(profiles::Said),
     Details(details::Said),
+    File(files::Said),
 }
 
 /// See the module.
@@ -264,7 +266,8 @@ impl Holders {
             14..=29 => self.create(cluster, i, by),
             30..=55 => self.join(cluster, i, by),
             61..=68 => self.set_profile(cluster, i, by),
-            69..=78 => self.set_room(cluster, i, by),
+            69..=76 => self.set_room(cluster, i, by),
+            77..=84 => self.change_file(cluster, i, by),
             56..=60 => {
                 let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
                 if !rooms.is_empty() {
@@ -423,6 +426,7 @@ impl Part for Holders {
             }
             (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
             (Asked::Details(said), Ok(_)) => self.details_are_set(cluster, *node, &said)?,
+            (Asked::File(said), Ok(_)) => self.file_is_changed(cluster, *node, &said)?,
             (Asked::Detach | Asked::Say(_), Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
@@ -600,8 +604,9 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         Asked::Profile(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
+        Asked::File(_) if *refused == Refused::NoFile => true,
         // A node may not know of the key any more, or of the room yet.
-        Asked::Details(_) => {
+        Asked::Details(_) | Asked::File(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::Join(..) | Asked::Leave(..) | Asked::Say(_) => may_be_in_the_way(refused),

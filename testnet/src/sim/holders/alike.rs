@@ -9,7 +9,7 @@ use mesh::{
 use store::{Reader, records::find};
 
 use super::{
-    details,
+    details, files,
     profiles::{Name, State, shelf},
 };
 use crate::sim::{
@@ -66,7 +66,8 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
         having.windows(2).try_for_each(|pair| are_alike(world, space, pair[0], pair[1]))?;
     }
     nothing_is_lost(world, &all)?;
-    details::converge(world)
+    details::converge(world)?;
+    files::converge(world)
 }
 
 fn are_alike(world: &World, space: Space, one: &OfNode, other: &OfNode) -> Result<(), Broken> {
