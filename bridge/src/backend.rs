@@ -1,6 +1,6 @@
 //! The seam to the rest of a node: questions to the mesh, reads of the store.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use mesh::{
     Proof,
@@ -9,7 +9,7 @@ use mesh::{
         id::{LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
-    records::{details::Details, profile::Profile},
+    records::{details::Details, files::FileView, profile::Profile},
     wire::entry::{Facts, Said},
 };
 
@@ -111,6 +111,12 @@ pub trait Reads: Send + Sync + 'static {
     /// The details of rooms, one for each, in their order, as the key that made each has said them; with their settings or without.
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError>;
 
+    /// The files of a room, by path, as the key that made it says.
+    fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError>;
+
+    /// One of them.
+    fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError>;
+
     /// Whether a message in a log of this node is its author's, as far as is known now.
     fn proof(&self, node: NodeId, said: &Said) -> Proof;
 
@@ -126,6 +132,21 @@ pub struct FoundProfile {
     pub profile: Profile,
     /// A key has claimed the agent's id.
     pub claimed: bool,
+}
+
+/// A file of a room.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FoundFile {
+    /// What is said of it.
+    pub view: FileView,
+    /// Its bytes. `None`: they have not come here yet, and are asked for.
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for FoundFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FoundFile({:?}, here: {})", self.view, self.bytes.is_some())
+    }
 }
 
 /// A name and its value.

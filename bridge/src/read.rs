@@ -123,6 +123,7 @@ impl Visitor {
         Visitor::new(Party::Holder {
             key: NOBODY,
             standing: Standing::Minted { tier: Tier::Low, writes: true },
+            signer: None,
         })
     }
 

@@ -26,6 +26,7 @@ use mesh::{
     },
     records::{
         details::{self, Details},
+        files::{self, FileView},
         place::RoomPlace,
         profile,
     },
@@ -38,7 +39,7 @@ use mesh::{
 
 use crate::{
     Hub, Reply,
-    backend::{FoundProfile, Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
+    backend::{FoundFile, FoundProfile, Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
     session::meter::Meter,
 };
 
@@ -96,6 +97,8 @@ pub struct Fake {
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Records, by collection and key.
     records: Mutex<Records>,
+    /// Bytes apart of records.
+    contents: Mutex<BTreeMap<RecordKey, Vec<u8>>>,
     /// Where rooms have theirs.
     places: Mutex<BTreeMap<RoomId, RoomPlace>>,
     pub knobs: Knobs,
@@ -194,6 +197,7 @@ impl Fake {
             rows: RwLock::default(),
             kept: Mutex::default(),
             records: Mutex::default(),
+            contents: Mutex::default(),
             places: Mutex::default(),
             knobs: Knobs::default(),
         });
@@ -371,6 +375,7 @@ impl Fake {
                 | Effect::AskReceipt { .. }
                 | Effect::SendReceipt { .. }
                 | Effect::SendRecords { .. }
+                | Effect::SendContents { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)
@@ -508,6 +513,32 @@ impl Reads for Fake {
             Some(details)
         };
         Ok(rooms.iter().map(|room| of(room).unwrap_or_default()).collect())
+    }
+
+    fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let (Some(at), Some(key)) = (places.get(&room), self.proofs.key_of_room(room)) else {
+            return Ok(Vec::new());
+        };
+        let mut files: Vec<_> =
+            records.values().filter_map(|record| files::read(at, record, key)).collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(files)
+    }
+
+    fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
+        let view = self.files(room)?.into_iter().find(|view| view.path == path);
+        let (places, contents) = (self.places.lock().unwrap(), self.contents.lock().unwrap());
+        let key = self.proofs.key_of_room(room);
+        Ok(view.zip(places.get(&room)).zip(key).map(|((view, at), key)| {
+            let id = files::id(at, path);
+            let bytes = contents.get(&RecordKey { id, owner: Some(key) }).cloned();
+            let bytes = bytes.unwrap_or_default();
+            let bytes = at.cover.read_apart(&files::apart_name(id, key), bytes);
+            // The node is alone: all that there is is here.
+            let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
+            FoundFile { view, bytes }
+        }))
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

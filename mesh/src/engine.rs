@@ -301,6 +301,10 @@ impl Engine {
             Command::SetRoom { caller, room, signer, update } => {
                 self.records.set_room(known, &caller, RoomSet { room, signer, update: *update })
             }
+            Command::PutFile { writer, file, encryption } => {
+                self.records.put_file(known, &writer, *file, encryption)
+            }
+            Command::RemoveFile { writer, path } => self.records.remove_file(known, &writer, &path),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {
@@ -476,6 +480,7 @@ impl Engine {
         self.receipts.go_on(&mut self.known);
         self.records.go_on(&mut self.known);
         self.inquiries.go_on(&mut self.known);
+        self.records.ask_contents(&mut self.known, true);
         self.known.stir_busy();
     }
 

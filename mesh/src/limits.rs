@@ -182,6 +182,34 @@ pub const SETTING_RECORDS_PER_KEY_MAX: usize = 3_600;
 /// The same of settings.
 pub const SETTING_RECORDS_PER_NODE_MAX: usize = 14_400;
 
+// Files of rooms.
+
+/// A file. Sealed it is 28 bytes longer; a message has one at least.
+pub const FILE_BYTES_MAX: usize = 256 * 1024;
+/// Its path.
+pub const FILE_PATH_BYTES_MAX: usize = 512;
+/// Its media type.
+pub const MEDIA_TYPE_BYTES_MAX: usize = 128;
+/// Files of one room up to which its clients are not refused.
+pub const FILES_PER_ROOM_MAX: usize = 1_000;
+/// All files of one room, as they are written. Bytes.
+pub const ROOM_FILES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// All files of one key in one space, as they are written. Bytes.
+pub const KEY_FILES_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Records of files of one key, deletions included, up to which its clients are not refused. A set keeps ten ninths of this,
+/// and so of a key that others sign for 556 MiB at most.
+pub const FILE_RECORDS_PER_KEY_MAX: usize = 2_000;
+/// The same of all keys that one node minted: of a member that makes up keys, and fills them with the largest files, 2.2 GiB
+/// of others' disks.
+pub const FILE_RECORDS_PER_NODE_MAX: usize = 8_000;
+
+// Contents that travel apart.
+
+/// Contents in one question to a peer: four messages of the largest at once, or all small ones.
+pub const CONTENTS_ASKED_MAX: usize = 64;
+/// A content that did not come is asked for again, from another peer, after so long. As long after all have said that they lack it.
+pub const CONTENT_ASKED_AGAIN: Duration = Duration::from_secs(5);
+
 // Profiles of agents.
 
 /// Records of one key's profiles up to which its clients are not refused, deletions included: six fields of six hundred agents.

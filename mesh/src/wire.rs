@@ -3,6 +3,7 @@
 pub mod acts;
 pub(crate) mod cbor;
 pub mod comparing;
+pub mod contents;
 pub mod copies;
 pub mod cover;
 pub mod entry;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::{
     Reply,
-    backend::{self, FoundProfile, Kept, ReadError, Roam, Row, Serves},
+    backend::{self, FoundFile, FoundProfile, Kept, ReadError, Roam, Row, Serves},
 };
 use mesh::{
     Proof, Proofs,
@@ -13,7 +13,7 @@ use mesh::{
         id::{LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    records::{details::Details, profile},
+    records::{details::Details, files::FileView, profile},
     wire::{entry::Said, record::Space},
 };
 use store::{
@@ -147,6 +147,18 @@ impl backend::Reads for FromStore {
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
         let key = |room| self.proofs.key_of_room(room);
         records::details(&self.reader, self.mesh, rooms, key, settings).map_err(ReadError::new)
+    }
+
+    fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
+        let Some(key) = self.proofs.key_of_room(room) else { return Ok(Vec::new()) };
+        records::files(&self.reader, self.mesh, room, key).map_err(ReadError::new)
+    }
+
+    fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
+        let Some(key) = self.proofs.key_of_room(room) else { return Ok(None) };
+        let found = records::file(&self.reader, self.mesh, (room, path), key);
+        let found = found.map_err(ReadError::new)?;
+        Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

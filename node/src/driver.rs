@@ -216,6 +216,10 @@ impl Driver {
                 let shelf = Shelf { mesh: self.mesh, space, collection };
                 self.outgoing.answer(to, Question::Records(shelf, keys));
             }
+            Effect::SendContents { to, space, collection, keys, lacking } => {
+                let shelf = Shelf { mesh: self.mesh, space, collection };
+                self.outgoing.answer(to, Question::Contents(shelf, keys, lacking));
+            }
             Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),
             Effect::SendCopies { to, room, copies } => {
                 self.outgoing.answer(to, Question::Copies(room, copies));

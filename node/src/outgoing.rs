@@ -49,6 +49,8 @@ pub(crate) enum Question {
     Spans(RoomId, Vec<Span>),
     Bodies(RoomId, Vec<Head>),
     Records(Shelf, Vec<RecordKey>),
+    /// For bytes apart: those that are here, and those that are known not to be.
+    Contents(Shelf, Vec<RecordKey>, Vec<RecordKey>),
     /// For copies of messages.
     Copies(RoomId, Vec<Copied>),
     /// What became of a message: the nonce of the question, and the message.
@@ -222,6 +224,9 @@ impl Worker {
             Read::Answer(Question::Bodies(room, at)) => reader.answer_bodies(room, &at).map(Some),
             Read::Answer(Question::Records(shelf, keys)) => {
                 records::answer(reader, &shelf, &keys).map(Some)
+            }
+            Read::Answer(Question::Contents(shelf, keys, lacking)) => {
+                records::contents(reader, &shelf, &keys, lacking).map(Some)
             }
             Read::Answer(Question::Copies(room, asked)) => copies::answer(reader, room, &asked),
             Read::AskCopies(room, wanted) => copies::ask(reader, room, &wanted),

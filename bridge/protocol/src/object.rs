@@ -72,6 +72,23 @@ pub struct RoomNote {
     pub session: Option<SessionNote>,
 }
 
+/// A file of a room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its path in the room.
+    pub path: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its media type, in the writer's words.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The agent that wrote it, in the words of the room's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// RFC 3339 UTC.
+    pub updated_at: String,
+}
+
 /// A visible message: chat, thinking or decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {

@@ -4,8 +4,8 @@ use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
-            self, AgentView, Command, Durable, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
-            Speech,
+            self, AgentView, Command, Durable, Encryption, FileWriter, NewRoom, RoomInfo, RoomView,
+            SaidOk, Speech,
         },
         rules::check_references,
     },
@@ -16,12 +16,14 @@ use mesh::{
     },
     records::{
         details::{Details, DetailsUpdate},
+        files::{FileView, NewFile},
         profile::ProfileUpdate,
     },
     wire::{acts::TaskStatus, entry::DedupId, roster::Presence},
 };
 
 use crate::{
+    backend::FoundFile,
     config::Quota,
     delivery::hook::Hook,
     limits::{self, BODY_OVERHEAD_BYTES},
@@ -68,6 +70,10 @@ calls! {
     DescribeRoom => RoomInfo;
     ReadDetails => Vec<Details>;
     SetRoom => ();
+    ListFiles => Vec<FileView>;
+    GetFile => Option<FoundFile>;
+    PutFile => ();
+    RemoveFile => ();
     SetTyping => ();
     SetPresence => ();
     SetProfile => ();
@@ -245,6 +251,43 @@ pub struct SetRoom {
     pub room: RoomId,
     /// The change.
     pub update: DetailsUpdate,
+}
+
+/// The files of a room, by path.
+#[derive(Clone, Copy, Debug)]
+pub struct ListFiles(pub RoomId);
+
+/// A file of a room.
+#[derive(Clone, Debug)]
+pub struct GetFile {
+    /// The room.
+    pub room: RoomId,
+    /// Its path.
+    pub path: String,
+}
+
+/// Write a file of a room that the caller's key has made. Answered when it is durable.
+#[derive(Clone, Debug)]
+pub struct PutFile {
+    /// The room.
+    pub room: RoomId,
+    /// The agent in whose name it is written: one of the key's. `None`: the agent that asks, if it is one.
+    pub agent: Option<AgentId>,
+    /// The file.
+    pub file: NewFile,
+    /// How the client sealed its bytes: its dialect says so.
+    pub encryption: Encryption,
+}
+
+/// Delete a file of a room that the caller's key has made.
+#[derive(Clone, Debug)]
+pub struct RemoveFile {
+    /// The room.
+    pub room: RoomId,
+    /// As in [`PutFile`].
+    pub agent: Option<AgentId>,
+    /// Its path.
+    pub path: String,
 }
 
 /// Tell others that one is typing, or not any more.
@@ -562,6 +605,42 @@ impl ToMesh for SetRoom {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         let SetRoom { room, update } = self;
         Ok(Command::SetRoom { caller, room, signer, update: Box::new(update) })
+    }
+}
+
+fn file_writer(party: &Party, room: RoomId, agent: Option<AgentId>) -> FileWriter {
+    let agent = agent.or_else(|| party.agent().cloned());
+    FileWriter { room, key: party.key(), agent, signer: party.signer().cloned() }
+}
+
+impl ToMesh for PutFile {
+    const ROW: Row = Row::counted(Bound::Room);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.file.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let PutFile { room, agent, file, encryption } = self;
+        let writer = file_writer(party, room, agent);
+        Ok(Command::PutFile { writer, file: Box::new(file), encryption })
+    }
+}
+
+impl ToMesh for RemoveFile {
+    const ROW: Row = Row::counted(Bound::Room);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let RemoveFile { room, agent, path } = self;
+        Ok(Command::RemoveFile { writer: file_writer(party, room, agent), path })
     }
 }
 

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use mesh::{
-    api::command::{AgentView, Command},
+    api::{
+        command::{AgentView, Command},
+        rules::{Broken, Field, Rule},
+    },
     name::id::{AgentId, MessageId, RoomId},
+    records::files::check_path,
 };
 
 use super::{
@@ -19,9 +23,9 @@ use crate::{
     seam::{
         answer::{self, AgentProfile},
         call::{
-            Attach, Call, Confirm, EnableSubscription, GetProfile, GetReceipts, History,
-            ListSubscriptions, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh,
-            Unsubscribe,
+            Attach, Call, Confirm, EnableSubscription, GetFile, GetProfile, GetReceipts, History,
+            ListFiles, ListSubscriptions, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip,
+            ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -148,6 +152,23 @@ impl Ask for ReadDetails {
     }
 }
 
+impl Ask for ListFiles {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read_in(self.0, job::FilesOf(self.0), then);
+    }
+}
+
+impl Ask for GetFile {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let GetFile { room, path } = self;
+        if let Err(rule) = check_path(&path) {
+            let at = Broken { field: Field::Path, rule: Rule::Path(rule) };
+            return then(seat, Err(at.into()));
+        }
+        seat.read_in(room, job::FileOf { room, path }, then);
+    }
+}
+
 impl Ask for Subscribe {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.look_up(Some(self.room), then, move |seat, me, then| {
@@ -248,6 +269,18 @@ impl Seat {
                 Ok(AgentProfile { agent, registered, profile })
             });
             then(seat, answer);
+        });
+    }
+
+    /// Reads something of a room that the caller may read.
+    fn read_in<J: Job>(&mut self, room: RoomId, job: J, then: Then<J::Found>) {
+        self.look_up(Some(room), then, move |seat, me, then| {
+            match seat.rules.readable(&me, room) {
+                Ok(_) => {
+                    seat.read(job, move |seat, found| then(seat, found.map_err(Refusal::from)))
+                }
+                Err(refusal) => then(seat, Err(refusal)),
+            }
         });
     }
 

@@ -287,9 +287,12 @@ impl Call for ShowKey {
 impl Ask for ShowKey {
     fn begin(self, seat: &mut Seat, then: Then<Party>) {
         match seat.rules.config.auth.identify(self.0.expose()) {
-            Some(Shown { key, own, .. }) => seat.check_key(key, own, move |seat, checked| {
-                then(seat, checked.map(|standing| Party::Holder { key, standing }));
-            }),
+            Some(Shown { key, own, secret, .. }) => {
+                seat.check_key(key, own, move |seat, checked| {
+                    let signer = secret.map(Arc::new);
+                    then(seat, checked.map(|standing| Party::Holder { key, standing, signer }));
+                })
+            }
             None => then(seat, Err(Refusal::Mesh(command::Refused::NoKey))),
         }
     }

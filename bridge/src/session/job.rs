@@ -7,11 +7,11 @@ use mesh::{
         number::{Era, Number},
     },
     order::served::Served,
-    records::details::Details,
+    records::{details::Details, files::FileView},
 };
 
 use crate::{
-    backend::{FoundProfile, ReadError, Reads, Row, Serves},
+    backend::{FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
     limits,
 };
 
@@ -59,6 +59,17 @@ pub(crate) struct ProfileOf(pub(crate) AgentId);
 pub(crate) struct DetailsOf {
     pub(crate) rooms: Vec<RoomId>,
     pub(crate) settings: bool,
+}
+
+/// The files of a room.
+#[derive(Debug)]
+pub(crate) struct FilesOf(pub(crate) RoomId);
+
+/// A file of a room.
+#[derive(Debug)]
+pub(crate) struct FileOf {
+    pub(crate) room: RoomId,
+    pub(crate) path: String,
 }
 
 /// Messages that an agent which comes back missed, for each room above its cursor.
@@ -226,6 +237,22 @@ impl Job for DetailsOf {
 
     fn run(self, reads: &dyn Reads) -> Result<Vec<Details>, ReadError> {
         reads.details(&self.rooms, self.settings)
+    }
+}
+
+impl Job for FilesOf {
+    type Found = Vec<FileView>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Vec<FileView>, ReadError> {
+        reads.files(self.0)
+    }
+}
+
+impl Job for FileOf {
+    type Found = Option<FoundFile>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Option<FoundFile>, ReadError> {
+        reads.file(self.room, &self.path)
     }
 }
 

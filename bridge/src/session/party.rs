@@ -29,12 +29,14 @@ pub(crate) enum Party {
         /// Signs for its key. `None`: the node checks no keys.
         signer: Option<Arc<KeySecret>>,
     },
-    /// The holder of a key, without an agent: it reads, and has no name to speak under.
+    /// The holder of a key, without an agent: it reads, and has no name to speak under. It writes what is the key's own.
     Holder {
         /// The key.
         key: KeyPrint,
         /// Its kind.
         standing: Standing,
+        /// As of an agent.
+        signer: Option<Arc<KeySecret>>,
     },
 }
 
@@ -67,9 +69,7 @@ impl Party {
     /// Signs for its key.
     pub(crate) fn signer(&self) -> Option<&Arc<KeySecret>> {
         match self {
-            Party::Agent { signer, .. } => signer.as_ref(),
-            // It writes nothing.
-            Party::Holder { .. } => None,
+            Party::Agent { signer, .. } | Party::Holder { signer, .. } => signer.as_ref(),
         }
     }
 

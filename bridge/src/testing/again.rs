@@ -35,6 +35,13 @@ impl Fake {
                     None => drop(records.remove(&(*collection, *key))),
                 }
             }
+            if let Change::Content { key, bytes, .. } = change {
+                let mut contents = self.contents.lock().unwrap();
+                match bytes {
+                    Some(bytes) => drop(contents.insert(*key, bytes.to_vec())),
+                    None => drop(contents.remove(key)),
+                }
+            }
             if let Change::Room { room, record } = change {
                 let place = record.place_of_records(*room);
                 self.places.lock().unwrap().extend(place.map(|place| (*room, place)));

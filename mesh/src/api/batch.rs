@@ -19,7 +19,7 @@ use crate::{
     wire::{
         cover::Cover,
         entry::{Body, DedupId, Parted, Stored},
-        record::{CollectionNumber, Record, RecordHead, RecordKey, Space},
+        record::{Apart, CollectionNumber, Record, RecordHead, RecordKey, Space},
         run::{Certificate, Run},
         seal::{Seal, SealContext},
     },
@@ -315,6 +315,14 @@ pub enum Change {
         key: RecordKey,
         record: Option<Arc<Record>>,
     },
+    /// Keep bytes that travel apart from a record, or (`None`) drop them.
+    Content {
+        mesh: MeshId,
+        space: Space,
+        collection: CollectionNumber,
+        key: RecordKey,
+        bytes: Option<Arc<ByteVec>>,
+    },
     /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
     Keep { name: Vec<u8>, value: Option<Opaque> },
     /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
@@ -492,6 +500,10 @@ pub struct StoredRecord {
     pub head: RecordHead,
     /// Whether it is a deletion.
     pub deleted: bool,
+    /// Its bytes apart, if it has any.
+    pub apart: Option<Apart>,
+    /// These are in the store, too.
+    pub held: bool,
 }
 
 #[cfg(test)]

@@ -142,6 +142,20 @@ pub enum Effect {
         /// The missing ones.
         keys: Vec<RecordKey>,
     },
+    /// Load these bytes from the store and send them as `Message::Contents`, as many as fit into one, with the names of those
+    /// that are not here.
+    SendContents {
+        /// The peer.
+        to: NodeId,
+        /// Where their records are.
+        space: Space,
+        /// Of what kind.
+        collection: CollectionNumber,
+        /// The wanted ones.
+        keys: Vec<RecordKey>,
+        /// Wanted, and not here.
+        lacking: Vec<RecordKey>,
+    },
     /// Answer a command. Each command is answered once.
     Reply {
         /// From the command.

@@ -21,7 +21,7 @@ use crate::{
         key::{KeySecret, Mailbox},
         number::Number,
     },
-    records::{details::DetailsUpdate, profile::ProfileUpdate},
+    records::{details::DetailsUpdate, files::NewFile, profile::ProfileUpdate},
     wire::{
         acts::TaskStatus,
         entry::{DedupId, Parting},
@@ -72,6 +72,19 @@ impl Caller {
     pub fn reader(&self) -> Reader {
         Reader { key: self.key, agent: Some(self.agent.clone()) }
     }
+}
+
+/// The writer of a room's file: the holder of a key, not necessarily an agent that is attached.
+#[derive(Clone, Debug)]
+pub struct FileWriter {
+    /// The room.
+    pub room: RoomId,
+    /// The key.
+    pub key: KeyPrint,
+    /// The agent in whose name it is written: one of the key's.
+    pub agent: Option<AgentId>,
+    /// As in [`Command::SetProfile`].
+    pub signer: Option<Arc<KeySecret>>,
 }
 
 /// A request of a local client.
@@ -149,6 +162,10 @@ pub enum Command {
         signer: Option<Arc<KeySecret>>,
         update: Box<DetailsUpdate>,
     },
+    /// A file of a room that the key has made is to be this. → [`Outcome::Done`], when record and content are durable.
+    PutFile { writer: FileWriter, file: Box<NewFile>, encryption: Encryption },
+    /// A file is deleted. → [`Outcome::Done`], when that is durable.
+    RemoveFile { writer: FileWriter, path: String },
     /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
     FindAgent { agent: AgentId },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
@@ -649,6 +666,9 @@ pub enum Refused {
     /// No such task, or none that the caller may know of.
     #[error("no such task")]
     NoTask,
+    /// The room has no such file.
+    #[error("no such file")]
+    NoFile,
     /// A claim came too late.
     #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |holder| holder))]
     Held {

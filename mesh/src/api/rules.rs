@@ -8,14 +8,16 @@ use crate::{
     limits::{
         AGENT_ID_BYTES_MAX, AVATAR_BYTES_MAX, CAPABILITIES_MAX, CAPABILITY_BYTES_MAX,
         CARD_TAG_BYTES_MAX, CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX,
-        DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, MENTIONS_MAX, MODEL_BYTES_MAX, NAME_BYTES_MAX,
-        REPLY_TO_BYTES_MAX, ROOM_SETTINGS_MAX, ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX,
-        SETTING_NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX,
-        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
+        DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, MENTIONS_MAX,
+        MODEL_BYTES_MAX, NAME_BYTES_MAX, REPLY_TO_BYTES_MAX, ROOM_SETTINGS_MAX,
+        ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX,
+        TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX,
+        VOTE_TITLE_BYTES_MAX,
     },
     name::group::{RESERVED, is_reserved},
     records::{
         details::DetailsUpdate,
+        files::{NewFile, PathRule, check_path},
         profile::{self, Card, ProfileUpdate},
     },
     wire::roster::Presence,
@@ -76,6 +78,12 @@ pub enum Field {
     SettingValue,
     /// All settings of a room.
     Settings,
+    /// Of a file.
+    Path,
+    /// Its media type.
+    MediaType,
+    /// Its bytes.
+    File,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.
@@ -115,6 +123,9 @@ pub enum Rule {
     /// No two entries have one name.
     #[error("must have entries of different names")]
     Distinct,
+    /// A path names one file on every system.
+    #[error("{0}")]
+    Path(PathRule),
     /// A whole number.
     #[error("must be within {min} to {max}")]
     Between {
@@ -296,6 +307,17 @@ impl DetailsUpdate {
             within(Field::SettingName, name, SETTING_NAME_BYTES_MAX)?;
             at_most(Field::SettingValue, value.as_deref(), SETTING_BYTES_MAX)
         })
+    }
+}
+
+impl NewFile {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        check_path(&self.path)
+            .map_err(|rule| Broken { field: Field::Path, rule: Rule::Path(rule) })?;
+        at_most(Field::MediaType, self.media.as_deref(), MEDIA_TYPE_BYTES_MAX)?;
+        holds(self.bytes.len() <= FILE_BYTES_MAX, Field::File, Rule::AtMost(FILE_BYTES_MAX))
     }
 }
 

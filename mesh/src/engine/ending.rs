@@ -82,6 +82,7 @@ impl Engine {
         self.receipts.follow(&mut self.known, self.waiters.take_durable());
         self.receipts.answer_ready(&self.known, &touched);
         self.receipts.flush(&mut self.known);
+        self.records.ask_contents(&mut self.known, false);
         self.records.tell_followers(&mut self.known);
         self.announce_roster();
         let digest = self.digests.said(&mut self.known);

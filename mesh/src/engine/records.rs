@@ -4,6 +4,8 @@
 //! which one falls out, has to be known before it is written, and the core reads no disk.
 
 mod comparing;
+mod contents;
+mod files;
 mod writing;
 
 use std::{
@@ -12,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use self::contents::{Contents, Name};
 pub(super) use self::writing::{Profiled, RoomSet};
 use super::known::Known;
 use crate::{
@@ -28,7 +31,10 @@ use crate::{
         set::{Fate, Offer, Set},
         space::{Brief, Sets},
     },
-    wire::record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
+    wire::{
+        contents::{SentContents, WantedContents},
+        record::{CollectionNumber, Record, RecordId, Space, Stamp},
+    },
 };
 
 /// The last comparison with a peer.
@@ -49,6 +55,7 @@ pub(super) struct Records {
     spaces: BTreeMap<Space, Sets>,
     /// Keys whose followers' records may have changed: others are told a new digest.
     changed: BTreeSet<KeyPrint>,
+    contents: Contents,
     compared: BTreeMap<(NodeId, Space), Compared>,
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, Space, CollectionNumber), Bucket>,
@@ -62,6 +69,7 @@ impl Records {
         Records {
             spaces: [(Space::Mesh, Sets::new(Space::Mesh))].into(),
             changed: BTreeSet::new(),
+            contents: Contents::default(),
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
             filling: Filling::default(),
@@ -72,7 +80,7 @@ impl Records {
     /// What the store has. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
     pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<StoredRecord>) {
-        for StoredRecord { space, collection, head, deleted } in stored {
+        for StoredRecord { space, collection, head, deleted, apart, held } in stored {
             let answers = answers_for(known, space, head.owner);
             let Some(set) = self.sets(space).get_mut(collection) else { continue };
             let key = set.key(head.id, head.owner);
@@ -81,8 +89,11 @@ impl Records {
                 Some(Fate::Kept(gone)) => gone,
                 Some(Fate::Passed) | None => Some(key),
             };
+            if let Some(apart) = apart {
+                self.contents.restore(known, Name { space, collection, key }, apart, held);
+            }
             if let Some(key) = gone {
-                change(known, space, (collection, key), None);
+                self.forget(known, Name { space, collection, key });
             }
             self.note_change(space);
         }
@@ -110,9 +121,11 @@ impl Records {
         let Fate::Kept(gone) = set.offer(offer) else { return false };
         let key = set.key(head.id, head.owner);
         self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
-        change(known, space, (collection, key), Some(Arc::new(record)));
+        let (name, apart) = (Name { space, collection, key }, record.apart);
+        change(known, name, Some(Arc::new(record)));
+        self.contents.change(known, name, apart);
         if let Some(key) = gone {
-            change(known, space, (collection, key), None);
+            self.forget(known, Name { space, collection, key });
         }
         self.note_change(space);
         true
@@ -134,6 +147,12 @@ impl Records {
     /// Records of pairs that have come since the last time.
     pub(super) fn take_new_pairs(&mut self) -> Vec<(KeyPrint, RecordId)> {
         std::mem::take(&mut self.new_pairs)
+    }
+
+    /// A record is not kept any more, and its content with it.
+    fn forget(&mut self, known: &mut Known, name: Name) {
+        change(known, name, None);
+        self.contents.change(known, name, None);
     }
 
     // Records of others.
@@ -180,16 +199,35 @@ impl Records {
     }
 
     fn answered_by(&mut self, known: &mut Known, owner: KeyPrint) {
-        let mut changed = Vec::new();
+        let mut gone = Vec::new();
         for (space, sets) in &mut self.spaces {
             let answers = answers_for(known, *space, owner);
-            let gone = sets.answered_by(owner, answers);
-            for place in gone {
-                change(known, *space, place, None);
-                changed.push(*space);
-            }
+            let names = sets.answered_by(owner, answers).into_iter();
+            gone.extend(names.map(|(collection, key)| Name { space: *space, collection, key }));
         }
-        changed.into_iter().for_each(|space| self.note_change(space));
+        for name in gone {
+            self.forget(known, name);
+            self.note_change(name.space);
+        }
+    }
+
+    // Contents apart.
+
+    /// At the end of a turn, and at every tick: asks for contents that are not here.
+    pub(super) fn ask_contents(&mut self, known: &mut Known, tick: bool) {
+        if tick { self.contents.ask(known) } else { self.contents.hurry(known) }
+    }
+
+    /// A peer wants contents.
+    pub(super) fn on_want_contents(&self, known: &mut Known, from: NodeId, wanted: WantedContents) {
+        if shares(known, from, wanted.space) {
+            self.contents.on_want(known, from, wanted);
+        }
+    }
+
+    /// A peer sends contents that it was asked for.
+    pub(super) fn on_contents(&mut self, known: &mut Known, from: NodeId, sent: SentContents) {
+        self.contents.on_sent(known, from, sent);
     }
 
     // Digests.
@@ -245,12 +283,7 @@ fn answers_now(known: &Known, space: Space, owner: KeyPrint, stamp: Stamp) -> Op
 }
 
 /// `None`: the record is forgotten.
-fn change(
-    known: &mut Known,
-    space: Space,
-    (collection, key): (CollectionNumber, RecordKey),
-    record: Option<Arc<Record>>,
-) {
-    let mesh = known.cx.mesh;
+fn change(known: &mut Known, name: Name, record: Option<Arc<Record>>) {
+    let (mesh, Name { space, collection, key }) = (known.cx.mesh, name);
     known.cx.change(Change::Record { mesh, space, collection, key, record });
 }

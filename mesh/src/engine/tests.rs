@@ -14,6 +14,7 @@ mod barrier;
 mod bounds;
 mod disk;
 mod elections;
+mod files;
 mod forks;
 mod given;
 mod gossip;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{details, pair, profile};
+use super::{details, files, pair, profile};
 use crate::{
     limits::SEAL_BYTES,
     name::{id::MeshId, identity::Judge},
@@ -10,12 +10,13 @@ use crate::{
 };
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 5] = [
+static ALL: [&Collection; 6] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
     &details::SETTINGS,
     &pair::COLLECTION,
+    &files::COLLECTION,
 ];
 
 /// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
@@ -53,6 +54,8 @@ pub struct Collection {
     pub merge: Merge,
     /// The largest content, before it is sealed. Bytes.
     pub body_bytes_max: usize,
+    /// The most bytes that travel apart from a record, before they are sealed. Zero: none do.
+    pub apart_bytes_max: usize,
     /// Records of one owner in one space, deletions included, up to which clients are not refused.
     pub owner_max: usize,
     /// The same of all owners for whom one node answers: it minted their keys. For [`Writer::Participants`]: of the space.
@@ -105,6 +108,16 @@ impl Collection {
         }
     }
 
+    /// Whether bytes apart are as many as they may be. Those of a deletion are gone.
+    fn fits_apart(&self, space: Space, record: &Record) -> bool {
+        let sealed = if let Space::Followers(_) = space { SEAL_BYTES } else { 0 };
+        let may = |length: u32| {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            self.apart_bytes_max > 0 && length <= self.apart_bytes_max + sealed
+        };
+        record.apart.is_none_or(|apart| record.body.is_some() && may(apart.length))
+    }
+
     /// Records of one owner that a set keeps. More than a client may write: two sides of a split, each within the bound,
     /// lose nothing when they meet, but for what they wrote at the bound.
     #[must_use]
@@ -125,7 +138,8 @@ impl Collection {
 pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
     let Record { space, id, .. } = *record;
     let fits = Collection::of(record.collection).is_none_or(|collection| {
-        collection.is_in(space) && collection.fits(space, id, record.content())
+        let fits = collection.fits(space, id, record.content());
+        collection.is_in(space) && fits && collection.fits_apart(space, record)
     });
     fits && space.admits(record.owner()) && record.is_signed(judge, mesh)
 }

@@ -21,6 +21,7 @@ pub static COLLECTION: Collection = Collection {
     writer: Writer::Owner,
     merge: Merge::Add,
     body_bytes_max: BODY_BYTES_MAX,
+    apart_bytes_max: 0,
     owner_max: PAIR_RECORDS_PER_KEY_MAX,
     node_max: PAIR_RECORDS_PER_NODE_MAX,
     names: |body| Some(minicbor::decode::<Mailboxes>(body).ok()?.id()),

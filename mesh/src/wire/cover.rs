@@ -19,6 +19,25 @@ pub enum Cover {
     Sealed(Box<RecordSeal>),
 }
 
+/// The record that bytes apart belong to, in any of its states: sealed, they open with no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApartName {
+    /// Of what kind.
+    pub collection: CollectionNumber,
+    /// Its owner.
+    pub owner: KeyPrint,
+    /// Its name.
+    pub id: RecordId,
+}
+
+impl ApartName {
+    fn bytes(&self) -> Vec<u8> {
+        // Longer than the place of a record's content, and so never one.
+        let ApartName { collection, owner, id } = self;
+        [&collection.0.to_be_bytes()[..], &owner.0, &id.0, b"clawmesh record apart"].concat()
+    }
+}
+
 impl Cover {
     /// The first bytes of the ids of all records about a thing. Others can be made to begin so: who reads compares the thing.
     #[must_use]
@@ -62,6 +81,24 @@ impl Cover {
                 let body = draft.body.map(|content| seal.seal(&spot, &content));
                 Draft { body, ..draft }
             }
+        }
+    }
+
+    /// Bytes that travel apart from a record of this owner and name, as they are written and sent.
+    #[must_use]
+    pub fn write_apart(&self, name: &ApartName, bytes: Vec<u8>) -> Vec<u8> {
+        match self {
+            Cover::Open => bytes,
+            Cover::Sealed(seal) => seal.seal(&name.bytes(), &bytes),
+        }
+    }
+
+    /// And read. `None`: as of [`Cover::read`].
+    #[must_use]
+    pub fn read_apart(&self, name: &ApartName, written: Vec<u8>) -> Option<Vec<u8>> {
+        match self {
+            Cover::Open => Some(written),
+            Cover::Sealed(seal) => seal.open(&name.bytes(), &written),
         }
     }
 
@@ -139,6 +176,21 @@ mod tests {
         assert_eq!(written(&cover, "text"), written(&cover, "text"));
         assert_ne!(written(&cover, "text")[..12], written(&cover, "next")[..12]);
         assert_eq!(written(&Cover::Open, "text"), b"text");
+    }
+
+    #[test]
+    fn bytes_apart_open_with_their_key_and_their_record_alone() {
+        let cover = sealed("one", 1);
+        let name = ApartName { collection: KIND, owner: KeyPrint([1; 16]), id: RecordId([2; 16]) };
+        let written = cover.write_apart(&name, b"for few eyes".to_vec());
+        assert!(!written.windows(3).any(|bytes| bytes == b"few"));
+        let read = |cover: &Cover, name: &ApartName| cover.read_apart(name, written.clone());
+        assert_eq!(read(&cover, &name).as_deref(), Some(&b"for few eyes"[..]));
+        assert_eq!(read(&sealed("two", 1), &name), None, "another key");
+        assert_eq!(read(&cover, &ApartName { id: RecordId([9; 16]), ..name }), None);
+        assert_eq!(read(&cover, &ApartName { owner: KeyPrint([9; 16]), ..name }), None);
+        assert_eq!(cover.read(&spot(), &written), None, "they are no content of a record");
+        assert_eq!(Cover::Open.write_apart(&name, b"text".to_vec()), b"text");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::{
     wire::{
         cbor::encode,
         comparing::Comparing,
+        contents::{Content, SentContents, WantedContents},
         copies::{AgentState, Copied},
         entry::Parted,
         record::Record,
@@ -422,6 +423,12 @@ pub enum Message<R = Run> {
     /// A step of comparing which records two nodes have.
     #[n(31)]
     Comparing(#[n(0)] Comparing),
+    /// To a peer that has the records: bytes of theirs that travel apart. Answered by `Contents`.
+    #[n(32)]
+    WantContents(#[n(0)] WantedContents),
+    /// The answer.
+    #[n(33)]
+    Contents(#[n(0)] SentContents),
 }
 
 /// Why a message was refused.
@@ -537,6 +544,13 @@ impl Message<Run> {
             }
             Message::Records(records) => Message::Records(sound(records, judge, mesh)?),
             Message::Comparing(comparing) => Message::Comparing(comparing),
+            Message::WantContents(wanted) => Message::WantContents(wanted),
+            Message::Contents(sent) => {
+                if !sent.contents.iter().all(Content::is_whole) {
+                    return Err(BadMessage::Record);
+                }
+                Message::Contents(sent)
+            }
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },
             Message::Have { room, heads, answer } => Message::Have { room, heads, answer },

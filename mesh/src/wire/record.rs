@@ -173,6 +173,29 @@ pub struct Record {
     /// Its content, in its collection's form. `None`: it is deleted.
     #[n(5)]
     pub body: Option<ByteVec>,
+    /// More of its content, which travels by itself.
+    #[n(6)]
+    pub apart: Option<Apart>,
+}
+
+/// Bytes that belong to a record and travel by themselves: too many to be told to all whenever something changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Apart {
+    /// Of the bytes as they are written and sent.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub hash: Hash,
+    /// How many.
+    #[n(1)]
+    pub length: u32,
+}
+
+impl Apart {
+    /// Of these bytes; they are far below 4 GiB.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Apart {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        Apart { hash: sha256(&[bytes]), length }
+    }
 }
 
 /// A record that is to be signed.
@@ -226,6 +249,8 @@ struct Text<'r> {
     stamp: Stamp,
     #[cbor(n(6), with = "minicbor::bytes")]
     body: Option<&'r [u8]>,
+    #[n(7)]
+    apart: Option<Apart>,
 }
 
 /// Of what is signed.
@@ -238,12 +263,28 @@ impl Draft {
     ///
     /// The key is too short for its halves to be shown.
     pub fn sign(self, key: &KeySecret, mesh: MeshId, stamp: Stamp) -> Result<Record, ShortKey> {
+        self.sign_with(None, key, mesh, stamp)
+    }
+
+    /// The same, with bytes that travel apart.
+    ///
+    /// # Errors
+    ///
+    /// As [`Draft::sign`].
+    pub fn sign_with(
+        self,
+        apart: Option<Apart>,
+        key: &KeySecret,
+        mesh: MeshId,
+        stamp: Stamp,
+    ) -> Result<Record, ShortKey> {
         let Draft { space, collection, id, body } = self;
         let owner = key.print();
         let version = VERSION;
-        let text = Text { version, space, collection, id, owner, stamp, body: body.as_deref() };
+        let written = body.as_deref();
+        let text = Text { version, space, collection, id, owner, stamp, body: written, apart };
         let by = KeySignature::over(key, &text.in_mesh(mesh))?;
-        Ok(Record { space, collection, id, stamp, by, body: body.map(ByteVec::from) })
+        Ok(Record { space, collection, id, stamp, by, body: body.map(ByteVec::from), apart })
     }
 }
 
@@ -262,10 +303,9 @@ impl Record {
     }
 
     fn text(&self, mesh: MeshId) -> Vec<u8> {
-        let Record { space, collection, id, stamp, by, body } = self;
-        let body = body.as_ref().map(|body| body.as_slice());
-        let (space, collection, id, stamp) = (*space, *collection, *id, *stamp);
-        Text { version: VERSION, space, collection, id, owner: by.key(), stamp, body }.in_mesh(mesh)
+        let Record { space, collection, id, stamp, apart, .. } = *self;
+        let (version, owner, body) = (VERSION, self.owner(), self.content());
+        Text { version, space, collection, id, owner, stamp, body, apart }.in_mesh(mesh)
     }
 
     /// See [`RecordHead`]. The signature is not in the hash: a key can sign the same thing in many ways.
@@ -336,6 +376,7 @@ mod tests {
                 Record { id: RecordId([5; 16]), ..good.clone() },
                 Record { stamp: Stamp(good.stamp.0 + 1), ..good.clone() },
                 Record { body: Some(b"tex".to_vec().into()), ..good.clone() },
+                Record { apart: Some(Apart::of(b"more")), ..good.clone() },
                 Record {
                     by: KeySignature { halves: key(2).halves(), ..good.by.clone() },
                     ..good.clone()
@@ -355,7 +396,11 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        for record in [signed(Some(&[7; 300])), signed(None)] {
+        let apart = Some(Apart::of(&[8; 9_000]));
+        let large = draft(Some(b"text")).sign_with(apart, &key(1), MESH, Stamp::at(1_000));
+        let large = large.expect("it is long enough");
+        assert!(large.is_signed(&Strict, MESH));
+        for record in [signed(Some(&[7; 300])), signed(None), large] {
             let bytes = encode(&record);
             let read: Record = minicbor::decode(&bytes).expect("it can be read");
             assert_eq!((&read, encode(&read)), (&record, bytes));

@@ -17,8 +17,9 @@ use crate::{
     error::{CommitError, ReadError},
     plan::{Rows, settle},
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES, NUMBER_RANGES,
-        NUMBERS, Numbers, PLACES, PlaceKey, RECORDS, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
+        ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES,
+        NUMBER_RANGES, NUMBERS, Numbers, PLACES, PlaceKey, RECORDS, ROOM_IDS, ROOMS, encode,
+        fate_byte, fate_of,
     },
 };
 
@@ -135,6 +136,15 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
 }
 
 fn records(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError> {
+    if !rows.contents.is_empty() {
+        let mut table = write.open_table(CONTENTS)?;
+        for (key, bytes) in &rows.contents {
+            match bytes {
+                Some(bytes) => table.insert(key.as_slice(), *bytes)?,
+                None => table.remove(key.as_slice())?,
+            };
+        }
+    }
     if rows.records.is_empty() {
         return Ok(());
     }

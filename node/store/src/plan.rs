@@ -61,6 +61,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) notes: BTreeMap<PlaceKey, Option<&'b VoteNote>>,
     pub(crate) kept: BTreeMap<&'b [u8], Option<&'b [u8]>>,
     pub(crate) records: BTreeMap<Vec<u8>, Option<&'b Record>>,
+    pub(crate) contents: BTreeMap<Vec<u8>, Option<&'b [u8]>>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -80,6 +81,7 @@ impl Rows<'_> {
             && self.notes.is_empty()
             && self.kept.is_empty()
             && self.records.is_empty()
+            && self.contents.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -227,6 +229,11 @@ impl<'b> Draft<'_, 'b> {
             Change::Record { mesh, space, collection, key, record } => {
                 let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
                 self.plan.disk.records.insert(shelf.row(*key), record.as_deref());
+            }
+            Change::Content { mesh, space, collection, key, bytes } => {
+                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+                let bytes = bytes.as_ref().map(|bytes| bytes.as_slice());
+                self.plan.disk.contents.insert(shelf.row(*key), bytes);
             }
             Change::Keep { name, value } => {
                 self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));

@@ -2,13 +2,18 @@
 
 use mesh::{
     api::batch::StoredRecord,
-    limits::{FRAME_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORDS_IN_MESSAGE_MAX, WANT_REPLY_BYTES},
+    limits::{
+        FILE_BYTES_MAX, FRAME_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORDS_IN_MESSAGE_MAX, SEAL_BYTES,
+        WANT_REPLY_BYTES,
+    },
     name::id::{KeyPrint, MeshId, RoomId},
     records::{
         details::{self, Details},
+        files::{self, FileView},
         place::RoomPlace,
     },
     wire::{
+        contents::{Content, SentContents},
         message::Message,
         record::{CollectionNumber, Record, RecordKey, Space},
     },
@@ -19,7 +24,7 @@ use crate::{
     error::ReadError,
     limits::{RECORD_OVERHEAD_BYTES, RECORDS_FOUND_MAX},
     reader::Reader,
-    schema::{RECORDS, decode, table},
+    schema::{CONTENTS, RECORDS, decode, table},
     view::View,
 };
 
@@ -27,6 +32,7 @@ use crate::{
 const _: () = assert!(
     WANT_REPLY_BYTES + RECORD_BODY_BYTES_MAX + RECORD_OVERHEAD_BYTES < FRAME_BYTES_MAX
         && RECORDS_IN_MESSAGE_MAX * 64 < FRAME_BYTES_MAX
+        && WANT_REPLY_BYTES + FILE_BYTES_MAX + SEAL_BYTES < FRAME_BYTES_MAX
 );
 
 /// The records of one kind in one space.
@@ -139,25 +145,42 @@ fn place_in(read: &ReadTransaction, room: RoomId) -> Result<Option<RoomPlace>, R
     Ok(record.and_then(|record| record.place_of_records(room)))
 }
 
-/// The records of one owner whose ids begin so, by id, at most [`RECORDS_FOUND_MAX`].
+/// The records of one owner whose ids begin so, by id, at most [`RECORDS_FOUND_MAX`]; no deletions.
 fn owned(
     shelves: &redb::ReadOnlyTable<&'static [u8], &'static [u8]>,
     shelf: &Shelf,
     first: &[u8],
     owner: KeyPrint,
 ) -> Result<Vec<Record>, ReadError> {
-    let prefix = [shelf.prefix().as_slice(), first].concat();
     let mut found = Vec::new();
+    let take = |record: Record| {
+        if record.body.is_some() && found.len() < RECORDS_FOUND_MAX {
+            found.push(record);
+        }
+    };
+    each_owned(shelves, shelf, first, owner, take)?;
+    Ok(found)
+}
+
+/// Takes each record of one owner whose id begins so, by id. Those of others are passed over unread.
+fn each_owned(
+    shelves: &redb::ReadOnlyTable<&'static [u8], &'static [u8]>,
+    shelf: &Shelf,
+    first: &[u8],
+    owner: KeyPrint,
+    mut take: impl FnMut(Record),
+) -> Result<(), ReadError> {
+    let prefix = [shelf.prefix().as_slice(), first].concat();
     for row in shelves.range(prefix.as_slice()..)? {
         let (key, row) = row?;
-        if !key.value().starts_with(&prefix) || found.len() >= RECORDS_FOUND_MAX {
+        if !key.value().starts_with(&prefix) {
             break;
         }
         if key.value().ends_with(&owner.0) {
-            found.push(decode(row.value(), "record")?);
+            take(decode(row.value(), "record")?);
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The answer to a peer that lacks these (`Effect::SendRecords`): one message of about [`WANT_REPLY_BYTES`] at most. It
@@ -182,9 +205,93 @@ pub fn answer(reader: &Reader, shelf: &Shelf, keys: &[RecordKey]) -> Result<Mess
     Ok(Message::Records(records))
 }
 
+/// The answer to a peer that lacks bytes apart (`Effect::SendContents`): one message of about [`WANT_REPLY_BYTES`], or one
+/// content. `lacking`: those of which it is known that they are not here. It asks again for the rest.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn contents(
+    reader: &Reader,
+    shelf: &Shelf,
+    keys: &[RecordKey],
+    mut lacking: Vec<RecordKey>,
+) -> Result<Message, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let rows = table(&read, CONTENTS)?;
+    let mut contents = Vec::new();
+    let mut bytes = 0;
+    for key in keys {
+        let Some(row) = rows.get(shelf.row(*key).as_slice())? else {
+            lacking.push(*key);
+            continue;
+        };
+        bytes += row.value().len();
+        if bytes > WANT_REPLY_BYTES && !contents.is_empty() {
+            break;
+        }
+        contents.push(Content::of(*key, row.value()));
+    }
+    let (space, collection) = (shelf.space, shelf.collection);
+    Ok(Message::Contents(SentContents { space, collection, contents, lacking }))
+}
+
+/// The files of a room of a mesh, by path. `key`: the one that made the room.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn files(
+    reader: &Reader,
+    mesh: MeshId,
+    room: RoomId,
+    key: KeyPrint,
+) -> Result<Vec<FileView>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let Some(at) = place_in(&read, room)? else { return Ok(Vec::new()) };
+    let shelf = Shelf { mesh, space: at.space, collection: files::COLLECTION.number };
+    let first = at.subject(shelf.collection);
+    let mut found = Vec::new();
+    let take = |record: Record| found.extend(files::read(&at, &record, key));
+    each_owned(&table(&read, RECORDS)?, &shelf, &first, key, take)?;
+    found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+/// A file, and its bytes if they are here.
+pub type FoundFile = (FileView, Option<Vec<u8>>);
+
+/// One file of a room. `None`: there is none of this path. Its bytes are those of the same moment.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn file(
+    reader: &Reader,
+    mesh: MeshId,
+    (room, path): (RoomId, &str),
+    key: KeyPrint,
+) -> Result<Option<FoundFile>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let Some(at) = place_in(&read, room)? else { return Ok(None) };
+    let (collection, id) = (files::COLLECTION.number, files::id(&at, path));
+    let shelf = Shelf { mesh, space: at.space, collection };
+    let row = shelf.row(RecordKey { id, owner: Some(key) });
+    let Some(record) = table(&read, RECORDS)?.get(row.as_slice())? else { return Ok(None) };
+    let record: Record = decode(record.value(), "record")?;
+    let Some(view) = files::read(&at, &record, key) else { return Ok(None) };
+    if record.apart.is_none() {
+        return Ok(Some((view, Some(Vec::new()))));
+    }
+    let bytes = table(&read, CONTENTS)?.get(row.as_slice())?.map(|row| row.value().to_vec());
+    let bytes = bytes.and_then(|bytes| at.cover.read_apart(&files::apart_name(id, key), bytes));
+    Ok(Some((view, bytes)))
+}
+
 /// The heads of all records of a mesh.
 pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRecord>, ReadError> {
     let mut heads = Vec::new();
+    let contents = table(read, CONTENTS)?;
     for row in table(read, RECORDS)?.range(mesh.0.as_slice()..)? {
         let (key, row) = row?;
         if !key.value().starts_with(&mesh.0) {
@@ -196,6 +303,8 @@ pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRe
             collection: record.collection,
             head: record.head(mesh),
             deleted: record.body.is_none(),
+            apart: record.apart,
+            held: record.apart.is_some() && contents.get(key.value())?.is_some(),
         });
     }
     Ok(heads)

@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 5;
+pub(crate) const LAYOUT: u64 = 6;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -56,6 +56,9 @@ pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(
 
 /// Mesh, space, collection, id and owner, one after the other → `Record`.
 pub(crate) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records/1");
+
+/// As in [`RECORDS`] → bytes that travel apart from that record.
+pub(crate) const CONTENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("contents/1");
 
 /// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
@@ -125,6 +128,7 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(PRUNED)?;
     write.open_table(CALLED)?;
     write.open_table(RECORDS)?;
+    write.open_table(CONTENTS)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

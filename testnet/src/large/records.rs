@@ -312,9 +312,9 @@ impl Pair {
     }
 
     fn beat(&mut self, node: usize) {
-        let mesh = self.secret.mesh_id();
+        let (mesh, wall_ms) = (self.secret.mesh_id(), self.now().wall_ms);
         let by = &mut self.nodes[node];
-        let beat = by.pulse.and_then(|pulse| by.rhythm.beat(by.identity.node_id(), pulse));
+        let beat = by.pulse.and_then(|pulse| by.rhythm.beat(by.identity.node_id(), pulse, wall_ms));
         if let Some(beat) = beat {
             let message = Message::Beacon(Signed::new(mesh, &by.identity, beat.beacon));
             self.say(node, &message);

@@ -284,7 +284,9 @@ impl World {
             | Effect::SendCopies { .. }
             | Effect::AskReceipt { .. }
             | Effect::SendReceipt { .. } => unreachable!("nobody asks what became of a message"),
-            Effect::SendRecords { .. } => unreachable!("nobody has any"),
+            Effect::SendRecords { .. } | Effect::SendContents { .. } => {
+                unreachable!("nobody has any")
+            }
             Effect::Reply { call, result } => {
                 self.answers.insert(call, (at, answer(result)));
             }

@@ -53,6 +53,8 @@ happenings! {
     Profile, Any, "profile changed";
     RoomSet, Any, "public room set";
     DenSet, Any, "private room set";
+    FilePut, Any, "file written";
+    FileGone, Any, "file deleted";
     Deletion, Any, "record deleted";
     Replaced, Any, "record replaced";
     Pruned, Any, "bodies dropped";

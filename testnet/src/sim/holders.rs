@@ -13,6 +13,7 @@ mod answers;
 mod details;
 mod direct;
 pub(super) mod end;
+mod files;
 mod owners;
 mod profiles;
 
@@ -136,6 +137,7 @@ enum Asked {
     Details(details::Said),
     /// Who opens a direct room, and with whom.
     Open(usize, usize),
+    File(files::Said),
 }
 
 /// See the module.
@@ -273,7 +275,8 @@ impl Holders {
             24..=29 => self.open_direct(cluster, i, by),
             30..=55 => self.join(cluster, i, by),
             61..=68 => self.set_profile(cluster, i, by),
-            69..=78 => self.set_room(cluster, i, by),
+            69..=76 => self.set_room(cluster, i, by),
+            77..=84 => self.change_file(cluster, i, by),
             56..=60 => {
                 let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
                 if !rooms.is_empty() {
@@ -437,6 +440,7 @@ impl Part for Holders {
             }
             (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
             (Asked::Details(said), Ok(_)) => self.details_are_set(cluster, *node, &said)?,
+            (Asked::File(said), Ok(_)) => self.file_is_changed(cluster, *node, &said)?,
             (Asked::Detach | Asked::Say(_), Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
@@ -614,8 +618,9 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         Asked::Profile(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
+        Asked::File(_) if *refused == Refused::NoFile => true,
         // A node may not know of the key any more, or of the room yet.
-        Asked::Details(_) => {
+        Asked::Details(_) | Asked::File(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         // The other one's key, or the caller's, is not known here yet.

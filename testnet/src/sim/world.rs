@@ -324,6 +324,12 @@ impl World {
                         records::answer(reader, &shelf, &keys).map(Some)
                     });
                 }
+                Effect::SendContents { to, space, collection, keys, lacking } => {
+                    let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
+                    self.answer(node, to, |reader| {
+                        records::contents(reader, &shelf, &keys, lacking).map(Some)
+                    });
+                }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,
                 Effect::Notify { room, event } => self.members_told(node, room, &event)?,
                 Effect::Pulse(_) => self.begin_beating(node),

@@ -178,6 +178,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NoTask => Problem::new(Code::TaskNotFound, "no such task"),
         Refused::NoAgent(_) => Problem::from(Refusal::NoAgent),
         Refused::NoMailbox(text) => denied(&text),
+        Refused::NoFile => Problem::invalid(NO_FILE),
         Refused::NoKey => Problem::new(Code::Unauthorized, "the key is not valid here"),
         Refused::TooManyAgents { max } => {
             let text =
@@ -210,6 +211,9 @@ fn is_apart(apart: Apart) -> Problem {
     let denied = Problem::new(Code::AccessDenied, apart.to_string());
     Problem { reason: Some(reason), ..denied }
 }
+
+/// No code of the protocol says that a file is not there.
+pub(crate) const NO_FILE: &str = "the room has no such file";
 
 const NOT_DURABLE: &str = "`durable` is not for ephemeral rooms: their messages are on no disk";
 
@@ -254,6 +258,7 @@ fn must(name: &str, rule: Rule, entries: &str) -> String {
             format!("each of `{name}` must have 1 to {max} bytes and not be blank")
         }
         Rule::Distinct => format!("`{name}` must have {entries} of different names"),
+        Rule::Path(rule) => format!("`{name}` {rule}"),
         Rule::Between { min, max } => format!("`{name}` must be within {min} to {max}"),
     }
 }
@@ -311,6 +316,9 @@ fn name(field: Field) -> &'static str {
         Field::SettingName => "names of settings",
         Field::SettingValue => "values of settings",
         Field::Settings => "settings",
+        Field::Path => "path",
+        Field::MediaType => "type",
+        Field::File => "content",
     }
 }
 

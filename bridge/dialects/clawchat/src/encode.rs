@@ -9,12 +9,12 @@ use mesh::{
     Proof,
     api::command::{AgentView, RoomView, Speech},
     name::id::{AgentId, KeyPrint, RoomId},
-    records::details::Details,
+    records::{details::Details, files::FileView},
     wire::roster::{Presence, Status as CoreStatus},
 };
 use protocol::{
     object::{
-        Agent, MeshNote, Message, Room, RoomNote, SessionKind, SessionNote, Subscription,
+        Agent, File, MeshNote, Message, Room, RoomNote, SessionKind, SessionNote, Subscription,
         SubscriptionStatus, Visibility,
     },
     value::{Metadata, Progress, Status},
@@ -108,6 +108,12 @@ pub(crate) fn detailed(room: Room, details: &Details) -> Room {
         None => room.description,
     };
     Room { description, mesh: Some(note).filter(|note| *note != RoomNote::default()), ..room }
+}
+
+pub(crate) fn file(view: &FileView) -> File {
+    let FileView { path, media, by, length, at_ms } = view.clone();
+    let updated_at = timestamp(at_ms);
+    File { path, size: length.into(), media_type: media, by, updated_at }
 }
 
 pub(crate) fn agent(view: &AgentView) -> Agent {

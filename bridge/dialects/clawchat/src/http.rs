@@ -27,13 +27,14 @@ use protocol::{
 use serde::Serialize;
 
 use crate::{
-    codes::Problem,
+    codes::{NO_FILE, Problem},
     encode,
     limits::HTTP_HISTORY_ROWS,
     rooms::{self, details_of},
     voice::Voice,
 };
 
+mod files;
 mod keys;
 
 /// The header that a client shows its key in.
@@ -53,13 +54,19 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
         .route("/api/keys", post(keys::make))
         .route("/api/rooms/{room}/history", get(history))
         .route("/api/rooms/{room}/messages/{seq}", get(message))
+        .route("/api/rooms/{room}/files", get(files::list))
+        .route(
+            "/api/rooms/{room}/files/{*path}",
+            get(files::get).put(files::put).delete(files::delete),
+        )
         .with_state(Web { desk, voice });
     Site {
         router,
         paths: &["/api/"],
-        methods: &["GET", "POST"],
+        methods: &["GET", "POST", "PUT", "DELETE"],
+        // The others show a key, which a page that was pointed here does not have.
         checks_names: |method| method != Method::POST,
-        headers: &[keys::ADMIN_HEADER, KEY_HEADER, "authorization"],
+        headers: &[keys::ADMIN_HEADER, KEY_HEADER, "authorization", files::AGENT_HEADER],
         refuse: |why| Failed::from(why).into_response(),
     }
 }
@@ -96,6 +103,8 @@ impl IntoResponse for Failed {
 impl std::convert::From<Problem> for Failed {
     fn from(problem: Problem) -> Failed {
         let status = if problem.code == Code::RoomNotFound {
+            StatusCode::NOT_FOUND
+        } else if problem.message == NO_FILE {
             StatusCode::NOT_FOUND
         } else if problem.code == Code::AccessDenied {
             StatusCode::FORBIDDEN

@@ -255,6 +255,12 @@ impl Command {
             Command::SetRoom { caller, room, update, .. } => {
                 Traits::of("set_room").room(caller.key, *room).bytes(update.bytes())
             }
+            Command::PutFile { writer, file, .. } => Traits::of("put_file")
+                .room(writer.key, writer.room)
+                .bytes(file.bytes.len() + file.path.len()),
+            Command::RemoveFile { writer, path } => {
+                Traits::of("remove_file").room(writer.key, writer.room).bytes(path.len())
+            }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
             Command::Keep { name, value } => {
                 let value = value.as_ref().map_or(0, |value| value.0.len());
@@ -367,6 +373,7 @@ impl Refused {
             Refused::ElectionRuns => Reason::Rules,
             Refused::NoElection => Reason::Unknown,
             Refused::NoTask => Reason::Unknown,
+            Refused::NoFile => Reason::Unknown,
             Refused::Held { .. } => Reason::Rules,
             Refused::NoKey => Reason::Rules,
             Refused::NoAgent(_) => Reason::Unknown,

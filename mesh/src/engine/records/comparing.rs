@@ -34,6 +34,7 @@ impl Records {
     pub(in crate::engine) fn forget_peer(&mut self, peer: NodeId) {
         self.compared.retain(|(of, _), _| *of != peer);
         self.rest.retain(|(of, ..), _| *of != peer);
+        self.contents.forget_peer(peer);
     }
 
     /// A beacon says whether a peer has the same records.

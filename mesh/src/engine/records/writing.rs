@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Records, answers_for};
+use super::{Records, answers_for, contents::Name};
 use crate::{
     api::command::{Caller, Outcome, Refused},
     engine::known::Known,
@@ -20,7 +20,7 @@ use crate::{
     wire::{
         cover::Cover,
         message::Message,
-        record::{Draft, Record, Space, Stamp},
+        record::{Apart, Draft, Record, RecordKey, Space, Stamp},
     },
 };
 
@@ -45,11 +45,34 @@ pub(in crate::engine) struct RoomSet {
 }
 
 /// The writer of records, and where they go.
-struct Writing<'w> {
+pub(super) struct Writing<'w> {
     key: KeyPrint,
     signer: Option<&'w KeySecret>,
     space: Space,
     cover: &'w Cover,
+}
+
+impl<'w> Writing<'w> {
+    pub(super) fn of_room(
+        key: KeyPrint,
+        signer: Option<&'w KeySecret>,
+        at: &'w RoomPlace,
+    ) -> Writing<'w> {
+        Writing { key, signer, space: at.space, cover: &at.cover }
+    }
+}
+
+/// A record that is to be written, with bytes that travel apart, as they are written.
+#[derive(Debug)]
+pub(super) struct Unsigned {
+    pub(super) draft: Draft,
+    pub(super) apart: Option<Vec<u8>>,
+}
+
+impl From<Draft> for Unsigned {
+    fn from(draft: Draft) -> Unsigned {
+        Unsigned { draft, apart: None }
+    }
 }
 
 impl Records {
@@ -72,7 +95,7 @@ impl Records {
         let drafts = update.drafts(&caller.agent, &cards);
         let (key, signer) = (caller.key, signer.as_deref());
         let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open };
-        self.write(known, &by, drafts)?;
+        self.write(known, &by, unsigned(drafts))?;
         Ok(Outcome::Done)
     }
 
@@ -84,7 +107,7 @@ impl Records {
         draft: Draft,
     ) -> Result<(), Refused> {
         let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open };
-        self.write(known, &by, vec![draft])
+        self.write(known, &by, vec![draft.into()])
     }
 
     pub(in crate::engine) fn set_room(
@@ -98,12 +121,11 @@ impl Records {
         known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
         update.check()?;
-        let at = place_for(known, caller, room)?;
+        let at = place_for(known, caller.key, room)?;
         let drafts = update.drafts(&at);
         self.check_settings(&at, caller.key, &drafts)?;
         let (key, signer) = (caller.key, signer.as_deref());
-        let by = Writing { key, signer, space: at.space, cover: &at.cover };
-        self.write(known, &by, drafts)?;
+        self.write(known, &Writing::of_room(key, signer, &at), unsigned(drafts))?;
         Ok(Outcome::Done)
     }
 
@@ -131,11 +153,11 @@ impl Records {
     }
 
     /// Signs records and takes them in, all of them or none. They are durable with the turn, and told to others then.
-    fn write(
+    pub(super) fn write(
         &mut self,
         known: &mut Known,
         by: &Writing<'_>,
-        drafts: Vec<Draft>,
+        unsigned: Vec<Unsigned>,
     ) -> Result<(), Refused> {
         let Writing { key, space, cover, .. } = *by;
         let signer = by.signer.filter(|signer| signer.print() == key).ok_or(impossible(NO_KEY))?;
@@ -143,26 +165,35 @@ impl Records {
         if let Some(apart) = known.apart().filter(|_| space != Space::Node) {
             return Err(Refused::Apart(apart));
         }
-        self.check_bounds(by, answers, &drafts)?;
+        self.check_bounds(by, answers, &unsigned)?;
         let mesh = known.cx.mesh;
         let mut written = Vec::new();
-        for draft in drafts {
+        for Unsigned { draft, apart } in unsigned {
             let Some(set) = self.sets(space).get_mut(draft.collection) else { continue };
             let before = set.head(set.key(draft.id, key));
             let stamp = Stamp::after(known.cx.now.wall_us, before.map(|head| head.stamp));
-            let record = cover.write(draft, key, stamp).sign(signer, mesh, stamp);
+            let told = apart.as_deref().map(Apart::of);
+            let record = cover.write(draft, key, stamp).sign_with(told, signer, mesh, stamp);
             let record = record.map_err(|short| Refused::Impossible(short.to_string()))?;
             if !set.wants(&record.head(mesh), answers) {
                 // A record that others have signed for a time to come, or this node before its clock was set back.
                 let text = "the clock of this node is behind the records of this key";
                 return Err(impossible(text));
             }
-            written.push(record);
+            written.push((record, apart));
         }
-        for record in &written {
+        let mut told = Vec::new();
+        for (record, apart) in written {
+            let (collection, id, hash) =
+                (record.collection, record.id, record.apart.map(|apart| apart.hash));
             self.take(known, record.clone(), answers);
+            told.push(record);
+            if let (Some(hash), Some(bytes)) = (hash, apart) {
+                let key = RecordKey { id, owner: Some(key) };
+                self.contents.hold(known, Name { space, collection, key }, (hash, bytes.into()));
+            }
         }
-        tell(known, space, written);
+        tell(known, space, told);
         Ok(())
     }
 
@@ -171,14 +202,14 @@ impl Records {
         &self,
         by: &Writing<'_>,
         answers: NodeId,
-        drafts: &[Draft],
+        unsigned: &[Unsigned],
     ) -> Result<(), Refused> {
         for set in self.spaces.get(&by.space).into_iter().flat_map(|sets| sets.iter()) {
             let kind = set.collection();
-            let is_new = |draft: &&Draft| {
+            let is_new = |Unsigned { draft, .. }: &&Unsigned| {
                 draft.collection == kind.number && set.head(set.key(draft.id, by.key)).is_none()
             };
-            let new = drafts.iter().filter(is_new).count();
+            let new = unsigned.iter().filter(is_new).count();
             let of_key = (set.count_of(by.key), kind.owner_max, "the key");
             let of_node = (set.count_at(answers), kind.node_max, "the node that minted the key");
             for (count, max, whose) in [of_key, of_node] {
@@ -195,15 +226,19 @@ impl Records {
     }
 }
 
-/// The place of the records of a room that the caller's key has made.
-fn place_for(known: &Known, caller: &Caller, room: RoomId) -> Result<RoomPlace, Refused> {
+fn unsigned(drafts: Vec<Draft>) -> Vec<Unsigned> {
+    drafts.into_iter().map(Unsigned::from).collect()
+}
+
+/// The place of the records of a room that a key has made.
+pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<RoomPlace, Refused> {
     if room == RoomId::lobby(known.cx.mesh) {
         return Err(impossible(LOBBY));
     }
     let state = known.rooms.get(&room).ok_or(Refused::NoRoom)?;
     let at = state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))?;
     // With a node that checks no keys nobody has one, and the signer is asked for next.
-    let made = known.directory.room(room).is_some_and(|made| made.created.owner == caller.key);
+    let made = known.directory.room(room).is_some_and(|made| made.created.owner == key);
     if made { Ok(at) } else { Err(Refused::NotYours) }
 }
 
@@ -248,7 +283,7 @@ fn in_parts(records: Vec<Record>) -> Vec<Vec<Record>> {
     parts
 }
 
-fn impossible(text: &str) -> Refused {
+pub(super) fn impossible(text: &str) -> Refused {
     Refused::Impossible(text.to_owned())
 }
 
@@ -256,4 +291,4 @@ const NO_KEY: &str = "this node checks no keys: nothing can be signed for you he
 const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: the directory is full, or this node has no part in the mesh";
 const NOT_OWNED: &str = "your key does not own your agent id, so nobody could check that the profile is yours: register with an id of your own";
 const LOBBY: &str = "the lobby is no key's own: nobody can set anything of it";
-const EPHEMERAL: &str = "an ephemeral room ends with its members, and what is set of a room does not: make a permanent one";
+const EPHEMERAL: &str = "an ephemeral room ends with its members, and title, settings and files would not: make a permanent one";

@@ -41,6 +41,7 @@ struct Disk {
     notes: BTreeMap<(RoomId, LocalRef), VoteNote>,
     proofs: Vec<(Certificate, Run)>,
     records: BTreeMap<(Space, CollectionNumber, RecordKey), Arc<Record>>,
+    contents: BTreeSet<(Space, CollectionNumber, RecordKey)>,
 }
 
 /// What a store would give back that has committed this.
@@ -90,6 +91,12 @@ impl Disk {
                     None => self.records.remove(&(space, collection, key)),
                 };
             }
+            Change::Content { space, collection, key, bytes, .. } => {
+                match bytes {
+                    Some(_) => self.contents.insert((space, collection, key)),
+                    None => self.contents.remove(&(space, collection, key)),
+                };
+            }
             // Nothing of these is looked at in these tests after a start.
             Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
@@ -106,12 +113,12 @@ impl Disk {
         // None of these tests forks a log in a private room.
         let forked = proofs.iter().map(|(it, _)| it.log.author).collect();
         let mesh = node.as_ref().map(|node| node.mesh);
-        let head =
-            |((space, collection, _), record): (&(Space, CollectionNumber, _), &Arc<Record>)| {
-                let head = record.head(mesh?);
-                let deleted = record.body.is_none();
-                Some(StoredRecord { space: *space, collection: *collection, head, deleted })
-            };
+        let head = |(place, record): (&(Space, CollectionNumber, RecordKey), &Arc<Record>)| {
+            let head = record.head(mesh?);
+            let (deleted, apart) = (record.body.is_none(), record.apart);
+            let (held, (space, collection, _)) = (self.contents.contains(place), *place);
+            Some(StoredRecord { space, collection, head, deleted, apart, held })
+        };
         let records = self.records.iter().filter_map(head).collect();
         let mut summary = Summary { node, notes, proofs, forked, records, ..Summary::default() };
         for (room, rows) in &self.rooms {

@@ -344,6 +344,8 @@ fn records_of_a_key_that_the_directory_has_lost_go() {
         collection: record.collection,
         head: record.head(node.secret.mesh_id()),
         deleted: false,
+        apart: None,
+        held: false,
     };
     let summary = Summary { records: vec![stored], ..super::disk::stored(&node.rows) };
     let again = Node::open(1, summary, node.now);

@@ -31,7 +31,7 @@ fn set(caller: &Caller, room: RoomId, update: DetailsUpdate) -> Command {
     Command::SetRoom { signer: signer(caller.key), caller, room, update }
 }
 
-fn new_room(name: &str, public: bool, ephemeral: bool) -> NewRoom {
+pub(super) fn new_room(name: &str, public: bool, ephemeral: bool) -> NewRoom {
     let name = name.to_owned();
     NewRoom { name, description: None, parent: None, ephemeral, public, encrypted: false }
 }
@@ -51,7 +51,7 @@ impl Node {
 
 impl World {
     /// A minted key is presented at some of the nodes, with an agent of its own at each.
-    fn presents(&mut self, nodes: &[usize]) -> Vec<Caller> {
+    pub(super) fn presents(&mut self, nodes: &[usize]) -> Vec<Caller> {
         self.link();
         self.nodes[0].mints(MINTED);
         self.carry();
@@ -69,7 +69,7 @@ impl World {
         Caller { agent: agent.as_str().into(), key: MINTED, registration: it.registration }
     }
 
-    fn makes(&mut self, n: usize, caller: &Caller, room: NewRoom) -> RoomId {
+    pub(super) fn makes(&mut self, n: usize, caller: &Caller, room: NewRoom) -> RoomId {
         let call = self.begin(n, Command::CreateRoom { caller: caller.clone(), room });
         self.pass(STEP * 40);
         let reply = self.reply(n, call);

@@ -10,6 +10,7 @@ use crate::{
     },
     name::id::EntryRef,
     wire::{
+        contents::{Content, SentContents},
         copies::{Copied, CopyOf},
         message::{Beacon, Signed},
         record::{Record, RecordKey},
@@ -164,6 +165,21 @@ impl World {
                         };
                         let records = records.into_iter().filter(wanted).collect();
                         self.tell(from, to, Message::Records(records));
+                    }
+                    Effect::SendContents { to, space, collection, keys, mut lacking }
+                        if self.linked =>
+                    {
+                        let held = self.nodes[from].contents();
+                        let mut contents = Vec::new();
+                        // As a store does: a message has about 512 KiB.
+                        for key in keys.into_iter().take(2) {
+                            match held.get(&(space, key)) {
+                                Some(bytes) => contents.push(Content::of(key, bytes)),
+                                None => lacking.push(key),
+                            }
+                        }
+                        let sent = SentContents { space, collection, contents, lacking };
+                        self.tell(from, to, Message::Contents(sent));
                     }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),

@@ -22,6 +22,7 @@ const fn collection(writer: Writer, merge: Merge) -> Collection {
         writer,
         merge,
         body_bytes_max: 100,
+        apart_bytes_max: 0,
         // Four are kept, and ten.
         owner_max: 3,
         node_max: 9,

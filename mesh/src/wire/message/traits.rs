@@ -3,10 +3,10 @@
 use super::{BadMessage, Message, Post};
 use crate::limits::{
     ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-    COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX,
-    LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, RECORD_BODY_BYTES_MAX, RECORD_BUCKETS,
-    RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX,
-    VERSION_BYTES_MAX,
+    CONTENTS_ASKED_MAX, COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX,
+    GROUPS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, RECORD_BODY_BYTES_MAX,
+    RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX,
+    RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 use crate::wire::{
     comparing::Step,
@@ -176,6 +176,11 @@ impl<R> Message<R> {
                 .gossiped()
                 .with(records.len(), RECORDS_IN_MESSAGE_MAX),
             Message::Comparing(comparing) => of_comparing(&comparing.step),
+            Message::WantContents(wanted) => Traits::of("want_contents", Records)
+                .asks(FromStore)
+                .with(wanted.keys.len(), CONTENTS_ASKED_MAX),
+            Message::Contents(sent) => Traits::of("contents", Records)
+                .with(sent.contents.len() + sent.lacking.len(), CONTENTS_ASKED_MAX),
         }
     }
 

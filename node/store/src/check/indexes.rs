@@ -10,7 +10,7 @@ use mesh::{
     },
     records::collection::{Collection, Writer, is_sound},
     wire::{
-        record::{Record, RecordKey},
+        record::{Apart, Record, RecordKey},
         run::{Certificate, Run},
     },
 };
@@ -20,7 +20,9 @@ use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
     records::Shelf,
-    schema::{DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode, table},
+    schema::{
+        CONTENTS, DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode, table,
+    },
     view::room_row,
 };
 
@@ -65,6 +67,7 @@ pub(super) fn of_no_room(
         }
     }
     records(read, judge, report)?;
+    contents(read, report)?;
     for row in table(read, NODE)?.iter()? {
         let (key, row) = row?;
         let record: Result<NodeRecord, _> = decode(row.value(), "node");
@@ -100,6 +103,21 @@ fn records(
         let is_here = shelf.row(RecordKey { id: record.id, owner }) == key.value();
         if !is_here || !is_sound(&record, judge, mesh) {
             report.add(Place::Store, Problem::Forged);
+        }
+    }
+    Ok(())
+}
+
+/// Each belongs to a record, and is what that says.
+fn contents(read: &ReadTransaction, report: &mut Report) -> Result<(), ReadError> {
+    let records = table(read, RECORDS)?;
+    for row in table(read, CONTENTS)?.iter()? {
+        let (key, bytes) = row?;
+        let record = records.get(key.value())?;
+        let record: Option<Record> = record.and_then(|row| decode(row.value(), "record").ok());
+        let apart = record.and_then(|record| record.apart);
+        if apart != Some(Apart::of(bytes.value())) {
+            report.add(Place::Store, Problem::Content);
         }
     }
     Ok(())

@@ -133,6 +133,9 @@ pub enum Problem {
     /// A record is not its owner's word, or has the place of another.
     #[error("a record is not its owner's, or not where it has to be")]
     Forged,
+    /// Bytes apart that are not those of a record.
+    #[error("a content that is not its record's")]
+    Content,
     /// Rows of a room that is not there.
     #[error("{0} of a room that is not there")]
     NoRoom(&'static str),

@@ -4,18 +4,18 @@ use std::sync::{Arc, LazyLock};
 
 use mesh::{
     api::batch::Change,
-    limits::{RECORD_BODY_BYTES_MAX, WANT_REPLY_BYTES},
+    limits::{FILE_BYTES_MAX, RECORD_BODY_BYTES_MAX, WANT_REPLY_BYTES},
     name::{id::MeshId, key::KeySecret},
     records::profile,
     wire::{
         message::Message,
-        record::{CollectionNumber, Draft, Record, RecordId, RecordKey, Space, Stamp},
+        record::{Apart, CollectionNumber, Draft, Record, RecordId, RecordKey, Space, Stamp},
     },
 };
 use store::{
     Store,
     check::Problem,
-    records::{Shelf, answer, find},
+    records::{Shelf, answer, contents, find},
     testing::CrashingBackend,
 };
 
@@ -121,6 +121,61 @@ fn peers_are_sent_as_many_as_fit_into_a_message() {
     assert!(bytes <= WANT_REPLY_BYTES + 1_024 && bytes > WANT_REPLY_BYTES - 9_000, "{bytes}");
     assert!(Message::decode(&Message::<mesh::wire::run::Run>::Records(records).encode()).is_ok());
     assert_eq!(sent(&keys[100..]), all[99..]);
+}
+
+fn content(of: &Record, bytes: Option<&[u8]>) -> Change {
+    let Record { space, collection, .. } = *of;
+    let bytes = bytes.map(|bytes| Arc::new(bytes.to_vec().into()));
+    Change::Content { mesh: MESH, space, collection, key: key(of), bytes }
+}
+
+/// A record with these bytes apart.
+fn with_apart(id: u8, bytes: &[u8]) -> Record {
+    let (collection, id) = (OTHER, RecordId([id; 16]));
+    let draft = Draft { space: Space::Mesh, collection, id, body: Some(vec![7]) };
+    draft.sign_with(Some(Apart::of(bytes)), &KEYS[0], MESH, Stamp::at(1)).unwrap()
+}
+
+#[test]
+fn bytes_apart_are_kept_told_of_at_a_start_and_dropped() {
+    let disk = CrashingBackend::new(0);
+    let mut store = Store::on(disk).unwrap();
+    let (one, other) = (with_apart(1, b"one"), with_apart(2, b"other"));
+    let (plain, first) = (record([3; 16], None, 0), content(&one, Some(b"one")));
+    store.commit(&[change(&one), first, change(&other), change(&plain)]).unwrap();
+    let told = |store: &Store| {
+        let stored = store.summary(ME, Some(MESH)).unwrap().records;
+        stored.iter().map(|stored| (stored.apart, stored.held)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&store), [(one.apart, true), (other.apart, false), (None, false)]);
+    assert_eq!(store.reader().check().unwrap().findings.len(), 0);
+    store.commit(&[content(&one, None), content(&other, Some(b"other"))]).unwrap();
+    assert_eq!(told(&store), [(one.apart, false), (other.apart, true), (None, false)]);
+    // One that is not its record's, and one whose record is gone.
+    store.commit(&[content(&one, Some(b"something else")), forget(&other)]).unwrap();
+    let findings = store.reader().check().unwrap().findings;
+    let wrong = findings.iter().filter(|finding| finding.problem == Problem::Content);
+    assert_eq!(wrong.count(), 2);
+}
+
+#[test]
+fn peers_are_sent_contents_as_many_as_fit_and_told_of_those_that_lack() {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let bytes = |n: u8| vec![n; FILE_BYTES_MAX];
+    let all: Vec<Record> = (0..4).map(|n| with_apart(n, &bytes(n))).collect();
+    let both = (0..).zip(&all).flat_map(|(n, of)| [change(of), content(of, Some(&bytes(n)))]);
+    store.commit(&both.collect::<Vec<_>>()).unwrap();
+    let reader = store.reader();
+    let missing = [with_apart(9, b"gone"), with_apart(8, b"unknown")].map(|record| key(&record));
+    let keys: Vec<RecordKey> = missing[..1].iter().copied().chain(all.iter().map(key)).collect();
+    let answer = contents(&reader, &SHELF, &keys, vec![missing[1]]).unwrap();
+    let bytes_sent = answer.encode().len();
+    assert!(bytes_sent < mesh::limits::FRAME_BYTES_MAX, "{bytes_sent}");
+    let Message::Contents(sent) = answer else { panic!("{answer:?}") };
+    assert_eq!(sent.lacking, [missing[1], missing[0]]);
+    let sent: Vec<_> =
+        sent.contents.iter().map(|content| (content.key, content.bytes.len())).collect();
+    assert_eq!(sent, [(key(&all[0]), FILE_BYTES_MAX), (key(&all[1]), FILE_BYTES_MAX)]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mesh::wire::record::Space;
 
 use super::{
-    details,
+    details, files,
     profiles::{Name, State, all_of, spaces_of},
 };
 use crate::sim::{
@@ -41,7 +41,8 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
         having.windows(2).try_for_each(|pair| are_alike(world, space, pair[0], pair[1]))?;
     }
     nothing_is_lost(world, &all)?;
-    details::converge(world)
+    details::converge(world)?;
+    files::converge(world)
 }
 
 fn are_alike(world: &World, space: Space, one: &OfNode, other: &OfNode) -> Result<(), Broken> {

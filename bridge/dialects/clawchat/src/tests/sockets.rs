@@ -34,6 +34,7 @@ use protocol::limits::LINE_BYTES_MAX;
 
 use crate::{ClawChat, MANNERS};
 
+mod files;
 mod hostile;
 mod http;
 

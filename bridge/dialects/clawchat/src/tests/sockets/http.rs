@@ -121,7 +121,10 @@ async fn a_preflight_and_a_refusal_are_those_of_the_dialect_that_owns_the_path()
     let node = of_two_dialects(config).await;
     let preflight =
         [HERE, ("origin", "https://good.example"), ("access-control-request-method", "GET")];
-    let clawchat = ("get, post", "content-type, x-clawchat-admin, x-clawchat-key, authorization");
+    let clawchat = (
+        "get, post, put, delete",
+        "content-type, x-clawchat-admin, x-clawchat-key, authorization, x-clawmesh-agent",
+    );
     let echo = ("post, put", "content-type, x-echo");
     for (path, (methods, headers)) in
         [("/echo/7", echo), ("/api/rooms", clawchat), ("/ws", clawchat), ("/nothing", clawchat)]

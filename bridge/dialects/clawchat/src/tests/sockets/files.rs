@@ -1,0 +1,127 @@
+//! Files of rooms over HTTP.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use super::{Answer, Client, Node};
+use bridge::testing::{KEY, keyed};
+use mesh::limits::FILE_BYTES_MAX;
+
+const HERE: (&str, &str) = ("host", "127.0.0.1:80");
+const SHOWN: (&str, &str) = ("x-clawchat-key", KEY);
+
+impl Node {
+    /// A room of the node's own key, as an agent of it makes one.
+    async fn room(&self, by: &str, more: &Value) -> (String, Client<TcpStream>) {
+        let mut agent = self.agent(by).await;
+        let mut room = json!({"name": "hall", "public": true});
+        room.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = agent.call("create_room", room).await;
+        (made["room_id"].as_str().unwrap().to_owned(), agent)
+    }
+
+    async fn file(&self, method: &str, room: &str, path: &str, body: &str) -> Answer {
+        let path = format!("/api/rooms/{room}/files{path}");
+        let more = [HERE, SHOWN, ("content-type", "text/json"), ("x-clawmesh-agent", "a")];
+        self.http(method, &path, &more, body).await
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_written_read_listed_and_deleted() {
+    let node = Node::start(keyed()).await;
+    let (room, _a) = node.room("a", &json!({})).await;
+    let put = node.file("PUT", &room, "/notes/%C3%BC%20a.json", r#"{"x": 1}"#).await;
+    assert_eq!(put.status, StatusCode::NO_CONTENT, "{put:?}");
+    let got = node.file("GET", &room, "/notes/%C3%BC%20a.json", "").await;
+    assert_eq!((got.status, &got.body), (StatusCode::OK, &json!({"x": 1})));
+    for header in [
+        "content-type: text/json",
+        "x-content-type-options: nosniff",
+        "content-disposition: attachment",
+        "content-security-policy: default-src 'none'; sandbox",
+        "x-clawmesh-agent: a",
+    ] {
+        assert!(got.has(header), "{header}: {got:?}");
+    }
+    let list = node.file("GET", &room, "", "").await.body;
+    let file = &list["files"][0];
+    assert_eq!((&file["path"], &file["size"]), (&json!("notes/ü a.json"), &json!(8)));
+    assert_eq!((&file["type"], &file["by"]), (&json!("text/json"), &json!("a")));
+    let replaced = node.file("PUT", &room, "/notes/%C3%BC%20a.json", "2").await;
+    assert_eq!(replaced.status, StatusCode::NO_CONTENT);
+    assert_eq!(node.file("GET", &room, "/notes/%C3%BC%20a.json", "").await.body, json!(2));
+    for status in [StatusCode::NO_CONTENT, StatusCode::NOT_FOUND] {
+        let gone = node.file("DELETE", &room, "/notes/%C3%BC%20a.json", "").await;
+        assert_eq!(gone.status, status, "{gone:?}");
+    }
+    assert_eq!(node.file("GET", &room, "/x", "").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(node.file("GET", &room, "", "").await.body, json!({"files": []}));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn files_are_for_holders_of_a_key_and_written_by_the_one_that_made_the_room() {
+    let node = Node::start(keyed()).await;
+    let (room, _a) = node.room("a", &json!({})).await;
+    for method in ["GET", "PUT", "DELETE"] {
+        let path = format!("/api/rooms/{room}/files/x");
+        let answer = node.http(method, &path, &[HERE], "x").await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method}");
+    }
+    let list = node.http("GET", &format!("/api/rooms/{room}/files"), &[HERE], "").await;
+    assert_eq!(list.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(node.file("PUT", "nowhere", "/x", "x").await.status, StatusCode::NOT_FOUND);
+    let lobby = node.file("PUT", "lobby", "/x", "x").await;
+    assert_eq!(lobby.status, StatusCode::BAD_REQUEST, "{lobby:?}");
+    let path = format!("/api/rooms/{room}/files/x");
+    let other = [HERE, SHOWN, ("x-clawmesh-agent", "somebody")];
+    let answer = node.http("PUT", &path, &other, "x").await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{answer:?}");
+    assert!(answer.body["message"].as_str().unwrap().contains("no agent of this key"));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_rule_and_the_bound() {
+    let node = Node::start(keyed()).await;
+    let (room, _a) = node.room("a", &json!({})).await;
+    let bad = [
+        ("/a%5Cb", "backslash"),
+        ("/a/%2E%2E/b", "`.` or `..`"),
+        ("/a%2F", "no slash at its ends"),
+        ("/a%07", "control characters"),
+        ("/%FF", "UTF-8"),
+    ];
+    for (path, rule) in bad {
+        for method in ["GET", "PUT", "DELETE"] {
+            let answer = node.file(method, &room, path, "x").await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{method} {path}: {answer:?}");
+            let text = answer.body["message"].as_str().unwrap();
+            assert!(text.contains("`path`") && text.contains(rule), "{method} {path}: {text}");
+        }
+    }
+    let large = node.file("PUT", &room, "/x", &"x".repeat(FILE_BYTES_MAX + 1)).await;
+    assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(large.body["message"].as_str().unwrap().contains("262144"), "{large:?}");
+    let most = node.file("PUT", &room, "/x", &"x".repeat(FILE_BYTES_MAX)).await;
+    assert_eq!(most.status, StatusCode::NO_CONTENT, "{most:?}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_encrypted_room_takes_blobs_and_an_ephemeral_one_no_file() {
+    let node = Node::start(keyed()).await;
+    let (room, _a) = node.room("a", &json!({"encrypted": true})).await;
+    let plain = node.file("PUT", &room, "/x", "hello").await;
+    assert_eq!(plain.body["code"], json!("plaintext_in_encrypted_room"), "{plain:?}");
+    assert_eq!(node.file("PUT", &room, "/x", "clw1:AAAA").await.status, StatusCode::NO_CONTENT);
+    let (brief, _b) = node.room("b", &json!({"name": "brief", "ephemeral": true})).await;
+    let answer = node.file("PUT", &brief, "/x", "x").await;
+    assert_eq!(
+        (answer.status, &answer.body["code"]),
+        (StatusCode::BAD_REQUEST, &json!("invalid_payload"))
+    );
+    node.stop().await;
+}

@@ -1,0 +1,306 @@
+//! Files of rooms: records whose contents travel apart.
+
+use super::{
+    records::{MINTED, signer},
+    world::{STEP, World},
+    *,
+};
+use crate::{
+    api::command::FileWriter,
+    limits::{CONTENT_ASKED_AGAIN, FILE_BYTES_MAX, FILES_PER_ROOM_MAX, ROOM_FILES_BYTES_MAX},
+    records::{
+        files::{self, FileView, NewFile},
+        place::RoomPlace,
+    },
+    wire::{
+        contents::{Content, SentContents, WantedContents},
+        record::{Apart, Record, RecordKey, Space, Stamp},
+    },
+};
+
+/// Part of all that is private.
+const SECRET: &str = "for few eyes";
+
+fn file(path: &str, bytes: &[u8]) -> NewFile {
+    NewFile { path: path.to_owned(), media: None, bytes: bytes.to_vec() }
+}
+
+fn writer(caller: &Caller, room: RoomId) -> FileWriter {
+    let (key, agent) = (caller.key, Some(caller.agent.clone()));
+    FileWriter { room, key, agent, signer: signer(key) }
+}
+
+fn put(caller: &Caller, room: RoomId, file: NewFile) -> Command {
+    let (writer, encryption) = (writer(caller, room), Encryption::None);
+    Command::PutFile { writer, file: Box::new(file), encryption }
+}
+
+fn remove(caller: &Caller, room: RoomId, path: &str) -> Command {
+    Command::RemoveFile { writer: writer(caller, room), path: path.to_owned() }
+}
+
+impl Node {
+    /// Bytes apart that it has made durable.
+    pub(super) fn contents(&self) -> std::collections::BTreeMap<(Space, RecordKey), Vec<u8>> {
+        let mut rows = std::collections::BTreeMap::new();
+        for row in &self.rows {
+            if let Change::Content { space, key, bytes, .. } = row {
+                match bytes {
+                    Some(bytes) => rows.insert((*space, *key), bytes.to_vec()),
+                    None => rows.remove(&(*space, *key)),
+                };
+            }
+        }
+        rows
+    }
+
+    fn place(&self, room: RoomId) -> RoomPlace {
+        self.engine.known.rooms[&room].replica.record.place_of_records(room).expect("permanent")
+    }
+
+    /// A file as it shows, and its bytes, if they are here.
+    fn file(&self, room: RoomId, path: &str) -> Option<(FileView, Option<Vec<u8>>)> {
+        if !self.engine.known.rooms.contains_key(&room) {
+            return None;
+        }
+        let at = self.place(room);
+        let key = self.engine.proofs().key_of_room(room)?;
+        let id = files::id(&at, path);
+        let records = self.records();
+        let record = records.iter().find(|record| record.id == id && record.owner() == key)?;
+        let view = files::read(&at, record, key)?;
+        let place = (at.space, RecordKey { id, owner: Some(key) });
+        let bytes = self.contents().get(&place).cloned();
+        let bytes = bytes.and_then(|bytes| at.cover.read_apart(&files::apart_name(id, key), bytes));
+        Some((view, bytes))
+    }
+
+    fn bytes(&self, room: RoomId, path: &str) -> Option<Vec<u8>> {
+        self.file(room, path)?.1
+    }
+}
+
+impl World {
+    fn with_room(&mut self, public: bool) -> (Vec<Caller>, RoomId) {
+        let callers = self.presents(&[0, 1]);
+        let room = self.makes(0, &callers[0], super::room_records::new_room("hall", public, false));
+        (callers, room)
+    }
+}
+
+#[test]
+fn a_file_is_durable_when_it_is_answered_and_comes_to_all_nodes() {
+    for public in [true, false] {
+        let mut world = World::new(3);
+        let (callers, room) = world.with_room(public);
+        let text = SECRET.repeat(3_000);
+        let call = world.begin(0, put(&callers[0], room, file("a/b.txt", text.as_bytes())));
+        assert!(matches!(world.reply(0, call), Some(Ok(Outcome::Done))));
+        let (view, bytes) = world.nodes[0].file(room, "a/b.txt").expect("it is there");
+        assert_eq!(bytes.as_deref(), Some(text.as_bytes()), "before anybody else has it");
+        assert_eq!((view.length, view.by.as_deref()), (36_000, Some("holder0")));
+        world.carry();
+        assert_eq!(world.nodes[1].bytes(room, "a/b.txt").as_deref(), Some(text.as_bytes()));
+        let third = world.nodes[2].bytes(room, "a/b.txt").map(|bytes| bytes.len());
+        assert_eq!(third, public.then_some(36_000));
+        let is_told = |(_, bytes): &(usize, Vec<u8>)| {
+            bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes())
+        };
+        assert_eq!(world.told_to.iter().any(is_told), public, "sealed on its way");
+        let kept = world.nodes[1].contents();
+        let is_plain = |bytes: &Vec<u8>| bytes.starts_with(SECRET.as_bytes());
+        assert_eq!(kept.values().any(is_plain), public, "and kept so");
+        // What is replaced or deleted is gone at every node.
+        world.ask(1, put(&callers[1], room, file("a/b.txt", b"next"))).expect("its key");
+        for n in [0, 1] {
+            assert_eq!(world.nodes[n].bytes(room, "a/b.txt").as_deref(), Some(&b"next"[..]));
+            assert_eq!(world.nodes[n].contents().len(), 1);
+        }
+        world.ask(0, remove(&callers[0], room, "a/b.txt")).expect("it is there");
+        for node in &world.nodes {
+            assert_eq!(node.file(room, "a/b.txt"), None);
+            assert!(node.contents().is_empty());
+        }
+        let again = world.ask(0, remove(&callers[0], room, "a/b.txt"));
+        assert_eq!(again.err(), Some(Refused::NoFile));
+        world.ask(0, put(&callers[0], room, file("empty", b""))).expect("its key");
+        assert_eq!(world.nodes[1].file(room, "empty").map(|(view, _)| view.length), Some(0));
+        assert!(world.nodes[1].contents().is_empty(), "there is nothing to send");
+    }
+}
+
+#[test]
+fn many_files_come_by_and_by_and_a_restart_goes_on() {
+    let mut world = World::new(2);
+    let (callers, room) = world.with_room(false);
+    world.groups = vec![0, 1];
+    let large = |n: u8| vec![n; FILE_BYTES_MAX];
+    for n in 0..7 {
+        let name = format!("f{n}");
+        world.ask(0, put(&callers[0], room, file(&name, &large(n)))).expect("its key");
+    }
+    world.ask(0, remove(&callers[0], room, "f6")).expect("it is there");
+    world.held.clear();
+    world.groups = vec![0, 0];
+    for _ in 0..200 {
+        world.pass(STEP);
+        if world.nodes[1].file(room, "f0").is_some() {
+            break;
+        }
+    }
+    assert_eq!(world.nodes[1].file(room, "f0").map(|(view, _)| view.length), Some(262_144));
+    world.restart_reading(1);
+    world.pass(CONTENT_ASKED_AGAIN * 3);
+    for n in 0..6 {
+        let bytes = world.nodes[1].bytes(room, &format!("f{n}"));
+        assert_eq!(bytes.as_deref(), Some(&large(n)[..]), "f{n}");
+    }
+    assert_eq!(world.nodes[1].contents().len(), 6);
+    // Nothing is asked for any more.
+    world.told_to.clear();
+    world.pass(CONTENT_ASKED_AGAIN * 3);
+    let wants = |(_, bytes): &(usize, Vec<u8>)| {
+        matches!(Message::decode(bytes), Ok(Message::WantContents(_)))
+    };
+    assert!(!world.told_to.iter().any(wants));
+}
+
+#[test]
+fn a_content_is_taken_from_who_has_it_and_only_if_it_is_the_records() {
+    let mut world = World::new(1);
+    let callers = world.presents(&[0]);
+    let room = world.makes(0, &callers[0], super::room_records::new_room("hall", true, false));
+    let node = &mut world.nodes[0];
+    let (one, two) = (identity(7).node_id(), identity(8).node_id());
+    for peer in [one, two] {
+        node.give(Input::PeerUp(peer));
+    }
+    let at = node.place(room);
+    let (bytes, key) = (b"hello".to_vec(), signer(MINTED).expect("it is one of these"));
+    let draft = files::draft(&at, &file("x", &bytes), None);
+    let (space, collection, id) = (at.space, draft.collection, draft.id);
+    let stamp = Stamp(node.now_stamp().0 + 1);
+    let record = draft.sign_with(Some(Apart::of(&bytes)), &key, node.secret.mesh_id(), stamp);
+    node.effects.clear();
+    node.hear_record(record.expect("it is long enough"));
+    let record_key = RecordKey { id, owner: Some(MINTED) };
+    assert_eq!(node.file(room, "x").map(|(_, bytes)| bytes), Some(None), "it is not here yet");
+    let asked = |node: &mut Node| {
+        let effects = std::mem::take(&mut node.effects);
+        let to = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Send { to, message: Message::WantContents(wanted) } => {
+                assert_eq!(wanted, WantedContents { space, collection, keys: vec![record_key] });
+                Some(to)
+            }
+            _ => None,
+        });
+        to.collect::<Vec<_>>()
+    };
+    let sends = |node: &mut Node, from: NodeId, contents: Vec<Content>, lacking| {
+        let sent = SentContents { space, collection, contents, lacking };
+        let message = Message::Contents(sent).verify(node.secret.mesh_id());
+        let message = message.expect("the hash is that of the bytes");
+        node.give(Input::Message { from, message });
+    };
+    let first = asked(node);
+    assert_eq!(first.len(), 1, "one peer at a time");
+    // It lacks it, and the other is asked at once; that one sends something else.
+    sends(node, first[0], Vec::new(), vec![record_key]);
+    let second = asked(node);
+    assert!(second.len() == 1 && second != first, "{second:?}");
+    sends(node, second[0], vec![Content::of(record_key, b"other")], Vec::new());
+    assert!(asked(node).is_empty() && node.bytes(room, "x").is_none(), "all were asked");
+    // Nobody's content is taken without having been asked for.
+    sends(node, first[0], vec![Content::of(record_key, &bytes)], Vec::new());
+    assert_eq!(node.bytes(room, "x"), None);
+    node.now.mono += CONTENT_ASKED_AGAIN;
+    node.give(Input::Timeout);
+    let third = asked(node);
+    assert_eq!(third, first, "the round begins again");
+    sends(node, third[0], vec![Content::of(record_key, &bytes)], Vec::new());
+    assert_eq!(node.bytes(room, "x"), Some(bytes));
+    let forged = Content { bytes: b"forged".to_vec().into(), ..Content::of(record_key, b"hello") };
+    let sent = SentContents { space, collection, contents: vec![forged], lacking: Vec::new() };
+    assert!(Message::Contents(sent).verify(node.secret.mesh_id()).is_err(), "a strike");
+}
+
+#[test]
+fn a_peer_is_given_no_contents_of_a_space_that_it_does_not_have() {
+    let mut world = World::new(3);
+    let (callers, room) = world.with_room(false);
+    world.ask(0, put(&callers[0], room, file("x", b"hello"))).expect("its key");
+    let record: Record = world.nodes[0].records().remove(0);
+    let key = RecordKey { id: record.id, owner: Some(MINTED) };
+    let ids: Vec<NodeId> = world.nodes.iter().map(|node| node.engine.known.cx.me).collect();
+    for (from, given) in [(1, true), (2, false)] {
+        let node = &mut world.nodes[0];
+        node.effects.clear();
+        let (space, collection) = (record.space, record.collection);
+        let wanted = WantedContents { space, collection, keys: vec![key] };
+        let message = Message::WantContents(wanted);
+        node.give(Input::Message { from: ids[from], message });
+        let is_given = |effect: &Effect| matches!(effect, Effect::SendContents { .. });
+        assert_eq!(node.effects.iter().any(is_given), given);
+    }
+}
+
+#[test]
+fn files_are_refused_by_name_and_bound() {
+    let mut world = World::new(1);
+    let callers = world.presents(&[0]);
+    let (holder, own) = (&callers[0], world.callers[0].clone());
+    let room = world.makes(0, holder, super::room_records::new_room("hall", true, false));
+    let lobby = world.lobby();
+    let node = &mut world.nodes[0];
+    let bad = node.ask(put(holder, room, file("../x", b"x")));
+    assert!(matches!(bad, Err(Refused::Field(_))), "{bad:?}");
+    let large = node.ask(put(holder, room, file("x", &vec![0; FILE_BYTES_MAX + 1])));
+    assert!(matches!(large, Err(Refused::Field(_))), "{large:?}");
+    assert_eq!(node.ask(put(&own, room, file("x", b"x"))).err(), Some(Refused::NotYours));
+    assert!(matches!(node.ask(put(holder, lobby, file("x", b"x"))), Err(Refused::Impossible(_))));
+    let mut other = put(holder, room, file("x", b"x"));
+    if let Command::PutFile { writer, .. } = &mut other {
+        writer.agent = Some("agent0".into());
+    }
+    let refused = node.ask(other);
+    let Err(Refused::Impossible(text)) = refused else { panic!("{refused:?}") };
+    assert!(text.contains("no agent of this key"), "{text}");
+    // So many files, and one more if another one goes.
+    for n in 0..FILES_PER_ROOM_MAX {
+        node.ask(put(holder, room, file(&n.to_string(), b"x"))).expect("not full");
+    }
+    let full = |node: &mut Node, path: &str, bytes: &[u8]| match node.ask(put(
+        holder,
+        room,
+        file(path, bytes),
+    )) {
+        Err(Refused::Full(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(full(node, "one more", b"x").contains("1000 files"));
+    node.ask(put(holder, room, file("7", b"yy"))).expect("it replaces one");
+    node.ask(remove(holder, room, "7")).expect("it is there");
+    let most = usize::try_from(ROOM_FILES_BYTES_MAX).expect("it fits") / FILE_BYTES_MAX;
+    let large = vec![0; FILE_BYTES_MAX];
+    for n in 0..most - 1 {
+        node.ask(put(holder, room, file(&(n + 10).to_string(), &large))).expect("not full");
+    }
+    assert!(full(node, "900", &large).contains("bytes"));
+    node.ask(put(holder, room, file("10", &large))).expect("it replaces one of its size");
+}
+
+#[test]
+fn an_encrypted_room_takes_no_plain_file() {
+    let mut world = World::new(1);
+    let callers = world.presents(&[0]);
+    let new = super::room_records::new_room("hall", true, false);
+    let room = world.makes(0, &callers[0], NewRoom { encrypted: true, ..new });
+    let node = &mut world.nodes[0];
+    let plain = node.ask(put(&callers[0], room, file("x", b"x")));
+    assert_eq!(plain.err(), Some(Refused::Plaintext));
+    let mut sealed = put(&callers[0], room, file("x", b"clw1:AAAA"));
+    if let Command::PutFile { encryption, .. } = &mut sealed {
+        *encryption = Encryption::EndToEnd;
+    }
+    node.ask(sealed).expect("a client has sealed it");
+}

@@ -1,0 +1,138 @@
+//! Files of rooms, which agents with the key that made the room write and delete: their contents travel apart from their records.
+//!
+//! *records*: as of `profiles`; and an answer says that the content is durable, too. *contents*: in the end every node that keeps a
+//! file's record has its content, the one that was written with it, and shows no file that no agent of the room's key has
+//! written. *sealed*: as of `details`.
+
+use std::sync::Arc;
+
+use mesh::{
+    api::command::{Command, Encryption, FileWriter},
+    name::id::{KeyPrint, RoomId},
+    records::files::{self, NewFile},
+    wire::record::{Apart, Record, RecordKey},
+};
+use store::records::{self, find};
+
+use super::{Asked, Holders, MARK, profiles::shelf};
+use crate::sim::{
+    cluster::Cluster,
+    coverage::Happening,
+    parts::Seated,
+    promises::{Broken, broken},
+    world::World,
+};
+
+/// A change that an agent has asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    room: RoomId,
+    key: KeyPrint,
+    path: String,
+    /// `None`: the file is to go.
+    text: Option<String>,
+}
+
+impl Holders {
+    /// An agent writes or deletes a file of a room that its key has made.
+    pub(super) fn change_file(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+        let key = self.holders[i].key;
+        let made = self.made.iter().filter(|made| made.key == key && !made.ephemeral);
+        let made: Vec<(RoomId, bool)> = made.map(|made| (made.room, made.public)).collect();
+        if made.is_empty() {
+            return;
+        }
+        let (room, public) = *cluster.dice.pick(&made);
+        let path = format!("dir/{}", cluster.dice.within(0, 3));
+        let mark = if public { "for all" } else { MARK };
+        let pad = if cluster.dice.chance(10) { 200_000 } else { 10 };
+        let text = cluster.dice.chance(80).then(|| format!("{:>pad$} {mark}", cluster.dice.draw()));
+        let signer = Some(Arc::clone(&self.key_of(i).secret));
+        let (key, agent) = (by.caller.key, Some(by.caller.agent));
+        let writer = FileWriter { room, key, agent, signer };
+        let said = Said { room, key, path: path.clone(), text: text.clone() };
+        let command = match text {
+            Some(text) => {
+                self.texts.entry(room).or_default().insert(text.clone());
+                let file = Box::new(NewFile { path, media: None, bytes: text.into_bytes() });
+                Command::PutFile { writer, file, encryption: Encryption::None }
+            }
+            None => Command::RemoveFile { writer, path },
+        };
+        self.calls.ask(cluster, by.node, Asked::File(said), command);
+    }
+
+    /// A node has done it: that is on its disk.
+    pub(super) fn file_is_changed(
+        &mut self,
+        cluster: &mut Cluster,
+        node: usize,
+        said: &Said,
+    ) -> Result<(), Broken> {
+        let happened = if said.text.is_some() { Happening::FilePut } else { Happening::FileGone };
+        cluster.coverage.count(happened);
+        let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
+        let place = records::place(&running.reader, said.room).expect("a sound store reads");
+        let Some(at) = place else {
+            return broken(
+                "records",
+                format!("node{node} has changed a file of no room: {said:?}"),
+            );
+        };
+        let (collection, id) = (files::COLLECTION.number, files::id(&at, &said.path));
+        let shelf = shelf(cluster, at.space, collection);
+        let own = |record: &Record| record.owner() == said.key;
+        let found = find(&running.reader, &shelf, &id.0, own).expect("a sound store reads");
+        let [record] = found.as_slice() else {
+            return broken("records", format!("node{node} has changed nothing of {said:?}"));
+        };
+        let file = (said.room, said.path.as_str());
+        let shown = records::file(&running.reader, shelf.mesh, file, said.key);
+        let shown = shown.expect("a sound store reads").and_then(|(_, bytes)| bytes);
+        // Another agent may have changed it at another node, and that may have come in the same turn.
+        let written = said.text.as_ref().map(|text| {
+            let bytes = text.clone().into_bytes();
+            at.cover.write_apart(&files::apart_name(id, said.key), bytes)
+        });
+        let is_own = record.apart == written.as_deref().map(Apart::of);
+        if is_own && shown.as_deref() != said.text.as_ref().map(String::as_bytes) {
+            return broken("contents", format!("node{node} has not kept the content of {said:?}"));
+        }
+        let name = (at.space, collection, RecordKey { id, owner: Some(said.key) });
+        self.profiles.was_answered(name, (record.stamp, node));
+        Ok(())
+    }
+}
+
+/// *contents*, at all nodes that promises are kept to.
+pub(super) fn converge(world: &World) -> Result<(), Broken> {
+    let cluster = &world.cluster;
+    let mesh = cluster.secret.mesh_id();
+    for made in world.holders.made.iter().filter(|made| !made.ephemeral) {
+        let known = world.holders.texts.get(&made.room);
+        for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
+            let Some(running) = &cluster.nodes[node].running else { continue };
+            let Some(key) = running.engine.proofs().key_of_room(made.room) else { continue };
+            let list = records::files(&running.reader, mesh, made.room, key);
+            for view in list.expect("a sound store reads") {
+                let file = (made.room, view.path.as_str());
+                let found = records::file(&running.reader, mesh, file, key);
+                let bytes = found.expect("a sound store reads").and_then(|(_, bytes)| bytes);
+                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                let Some(text) = text else {
+                    // The only copy may be at a node that is out, or lost with its disk.
+                    if cluster.exempt.is_empty() && cluster.plan.parting.is_none() {
+                        let what = format!("node{node} lacks the content of {view:?}");
+                        return broken("contents", what);
+                    }
+                    continue;
+                };
+                if known.is_none_or(|known| !known.contains(&text)) {
+                    let what = format!("node{node} shows what nobody has written: {view:?}");
+                    return broken("forged", what);
+                }
+            }
+        }
+    }
+    Ok(())
+}
