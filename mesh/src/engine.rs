@@ -243,6 +243,7 @@ impl Engine {
     }
 
     /// Gives a command to its part.
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each command")]
     fn dispatch(&mut self, call: CallId, command: Command) {
         let known = &mut self.known;
         let result = match command {

@@ -550,9 +550,8 @@ impl Liar {
                 }
             }
             10 => {
-                let [token, digest, records] = [(); 3].map(|()| self.sixteen());
-                let (token, digest) = (Token(token), Digest(digest));
-                Message::Follows(vec![Followed { token, digest, records }])
+                let (token, digest) = (Token(self.sixteen()), Digest(self.sixteen()));
+                Message::Follows(vec![Followed { token, digest, records: self.sixteen() }])
             }
             11 => Message::WantRoster {
                 node: self.log().author,

@@ -13,7 +13,7 @@ use crate::{
         contents::{Content, SentContents},
         copies::{Copied, CopyOf},
         message::{Beacon, Signed},
-        record::{Record, RecordKey},
+        record::{CollectionNumber, Record, RecordKey, Space},
     },
 };
 
@@ -155,29 +155,13 @@ impl World {
                         self.tell(from, to, Message::Copies { room, copies });
                     }
                     Effect::SendRecords { to, space, collection, keys } if self.linked => {
-                        let records = self.nodes[from].records();
-                        let keys: BTreeSet<RecordKey> = keys.into_iter().collect();
-                        let wanted = |record: &Record| {
-                            let (id, owner) = (record.id, Some(record.owner()));
-                            let key = RecordKey { id, owner };
-                            (record.space, record.collection) == (space, collection)
-                                && keys.contains(&key)
-                        };
-                        let records = records.into_iter().filter(wanted).collect();
+                        let records = self.records_of(from, (space, collection), &keys);
                         self.tell(from, to, Message::Records(records));
                     }
                     Effect::SendContents { to, space, collection, keys, mut lacking }
                         if self.linked =>
                     {
-                        let held = self.nodes[from].contents();
-                        let mut contents = Vec::new();
-                        // As a store does: a message has about 512 KiB.
-                        for key in keys.into_iter().take(2) {
-                            match held.get(&(space, key)) {
-                                Some(bytes) => contents.push(Content::of(key, bytes)),
-                                None => lacking.push(key),
-                            }
-                        }
+                        let contents = self.contents_of(from, space, keys, &mut lacking);
                         let sent = SentContents { space, collection, contents, lacking };
                         self.tell(from, to, Message::Contents(sent));
                     }
@@ -212,6 +196,38 @@ impl World {
             }
         }
         any
+    }
+
+    fn records_of(
+        &self,
+        n: usize,
+        (space, collection): (Space, CollectionNumber),
+        keys: &[RecordKey],
+    ) -> Vec<Record> {
+        let wanted = |record: &Record| {
+            let key = RecordKey { id: record.id, owner: Some(record.owner()) };
+            (record.space, record.collection) == (space, collection) && keys.contains(&key)
+        };
+        self.nodes[n].records().into_iter().filter(wanted).collect()
+    }
+
+    /// As a store does: a message has about 512 KiB.
+    fn contents_of(
+        &self,
+        n: usize,
+        space: Space,
+        keys: Vec<RecordKey>,
+        lacking: &mut Vec<RecordKey>,
+    ) -> Vec<Content> {
+        let held = self.nodes[n].contents();
+        let mut contents = Vec::new();
+        for key in keys.into_iter().take(2) {
+            match held.get(&(space, key)) {
+                Some(bytes) => contents.push(Content::of(key, bytes)),
+                None => lacking.push(key),
+            }
+        }
+        contents
     }
 
     /// All nodes are connected to each other.
