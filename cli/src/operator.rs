@@ -4,11 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use client::address::Address;
 use protocol::operator::{Answer, Request, Status};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use crate::args::Node;
 use crate::context::home;
 use crate::outcome::Failure;
 
@@ -21,7 +23,7 @@ const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 #[derive(Debug, Clone, clap::Args)]
 pub struct Operator {
     /// Data directory of a node on this machine [default: ~/.clawmesh]
-    #[arg(long, env = "CLAWMESH_DATA_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "CLAWMESH_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }
 
@@ -63,6 +65,27 @@ impl Operator {
         }
     }
 
+    /// Where clients reach the node that is named by its directory, with its key: for a command that is about that
+    /// node, unless its caller names an address. `node` as it was given, if no directory is named or no node runs there.
+    ///
+    /// # Errors
+    /// [`Failure::File`] if the description of the node cannot be read.
+    pub fn clients_way(&self, node: &Node) -> Result<Node, Failure> {
+        let mut node = node.clone();
+        let names_one = !(node.socket.is_empty() && node.tcp.is_empty() && node.url.is_empty());
+        let Some(dir) = self.data_dir.as_ref().filter(|_| !names_one) else { return Ok(node) };
+        let Some(run) = description(dir)? else { return Ok(node) };
+        match (run.socket, run.tcp.and_then(|at| Address::tcp(&at).ok())) {
+            (Some(socket), _) => node.socket.push(socket),
+            (None, Some(tcp)) => node.tcp.push(tcp),
+            (None, None) => {}
+        }
+        if node.key.is_none() && node.key_file.is_none() {
+            node.key_file = run.key_file;
+        }
+        Ok(node)
+    }
+
     /// How the node and its mesh are.
     ///
     /// # Errors
@@ -75,24 +98,32 @@ impl Operator {
     }
 }
 
-/// Where the node of a directory listens; it says so in `run.json`.
-fn control_socket(dir: &std::path::Path) -> Result<PathBuf, Failure> {
-    #[derive(serde::Deserialize)]
-    struct Run {
-        control: PathBuf,
-    }
+/// The description of the node that runs on a directory, as far as it is of use here.
+#[derive(Debug, serde::Deserialize)]
+struct Run {
+    control: PathBuf,
+    key_file: Option<PathBuf>,
+    #[serde(default)]
+    socket: Option<PathBuf>,
+    #[serde(default)]
+    tcp: Option<String>,
+}
+
+/// `None`: there is none. A node whose disk was full at its start has no room for it.
+fn description(dir: &std::path::Path) -> Result<Option<Run>, Failure> {
     let path = dir.join("run.json");
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        // A node whose disk was full at its start has no room for the file. Nobody may listen there.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(dir.join("control.sock"));
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Failure::File { path, source }),
     };
-    let run: Run = serde_json::from_str(&text)
-        .map_err(|error| Failure::File { path, source: io::Error::other(error) })?;
-    Ok(run.control)
+    let run = serde_json::from_str(&text);
+    run.map(Some).map_err(|error| Failure::File { path, source: io::Error::other(error) })
+}
+
+/// Where the node of a directory listens. Nobody may.
+fn control_socket(dir: &std::path::Path) -> Result<PathBuf, Failure> {
+    Ok(description(dir)?.map_or_else(|| dir.join("control.sock"), |run| run.control))
 }
 
 async fn exchange(socket: &std::path::Path, request: &Request) -> io::Result<Answer> {

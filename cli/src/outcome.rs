@@ -106,6 +106,14 @@ pub enum Failure {
         /// The given value.
         room: String,
     },
+    /// A vote has no option of that text, or several.
+    #[error("the vote has no option `{option}`, or several that differ by case: {}", numbered(.options))]
+    OptionUnknown {
+        /// The given text.
+        option: String,
+        /// All of them.
+        options: Vec<String>,
+    },
     /// Several rooms of that name.
     #[error("{count} rooms are named `{room}`: give the id, from `clawmesh rooms list`")]
     RoomAmbiguous {
@@ -285,4 +293,11 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::FAILURE
     }
+}
+/// Options with their numbers, on one line.
+fn numbered(options: &[String]) -> String {
+    let each = options.iter().enumerate();
+    let each: Vec<String> =
+        each.map(|(at, option)| format!("{at}: {}", crate::format::name(option))).collect();
+    each.join(", ")
 }

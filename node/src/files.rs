@@ -30,6 +30,12 @@ pub(crate) struct RunFile {
     pub(crate) control: PathBuf,
     /// Its key file; `None` if it checks no keys.
     pub(crate) key_file: Option<PathBuf>,
+    /// Its Unix socket for clients.
+    #[serde(default)]
+    pub(crate) socket: Option<PathBuf>,
+    /// Its TCP address for clients, really bound.
+    #[serde(default)]
+    pub(crate) tcp: Option<String>,
 }
 
 impl DataDir {

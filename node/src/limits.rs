@@ -98,6 +98,9 @@ pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);
 /// How long that may take; without its answer the page has less on it. Prometheus waits 10 s.
 pub const METRICS_STATUS_WITHIN: Duration = Duration::from_secs(2);
 
+/// A file that holds a ticket, with white space around it.
+pub const TICKET_FILE_BYTES_MAX: u64 = 16 * 1024;
+
 /// Clocks that differ by more are told to operators: agents compare timestamps, and nodes order by them
 /// what is said at the same time.
 pub const CLOCK_DIFFERS_MS: u64 = 2_000;

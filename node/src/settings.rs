@@ -229,7 +229,7 @@ impl Layered {
     /// The meshes to join.
     pub(crate) fn join(&self) -> Result<Vec<Join>> {
         let join = self.first(|layer| layer.join.clone()).unwrap_or_default();
-        join.iter().map(|text| text.parse().map_err(SettingsError::Ticket)).collect()
+        join.iter().map(|text| parse::ticket(text, &mut std::io::stdin().lock())).collect()
     }
 
     /// People's name for the node, if it has one.

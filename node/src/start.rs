@@ -548,9 +548,14 @@ fn publish_addresses(
 ) -> Result<Ready> {
     let (ready, key_file) = (ready(dir, operators, doors, status), operators.files.key_file());
     let control = doors.control.1.path().to_owned();
-    let written = dir
-        .write_last_listen(&ready.listen)
-        .and_then(|()| dir.write_run(&RunFile { control, key_file }));
+    let written = dir.write_last_listen(&ready.listen).and_then(|()| {
+        dir.write_run(&RunFile {
+            control,
+            key_file,
+            socket: ready.socket.clone(),
+            tcp: ready.tcp.clone(),
+        })
+    });
     match written {
         // A node can be read without; commands look where the socket mostly is.
         Err(error) if is_full(&error) => {

@@ -30,7 +30,7 @@ impl Address {
         if host.is_empty() || port == 0 { Err(no_port()) } else { Ok(Self::Tcp(text.to_owned())) }
     }
 
-    /// A WebSocket URL.
+    /// A WebSocket URL. Without a path, `/ws` is meant.
     ///
     /// # Errors
     /// [`AddressError::Url`] unless it is `ws://…` or `wss://…`.
@@ -51,7 +51,10 @@ impl Address {
         } else {
             None
         };
-        Ok(Self::WebSocket(WebSocketUrl { endpoint, tls, url: text.to_owned() }))
+        // Nodes, and ClawChat's server, have it there and nowhere else.
+        let bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
+        let url = if bare { format!("{}/ws", text.trim_end_matches('/')) } else { text.to_owned() };
+        Ok(Self::WebSocket(WebSocketUrl { endpoint, tls, url }))
     }
 }
 
@@ -129,6 +132,13 @@ mod tests {
                 (endpoint, text.starts_with("wss"))
             );
             assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+        for (short, whole) in [
+            ("ws://127.0.0.1:9230", "ws://127.0.0.1:9230/ws"),
+            ("wss://node/", "wss://node/ws"),
+            ("ws://node/other", "ws://node/other"),
+        ] {
+            assert_eq!(parse(short).unwrap().to_string(), whole);
         }
         for bad in ["", "node", "node:", "node:x", ":9", "node:0", "node:70000"] {
             assert!(matches!(parse(bad), Err(AddressError::NoPort { .. })), "{bad}");

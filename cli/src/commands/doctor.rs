@@ -58,6 +58,8 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
     if cx.is_held() {
         return Err(Failure::NotInShell);
     }
+    // The node of --data-dir, and no other one that runs here.
+    let cx = &Context::new(args.operator.clients_way(&cx.node)?);
     let mut checks = Vec::new();
     let status = node(&args.operator, &mut checks).await;
     key(cx, &mut checks);

@@ -1,5 +1,7 @@
 //! `clawmesh send`.
 
+use std::io::Read;
+
 use protocol::limits::DURABLE_WAIT_MS_MAX;
 use protocol::request::SendMessage;
 use protocol::value::{Metadata, SendOptions};
@@ -9,12 +11,15 @@ use crate::format;
 use crate::outcome::{Failure, Outcome};
 use crate::pick::END;
 
+/// More than any node takes for one message: it says so, and not this program's memory.
+const STDIN_BYTES_MAX: u64 = 1 << 20;
+
 /// Say something in a room.
 #[derive(Debug, clap::Args)]
 pub struct Send {
     /// Room id, or exact name
     pub room: String,
-    /// The text
+    /// The text; - reads it from standard input
     pub text: String,
     /// Id of the message it answers
     #[arg(long, value_name = "MESSAGE_ID")]
@@ -39,11 +44,12 @@ pub struct Send {
 
 pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
     let metadata = args.kind().map(|kind| Metadata::of_texts(&[("kind", kind)], None));
+    let content = if args.text == "-" { from_stdin(cx)? } else { args.text };
     let client = cx.client().await?;
     let room_id = cx.join(&client, &args.room).await?;
     let message = SendMessage {
         room_id,
-        content: args.text,
+        content,
         reply_to: args.reply_to,
         mentions: args.mentions,
         metadata,
@@ -66,6 +72,18 @@ pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
         }
         (_, _) => Ok(Outcome::Done),
     }
+}
+
+/// All of standard input, without the newline that ends a file.
+fn from_stdin(cx: &Context) -> Result<String, Failure> {
+    // There it is for the next commands.
+    if cx.is_held() {
+        return Err(Failure::NotInShell);
+    }
+    let mut text = String::new();
+    std::io::stdin().take(STDIN_BYTES_MAX).read_to_string(&mut text)?;
+    text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
+    Ok(text)
 }
 
 fn nodes(count: u64) -> &'static str {

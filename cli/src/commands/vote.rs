@@ -20,8 +20,8 @@ pub enum VoteCommand {
     Cast {
         /// The vote's id
         vote: String,
-        /// Which option, from 0
-        option: u64,
+        /// Which option: its number, from 0, or its text
+        option: String,
     },
     /// Show a vote: counts while it is open, its tally once it is closed
     Status {
@@ -71,7 +71,14 @@ pub(crate) async fn run(cx: &Context, args: VoteCommand) -> Result<Outcome, Fail
             cx.output.show(&vote, || format::vote(&vote))?;
         }
         VoteCommand::Cast { vote, option } => {
-            let cast = client.call(CastVote { vote_id: vote, option_index: option }).await?;
+            let option_index = match option.parse() {
+                Ok(number) => number,
+                Err(_) => {
+                    let open = client.call(GetVoteStatus { vote_id: vote.clone() }).await?;
+                    place(&open.options, option)?
+                }
+            };
+            let cast = client.call(CastVote { vote_id: vote, option_index }).await?;
             let line = || format!("Cast: {} of {} so far", cast.votes_cast, cast.eligible_voters);
             cx.output.show(&cast, || vec![line()])?;
         }
@@ -86,4 +93,35 @@ pub(crate) async fn run(cx: &Context, args: VoteCommand) -> Result<Outcome, Fail
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The number of an option that is given by its text: exactly, or else in any case if no other is so called.
+fn place(options: &[String], wanted: String) -> Result<u64, Failure> {
+    let exact = options.iter().position(|option| *option == wanted);
+    let any_case = || {
+        let fits = |option: &String| option.to_lowercase() == wanted.to_lowercase();
+        let mut found = options.iter().enumerate().filter(|(_, option)| fits(option));
+        found.next().filter(|_| found.next().is_none()).map(|(at, _)| at)
+    };
+    let at = exact.or_else(any_case);
+    let unknown = || Failure::OptionUnknown { option: wanted.clone(), options: options.to_vec() };
+    at.and_then(|at| u64::try_from(at).ok()).ok_or_else(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_named_by_its_text_if_that_is_the_only_one() {
+        let options = ["Yes", "no", "NO", "maybe"].map(str::to_owned);
+        let place = |text: &str| place(&options, text.to_owned());
+        assert_eq!(place("Yes").unwrap(), 0);
+        assert_eq!(place("YES").unwrap(), 0);
+        assert_eq!((place("no").unwrap(), place("NO").unwrap()), (1, 2));
+        for wrong in ["No", "", "perhaps"] {
+            let text = place(wrong).unwrap_err().to_string();
+            assert!(text.contains("0: Yes") && text.contains("3: maybe"), "{text}");
+        }
+    }
 }

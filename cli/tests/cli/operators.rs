@@ -60,6 +60,22 @@ fn a_node_shows_its_mesh_and_what_a_number_means() {
 }
 
 #[test]
+fn a_directory_names_the_node_wherever_it_stands() {
+    let world = World::of(2);
+    let dirs = [0, 1].map(|n| world.mesh.nodes[n].ready().data_dir.display().to_string());
+    for (dir, other) in [(&dirs[0], 1), (&dirs[1], 0)] {
+        // Nothing else says where the node is, and which key it takes.
+        let well = world.bare(&["doctor", "--data-dir", dir]).run().ok();
+        assert!(well.contains("ok   attach "), "{well}");
+        let id = &world.mesh.nodes[other].ready().node_id[..8];
+        for line in [["mesh", "peers", "--data-dir", dir], ["mesh", "--data-dir", dir, "peers"]] {
+            let peers = world.bare(&line).run().ok();
+            assert!(peers.contains(id), "{peers}");
+        }
+    }
+}
+
+#[test]
 fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     let mut world = World::of(1);
     let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();

@@ -90,6 +90,12 @@ impl World {
         Call { world: self, args, env: Vec::new(), stdin: None }
     }
 
+    /// A call with these arguments alone: nobody says where a node is.
+    pub(crate) fn bare(&self, args: &[&str]) -> Call<'_> {
+        let args = args.iter().map(|arg| String::from(*arg)).collect();
+        Call { world: self, args, env: Vec::new(), stdin: None }
+    }
+
     /// Runs the same; it has to end well. Returns its output.
     pub(crate) fn ok(&self, node: usize, name: &str, args: &[&str]) -> String {
         self.call(node, name, args).run().ok()

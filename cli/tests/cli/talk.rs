@@ -104,8 +104,8 @@ fn rooms_agents_and_presence_are_shown() {
     let set = json(&world.ok(0, "ada", &["presence", "idle", "--json"]));
     assert_eq!(set, json!({"status": "idle"}));
     let status = json(&world.ok(0, "ada", &["status", "--json"]));
-    assert_eq!(status["rooms"], 4);
-    assert!(world.ok(0, "ada", &["status"]).contains("4 rooms"));
+    assert_eq!(status["rooms"], 5, "the ephemeral one waits for somebody to join it");
+    assert!(world.ok(0, "ada", &["status"]).contains("5 rooms"));
 }
 
 #[test]
@@ -151,6 +151,14 @@ fn a_room_is_exported_as_a_document() {
 }
 
 #[test]
+fn a_message_is_read_from_standard_input() {
+    let world = World::of(1);
+    let text = "- two\nlines, \"quoted\" and $expanded\n";
+    let said = world.call(0, "ada", &["send", "lobby", "-", "--json"]).stdin(text).run().ok();
+    assert_eq!(json(&said)["content"], text.trim_end_matches('\n'));
+}
+
+#[test]
 fn votes_elections_decisions_and_tasks() {
     let world = World::of(1);
     let room = world.room("council");
@@ -165,8 +173,10 @@ fn votes_elections_decisions_and_tasks() {
     assert_eq!((&vote["status"], &vote["eligible_voters"]), (&json!("open"), &json!(2)));
     let id = text(&vote, "vote_id");
     assert_eq!(me(&["vote", "cast", &id, "1"]), "Cast: 1 of 2 so far\n");
-    let again = world.call(0, "ada", &["--agent-id", "ada-1", "vote", "cast", &id, "0"]).run();
-    assert!(again.failed().contains("already_voted"));
+    let again = world.call(0, "ada", &["--agent-id", "ada-1", "vote", "cast", &id, "a"]).run();
+    assert!(again.failed().contains("already_voted"), "the option is found by its text");
+    let none = world.call(0, "ada", &["--agent-id", "ada-1", "vote", "cast", &id, "C"]).run();
+    assert!(none.failed().contains("0: A, 1: B"));
     let open = me(&["vote", "status", &id]);
     assert!(open.contains("open · 1 of 2 cast") && open.contains("0: A"), "{open}");
     let cast = json!({"vote_id": id, "option_index": 1});

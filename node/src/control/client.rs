@@ -26,7 +26,8 @@ pub(crate) fn ask_long(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(RunFile, Answer)>> {
     // A node that had no room for the file has its socket here.
-    let unsaid = || RunFile { control: dir.control_socket(), key_file: None };
+    let unsaid =
+        || RunFile { control: dir.control_socket(), key_file: None, socket: None, tcp: None };
     let run = dir.run()?.unwrap_or_else(unsaid);
     // Killed, or just stopping.
     let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };

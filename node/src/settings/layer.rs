@@ -44,7 +44,8 @@ pub(crate) struct Layer {
     /// from another machine its address that faces that machine, too [default: auto:9231]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<Vec<String>>,
-    /// Join the mesh of this ticket (`clawmeshd invite` prints one); remembered; can be repeated
+    /// Join the mesh of this ticket (`clawmeshd invite` prints one), or of the one in a file (@FILE) or on standard
+    /// input (-); remembered; can be repeated
     #[arg(long, value_name = "TICKET")]
     pub(crate) join: Option<Vec<String>>,
     /// Connect to the nodes of tickets only, and to who connects: tell nobody where nodes are, and believe

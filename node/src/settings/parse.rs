@@ -1,18 +1,24 @@
 //! Values of settings, each parsed once.
 
 use std::{
+    fs::File,
+    io::{self, Read},
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     path::PathBuf,
     time::Duration,
 };
 
 use mesh::limits::RETENTION_MIN;
+use zeroize::Zeroizing;
 
 use super::{
     Listen,
     error::{Result, SettingsError, bad},
 };
-use crate::limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
+use crate::{
+    invitation::Join,
+    limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN, TICKET_FILE_BYTES_MAX},
+};
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
     etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))
@@ -117,4 +123,59 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         return None;
     }
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
+}
+
+/// A ticket, or where it is: `@FILE`, or `-` for standard input. Its text is a secret, and a command line is
+/// seen by all users of the machine.
+pub(super) fn ticket(text: &str, stdin: &mut impl Read) -> Result<Join> {
+    let text = if let Some(file) = text.strip_prefix('@') {
+        let opened = File::open(file).and_then(|mut from| read_ticket(&mut from));
+        opened.map_err(|error| bad("join", text, error.to_string()))?
+    } else if text == "-" {
+        read_ticket(stdin).map_err(|error| bad("join", text, error.to_string()))?
+    } else {
+        Zeroizing::new(text.to_owned())
+    };
+    text.parse().map_err(SettingsError::Ticket)
+}
+
+fn read_ticket(from: &mut impl Read) -> io::Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::new());
+    from.take(TICKET_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ticket::Ticket;
+
+    #[test]
+    fn a_ticket_is_given_or_read_and_its_text_is_never_quoted() {
+        let word = Ticket::new(
+            mesh::MeshSecret::new([7; 32], mesh::name::id::NodeId([3; 32])),
+            mesh::name::id::NodeId([3; 32]),
+            vec!["127.0.0.1:1".parse().unwrap()],
+        )
+        .to_text();
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("ticket");
+        std::fs::write(&file, format!("{word}\n")).unwrap();
+        let at = format!("@{}", file.display());
+        for (text, stdin) in [(word.as_str(), ""), (&at, ""), ("-", &format!(" {word}\n"))] {
+            let Join::Ticket(read) = ticket(text, &mut stdin.as_bytes()).unwrap() else {
+                panic!("it is a ticket")
+            };
+            assert_eq!(read.to_text(), word);
+        }
+        let missing = ticket("@/no/such/file", &mut io::empty()).unwrap_err().to_string();
+        assert!(missing.contains("--join @/no/such/file"), "{missing}");
+        std::fs::write(&file, "clawmesh1secret").unwrap();
+        for damaged in
+            [ticket(&at, &mut io::empty()), ticket("-", &mut "clawmesh1secret".as_bytes())]
+        {
+            let text = damaged.unwrap_err().to_string();
+            assert!(text.contains("damaged") && !text.contains("secret"), "{text}");
+        }
+    }
 }
