@@ -149,10 +149,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::Field(at) => Problem::invalid(broken(at)),
         Refused::TooManyIds { max } => Problem::invalid(too_many_ids(max)),
         Refused::Impossible(text) => Problem::invalid(text),
-        Refused::Held { holder } => {
-            let holder = holder.as_deref().unwrap_or("nobody");
-            Problem::invalid(format!("the task is held by {holder}"))
-        }
+        Refused::Held { holder } => Problem::invalid(held(holder.as_deref())),
         Refused::TooManyCopies { max } => Problem::invalid(too_many_copies(max)),
         Refused::NotDurable => Problem::invalid(NOT_DURABLE),
         Refused::Superseded => {
@@ -192,6 +189,10 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
         Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
+}
+
+fn held(holder: Option<&str>) -> String {
+    format!("the task is held by {}", holder.unwrap_or("nobody"))
 }
 
 const NOT_DURABLE: &str = "`durable` is not for ephemeral rooms: their messages are on no disk";
