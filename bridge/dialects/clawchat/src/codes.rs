@@ -149,10 +149,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::Field(at) => Problem::invalid(broken(at)),
         Refused::TooManyIds { max } => Problem::invalid(too_many_ids(max)),
         Refused::Impossible(text) => Problem::invalid(text),
-        Refused::Held { holder } => {
-            let holder = holder.as_deref().unwrap_or("nobody");
-            Problem::invalid(format!("the task is held by {holder}"))
-        }
+        Refused::Held { holder } => Problem::invalid(held(holder.as_deref())),
         Refused::TooManyCopies { max } => Problem::invalid(too_many_copies(max)),
         Refused::NotDurable => Problem::invalid(NOT_DURABLE),
         Refused::Superseded => {
@@ -214,6 +211,10 @@ fn is_apart(apart: Apart) -> Problem {
 
 /// No code of the protocol says that a file is not there.
 pub(crate) const NO_FILE: &str = "the room has no such file";
+
+fn held(holder: Option<&str>) -> String {
+    format!("the task is held by {}", holder.unwrap_or("nobody"))
+}
 
 const NOT_DURABLE: &str = "`durable` is not for ephemeral rooms: their messages are on no disk";
 

@@ -14,9 +14,11 @@ use crate::{
     limits::{KEY_NEW_FOR, KEY_TEXT_CHARS_MIN},
     name::{
         group::{Group, Pair},
+        id::RoomKey,
         key::KeySecret,
     },
     records::pair,
+    wire::seal::NOBODY,
     wire::signatures::testing::secret,
 };
 
@@ -227,6 +229,11 @@ fn two_sides_of_a_split_make_one_room_and_both_have_all_that_was_said() {
         assert_eq!(heard, ["a1", "a2", "b1", "b2"], "at node {n}");
         assert_eq!(two.world.listed(n, &[ann.reader(), bob.reader()][n]).len(), 1);
     }
+    // Both count numbers from the same home, which is nobody's.
+    for n in [0, 1] {
+        let room = &two.world.nodes[n].engine.known.rooms[&one];
+        assert_eq!(room.replica.record.home.author, NOBODY, "at node {n}");
+    }
     // And nobody makes it again.
     assert_eq!(two.open(0, &ann, "bob").room, one);
     two.says(1, &bob, one, "b3");
@@ -304,6 +311,26 @@ fn pairs_and_mailboxes_outlive_a_restart() {
     assert_eq!(listed.iter().map(|view| view.room).collect::<Vec<_>>(), [room]);
     two.says(1, &bob, room, "here");
     assert_eq!(two.world.heard(0), ["before", "after", "here"]);
+}
+
+#[test]
+fn a_node_that_was_shown_a_key_before_its_restart_follows_pairs_that_others_begin() {
+    let mut world = World::new(2);
+    world.link();
+    let minted = world.nodes[1].new_key(BOBS, Tier::High, false);
+    world.ask(1, Command::MintKey(minted)).expect("it is new");
+    let ann = world.come(0, "ann", ANNS);
+    let opener = Some(RoomKey::of("opens the rooms of the key"));
+    let bob = Attach { stable: true, own: false, opener, ..registers("bob", (BOBS, false)) };
+    let call = world.begin(1, Command::Attach(bob));
+    world.pass(STEP * 20);
+    assert!(matches!(world.reply(1, call), Some(Ok(_))), "{:?}", world.reply(1, call));
+    world.restart_reading(1);
+    world.link();
+    world.pass(STEP * 10);
+    let room = world.open(0, &ann, "bob").expect("he is known").room;
+    world.pass(STEP * 10);
+    assert!(world.has_room(1, room), "though nobody has come since");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use mesh::{
     name::group::{Group, Pair},
 };
 
-use super::answers;
+use super::answers::{self, follows};
 use crate::sim::{
     promises::{Broken, broken},
     world::World,
@@ -32,8 +32,7 @@ pub(super) fn rooms_are_their_agents(world: &mut World) -> Result<(), Broken> {
             let lists = answers::of_all(world, &Command::ListRooms { by, parent: None })?;
             for (node, (info, list)) in infos.into_iter().zip(lists).enumerate() {
                 let id = world.cluster.nodes[node].id;
-                let presented =
-                    prints.iter().any(|key| world.holders.presented.contains(&(node, *key)));
+                let presented = prints.iter().any(|key| follows(world, node, *key));
                 if world.cluster.rooms.follows(id, group) != presented {
                     let what = format!("node{node} was shown a key of {sides:?}: {presented}");
                     return broken("direct", what);
