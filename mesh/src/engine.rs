@@ -75,7 +75,7 @@ use crate::{
         known::Known,
         private::Private,
         receipts::Receipts,
-        records::{Profiled, Records, RoomSet},
+        records::{Profiled, Records},
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -264,8 +264,7 @@ impl Engine {
             }
             Command::GetVote { key, agent: _, vote } => votes::get_vote(known, key, vote),
             Command::Receipts { key, room, at, number } => {
-                let subject = Subject { key, room, at, number };
-                match self.inquiries.begin(known, call, subject) {
+                match self.inquiries.begin(known, call, Subject { key, room, at, number }) {
                     Ok(()) => return,
                     Err(refused) => Err(refused),
                 }
@@ -284,17 +283,10 @@ impl Engine {
             Command::ListKeys => Ok(keys::list(known)),
             Command::CheckKey { key, own } => known.standing(key, own).map(Outcome::Key),
             Command::SetProfile { caller, signer, update } => {
-                let profiled = Profiled { signer, update: *update };
-                self.records.set_profile(known, &caller, profiled)
+                self.records.set_profile(known, &caller, Profiled { signer, update: *update })
             }
-            Command::SetRoom { caller, room, signer, update } => {
-                let set = RoomSet { room, signer, update: *update };
-                self.records.set_room(known, &caller, set)
-            }
-            Command::PutFile { writer, file, encryption } => {
-                self.records.put_file(known, &writer, *file, encryption)
-            }
-            Command::RemoveFile { writer, path } => self.records.remove_file(known, &writer, &path),
+            Command::SetRoom(set) => self.records.set_room(known, *set),
+            Command::ChangeFile(change) => self.records.change_file(known, *change),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {

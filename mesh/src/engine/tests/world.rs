@@ -13,7 +13,7 @@ use crate::{
         contents::{Content, SentContents},
         copies::{Copied, CopyOf},
         message::{Beacon, Signed},
-        record::{Record, RecordKey},
+        record::{CollectionNumber, Record, RecordKey, Space},
     },
 };
 
@@ -155,30 +155,14 @@ impl World {
                         self.tell(from, to, Message::Copies { room, copies });
                     }
                     Effect::SendRecords { to, space, collection, keys } if self.linked => {
-                        let records = self.nodes[from].records();
-                        let wanted = |record: &Record| {
-                            let (id, owner) = (record.id, Some(record.owner()));
-                            let key = RecordKey { id, owner };
-                            (record.space, record.collection) == (space, collection)
-                                && keys.contains(&key)
-                        };
-                        let records = records.into_iter().filter(wanted).collect();
-                        self.tell(from, to, Message::Records(records));
+                        self.send_records(from, to, (space, collection), &keys);
                     }
-                    Effect::SendContents { to, space, collection, keys, mut lacking }
+                    Effect::SendContents { to, space, collection, keys, lacking }
                         if self.linked =>
                     {
-                        let held = self.nodes[from].contents();
-                        let mut contents = Vec::new();
-                        // As a store does: a message has about 512 KiB.
-                        for key in keys.into_iter().take(2) {
-                            match held.get(&(space, key)) {
-                                Some(bytes) => contents.push(Content::of(key, bytes)),
-                                None => lacking.push(key),
-                            }
-                        }
+                        let contents = Vec::new();
                         let sent = SentContents { space, collection, contents, lacking };
-                        self.tell(from, to, Message::Contents(sent));
+                        self.send_contents(from, to, sent, keys);
                     }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
@@ -211,6 +195,39 @@ impl World {
             }
         }
         any
+    }
+
+    fn send_records(
+        &mut self,
+        from: usize,
+        to: NodeId,
+        place: (Space, CollectionNumber),
+        keys: &[RecordKey],
+    ) {
+        let wanted = |record: &Record| {
+            let key = RecordKey { id: record.id, owner: Some(record.owner()) };
+            (record.space, record.collection) == place && keys.contains(&key)
+        };
+        let records = self.nodes[from].records().into_iter().filter(wanted).collect();
+        self.tell(from, to, Message::Records(records));
+    }
+
+    fn send_contents(
+        &mut self,
+        from: usize,
+        to: NodeId,
+        mut sent: SentContents,
+        keys: Vec<RecordKey>,
+    ) {
+        let held = self.nodes[from].contents();
+        // As a store does: a message has about 512 KiB.
+        for key in keys.into_iter().take(2) {
+            match held.get(&(sent.space, key)) {
+                Some(bytes) => sent.contents.push(Content::of(key, bytes)),
+                None => sent.lacking.push(key),
+            }
+        }
+        self.tell(from, to, Message::Contents(sent));
     }
 
     /// All nodes are connected to each other.
