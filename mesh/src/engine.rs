@@ -76,7 +76,7 @@ use crate::{
         pairs::{Following, Pairs, Wanted},
         private::Private,
         receipts::Receipts,
-        records::{Profiled, Records, RoomSet},
+        records::{Profiled, Records},
         retention::Pruning,
         roaming::{Roamer, Roams},
         roster_sync::RosterSync,
@@ -299,13 +299,8 @@ impl Engine {
             Command::SetProfile { caller, signer, update } => {
                 self.records.set_profile(known, &caller, Profiled { signer, update: *update })
             }
-            Command::SetRoom { caller, room, signer, update } => {
-                self.records.set_room(known, &caller, RoomSet { room, signer, update: *update })
-            }
-            Command::PutFile { writer, file, encryption } => {
-                self.records.put_file(known, &writer, *file, encryption)
-            }
-            Command::RemoveFile { writer, path } => self.records.remove_file(known, &writer, &path),
+            Command::SetRoom(set) => self.records.set_room(known, *set),
+            Command::ChangeFile(change) => self.records.change_file(known, *change),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {

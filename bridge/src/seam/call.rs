@@ -4,8 +4,8 @@ use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
-            self, AgentView, Command, Durable, Encryption, FileWriter, NewRoom, RoomInfo, RoomView,
-            SaidOk, Speech,
+            self, AgentView, Command, Durable, Encryption, FileAct, FileChange, NewRoom, RoomInfo,
+            RoomView, SaidOk, Speech,
         },
         rules::check_references,
     },
@@ -604,13 +604,14 @@ impl ToMesh for SetRoom {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         let SetRoom { room, update } = self;
-        Ok(Command::SetRoom { caller, room, signer, update: Box::new(update) })
+        Ok(Command::SetRoom(Box::new(command::RoomSet { caller, room, signer, update })))
     }
 }
 
-fn file_writer(party: &Party, room: RoomId, agent: Option<AgentId>) -> FileWriter {
-    let agent = agent.or_else(|| party.agent().cloned());
-    FileWriter { room, key: party.key(), agent, signer: party.signer().cloned() }
+fn change_file(party: &Party, room: RoomId, by: Option<AgentId>, act: FileAct) -> Command {
+    let agent = by.or_else(|| party.agent().cloned());
+    let (key, signer) = (party.key(), party.signer().cloned());
+    Command::ChangeFile(Box::new(FileChange { room, key, agent, signer, act }))
 }
 
 impl ToMesh for PutFile {
@@ -626,8 +627,7 @@ impl ToMesh for PutFile {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let PutFile { room, agent, file, encryption } = self;
-        let writer = file_writer(party, room, agent);
-        Ok(Command::PutFile { writer, file: Box::new(file), encryption })
+        Ok(change_file(party, room, agent, FileAct::Put(file, encryption)))
     }
 }
 
@@ -640,7 +640,7 @@ impl ToMesh for RemoveFile {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let RemoveFile { room, agent, path } = self;
-        Ok(Command::RemoveFile { writer: file_writer(party, room, agent), path })
+        Ok(change_file(party, room, agent, FileAct::Remove(path)))
     }
 }
 

@@ -74,9 +74,22 @@ impl Caller {
     }
 }
 
-/// The writer of a room's file: the holder of a key, not necessarily an agent that is attached.
+/// The details that a room is to have.
 #[derive(Clone, Debug)]
-pub struct FileWriter {
+pub struct RoomSet {
+    /// The agent that asks.
+    pub caller: Caller,
+    /// The room.
+    pub room: RoomId,
+    /// As in [`Command::SetProfile`].
+    pub signer: Option<Arc<KeySecret>>,
+    /// The change.
+    pub update: DetailsUpdate,
+}
+
+/// A change of a room's file, by the holder of a key, not necessarily an agent that is attached.
+#[derive(Clone, Debug)]
+pub struct FileChange {
     /// The room.
     pub room: RoomId,
     /// The key.
@@ -85,6 +98,17 @@ pub struct FileWriter {
     pub agent: Option<AgentId>,
     /// As in [`Command::SetProfile`].
     pub signer: Option<Arc<KeySecret>>,
+    /// The change.
+    pub act: FileAct,
+}
+
+/// See [`FileChange`].
+#[derive(Clone, Debug)]
+pub enum FileAct {
+    /// A file is to be this.
+    Put(NewFile, Encryption),
+    /// The file of this path is deleted.
+    Remove(String),
 }
 
 /// A request of a local client.
@@ -155,17 +179,10 @@ pub enum Command {
     /// `None` on a node that checks none. → [`Outcome::Done`], when it is durable.
     SetProfile { caller: Caller, signer: Option<Arc<KeySecret>>, update: Box<ProfileUpdate> },
     /// The details of a room that the caller's key has made are to be these: those that are not named stay as they are.
-    /// `signer`: as in [`Command::SetProfile`]. → [`Outcome::Done`], when it is durable.
-    SetRoom {
-        caller: Caller,
-        room: RoomId,
-        signer: Option<Arc<KeySecret>>,
-        update: Box<DetailsUpdate>,
-    },
-    /// A file of a room that the key has made is to be this. → [`Outcome::Done`], when record and content are durable.
-    PutFile { writer: FileWriter, file: Box<NewFile>, encryption: Encryption },
-    /// A file is deleted. → [`Outcome::Done`], when that is durable.
-    RemoveFile { writer: FileWriter, path: String },
+    /// → [`Outcome::Done`], when it is durable.
+    SetRoom(Box<RoomSet>),
+    /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
+    ChangeFile(Box<FileChange>),
     /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
     FindAgent { agent: AgentId },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or

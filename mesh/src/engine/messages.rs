@@ -16,7 +16,7 @@ use crate::{
     order::issuing,
     turn::happened::Proof,
     wire::{
-        message::{Beacon, Message, Notice, Post},
+        message::{Beacon, Followed, Message, Notice, Post},
         run::Verified,
     },
 };
@@ -70,7 +70,6 @@ impl Engine {
         self.known.stir_busy();
     }
 
-    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub(super) fn on_message(&mut self, from: NodeId, message: Message<Verified>) {
         if self.known.cx.parted.has(from) {
             return;
@@ -86,10 +85,7 @@ impl Engine {
             Message::Have { room, heads, answer } => {
                 self.on_have(from, &Frontier { room, heads, answer });
             }
-            Message::Follows(theirs) => {
-                private::on_follows(known, &mut self.digests, &self.forks, from, &theirs);
-                self.records.on_follows(known, from, &theirs);
-            }
+            Message::Follows(theirs) => self.on_follows(from, &theirs),
             Message::Buckets(theirs) => self.digests.on_buckets(known, from, &theirs),
             Message::Digests(theirs) => digests::on_digests(known, from, theirs),
             Message::Beacon(signed) => self.on_beacon(from, signed.value),
@@ -158,6 +154,11 @@ impl Engine {
         } else {
             self.on_message(from, message);
         }
+    }
+
+    fn on_follows(&mut self, from: NodeId, theirs: &[Followed]) {
+        private::on_follows(&mut self.known, &mut self.digests, &self.forks, from, theirs);
+        self.records.on_follows(&mut self.known, from, theirs);
     }
 
     fn on_have(&mut self, from: NodeId, theirs: &Frontier) {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use self::contents::{Contents, Name};
-pub(super) use self::writing::{Profiled, RoomSet};
+pub(super) use self::writing::Profiled;
 use super::known::Known;
 use crate::{
     api::batch::{Change, StoredRecord},

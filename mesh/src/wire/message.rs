@@ -503,7 +503,6 @@ impl Message<Run> {
     /// # Errors
     ///
     /// See [`BadMessage`].
-    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub fn verify_by(
         self,
         judge: &dyn Judge,
@@ -546,12 +545,7 @@ impl Message<Run> {
             Message::Records(records) => Message::Records(sound(records, judge, mesh)?),
             Message::Comparing(comparing) => Message::Comparing(comparing),
             Message::WantContents(wanted) => Message::WantContents(wanted),
-            Message::Contents(sent) => {
-                if !sent.contents.iter().all(Content::is_whole) {
-                    return Err(BadMessage::Record);
-                }
-                Message::Contents(sent)
-            }
+            Message::Contents(sent) => Message::Contents(whole(sent)?),
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },
             Message::Have { room, heads, answer } => Message::Have { room, heads, answer },
@@ -593,6 +587,11 @@ impl Message<Run> {
 fn sound(records: Vec<Record>, judge: &dyn Judge, mesh: MeshId) -> Result<Vec<Record>, BadMessage> {
     let all = records.iter().all(|record| may_be_sent(record, judge, mesh));
     if all { Ok(records) } else { Err(BadMessage::Record) }
+}
+
+/// Passes on contents that are what their hashes say.
+fn whole(sent: SentContents) -> Result<SentContents, BadMessage> {
+    if sent.contents.iter().all(Content::is_whole) { Ok(sent) } else { Err(BadMessage::Record) }
 }
 
 fn signed_text<T: Encode<()>>(mesh: MeshId, value: &T) -> Vec<u8> {

@@ -102,7 +102,8 @@ impl IntoResponse for Failed {
 
 impl std::convert::From<Problem> for Failed {
     fn from(problem: Problem) -> Failed {
-        let status = if problem.code == Code::RoomNotFound || problem.message == NO_FILE {
+        let is_missing = problem.code == Code::RoomNotFound || problem.message == NO_FILE;
+        let status = if is_missing {
             StatusCode::NOT_FOUND
         } else if problem.code == Code::AccessDenied {
             StatusCode::FORBIDDEN

@@ -1,7 +1,7 @@
 //! The tables of commands, of their outcomes and of refusals. A new variant is a row here, and nothing
 //! compiles before it has one.
 
-use super::{Attach, Caller, Command, Outcome, Refused, Speech};
+use super::{Attach, Caller, Command, FileAct, Outcome, Refused, Speech};
 use crate::{
     api::agenda::{NewTask, NewVote},
     name::id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
@@ -252,14 +252,15 @@ impl Command {
             Command::ListKeys => Traits::of("list_keys").asks(),
             Command::CheckKey { .. } => Traits::of("check_key").asks(),
             Command::SetProfile { update, .. } => Traits::of("set_profile").bytes(update.bytes()),
-            Command::SetRoom { caller, room, update, .. } => {
-                Traits::of("set_room").room(caller.key, *room).bytes(update.bytes())
+            Command::SetRoom(set) => {
+                Traits::of("set_room").room(set.caller.key, set.room).bytes(set.update.bytes())
             }
-            Command::PutFile { writer, file, .. } => Traits::of("put_file")
-                .room(writer.key, writer.room)
-                .bytes(file.bytes.len() + file.path.len()),
-            Command::RemoveFile { writer, path } => {
-                Traits::of("remove_file").room(writer.key, writer.room).bytes(path.len())
+            Command::ChangeFile(change) => {
+                let bytes = match &change.act {
+                    FileAct::Put(file, _) => file.bytes.len() + file.path.len(),
+                    FileAct::Remove(path) => path.len(),
+                };
+                Traits::of("change_file").room(change.key, change.room).bytes(bytes)
             }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
             Command::Keep { name, value } => {

@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{
     api::{
-        command::{Encryption, FileWriter, Outcome, Reader, Refused},
+        command::{Encryption, FileAct, FileChange, Outcome, Reader, Refused},
         rules::{Broken, Field, Rule},
     },
     engine::known::Known,
     limits::{FILES_PER_ROOM_MAX, KEY_FILES_BYTES_MAX, ROOM_FILES_BYTES_MAX},
-    name::id::{AgentId, KeyPrint},
+    name::id::{AgentId, KeyPrint, RoomId},
     records::{
         files::{self, NewFile},
         place::RoomPlace,
@@ -21,50 +21,39 @@ use crate::{
 };
 
 impl Records {
-    pub(in crate::engine) fn put_file(
+    pub(in crate::engine) fn change_file(
         &mut self,
         known: &mut Known,
-        writer: &FileWriter,
-        file: NewFile,
-        encryption: Encryption,
+        change: FileChange,
     ) -> Result<Outcome, Refused> {
-        file.check()?;
-        let at = admit(known, writer)?;
-        let made = known.directory.room(writer.room);
-        if made.is_some_and(|made| made.created.encrypted) && encryption == Encryption::None {
-            return Err(Refused::Plaintext);
+        let FileChange { room, key, agent, signer, act } = change;
+        let signer = signer.as_deref();
+        match act {
+            FileAct::Put(file, encryption) => {
+                file.check()?;
+                let at = admit(known, key, room, agent.as_ref())?;
+                let made = known.directory.room(room);
+                let is_encrypted = made.is_some_and(|made| made.created.encrypted);
+                if is_encrypted && encryption == Encryption::None {
+                    return Err(Refused::Plaintext);
+                }
+                let unsigned = written(&at, key, file, agent.as_deref());
+                let length = unsigned.apart.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                self.has_room(&at, key, unsigned.draft.id, length)?;
+                self.write(known, &Writing::of_room(key, signer, &at), vec![unsigned])?;
+            }
+            FileAct::Remove(path) => {
+                files::check_path(&path).map_err(bad_path)?;
+                let at = admit(known, key, room, agent.as_ref())?;
+                let draft = files::deletion(&at, &path);
+                let record = RecordKey { id: draft.id, owner: Some(key) };
+                let set = self.set(at.space, draft.collection);
+                if !set.is_some_and(|set| set.is_live(record)) {
+                    return Err(Refused::NoFile);
+                }
+                self.write(known, &Writing::of_room(key, signer, &at), vec![draft.into()])?;
+            }
         }
-        let draft = files::draft(&at, &file, writer.agent.as_deref());
-        let name = files::apart_name(draft.id, writer.key);
-        // An empty one has nothing to travel.
-        let apart = Some(file.bytes).filter(|bytes| !bytes.is_empty());
-        let apart = apart.map(|bytes| at.cover.write_apart(&name, bytes));
-        let length = apart.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        self.has_room(&at, writer.key, draft.id, length)?;
-        self.write(
-            known,
-            &Writing::of_room(writer.key, writer.signer.as_deref(), &at),
-            vec![Unsigned { draft, apart }],
-        )?;
-        Ok(Outcome::Done)
-    }
-
-    pub(in crate::engine) fn remove_file(
-        &mut self,
-        known: &mut Known,
-        writer: &FileWriter,
-        path: &str,
-    ) -> Result<Outcome, Refused> {
-        files::check_path(path).map_err(bad_path)?;
-        let at = admit(known, writer)?;
-        let draft = files::deletion(&at, path);
-        let key = RecordKey { id: draft.id, owner: Some(writer.key) };
-        let set = self.set(at.space, draft.collection);
-        if !set.is_some_and(|set| set.is_live(key)) {
-            return Err(Refused::NoFile);
-        }
-        let by = Writing::of_room(writer.key, writer.signer.as_deref(), &at);
-        self.write(known, &by, vec![draft.into()])?;
         Ok(Outcome::Done)
     }
 
@@ -103,22 +92,35 @@ impl Records {
     }
 }
 
-/// The place of the files of a room, if the key may write there, in this agent's name.
-fn admit(known: &Known, writer: &FileWriter) -> Result<RoomPlace, Refused> {
-    let FileWriter { room, key, agent, .. } = writer;
-    known.may_read(&Reader { key: *key, agent: agent.clone() }, *room)?;
-    known.may_write(*room)?;
-    let is_own = |agent: &AgentId| {
-        let seated = known.rosters.record(agent).is_some_and(|(_, record)| record.key == *key);
-        seated || known.directory.proofs().owns(*key, agent)
-    };
-    if !agent.as_ref().is_none_or(is_own) {
-        return Err(impossible(NOT_ITS_AGENT));
-    }
-    place_for(known, *key, *room)
+/// A file as it is to be signed.
+fn written(at: &RoomPlace, key: KeyPrint, file: NewFile, by: Option<&str>) -> Unsigned {
+    let draft = files::draft(at, &file, by);
+    let name = files::apart_name(draft.id, key);
+    // An empty one has nothing to travel.
+    let apart = Some(file.bytes).filter(|bytes| !bytes.is_empty());
+    Unsigned { draft, apart: apart.map(|bytes| at.cover.write_apart(&name, bytes)) }
 }
 
-pub(super) fn bad_path(rule: files::PathRule) -> Refused {
+/// The place of the files of a room, if the key may write there, in this agent's name.
+fn admit(
+    known: &Known,
+    key: KeyPrint,
+    room: RoomId,
+    agent: Option<&AgentId>,
+) -> Result<RoomPlace, Refused> {
+    known.may_read(&Reader { key, agent: agent.cloned() }, room)?;
+    known.may_write(room)?;
+    let is_own = |agent: &AgentId| {
+        let seated = known.rosters.record(agent).is_some_and(|(_, record)| record.key == key);
+        seated || known.directory.proofs().owns(key, agent)
+    };
+    if !agent.is_none_or(is_own) {
+        return Err(impossible(NOT_ITS_AGENT));
+    }
+    place_for(known, key, room)
+}
+
+fn bad_path(rule: files::PathRule) -> Refused {
     Refused::Field(Broken { field: Field::Path, rule: Rule::Path(rule) })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Records, answers_for, contents::Name};
 use crate::{
-    api::command::{Caller, Outcome, Refused},
+    api::command::{Caller, Outcome, Refused, RoomSet},
     engine::known::Known,
     limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
     name::{
@@ -13,7 +13,7 @@ use crate::{
         key::KeySecret,
     },
     records::{
-        details::{self, DetailsUpdate},
+        details,
         place::RoomPlace,
         profile::{self, ProfileUpdate},
     },
@@ -34,14 +34,6 @@ const RECORD_OVERHEAD_BYTES: usize = 256;
 pub(in crate::engine) struct Profiled {
     pub(in crate::engine) signer: Option<Arc<KeySecret>>,
     pub(in crate::engine) update: ProfileUpdate,
-}
-
-/// A room whose details are to be changed.
-#[derive(Debug)]
-pub(in crate::engine) struct RoomSet {
-    pub(in crate::engine) room: RoomId,
-    pub(in crate::engine) signer: Option<Arc<KeySecret>>,
-    pub(in crate::engine) update: DetailsUpdate,
 }
 
 /// The writer of records, and where they go.
@@ -113,11 +105,10 @@ impl Records {
     pub(in crate::engine) fn set_room(
         &mut self,
         known: &mut Known,
-        caller: &Caller,
         set: RoomSet,
     ) -> Result<Outcome, Refused> {
-        let RoomSet { room, signer, update } = set;
-        known.caller(caller)?;
+        let RoomSet { caller, room, signer, update } = set;
+        known.caller(&caller)?;
         known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
         update.check()?;

@@ -6,7 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    api::command::FileWriter,
+    api::command::{FileAct, FileChange},
     limits::{CONTENT_ASKED_AGAIN, FILE_BYTES_MAX, FILES_PER_ROOM_MAX, ROOM_FILES_BYTES_MAX},
     records::{
         files::{self, FileView, NewFile},
@@ -25,18 +25,18 @@ fn file(path: &str, bytes: &[u8]) -> NewFile {
     NewFile { path: path.to_owned(), media: None, bytes: bytes.to_vec() }
 }
 
-fn writer(caller: &Caller, room: RoomId) -> FileWriter {
+fn changes(caller: &Caller, room: RoomId, act: FileAct) -> FileChange {
     let (key, agent) = (caller.key, Some(caller.agent.clone()));
-    FileWriter { room, key, agent, signer: signer(key) }
+    FileChange { room, key, agent, signer: signer(key), act }
 }
 
 fn put(caller: &Caller, room: RoomId, file: NewFile) -> Command {
-    let (writer, encryption) = (writer(caller, room), Encryption::None);
-    Command::PutFile { writer, file: Box::new(file), encryption }
+    let act = FileAct::Put(file, Encryption::None);
+    Command::ChangeFile(Box::new(changes(caller, room, act)))
 }
 
 fn remove(caller: &Caller, room: RoomId, path: &str) -> Command {
-    Command::RemoveFile { writer: writer(caller, room), path: path.to_owned() }
+    Command::ChangeFile(Box::new(changes(caller, room, FileAct::Remove(path.to_owned()))))
 }
 
 impl Node {
@@ -258,11 +258,9 @@ fn files_are_refused_by_name_and_bound() {
     assert!(matches!(large, Err(Refused::Field(_))), "{large:?}");
     assert_eq!(node.ask(put(&own, room, file("x", b"x"))).err(), Some(Refused::NotYours));
     assert!(matches!(node.ask(put(holder, lobby, file("x", b"x"))), Err(Refused::Impossible(_))));
-    let mut other = put(holder, room, file("x", b"x"));
-    if let Command::PutFile { writer, .. } = &mut other {
-        writer.agent = Some("agent0".into());
-    }
-    let refused = node.ask(other);
+    let act = FileAct::Put(file("x", b"x"), Encryption::None);
+    let other = FileChange { agent: Some("agent0".into()), ..changes(holder, room, act) };
+    let refused = node.ask(Command::ChangeFile(Box::new(other)));
     let Err(Refused::Impossible(text)) = refused else { panic!("{refused:?}") };
     assert!(text.contains("no agent of this key"), "{text}");
     // So many files, and one more if another one goes.
@@ -298,9 +296,7 @@ fn an_encrypted_room_takes_no_plain_file() {
     let node = &mut world.nodes[0];
     let plain = node.ask(put(&callers[0], room, file("x", b"x")));
     assert_eq!(plain.err(), Some(Refused::Plaintext));
-    let mut sealed = put(&callers[0], room, file("x", b"clw1:AAAA"));
-    if let Command::PutFile { encryption, .. } = &mut sealed {
-        *encryption = Encryption::EndToEnd;
-    }
+    let act = FileAct::Put(file("x", b"clw1:AAAA"), Encryption::EndToEnd);
+    let sealed = Command::ChangeFile(Box::new(changes(&callers[0], room, act)));
     node.ask(sealed).expect("a client has sealed it");
 }

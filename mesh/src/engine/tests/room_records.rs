@@ -6,6 +6,7 @@ use super::{
     *,
 };
 use crate::{
+    api::command::RoomSet,
     limits::{FOLLOWERS_COMPARE_EVERY, RECORDS_COMPARE_EVERY, ROOM_SETTINGS_MAX},
     name::{group::Group, id::RoomKey},
     records::{
@@ -27,8 +28,8 @@ fn title(text: &str) -> DetailsUpdate {
 }
 
 fn set(caller: &Caller, room: RoomId, update: DetailsUpdate) -> Command {
-    let (caller, update) = (caller.clone(), Box::new(update));
-    Command::SetRoom { signer: signer(caller.key), caller, room, update }
+    let (caller, signer) = (caller.clone(), signer(caller.key));
+    Command::SetRoom(Box::new(RoomSet { caller, room, signer, update }))
 }
 
 pub(super) fn new_room(name: &str, public: bool, ephemeral: bool) -> NewRoom {
@@ -250,8 +251,8 @@ fn details_are_refused_to_whoever_has_not_made_the_room() {
     assert!(refused(node, set(holder, lobby, title("x"))).contains("lobby"));
     assert!(refused(node, set(holder, brief, title("x"))).contains("ephemeral"));
     let mut unsigned = set(holder, room, title("x"));
-    if let Command::SetRoom { signer, .. } = &mut unsigned {
-        *signer = None;
+    if let Command::SetRoom(set) = &mut unsigned {
+        set.signer = None;
     }
     assert!(refused(node, unsigned).contains("checks no keys"));
     let long = title(&"x".repeat(257));

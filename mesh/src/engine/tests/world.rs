@@ -155,15 +155,14 @@ impl World {
                         self.tell(from, to, Message::Copies { room, copies });
                     }
                     Effect::SendRecords { to, space, collection, keys } if self.linked => {
-                        let records = self.records_of(from, (space, collection), &keys);
-                        self.tell(from, to, Message::Records(records));
+                        self.send_records(from, to, (space, collection), &keys);
                     }
-                    Effect::SendContents { to, space, collection, keys, mut lacking }
+                    Effect::SendContents { to, space, collection, keys, lacking }
                         if self.linked =>
                     {
-                        let contents = self.contents_of(from, space, keys, &mut lacking);
+                        let contents = Vec::new();
                         let sent = SentContents { space, collection, contents, lacking };
-                        self.tell(from, to, Message::Contents(sent));
+                        self.send_contents(from, to, sent, keys);
                     }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
@@ -198,36 +197,37 @@ impl World {
         any
     }
 
-    fn records_of(
-        &self,
-        n: usize,
-        (space, collection): (Space, CollectionNumber),
+    fn send_records(
+        &mut self,
+        from: usize,
+        to: NodeId,
+        place: (Space, CollectionNumber),
         keys: &[RecordKey],
-    ) -> Vec<Record> {
+    ) {
         let wanted = |record: &Record| {
             let key = RecordKey { id: record.id, owner: Some(record.owner()) };
-            (record.space, record.collection) == (space, collection) && keys.contains(&key)
+            (record.space, record.collection) == place && keys.contains(&key)
         };
-        self.nodes[n].records().into_iter().filter(wanted).collect()
+        let records = self.nodes[from].records().into_iter().filter(wanted).collect();
+        self.tell(from, to, Message::Records(records));
     }
 
-    /// As a store does: a message has about 512 KiB.
-    fn contents_of(
-        &self,
-        n: usize,
-        space: Space,
+    fn send_contents(
+        &mut self,
+        from: usize,
+        to: NodeId,
+        mut sent: SentContents,
         keys: Vec<RecordKey>,
-        lacking: &mut Vec<RecordKey>,
-    ) -> Vec<Content> {
-        let held = self.nodes[n].contents();
-        let mut contents = Vec::new();
+    ) {
+        let held = self.nodes[from].contents();
+        // As a store does: a message has about 512 KiB.
         for key in keys.into_iter().take(2) {
-            match held.get(&(space, key)) {
-                Some(bytes) => contents.push(Content::of(key, bytes)),
-                None => lacking.push(key),
+            match held.get(&(sent.space, key)) {
+                Some(bytes) => sent.contents.push(Content::of(key, bytes)),
+                None => sent.lacking.push(key),
             }
         }
-        contents
+        self.tell(from, to, Message::Contents(sent));
     }
 
     /// All nodes are connected to each other.

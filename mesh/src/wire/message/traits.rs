@@ -10,6 +10,7 @@ use crate::limits::{
 };
 use crate::wire::{
     comparing::Step,
+    contents::{SentContents, WantedContents},
     copies::{AgentState, Copied},
 };
 
@@ -108,7 +109,6 @@ const fn of_agents(name: &'static str, agents: &[AgentState]) -> Traits {
 impl<R> Message<R> {
     /// Its row of the table.
     #[must_use]
-    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub fn traits(&self) -> Traits {
         use Answer::{FromEngine, FromStore};
         use Class::{Entries, Holdings, Life, Membership, Receipts, Records, Rosters, Wants};
@@ -177,11 +177,8 @@ impl<R> Message<R> {
                 .gossiped()
                 .with(records.len(), RECORDS_IN_MESSAGE_MAX),
             Message::Comparing(comparing) => of_comparing(&comparing.step),
-            Message::WantContents(wanted) => Traits::of("want_contents", Records)
-                .asks(FromStore)
-                .with(wanted.keys.len(), CONTENTS_ASKED_MAX),
-            Message::Contents(sent) => Traits::of("contents", Records)
-                .with(sent.contents.len() + sent.lacking.len(), CONTENTS_ASKED_MAX),
+            Message::WantContents(wanted) => of_wanted(wanted),
+            Message::Contents(sent) => of_sent(sent),
         }
     }
 
@@ -221,6 +218,16 @@ impl<R> Message<R> {
         let (length, max) = self.traits().list;
         if length > max { Err(BadMessage::Length(length)) } else { Ok(()) }
     }
+}
+
+fn of_wanted(wanted: &WantedContents) -> Traits {
+    let traits = Traits::of("want_contents", Class::Records).asks(Answer::FromStore);
+    traits.with(wanted.keys.len(), CONTENTS_ASKED_MAX)
+}
+
+fn of_sent(sent: &SentContents) -> Traits {
+    let records = sent.contents.len() + sent.lacking.len();
+    Traits::of("contents", Class::Records).with(records, CONTENTS_ASKED_MAX)
 }
 
 fn of_comparing(step: &Step) -> Traits {

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mesh::{
-    api::command::Command,
+    api::command::{Command, RoomSet},
     name::id::{KeyPrint, RoomId},
     records::{
         details::{Details, DetailsUpdate, RoomState},
@@ -52,8 +52,8 @@ impl Holders {
         self.texts.entry(room).or_default().extend(texts(&update));
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let said = Said { room, key: by.caller.key, update: update.clone() };
-        let (caller, update) = (by.caller, Box::new(update));
-        let command = Command::SetRoom { caller, room, signer, update };
+        let set = RoomSet { caller: by.caller, room, signer, update };
+        let command = Command::SetRoom(Box::new(set));
         self.calls.ask(cluster, by.node, Asked::Details(said), command);
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use mesh::{
-    api::command::{Command, Encryption, FileWriter},
+    api::command::{Command, Encryption, FileAct, FileChange},
     name::id::{KeyPrint, RoomId},
     records::files::{self, NewFile},
     wire::record::{Apart, Record, RecordKey},
@@ -49,16 +49,16 @@ impl Holders {
         let text = cluster.dice.chance(80).then(|| format!("{:>pad$} {mark}", cluster.dice.draw()));
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let (key, agent) = (by.caller.key, Some(by.caller.agent));
-        let writer = FileWriter { room, key, agent, signer };
         let said = Said { room, key, path: path.clone(), text: text.clone() };
-        let command = match text {
+        let act = match text {
             Some(text) => {
                 self.texts.entry(room).or_default().insert(text.clone());
-                let file = Box::new(NewFile { path, media: None, bytes: text.into_bytes() });
-                Command::PutFile { writer, file, encryption: Encryption::None }
+                let bytes = text.into_bytes();
+                FileAct::Put(NewFile { path, media: None, bytes }, Encryption::None)
             }
-            None => Command::RemoveFile { writer, path },
+            None => FileAct::Remove(path),
         };
+        let command = Command::ChangeFile(Box::new(FileChange { room, key, agent, signer, act }));
         self.calls.ask(cluster, by.node, Asked::File(said), command);
     }
 
