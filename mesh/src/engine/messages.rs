@@ -85,7 +85,7 @@ impl Engine {
             Message::Have { room, heads, answer } => {
                 self.on_have(from, &Frontier { room, heads, answer });
             }
-            Message::Follows(theirs) => self.on_follows(from, &theirs),
+            Message::Follows(theirs) => on_follows(self, from, &theirs),
             Message::Buckets(theirs) => self.digests.on_buckets(known, from, &theirs),
             Message::Digests(theirs) => digests::on_digests(known, from, theirs),
             Message::Beacon(signed) => self.on_beacon(from, signed.value),
@@ -156,11 +156,6 @@ impl Engine {
         }
     }
 
-    fn on_follows(&mut self, from: NodeId, theirs: &[Followed]) {
-        private::on_follows(&mut self.known, &mut self.digests, &self.forks, from, theirs);
-        self.records.on_follows(&mut self.known, from, theirs);
-    }
-
     fn on_have(&mut self, from: NodeId, theirs: &Frontier) {
         let room = theirs.room;
         if theirs.answer && !self.known.rooms.contains_key(&room) {
@@ -216,4 +211,11 @@ impl Engine {
         }
         self.note_farewell(parted);
     }
+}
+
+/// A peer follows these keys, and says how far it is with their rooms and records.
+fn on_follows(engine: &mut Engine, from: NodeId, theirs: &[Followed]) {
+    let Engine { known, digests, forks, records, .. } = engine;
+    private::on_follows(known, digests, forks, from, theirs);
+    records.on_follows(known, from, theirs);
 }
