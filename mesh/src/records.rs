@@ -6,6 +6,7 @@
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
 //! in the files of the features that own them: [`profile`] of agents, [`details`] and [`files`] of rooms.
 
+mod all;
 pub mod collection;
 pub mod comparison;
 pub mod details;

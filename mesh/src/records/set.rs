@@ -34,7 +34,7 @@ struct Owned {
 
 /// The records of all owners for whom one node answers.
 #[derive(Debug, Default)]
-struct Group {
+struct Answered {
     count: usize,
     /// The oldest record of each of these owners.
     oldest: BTreeSet<(Age, OwnerIx)>,
@@ -74,7 +74,7 @@ pub struct Set {
     owners: Slab<Owned>,
     by_print: BTreeMap<KeyPrint, OwnerIx>,
     /// By the node that answers for the owner; where all write the same records, all in one.
-    groups: BTreeMap<Option<NodeId>, Group>,
+    answered: BTreeMap<Option<NodeId>, Answered>,
     digests: Digests,
 }
 
@@ -88,7 +88,7 @@ impl Set {
             buckets: BTreeMap::new(),
             owners: Slab::default(),
             by_print: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            answered: BTreeMap::new(),
             digests: Digests::default(),
         }
     }
@@ -120,7 +120,7 @@ impl Set {
     /// How many are kept of all owners for whom this node answers; where all write the same, all there are.
     #[must_use]
     pub fn count_at(&self, answers: NodeId) -> usize {
-        self.groups.get(&self.group(answers)).map_or(0, |group| group.count)
+        self.answered.get(&self.group(answers)).map_or(0, |group| group.count)
     }
 
     /// The key of a record of this collection.
@@ -170,7 +170,7 @@ impl Set {
             is_full(owned.by_age.len(), self.owner_kept(), self.oldest_of(owned))
         });
         let of_group = self
-            .groups
+            .answered
             .get(&self.group(answers))
             .is_some_and(|group| is_full(group.count, self.collection.node_kept(), group.oldest()));
         !(of_owner || of_group)
@@ -331,7 +331,7 @@ impl Set {
     }
 
     fn too_old_at(&self, group: Option<NodeId>) -> Option<RecordKey> {
-        let group = self.groups.get(&group)?;
+        let group = self.answered.get(&group)?;
         (group.count > self.collection.node_kept())
             .then(|| group.oldest())
             .flatten()
@@ -400,7 +400,7 @@ impl Set {
         if before == after {
             return;
         }
-        let group = self.groups.entry(group).or_default();
+        let group = self.answered.entry(group).or_default();
         if let Some(before) = before {
             group.oldest.remove(&(before, owner));
         }
@@ -408,15 +408,15 @@ impl Set {
     }
 
     fn recount(&mut self, of: Option<NodeId>, count: impl Fn(usize) -> usize) {
-        let group = self.groups.entry(of).or_default();
+        let group = self.answered.entry(of).or_default();
         group.count = count(group.count);
         if group.count == 0 {
-            self.groups.remove(&of);
+            self.answered.remove(&of);
         }
     }
 }
 
-impl Group {
+impl Answered {
     fn oldest(&self) -> Option<Age> {
         self.oldest.first().map(|(age, _)| *age)
     }

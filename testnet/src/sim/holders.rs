@@ -10,6 +10,7 @@
 
 pub(super) mod alike;
 mod answers;
+mod asked;
 mod details;
 mod direct;
 pub(super) mod end;
@@ -42,6 +43,7 @@ use mesh::{
     },
 };
 
+use self::asked::{Asked, Registering};
 use super::{
     agents::say,
     cluster::Cluster,
@@ -109,35 +111,6 @@ struct Made {
     key: usize,
     public: bool,
     ephemeral: bool,
-}
-
-/// A registration, and the answers that it must and must not get.
-#[derive(Clone, Debug)]
-struct Registering {
-    holder: usize,
-    reconnect: bool,
-    must_be_valid: bool,
-    must_be_refused: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Asked {
-    Mint(usize),
-    Revoke {
-        key: usize,
-        must_be_known: bool,
-    },
-    Attach(Registering),
-    Detach,
-    Create(usize, Box<NewRoom>),
-    Join(usize, RoomId),
-    Leave(usize, RoomId),
-    Say(RoomId),
-    Profile(profiles::Said),
-    Details(details::Said),
-    /// Who opens a direct room, and with whom.
-    Open(usize, usize),
-    File(files::Said),
 }
 
 /// See the module.

@@ -25,25 +25,20 @@ use crate::{
 
 impl Records {
     /// A peer is there. One of the two begins.
-    pub(in crate::engine) fn on_peer_up(&mut self, known: &mut Known, peer: NodeId) {
+    pub(crate) fn on_peer_up(&mut self, known: &mut Known, peer: NodeId) {
         if known.cx.me < peer {
             self.tell_roots(known, peer, Space::Mesh);
         }
     }
 
-    pub(in crate::engine) fn forget_peer(&mut self, peer: NodeId) {
+    pub(crate) fn forget_peer(&mut self, peer: NodeId) {
         self.compared.retain(|(of, _), _| *of != peer);
         self.rest.retain(|(of, ..), _| *of != peer);
         self.contents.forget_peer(peer);
     }
 
     /// A beacon says whether a peer has the same records.
-    pub(in crate::engine) fn on_beacon(
-        &mut self,
-        known: &mut Known,
-        from: NodeId,
-        beacon: &Beacon,
-    ) {
+    pub(crate) fn on_beacon(&mut self, known: &mut Known, from: NodeId, beacon: &Beacon) {
         // Only a peer that is connected can be compared with; of others the digest is hearsay.
         if beacon.node == from && known.cx.up.contains(&from) {
             self.on_digest(known, from, Space::Mesh, beacon.records);
@@ -51,12 +46,7 @@ impl Records {
     }
 
     /// A peer that follows the same keys says so of their records. What it follows was proven before.
-    pub(in crate::engine) fn on_follows(
-        &mut self,
-        known: &mut Known,
-        from: NodeId,
-        theirs: &[Followed],
-    ) {
+    pub(crate) fn on_follows(&mut self, known: &mut Known, from: NodeId, theirs: &[Followed]) {
         for Followed { token, records, .. } in theirs {
             if let Some(Group::Key(key)) = known.cx.followers.shown_by(from, *token) {
                 self.on_digest(known, from, Space::Followers(key), *records);
@@ -104,12 +94,7 @@ impl Records {
     }
 
     /// A peer's step of a comparison.
-    pub(in crate::engine) fn on_comparing(
-        &mut self,
-        known: &mut Known,
-        from: NodeId,
-        comparing: Comparing,
-    ) {
+    pub(crate) fn on_comparing(&mut self, known: &mut Known, from: NodeId, comparing: Comparing) {
         let Comparing { space, step } = comparing;
         if !shares(known, from, space) {
             return;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Records {
-    pub(in crate::engine) fn change_file(
+    pub(crate) fn change_file(
         &mut self,
         known: &mut Known,
         change: FileChange,

@@ -31,9 +31,9 @@ const RECORD_OVERHEAD_BYTES: usize = 256;
 
 /// A profile that is to be changed.
 #[derive(Debug)]
-pub(in crate::engine) struct Profiled {
-    pub(in crate::engine) signer: Option<Arc<KeySecret>>,
-    pub(in crate::engine) update: ProfileUpdate,
+pub(crate) struct Profiled {
+    pub(crate) signer: Option<Arc<KeySecret>>,
+    pub(crate) update: ProfileUpdate,
 }
 
 /// The writer of records, and where they go.
@@ -68,7 +68,7 @@ impl From<Draft> for Unsigned {
 }
 
 impl Records {
-    pub(in crate::engine) fn set_profile(
+    pub(crate) fn set_profile(
         &mut self,
         known: &mut Known,
         caller: &Caller,
@@ -92,7 +92,7 @@ impl Records {
     }
 
     /// Says that the caller's key and another one are a pair.
-    pub(in crate::engine) fn begin_pair(
+    pub(crate) fn begin_pair(
         &mut self,
         known: &mut Known,
         (key, signer): (KeyPrint, Option<&KeySecret>),
@@ -102,11 +102,7 @@ impl Records {
         self.write(known, &by, vec![draft.into()])
     }
 
-    pub(in crate::engine) fn set_room(
-        &mut self,
-        known: &mut Known,
-        set: RoomSet,
-    ) -> Result<Outcome, Refused> {
+    pub(crate) fn set_room(&mut self, known: &mut Known, set: RoomSet) -> Result<Outcome, Refused> {
         let RoomSet { caller, room, signer, update } = set;
         known.caller(&caller)?;
         known.may_read(&caller.reader(), room)?;

@@ -1,13 +1,13 @@
-//! The promises of the end about records: see `profiles` and `details`.
+//! The promises of the end about records: see `profiles`.
+
+mod details;
+mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::wire::record::Space;
 
-use super::{
-    details, files,
-    profiles::{Name, State, all_of, spaces_of},
-};
+use super::profiles::{Name, State, all_of, spaces_of};
 use crate::sim::{
     promises::{Broken, broken},
     world::World,

@@ -9,7 +9,7 @@ use mesh::{
     name::id::{AgentId, RoomId},
 };
 
-use super::{Asked, BLUE, Holders, RED};
+use super::{BLUE, Holders, RED, asked::Asked};
 use crate::sim::{
     cluster::Cluster,
     coverage::Happening,

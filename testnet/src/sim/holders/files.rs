@@ -1,37 +1,29 @@
 //! Files of rooms, which agents with the key that made the room write and delete: their contents travel apart from their records.
 //!
-//! *records*: as of `profiles`; and an answer says that the content is durable, too. *contents*: in the end every node that keeps a
-//! file's record has its content, the one that was written with it, and shows no file that no agent of the room's key has
-//! written. *sealed*: as of `details`.
+//! *records*: as of `profiles`; and an answer says that the content is durable, too. *contents*: `alike::files`. *sealed*: as of
+//! `details`.
 
 use std::sync::Arc;
 
 use mesh::{
     api::command::{Command, Encryption, FileAct, FileChange},
-    name::id::{KeyPrint, RoomId},
+    name::id::RoomId,
     records::files::{self, NewFile},
     wire::record::{Apart, Record, RecordKey},
 };
 use store::records::{self, find};
 
-use super::{Asked, Holders, MARK, profiles::shelf};
+use super::{
+    Holders, MARK,
+    asked::{Asked, FileSaid},
+    profiles::shelf,
+};
 use crate::sim::{
     cluster::Cluster,
     coverage::Happening,
     parts::Seated,
     promises::{Broken, broken},
-    world::World,
 };
-
-/// A change that an agent has asked for.
-#[derive(Clone, Debug)]
-pub(super) struct Said {
-    room: RoomId,
-    key: KeyPrint,
-    path: String,
-    /// `None`: the file is to go.
-    text: Option<String>,
-}
 
 impl Holders {
     /// An agent writes or deletes a file of a room that its key has made.
@@ -49,7 +41,7 @@ impl Holders {
         let text = cluster.dice.chance(80).then(|| format!("{:>pad$} {mark}", cluster.dice.draw()));
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let (key, agent) = (by.caller.key, Some(by.caller.agent));
-        let said = Said { room, key, path: path.clone(), text: text.clone() };
+        let said = FileSaid { room, key, path: path.clone(), text: text.clone() };
         let act = match text {
             Some(text) => {
                 self.texts.entry(room).or_default().insert(text.clone());
@@ -67,7 +59,7 @@ impl Holders {
         &mut self,
         cluster: &mut Cluster,
         node: usize,
-        said: &Said,
+        said: &FileSaid,
     ) -> Result<(), Broken> {
         let happened = if said.text.is_some() { Happening::FilePut } else { Happening::FileGone };
         cluster.coverage.count(happened);
@@ -102,37 +94,4 @@ impl Holders {
         self.profiles.was_answered(name, (record.stamp, node));
         Ok(())
     }
-}
-
-/// *contents*, at all nodes that promises are kept to.
-pub(super) fn converge(world: &World) -> Result<(), Broken> {
-    let cluster = &world.cluster;
-    let mesh = cluster.secret.mesh_id();
-    for made in world.holders.made.iter().filter(|made| !made.ephemeral) {
-        let known = world.holders.texts.get(&made.room);
-        for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
-            let Some(running) = &cluster.nodes[node].running else { continue };
-            let Some(key) = running.engine.proofs().key_of_room(made.room) else { continue };
-            let list = records::files(&running.reader, mesh, made.room, key);
-            for view in list.expect("a sound store reads") {
-                let file = (made.room, view.path.as_str());
-                let found = records::file(&running.reader, mesh, file, key);
-                let bytes = found.expect("a sound store reads").and_then(|(_, bytes)| bytes);
-                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                let Some(text) = text else {
-                    // The only copy may be at a node that is out, or lost with its disk.
-                    if cluster.exempt.is_empty() && cluster.plan.parting.is_none() {
-                        let what = format!("node{node} lacks the content of {view:?}");
-                        return broken("contents", what);
-                    }
-                    continue;
-                };
-                if known.is_none_or(|known| !known.contains(&text)) {
-                    let what = format!("node{node} shows what nobody has written: {view:?}");
-                    return broken("forged", what);
-                }
-            }
-        }
-    }
-    Ok(())
 }

@@ -12,11 +12,7 @@ use std::{
 
 use mesh::{
     api::{batch::Change, command::Command},
-    name::{
-        group::Group,
-        id::{AgentId, Hash, KeyPrint},
-        identity::Strict,
-    },
+    name::{group::Group, id::Hash, identity::Strict},
     records::{
         collection::Collection,
         profile::{self, Card, Field, ProfileUpdate},
@@ -28,7 +24,10 @@ use store::{
     records::{Shelf, find},
 };
 
-use super::{Asked, Holders};
+use super::{
+    Holders,
+    asked::{Asked, ProfileSaid},
+};
 use crate::sim::{
     cluster::Cluster,
     coverage::Happening,
@@ -42,14 +41,6 @@ pub(super) type Name = (Space, CollectionNumber, RecordKey);
 
 /// Which state of it.
 pub(super) type State = (Stamp, Hash);
-
-/// A change that an agent has asked for.
-#[derive(Clone, Debug)]
-pub(super) struct Said {
-    agent: AgentId,
-    key: KeyPrint,
-    update: ProfileUpdate,
-}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -68,7 +59,7 @@ impl Holders {
         let update = update(&mut cluster.dice);
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let agent = Arc::clone(&by.caller.agent);
-        let said = Said { agent, key: by.caller.key, update: update.clone() };
+        let said = ProfileSaid { agent, key: by.caller.key, update: update.clone() };
         let asked = Asked::Profile(said);
         let command = Command::SetProfile { caller: by.caller, signer, update: Box::new(update) };
         self.calls.ask(cluster, by.node, asked, command);
@@ -79,9 +70,9 @@ impl Holders {
         &mut self,
         cluster: &mut Cluster,
         node: usize,
-        said: &Said,
+        said: &ProfileSaid,
     ) -> Result<(), Broken> {
-        let Said { agent, key, update } = said;
+        let ProfileSaid { agent, key, update } = said;
         cluster.coverage.count(Happening::Profile);
         let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
         let mut there = 0;

@@ -1,0 +1,93 @@
+//! All collections that there are.
+
+use super::{collection::Collection, details, files, pair, profile};
+use crate::wire::record::{CollectionNumber, Space};
+
+/// All collections that this version knows. Records of others are neither kept nor passed on.
+static ALL: [&Collection; 6] = [
+    &profile::COLLECTION,
+    &profile::CARDS,
+    &details::COLLECTION,
+    &details::SETTINGS,
+    &pair::COLLECTION,
+    &files::COLLECTION,
+];
+
+impl Collection {
+    /// The collection of this number, if this version knows it.
+    #[must_use]
+    pub fn of(number: CollectionNumber) -> Option<&'static Collection> {
+        ALL.iter().copied().find(|collection| collection.number == number)
+    }
+
+    /// Those that a space has.
+    pub fn all_in(space: Space) -> impl Iterator<Item = &'static Collection> {
+        ALL.iter().copied().filter(move |collection| collection.is_in(space))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{
+        limits::{RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX, SEAL_BYTES},
+        name::{id::MeshId, identity::Strict, key::KeySecret},
+        records::collection::{Place, is_sound, may_be_sent},
+        wire::record::{Draft, Record, RecordId, Stamp},
+    };
+
+    #[test]
+    fn one_that_is_not_of_the_form_of_its_collection_is_nobodys_word() {
+        let mesh = MeshId([1; 16]);
+        let key = KeySecret::of(&"k".repeat(32));
+        let sound = |collection, body| {
+            let draft = Draft { space: Space::Mesh, collection, id: RecordId([4; 16]), body };
+            let record = draft.sign(&key, mesh, Stamp::at(1)).expect("it is long enough");
+            is_sound(&record, &Strict, mesh)
+        };
+        let known = profile::COLLECTION.number;
+        let draft =
+            Draft { space: Space::Mesh, collection: known, id: RecordId([4; 16]), body: None };
+        let record = draft.sign(&key, mesh, Stamp::at(1)).expect("it is long enough");
+        let forged = Record { stamp: Stamp::at(2), ..record };
+        assert!(!is_sound(&forged, &Strict, mesh), "its owner has not signed that");
+        assert!(!sound(known, Some(vec![0xff; 3])));
+        assert!(sound(known, None), "a deletion does not say what it names");
+        assert!(sound(CollectionNumber(u16::MAX), Some(vec![0xff; 3])), "a later version knows it");
+    }
+
+    #[test]
+    fn nobody_sends_records_of_a_node_alone_or_of_a_key_among_anothers_followers() {
+        let mesh = MeshId([1; 16]);
+        let (key, other) = (KeySecret::of(&"k".repeat(32)), KeySecret::of(&"l".repeat(32)));
+        let is_sent = |space, collection| {
+            let draft = Draft { space, collection, id: RecordId([4; 16]), body: None };
+            let record = draft.sign(&key, mesh, Stamp::at(1)).expect("it is long enough");
+            (is_sound(&record, &Strict, mesh), may_be_sent(&record, &Strict, mesh))
+        };
+        let known = details::COLLECTION.number;
+        assert_eq!(is_sent(Space::Mesh, known), (true, true));
+        assert_eq!(is_sent(Space::Node, known), (true, false), "it is on one disk");
+        assert_eq!(is_sent(Space::Followers(key.print()), known), (true, true));
+        assert_eq!(is_sent(Space::Followers(other.print()), known), (false, false));
+        let profiles = profile::COLLECTION.number;
+        assert_eq!(is_sent(Space::Followers(key.print()), profiles), (false, false));
+        let later = CollectionNumber(u16::MAX);
+        assert_eq!(is_sent(Space::Followers(other.print()), later), (false, false));
+    }
+
+    #[test]
+    fn no_two_collections_have_one_number_and_all_keep_to_the_bounds_of_messages() {
+        let numbers: BTreeSet<_> = ALL.iter().map(|collection| collection.number).collect();
+        assert_eq!(numbers.len(), ALL.len());
+        assert!(ALL.len() <= RECORD_COLLECTIONS_MAX);
+        for collection in ALL {
+            let sealed = if collection.place == Place::Rooms { SEAL_BYTES } else { 0 };
+            assert!(collection.body_bytes_max + sealed <= RECORD_BODY_BYTES_MAX, "{collection:?}");
+            assert!(collection.owner_max <= collection.node_max, "{collection:?}");
+            assert!(collection.owner_kept() >= collection.owner_max + collection.owner_max / 9);
+        }
+    }
+}

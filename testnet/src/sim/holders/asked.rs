@@ -1,0 +1,62 @@
+//! What holders of keys have asked of nodes, until they are answered.
+
+use mesh::{
+    api::command::NewRoom,
+    name::id::{AgentId, KeyPrint, RoomId},
+    records::{details::DetailsUpdate, profile::ProfileUpdate},
+};
+
+/// A registration, and the answers that it must and must not get.
+#[derive(Clone, Debug)]
+pub(super) struct Registering {
+    pub(super) holder: usize,
+    pub(super) reconnect: bool,
+    pub(super) must_be_valid: bool,
+    pub(super) must_be_refused: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    Mint(usize),
+    Revoke {
+        key: usize,
+        must_be_known: bool,
+    },
+    Attach(Registering),
+    Detach,
+    Create(usize, Box<NewRoom>),
+    Join(usize, RoomId),
+    Leave(usize, RoomId),
+    Say(RoomId),
+    Profile(ProfileSaid),
+    Details(DetailsSaid),
+    /// Who opens a direct room, and with whom.
+    Open(usize, usize),
+    File(FileSaid),
+}
+
+/// A change of a profile.
+#[derive(Clone, Debug)]
+pub(super) struct ProfileSaid {
+    pub(super) agent: AgentId,
+    pub(super) key: KeyPrint,
+    pub(super) update: ProfileUpdate,
+}
+
+/// A change of what is set of a room.
+#[derive(Clone, Debug)]
+pub(super) struct DetailsSaid {
+    pub(super) room: RoomId,
+    pub(super) key: KeyPrint,
+    pub(super) update: DetailsUpdate,
+}
+
+/// A change of a room's file.
+#[derive(Clone, Debug)]
+pub(super) struct FileSaid {
+    pub(super) room: RoomId,
+    pub(super) key: KeyPrint,
+    pub(super) path: String,
+    /// `None`: the file is to go.
+    pub(super) text: Option<String>,
+}
