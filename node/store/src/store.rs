@@ -551,7 +551,7 @@ mod tests {
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records` and `meta` are not about rooms, and
+    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records`, `contents` and `meta` are not about rooms, and
     /// ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
@@ -560,7 +560,7 @@ mod tests {
             .filter(|it| {
                 !matches!(
                     redb::TableHandle::name(it),
-                    "meta" | "node/1" | "kept/1" | "pruned/1" | "records/1"
+                    "meta" | "node/1" | "kept/1" | "pruned/1" | "records/1" | "contents/1"
                 )
             })
             .map(|it| read.open_untyped_table(it).unwrap().len().unwrap())

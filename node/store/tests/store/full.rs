@@ -129,27 +129,49 @@ impl StorageBackend for Watched {
 }
 
 #[test]
-fn who_cannot_open_a_store_because_the_disk_is_full_is_told_and_opens_it_when_there_is_room() {
+fn a_store_that_cannot_be_made_because_the_disk_is_full_is_made_when_there_is_room() {
+    let mut refused = 0;
+    for room in 0.. {
+        let disk = CrashingBackend::new(room);
+        disk.fill_after(Some(room));
+        let Err(error) = Store::on(disk.clone()) else { break };
+        assert!(matches!(error, OpenError::Full { .. }), "{room}: {error:?}");
+        assert!(error.to_string().contains("make room"), "{error}");
+        refused += 1;
+        disk.fill_after(None);
+        Store::on(disk).unwrap();
+    }
+    assert!(refused > 2, "making it wrote {refused} times");
+}
+
+#[test]
+fn a_store_that_is_opened_on_a_full_disk_can_be_read_and_written_when_there_is_room() {
     let disk = CrashingBackend::new(0);
     let mut store = Store::on(disk.clone()).unwrap();
     store.commit(&batch(1)).unwrap();
     let before = state(&store);
-    // As a kill leaves it: opening writes. And none at all: it is made.
+    // As a kill leaves it: opening writes, and that waits in memory.
     let killed = disk.image();
-    for image in [killed, Vec::new()] {
-        let mut refused = 0;
-        for room in 0.. {
-            let disk = CrashingBackend::of(image.clone(), room);
-            disk.fill_after(Some(room));
-            let Err(error) = Store::on(disk.clone()) else { break };
-            assert!(matches!(error, OpenError::Full { .. }), "{room}: {error:?}");
-            assert!(error.to_string().contains("make room"), "{error}");
-            refused += 1;
-            disk.fill_after(None);
-            let store = Store::on(disk).unwrap();
-            assert!(image.is_empty() || state(&store) == before, "{room}: something is lost");
+    for room in 0..10 {
+        let disk = CrashingBackend::of(killed.clone(), room);
+        disk.fill_after(Some(room));
+        let mut store = Store::on(disk.clone()).unwrap();
+        assert!(state(&store) == before, "{room}: something is lost");
+        disk.fill_after(Some(0));
+        assert!(matches!(store.commit(&batch(2)), Err(CommitError::Full)), "{room}");
+        if room % 3 == 0 {
+            // The power fails meanwhile.
+            let disk = disk.crash(Unsynced::Torn);
+            drop(store);
+            assert!(state(&Store::on(disk).unwrap()) == before, "{room}");
+            continue;
         }
-        assert!(refused > 2, "opening wrote {refused} times");
+        disk.fill_after(None);
+        store.commit(&batch(2)).unwrap();
+        let after = state(&store);
+        let disk = disk.crash(Unsynced::Dropped);
+        drop(store);
+        assert!(state(&Store::on(disk).unwrap()) == after, "{room}: lost what was durable");
     }
 }
 
