@@ -79,11 +79,12 @@ impl Proofs {
         self.read().agents.owner(agent).is_some()
     }
 
-    /// The key that made a room, and speaks for it. `None`: it is revoked, or nobody's, or there is no such room.
+    /// The key that made a room, or has come after that one, and speaks for it. `None`: it is revoked, or nobody's, or there is no such room.
     #[must_use]
     pub fn key_of_room(&self, room: RoomId) -> Option<KeyPrint> {
         let known = self.read();
         let key = known.rooms.get(&room).copied().and_then(KeyPrint::checked);
+        let key = key.map(|key| known.keys.current(key));
         key.filter(|key| !known.keys.is_revoked(*key))
     }
 

@@ -263,13 +263,13 @@ fn shares(known: &Known, peer: NodeId, space: Space) -> bool {
     }
 }
 
-/// The node that answers for the owner of a record. `None`: it owns none there.
+/// The node that answers for the owner of a record. `None`: it owns none there. Among the followers of a key that and its
+/// successors own some: nobody keeps those of others.
 fn answers_for(known: &Known, space: Space, owner: KeyPrint) -> Option<NodeId> {
-    if !space.admits(owner) {
-        return None;
-    }
+    let directory = &known.directory;
     match space {
-        Space::Mesh | Space::Followers(_) => known.directory.answers_for(owner),
+        Space::Followers(key) if directory.current(key) != directory.current(owner) => None,
+        Space::Mesh | Space::Followers(_) => directory.answers_for(owner),
         Space::Node => Some(known.cx.me),
     }
 }

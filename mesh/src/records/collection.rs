@@ -110,8 +110,8 @@ impl Collection {
     }
 }
 
-/// Whether a record is its owner's word in this mesh, in a space where it may have one, and has the form of its collection if
-/// that is known here.
+/// Whether a record is its owner's word in this mesh, and has the form of its collection if that is known here. Whether the owner
+/// may have one in its space says the directory.
 #[must_use]
 pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
     let Record { space, id, .. } = *record;
@@ -119,7 +119,7 @@ pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
         let fits = collection.fits(space, id, record.content());
         collection.is_in(space) && fits && collection.fits_apart(space, record)
     });
-    fits && space.admits(record.owner()) && record.is_signed(judge, mesh)
+    fits && record.is_signed(judge, mesh)
 }
 
 /// Whether a peer may send it: nobody passes on one that is not sound, or of a node alone.

@@ -29,17 +29,6 @@ pub enum Space {
     Node,
 }
 
-impl Space {
-    /// Whether a key may own records there. Nobody keeps those of others.
-    #[must_use]
-    pub fn admits(self, owner: KeyPrint) -> bool {
-        match self {
-            Space::Mesh | Space::Node => true,
-            Space::Followers(key) => key == owner,
-        }
-    }
-}
-
 /// The number of a [collection](crate::records::collection), as it is written and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]

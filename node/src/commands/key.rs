@@ -108,8 +108,8 @@ impl Rotate {
                     format!("the node takes the new key, but stable ids and private rooms are still the old one's: {later}")
                 })?;
                 note(
-                    "the running node takes the new key only. Stable ids and private rooms of the old one are its own; profiles \
-                     and webhooks are made anew",
+                    "the running node takes the new key only. Stable ids and private rooms of the old one are its own; profiles, \
+                     details and files of rooms, and webhooks are made anew",
                 );
             }
             Some(_) => note("the running node has another key file, and goes on with that one"),

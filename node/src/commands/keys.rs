@@ -45,7 +45,7 @@ pub(super) enum Keys {
     /// Make a new key for an old one and print it, once: stable ids and private rooms of the old key are the new one's.
     ///
     /// The old key is not valid any more, and its agents are disconnected. Only the node that minted it can do this, and
-    /// the old key has to sign. Profiles and webhooks are made anew.
+    /// the old key has to sign. Profiles, details and files of rooms, and webhooks are made anew.
     Replace(Replace),
 }
 

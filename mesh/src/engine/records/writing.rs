@@ -225,7 +225,8 @@ pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<Ro
     let state = known.rooms.get(&room).ok_or(Refused::NoRoom)?;
     let at = state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))?;
     // With a node that checks no keys nobody has one, and the signer is asked for next.
-    let made = known.directory.room(room).is_some_and(|made| made.created.owner == key);
+    let made = known.directory.room(room);
+    let made = made.is_some_and(|made| known.directory.current(made.created.owner) == key);
     if made { Ok(at) } else { Err(Refused::NotYours) }
 }
 

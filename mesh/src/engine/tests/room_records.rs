@@ -23,11 +23,11 @@ use crate::{
 /// Part of all that is private.
 const SECRET: &str = "for few eyes";
 
-fn title(text: &str) -> DetailsUpdate {
+pub(super) fn title(text: &str) -> DetailsUpdate {
     DetailsUpdate { title: Some(Some(text.to_owned())), ..DetailsUpdate::default() }
 }
 
-fn set(caller: &Caller, room: RoomId, update: DetailsUpdate) -> Command {
+pub(super) fn set(caller: &Caller, room: RoomId, update: DetailsUpdate) -> Command {
     let (caller, signer) = (caller.clone(), signer(caller.key));
     Command::SetRoom(Box::new(RoomSet { caller, room, signer, update }))
 }
@@ -45,7 +45,7 @@ impl Node {
         details::read(&at, &self.records(), known.directory.proofs().key_of_room(room))
     }
 
-    fn title(&self, room: RoomId) -> Option<String> {
+    pub(super) fn title(&self, room: RoomId) -> Option<String> {
         self.details(room).title
     }
 }

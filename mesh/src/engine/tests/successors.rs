@@ -1,6 +1,9 @@
 //! Keys that are replaced by others: what was a key's own is its successor's.
 
-use super::*;
+use super::{
+    room_records::{set, title},
+    *,
+};
 use crate::{
     api::{agenda::NewSuccessor, event::AgentEvent, proof::Proof},
     name::{agent::drawn, id::RoomKey},
@@ -114,6 +117,23 @@ fn rooms_and_ids_of_a_minted_key_are_its_successors() {
     node.enters(minted_attach(&drawn, NEXT, true)).expect("and this one");
     node.ask(Command::RevokeKey { key: NEXT }).expect("it was minted");
     assert_eq!(node.sees(NEXT), ["lobby"], "with the last key all is gone");
+}
+
+#[test]
+fn a_successor_sets_the_details_of_the_rooms_that_it_has_and_not_those_of_others() {
+    let mut node = Node::new(1);
+    [OLD, NEW, NEXT].into_iter().for_each(|key| node.mints(key));
+    let old = node.enters(minted_attach("ann", OLD, true)).expect("it is free");
+    let other = node.enters(minted_attach("eve", NEXT, true)).expect("it is free");
+    let room = node.private_room(&old, "plan").expect("it is its own");
+    let told = |node: &mut Node, caller, text| node.ask(set(caller, room, title(text)));
+    told(&mut node, &old, "before").expect("it is its own");
+    node.replaces(OLD, NEW).expect("this node has minted both");
+    assert_eq!(node.title(room), None, "a thief of the old key could sign another one");
+    let new = node.enters(minted_attach("ann", NEW, true)).expect("the id is its own");
+    told(&mut node, &new, "after").expect("the room is its own");
+    assert_eq!(node.title(room).as_deref(), Some("after"));
+    assert!(matches!(told(&mut node, &other, "mine"), Err(Refused::NotYours)));
 }
 
 #[test]
