@@ -128,7 +128,7 @@ pub trait Reads: Send + Sync + 'static {
 /// A profile, and whether the agent is known at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundProfile {
-    /// What it says.
+    /// Its fields.
     pub profile: Profile,
     /// A key has claimed the agent's id.
     pub claimed: bool,
@@ -137,7 +137,7 @@ pub struct FoundProfile {
 /// A file of a room.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FoundFile {
-    /// What is said of it.
+    /// Its path and its properties.
     pub view: FileView,
     /// Its bytes. `None`: they have not come here yet, and are asked for.
     pub bytes: Option<Vec<u8>>,

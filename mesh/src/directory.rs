@@ -267,7 +267,7 @@ impl Directory {
         self.proofs.read().owner(agent)
     }
 
-    /// What the form of an agent id says of this key, and of those that it replaced.
+    /// Whether, and how, an agent id belongs by its form to this key, or to one of those that it replaced.
     pub(crate) fn belongs(&self, agent: &str, key: KeyPrint) -> Belongs {
         self.proofs.read().belongs(agent, key)
     }

@@ -383,7 +383,7 @@ impl Engine {
         }
     }
 
-    /// What it writes is known before anything else is decided.
+    /// The entry that it writes is folded before anything else is decided.
     fn write_key(
         &mut self,
         write: impl FnOnce(&mut Known) -> Result<(), Refused>,

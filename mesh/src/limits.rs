@@ -155,9 +155,9 @@ pub const RECORDS_COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// A peer whose records differ as they did before, and this node's as well, is compared with less and less often: one of
 /// the two may have to wait for news of a key, or for its clock.
 pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
-/// New records in one message from which on its sender is taken for one that has many more: gossip of what one client has
-/// changed is mostly less, and an answer that was cut at [`WANT_REPLY_BYTES`] is at least 64 of the largest. Such a peer is compared with again at the next tick: some 4,000 small
-/// records come in one round.
+/// New records in one message from which on its sender is taken for one that has many more: gossip of one client's changes is
+/// mostly less, and an answer that was cut at [`WANT_REPLY_BYTES`] is at least 64 of the largest. Such a peer is compared with
+/// again at the next tick: some 4,000 small records come in one round.
 pub const RECORDS_GO_ON_FROM: usize = 32;
 /// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
 pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -305,7 +305,7 @@ pub const COPIES_ASKED_EVERY: Duration = Duration::from_millis(500);
 pub const COPIES_AWAITED_PER_PEER_MAX: usize = 512;
 /// For how long such a question is kept. It is asked again before that, as long as anybody waits.
 pub const COPIES_AWAITED_FOR: Duration = Duration::from_secs(2);
-/// How long nodes are asked what became of a message. Who does not answer by then is unknown.
+/// How long nodes are asked about the fate of a message. One that does not answer by then is unknown.
 pub const INQUIRY_FOR: Duration = Duration::from_secs(1);
 /// Inquiries that run at once at one node. A further one asks nobody.
 pub const INQUIRIES_MAX: usize = 256;

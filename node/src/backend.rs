@@ -42,7 +42,7 @@ pub(crate) struct FromStore {
 }
 
 impl FromStore {
-    /// What a store has of a mesh, and what its engine knows of those who wrote it.
+    /// The part of a store that is of one mesh, with the proofs that its engine knows of its authors.
     pub(crate) fn new(reader: Reader, mesh: MeshId, proofs: Proofs) -> FromStore {
         FromStore { reader, mesh, proofs }
     }

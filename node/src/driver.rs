@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     pub(crate) hub: Arc<Hub>,
     pub(crate) pulse: Arc<PulseCell>,
     pub(crate) meters: Arc<Meters>,
-    /// The engine's first turn, which tells of what is stored, is still to come.
+    /// The engine's first turn, which tells of the stored state, is still to come.
     pub(crate) opening: bool,
 }
 

@@ -62,8 +62,8 @@ enum Job {
 }
 
 impl Intake {
-    /// `from`: the network, to where its messages go, and which peers are connected. `to`: what is counted, and told of
-    /// clocks.
+    /// `from`: the network, the queue to which its messages go, and the peers that are connected. `to`: the counts, and the
+    /// clocks of peers.
     pub(crate) fn new(
         mesh: MeshId,
         from: (Net, Arc<Queue>, Arc<Connected>),

@@ -1,4 +1,4 @@
-//! What becomes of a start that is to join a mesh: waited for a few seconds, then told in one line.
+//! The outcome of a start that is to join a mesh: waited for a few seconds, then told in one line.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -24,7 +24,7 @@ pub(crate) struct Joining {
     pub(crate) founded: bool,
 }
 
-/// What is known after the wait.
+/// All that is known of it after the wait.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Joined {
     /// The node is the first one of a mesh of its own.

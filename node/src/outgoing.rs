@@ -53,7 +53,7 @@ pub(crate) enum Question {
     Contents(Shelf, Vec<RecordKey>, Vec<RecordKey>),
     /// For copies of messages.
     Copies(RoomId, Vec<Copied>),
-    /// What became of a message: the nonce of the question, and the message.
+    /// The fate of a message: the nonce of the question, and the message.
     Receipt(RoomId, u64, Copied),
 }
 
@@ -63,7 +63,7 @@ enum Read {
     Answer(Question),
     /// This node asks for copies of these.
     AskCopies(RoomId, Vec<CopyOf>),
-    /// This node asks, with this nonce, what became of this.
+    /// This node asks, with this nonce, for the fate of this message.
     AskReceipt(RoomId, u64, CopyOf),
 }
 

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::{control::Control, members, ticket};
 
-/// Between two looks. Said is what two looks in a row find: nodes that come and go are connected
+/// Between two looks. Only a finding of two looks in a row is told: nodes that come and go are connected
 /// anew within less.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 

@@ -53,7 +53,7 @@ pub struct Settings {
     pub allow_private_webhooks: bool,
     /// The clients that may have a key made over HTTP.
     pub signup: Signup,
-    /// Who reads public rooms over HTTP; `None`: everybody on loopback, and holders of a key elsewhere.
+    /// Readers of public rooms over HTTP; `None`: everybody on loopback, and holders of a key elsewhere.
     pub http_read: Option<HttpRead>,
     /// Origins of web pages that may attach.
     pub http_origins: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// Who reads public rooms over HTTP.
+/// The readers of public rooms over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpRead {
     /// Holders of a key.

@@ -244,7 +244,7 @@ impl Running {
         self.key_file.as_deref()
     }
 
-    /// What became of the start: whether the node has joined the mesh of its tickets, or founded one.
+    /// The outcome of the start: whether the node has joined the mesh of its tickets, or founded one.
     /// Waits for some seconds if that is not known at once. `None`: it was told to join nobody, and
     /// is no new node. Cancel-safe.
     pub fn joined(&self) -> impl Future<Output = Option<Joined>> + Send + use<> {

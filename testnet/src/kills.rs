@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What came of the kills so far.
+/// The results of the kills so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Nodes that were killed, and their disks.

@@ -55,7 +55,7 @@ pub struct Room {
     pub mesh: Option<RoomNote>,
 }
 
-/// The note of a mesh node on a room: what the key that made it has set of it, and whose session it is.
+/// The note of a mesh node on a room: the details that its key has set, and the session that it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RoomNote {
     /// A title beside the name.

@@ -259,7 +259,7 @@ requests! {
         since_seq: Option<u64>,
     }
 
-    /// What became of a message: which nodes hold it, and which agents have it. Standard servers do not know it.
+    /// The fate of a message: which nodes hold it, and which agents have it. Standard servers do not know it.
     GetReceipts = "get_receipts" -> Receipts, Harmless {
         /// The room's id.
         room_id: String,
@@ -299,7 +299,7 @@ requests! {
         room_id: String,
     }
 
-    /// Change what is set of a room that one's key has made: `null` deletes, what is absent stays as it is.
+    /// Change the details of a room that one's key has made: `null` deletes, absent fields stay as they are.
     SetRoom = "set_room" -> Room, Harmless {
         /// The room's id.
         room_id: String,

@@ -53,7 +53,7 @@ struct Note {
     when: Moment,
 }
 
-/// What is known of one agent in one room.
+/// All that is known of one agent in one room.
 #[derive(Debug, Default)]
 struct Notes {
     noted: u64,

@@ -27,6 +27,8 @@ use crate::{
     },
 };
 
+pub use crate::backend::FoundFile;
+
 /// An agent is attached.
 #[derive(Clone, Debug)]
 pub struct Welcome {
@@ -58,7 +60,7 @@ pub struct Page {
     pub behind: bool,
 }
 
-/// What became of a message, as nodes say that were asked.
+/// The fate of a message, as nodes say that were asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipts {
     /// Nodes that hold it durably.
@@ -102,7 +104,7 @@ pub struct AgentProfile {
     pub agent: AgentId,
     /// The name that it registered with, if it is attached to some node and its profile names none.
     pub registered: Option<Arc<str>>,
-    /// What it says of itself.
+    /// Its profile, in its own words.
     pub profile: Profile,
 }
 

@@ -161,7 +161,7 @@ pub struct OneMessage {
     pub message: MessageId,
 }
 
-/// What became of a message. `None`: it is not here, or no longer kept.
+/// The fate of a message. `None`: it is not here, or no longer kept.
 #[derive(Clone, Copy, Debug)]
 pub struct GetReceipts {
     /// Where.
@@ -234,8 +234,8 @@ pub struct ListAgents {
 #[derive(Clone, Copy, Debug)]
 pub struct DescribeRoom(pub RoomId);
 
-/// What the keys that made rooms have set of them: one answer for each, in their order. Of a room that the caller may not read,
-/// or that is not there, nothing is set.
+/// The details that the keys of rooms have set: one answer for each room, in their order. Of a room that the caller may not
+/// read, or that is not there, there are none.
 #[derive(Clone, Debug)]
 pub struct ReadDetails {
     /// The rooms.
@@ -244,7 +244,7 @@ pub struct ReadDetails {
     pub settings: bool,
 }
 
-/// Change what is set of a room that the agent's key has made.
+/// Change the details of a room that the agent's key has made.
 #[derive(Clone, Debug)]
 pub struct SetRoom {
     /// The room.

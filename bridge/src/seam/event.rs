@@ -43,8 +43,8 @@ pub enum Event {
     Typing { room: RoomId, agent: AgentId, name: Arc<str>, typing: bool },
     /// An agent's status has changed.
     Presence(Arc<AgentView>),
-    /// A room that the reader may see is there. `own`: the reader's key made it. `to`: the reader, of a direct room, who
-    /// is told of the other agent.
+    /// A room that the reader may see is there. `own`: the reader's key made it. `to`: in a direct room the reader, so that
+    /// it is told of the other agent.
     RoomOpened { room: Arc<RoomView>, own: bool, to: Option<AgentId> },
     /// An ephemeral room has ended.
     RoomClosed { room: RoomId },

@@ -1,4 +1,4 @@
-//! What became of a message: other nodes are asked, and this one says what it knows itself.
+//! The fate of a message: other nodes are asked, and this one says what it knows itself.
 
 use std::collections::BTreeMap;
 

@@ -332,7 +332,7 @@ fn apart(status: &Status) -> Option<(String, &'static str)> {
     status.forked.contains(&status.node_id).then(|| (found.to_owned(), advice))
 }
 
-/// The way to a link, by what is in its way.
+/// The way to a link, by the obstacle.
 fn advice(trouble: Option<Trouble>) -> &'static str {
     match trouble {
         None | Some(Trouble::Lost | Trouble::Other) => {

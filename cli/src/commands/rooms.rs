@@ -158,7 +158,7 @@ async fn info(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// A room, and what its key has set of it. All of it is of others: it steers nothing.
+/// A room, and the details that its key has set. All of it is of others: it steers nothing.
 fn details(output: &Output, room: &Room) -> Vec<String> {
     let name = output.strong(&format::name(&room.name));
     let mut lines = vec![format!("{name} ({}) · {}", room.room_id, format::traits(room))];

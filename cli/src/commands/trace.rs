@@ -30,7 +30,7 @@ pub struct Trace {
     pub operator: Operator,
 }
 
-/// All that could be found out. What is absent is not known.
+/// All that could be found out. An absent field is not known.
 #[derive(Debug, Serialize)]
 struct Found {
     room_id: String,
@@ -89,7 +89,7 @@ async fn entry(args: &Trace, status: &Status) -> Result<Option<Entry>, Failure> 
     Ok(Some(*entry))
 }
 
-/// What an agent can find out.
+/// All that an agent can find out.
 async fn read(cx: &Context, args: &Trace, entry: Option<&Entry>) -> Result<Found, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, &args.room).await?;
@@ -160,7 +160,7 @@ fn lines(output: &Output, found: &Found, here: Option<&Status>) -> Vec<String> {
     lines
 }
 
-/// Who wrote it, and who gave its number.
+/// Its author, and the node that gave its number.
 fn written(entry: &Entry, here: Option<&Status>) -> Vec<String> {
     let name = |node: &str| name(here, node);
     let era = &entry.era;

@@ -188,7 +188,7 @@ pub struct NewSuccessor {
 pub struct KeyView {
     /// Its fingerprint.
     pub key: KeyPrint,
-    /// What it is for.
+    /// Its terms.
     pub terms: KeyTerms,
     /// Where it was minted.
     pub node: NodeId,

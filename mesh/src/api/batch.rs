@@ -494,7 +494,7 @@ pub struct Summary {
 pub struct StoredRecord {
     /// Where it is.
     pub space: Space,
-    /// Of what kind.
+    /// Its kind.
     pub collection: CollectionNumber,
     /// Its head.
     pub head: RecordHead,

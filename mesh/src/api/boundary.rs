@@ -137,7 +137,7 @@ pub enum Effect {
         to: NodeId,
         /// Where they are.
         space: Space,
-        /// Of what kind.
+        /// Their kind.
         collection: CollectionNumber,
         /// The missing ones.
         keys: Vec<RecordKey>,
@@ -149,7 +149,7 @@ pub enum Effect {
         to: NodeId,
         /// Where their records are.
         space: Space,
-        /// Of what kind.
+        /// Their kind.
         collection: CollectionNumber,
         /// The wanted ones.
         keys: Vec<RecordKey>,

@@ -50,7 +50,7 @@ pub struct Caller {
     pub registration: Registration,
 }
 
-/// The one that reads: an agent, or the holder of a key, who is no agent.
+/// The one that reads: an agent, or a holder of a key that is no agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Its key.
@@ -379,7 +379,7 @@ pub enum Outcome {
     Task(Box<TaskView>),
     /// Tasks, the oldest first.
     Tasks(Vec<TaskView>),
-    /// What became of a message.
+    /// The fate of a message.
     Receipts(Box<MessageReceipts>),
     /// Minted keys.
     Keys(Vec<KeyView>),
@@ -406,7 +406,7 @@ pub struct Attached {
     /// reconnection (the client is told nothing of rooms).
     pub restored: Option<Vec<(RoomId, Number)>>,
     /// Direct rooms in which the other agent has written since this one did, each with the number of its own last
-    /// message: it has a seat there now, and what came after is to be given to it.
+    /// message: it has a seat there now, and later messages are to be given to it.
     pub addressed: Vec<(RoomId, Number)>,
     /// A connection at this node that held the id until now and is to be closed.
     pub displaced: Option<Registration>,
@@ -429,7 +429,7 @@ pub struct SaidOk {
     pub copies: Option<usize>,
 }
 
-/// What other nodes say of a message.
+/// The words of other nodes about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageReceipts {
     /// As many nodes have the room, this one included.
@@ -466,7 +466,7 @@ pub struct AgentReceipt {
     pub at_ms: u64,
 }
 
-/// What a message that was written just now says beyond its command.
+/// All that a message which was written just now says beyond its command.
 #[derive(Clone, Debug)]
 pub struct Fresh {
     /// When it was written. Unix milliseconds.

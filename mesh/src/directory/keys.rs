@@ -96,7 +96,7 @@ impl Known {
     }
 }
 
-/// What an act has changed.
+/// The change that an act has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     /// Nothing that counts.
@@ -105,7 +105,7 @@ pub(crate) enum Changed {
     Known(KeyPrint),
     /// A key is not valid any more.
     Invalid(KeyPrint),
-    /// What was a key's own belongs to another one.
+    /// All that was a key's own belongs to another one.
     Successor(KeyPrint),
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Takes in an act. Whoever says that a key is replaced has minted it or was shown it: that is looked at before.
+    /// Takes in an act. A node that says that a key is replaced has minted it or was shown it: the caller has checked that.
     pub(crate) fn learn(&mut self, entry: KeyEntry, act: KeyAct) -> Changed {
         let key = match &act {
             KeyAct::Minted(minted) => minted.key(),

@@ -1,4 +1,4 @@
-//! Where a fact of a directory is, and what it has changed.
+//! The place of a fact in a directory, and the change that it has made.
 
 use super::standing::Standing;
 use crate::name::id::{AgentId, EntryRef, KeyPrint, LocalRef, NodeId, RoomId};
@@ -23,7 +23,7 @@ pub(crate) enum Learned {
     Key(KeyPrint),
     /// A key is not valid any more, for ever.
     Revoked(KeyPrint),
-    /// What was this key's own belongs to another one.
+    /// All that was this key's own belongs to another one.
     Replaced(KeyPrint),
     /// A key has expired.
     Expired(KeyPrint),

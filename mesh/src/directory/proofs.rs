@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// A handle to what is known; clones are of the same.
+/// A handle to the proofs that are known; clones are of the same.
 #[derive(Clone, Debug, Default)]
 pub struct Proofs(Arc<RwLock<Shown>>);
 
@@ -194,8 +194,8 @@ impl Shown {
         Proof { verified: !key_revoked && is_shown(), key_revoked }
     }
 
-    /// Whether an agent's id was drawn for a key, or claimed by it first; or by another one of its line: what a key said
-    /// before it was replaced stays its agents' word.
+    /// Whether an agent's id was drawn for a key, or claimed by it first; or by another one of its line: the words of a key
+    /// from before it was replaced stay its agents' word.
     fn owns(&self, key: KeyPrint, agent: &str) -> bool {
         let current = self.keys.current(key);
         match self.belongs(agent, current) {

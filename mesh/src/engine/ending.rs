@@ -235,7 +235,7 @@ impl Engine {
         }
     }
 
-    /// What was a key's own belongs to another one: its agents go, and come back with that one.
+    /// All that was a key's own belongs to another one: its agents go, and come back with that one.
     fn on_replaced(&mut self, key: KeyPrint) {
         self.known.own_keys.remove(&key);
         if self.known.directory.keys().is_revoked(key) {

@@ -1,4 +1,4 @@
-//! Inquiries: what became of a message, as all nodes say that have its room. Each speaks for itself; who does not answer in
+//! Inquiries: the fate of a message, as all nodes say that have its room. Each speaks for itself; one that does not answer in
 //! time is unknown (`docs/decisions/receipts.md`).
 
 use std::{

@@ -77,7 +77,7 @@ impl Records {
         }
     }
 
-    /// What the store has. Records that are not kept any more go: the directory may have changed in the turn that was
+    /// Takes in the records of the store. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
     pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<StoredRecord>) {
         for StoredRecord { space, collection, head, deleted, apart, held } in stored {

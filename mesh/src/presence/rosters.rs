@@ -158,7 +158,7 @@ impl Rosters {
         }
     }
 
-    /// What was a key's own belongs to another one now, or to itself again.
+    /// All that was a key's own belongs to another one now, or to itself again.
     pub(crate) fn set_current(&mut self, key: KeyPrint, current: KeyPrint) {
         if key == current {
             self.current.remove(&key);

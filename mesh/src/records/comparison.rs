@@ -97,7 +97,7 @@ pub fn pages(set: &Set, buckets: &BTreeSet<Bucket>, from: Bucket) -> Pages {
     writing
 }
 
-/// What each side lacks in the part that a peer has told. `answers`: the node that answers for an owner; none for records that
+/// The records that each side lacks in the part that a peer has told. `answers`: the node that answers for an owner; none for records that
 /// are not taken now.
 pub fn compare(
     set: &Set,

@@ -57,7 +57,7 @@ pub static SETTINGS: Collection = Collection {
     names: |body| Some(minicbor::decode::<SettingRecord>(body).ok()?.id(&Cover::Open)),
 };
 
-/// What a room is in, for its members. It binds nobody.
+/// The state of a room, for its members. It binds nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoomState {
     /// Its members gather.

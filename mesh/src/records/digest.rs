@@ -1,5 +1,5 @@
-//! Digests of sets: SHA-256 over sorted heads, by buckets. Nothing is folded by XOR or cut short: whoever may write
-//! records chooses them, and could choose them so that two different sets look alike.
+//! Digests of sets: SHA-256 over sorted heads, by buckets. Nothing is folded by XOR or cut short: a member that
+//! may write records chooses them, and could choose them so that two different sets look alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 

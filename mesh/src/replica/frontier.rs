@@ -34,7 +34,7 @@ impl Frontier {
         self.changed |= 1 << group(author);
     }
 
-    /// `counted`: what counts of the logs from one id on, in the order of their ids. Logs of which nothing counts are left
+    /// `counted`: how far logs count, from one id on, in the order of their ids. Logs of which nothing counts are left
     /// out, so that knowing of them makes no difference.
     pub(super) fn digest<C: Iterator<Item = Counted>>(
         &mut self,

@@ -262,7 +262,7 @@ fn clocks_step(before: u64, first_of_log: bool, run: &Verified, skip: usize) -> 
     true
 }
 
-/// The first eight bytes of a hash, for draws and ranks; too few for a digest of what members choose.
+/// The first eight bytes of a hash, for draws and ranks; too few for a digest of content that members choose.
 pub(crate) fn first_8(hash: Hash) -> u64 {
     let mut out = [0; 8];
     out.copy_from_slice(&hash[..8]);

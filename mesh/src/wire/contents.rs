@@ -13,7 +13,7 @@ pub struct WantedContents {
     /// Where the records are.
     #[n(0)]
     pub space: Space,
-    /// Of what kind.
+    /// Their kind.
     #[n(1)]
     pub collection: CollectionNumber,
     /// Their records.
@@ -27,13 +27,13 @@ pub struct SentContents {
     /// Where the records are.
     #[n(0)]
     pub space: Space,
-    /// Of what kind.
+    /// Their kind.
     #[n(1)]
     pub collection: CollectionNumber,
     /// The bytes.
     #[n(2)]
     pub contents: Vec<Content>,
-    /// Those that the sender has not. What is named in neither list is to be asked for again.
+    /// Those that the sender has not. Bytes that neither list names are to be asked for again.
     #[n(3)]
     pub lacking: Vec<RecordKey>,
 }

@@ -22,7 +22,7 @@ pub enum Cover {
 /// The record that bytes apart belong to, in any of its states: sealed, they open with no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApartName {
-    /// Of what kind.
+    /// Its kind.
     pub collection: CollectionNumber,
     /// Its owner.
     pub owner: KeyPrint,
@@ -39,7 +39,7 @@ impl ApartName {
 }
 
 impl Cover {
-    /// The first bytes of the ids of all records about a thing. Others can be made to begin so: who reads compares the thing.
+    /// The first bytes of the ids of all records about a thing. Others can be made to begin so: readers compare the thing.
     #[must_use]
     pub fn subject(
         &self,

@@ -589,7 +589,7 @@ fn sound(records: Vec<Record>, judge: &dyn Judge, mesh: MeshId) -> Result<Vec<Re
     if all { Ok(records) } else { Err(BadMessage::Record) }
 }
 
-/// Passes on contents that are what their hashes say.
+/// Passes on contents that have the hashes which stand beside them.
 fn whole(sent: SentContents) -> Result<SentContents, BadMessage> {
     if sent.contents.iter().all(Content::is_whole) { Ok(sent) } else { Err(BadMessage::Record) }
 }

@@ -55,7 +55,7 @@ impl RecordId {
         RecordId(id)
     }
 
-    /// The first bytes of the ids of all records about a thing. Others can be made to begin so: who reads compares the thing.
+    /// The first bytes of the ids of all records about a thing. Others can be made to begin so: readers compare the thing.
     #[must_use]
     pub fn subject(collection: CollectionNumber, subject: &[u8]) -> [u8; RecordId::SUBJECT_BYTES] {
         let hash = sha256(&[b"clawmesh record", &collection.0.to_be_bytes(), subject]);
@@ -147,7 +147,7 @@ pub struct Record {
     /// Where it is.
     #[n(0)]
     pub space: Space,
-    /// Of what kind.
+    /// Its kind.
     #[n(1)]
     pub collection: CollectionNumber,
     /// Its name.
@@ -192,7 +192,7 @@ impl Apart {
 pub struct Draft {
     /// Where it is.
     pub space: Space,
-    /// Of what kind.
+    /// Its kind.
     pub collection: CollectionNumber,
     /// Its name.
     pub id: RecordId,
@@ -203,7 +203,7 @@ pub struct Draft {
 /// The place of a content: sealed, it opens nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordSpot {
-    /// Of what kind.
+    /// Its kind.
     pub collection: CollectionNumber,
     /// Its owner.
     pub owner: KeyPrint,

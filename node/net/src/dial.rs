@@ -93,7 +93,7 @@ fn describe_attempt((address, error): &(Multiaddr, TransportError<io::Error>)) -
     NoLink::new(trouble, format!("{address}: {why}"))
 }
 
-/// What TCP says.
+/// The reason that TCP gives.
 #[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is non-exhaustive")]
 pub(crate) fn unreached(error: &io::Error) -> (Trouble, String) {
     match error.kind() {

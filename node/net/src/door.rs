@@ -15,7 +15,7 @@ use libp2p::yamux;
 use crate::trouble::{self, Step, Trouble};
 use crate::twins::Twins;
 
-/// What is negotiated after noise.
+/// The protocol that is negotiated after noise.
 const NAME: &str = "/clawmesh/door/1";
 
 /// The byte.
@@ -37,7 +37,7 @@ impl Word {
         }
     }
 
-    /// The word, or what it is to the dialler if that may not come in. A word of a later version is a refusal, too.
+    /// The word, or the dialler's trouble if it may not come in. A word of a later version is a refusal, too.
     fn read(byte: u8) -> Result<Word, io::Error> {
         let refused = |trouble| Err(trouble::at(Step::Door(trouble), io::Error::other("refused")));
         match byte {

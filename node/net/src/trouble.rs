@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// The kinds of reasons, by how far a dial came: what is said of several addresses is of the one at
-/// which it came furthest.
+/// The kinds of reasons, by how far a dial came: of several addresses, the one at which it came furthest
+/// gives the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
     /// A name has no address, or there is nobody to ask for it.

@@ -51,7 +51,7 @@ impl Twins {
         Twins { start, seen: Mutex::default() }
     }
 
-    /// What this node says of itself.
+    /// The agent version by which this node names itself.
     pub(crate) fn agent(&self) -> String {
         format!("{AGENT}{:016x}", self.start)
     }

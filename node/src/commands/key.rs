@@ -134,7 +134,7 @@ impl Inherit {
     }
 }
 
-/// What belongs to one key of the running node is another one's from now on.
+/// All that belongs to one key of the running node is another one's from now on.
 fn give(node_args: &NodeArgs, old: &ApiKey, new: &ApiKey) -> Result<()> {
     let (old, new) = (KeySecret::of(old.text()), KeySecret::of(new.text()));
     let wanted = signed_successor(&old, &new, &running_log(node_args)?)?;

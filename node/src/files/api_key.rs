@@ -18,7 +18,7 @@ use crate::chance;
 #[derive(Clone)]
 pub(crate) struct ApiKey(Zeroizing<String>);
 
-/// Of what is read from standard input: a key and a line's end.
+/// Bytes that are read from standard input: a key and a line's end.
 const OLD_KEY_BYTES_MAX: u64 = 128;
 
 impl std::fmt::Debug for ApiKey {

@@ -1,4 +1,4 @@
-//! Copies of messages: questions to peers, and answers to theirs. What is not on the disk is not spoken of.
+//! Copies of messages: questions to peers, and answers to theirs. Nothing is said of a message that is not on the disk.
 
 use mesh::{
     name::{
@@ -81,7 +81,7 @@ pub fn ask_receipt(
     }))
 }
 
-/// What is here of a message that a peer asks about (`Effect::SendReceipt`). Rooms in memory hold nothing.
+/// The copy here of a message that a peer asks about (`Effect::SendReceipt`). Rooms in memory hold nothing.
 ///
 /// # Errors
 ///

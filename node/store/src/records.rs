@@ -42,7 +42,7 @@ pub struct Shelf {
     pub mesh: MeshId,
     /// Where they are.
     pub space: Space,
-    /// Of what kind.
+    /// Their kind.
     pub collection: CollectionNumber,
 }
 

@@ -98,7 +98,7 @@ impl Store {
             Err(OpenError::Damaged { file: file.clone(), why })
         })?;
         match backend.release() {
-            // What was there can be read. The next commit tries again, and says that it is full.
+            // Stored rows can be read. The next commit tries again, and says that the disk is full.
             Err(error) if is_full(&error) && !backend.is_new() => {}
             released => released.map_err(failed)?,
         }

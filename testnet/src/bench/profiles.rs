@@ -1,4 +1,4 @@
-//! Rows of records: what an agent says of itself, here and at another node.
+//! Rows of records: an agent's words about itself, here and at another node.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! What many records cost: a start with them, their memory, and a peer that has none and gets all.
+//! The cost of many records: a start with them, their memory, and a peer that has none and gets all.
 //!
-//! Two real engines with real stores, in this process and by its clock: what one says is encoded, decoded, verified and
+//! Two real engines with real stores, in this process and by its clock: each message is encoded, decoded, verified and
 //! committed at the other. Not measured: sockets, and a second processor.
 
 use std::{
@@ -114,7 +114,7 @@ struct Node {
     rhythm: Rhythm,
 }
 
-/// Two nodes, and what is on its way.
+/// Two nodes, and the messages on their way.
 struct Pair {
     secret: MeshSecret,
     nodes: Vec<Node>,
@@ -354,7 +354,7 @@ impl Pair {
         turn.effects.into_iter().try_for_each(|effect| self.perform(node, effect))
     }
 
-    /// What others hear. Nobody else is there.
+    /// Performs the effects that other nodes hear. Only the two are there.
     fn perform(&mut self, node: usize, effect: Effect) -> Result<()> {
         let reader = self.nodes[node].store.reader();
         if let Effect::Pulse(pulse) = effect {

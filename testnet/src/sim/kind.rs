@@ -13,7 +13,7 @@ pub enum Kind {
     /// The disk of one of them is lost for ever: promises are to the others, and of messages that it had said several
     /// nodes hold.
     WithLoss,
-    /// The disk of one of them is replaced by an earlier copy, as from a backup: what they keep of records is judged, of that
-    /// node, too.
+    /// The disk of one of them is replaced by an earlier copy, as from a backup: the records that they keep are judged, those of
+    /// that node, too.
     WithRestore,
 }

@@ -94,7 +94,7 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
     }
 }
 
-/// The same, with what its key has set of it.
+/// The same, with the details that its key has set.
 pub(crate) fn detailed(room: Room, details: &Details) -> Room {
     let Details { title, description, state, settings } = details.clone();
     let state = state.map(|state| String::from(state.name()));
@@ -204,7 +204,7 @@ fn note(message: &event::Message) -> Option<MeshNote> {
     (note != MeshNote::default()).then_some(note)
 }
 
-/// Of a message, what is proven of its author; nothing, if nothing is.
+/// The proof of a message's author; `None`: there is none.
 pub(crate) fn proven(proof: Proof) -> Option<MeshNote> {
     (proof != Proof::default()).then(|| MeshNote {
         verified: proof.verified.then_some(true),

@@ -1,4 +1,4 @@
-//! Requests about agents' profiles (spec §13).
+//! Requests about agents' profiles (spec §3).
 
 use bridge::{
     seam::{

@@ -1,4 +1,4 @@
-//! Receipts: what became of a message (spec §3).
+//! Receipts: the fate of a message (spec §3).
 
 use bridge::{
     seam::{

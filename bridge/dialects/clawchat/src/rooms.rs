@@ -1,4 +1,4 @@
-//! Requests about rooms, and what the keys that made them have set of them (spec §3, §13).
+//! Requests about rooms, and about the details that their keys have set (spec §3, §5).
 
 use bridge::{
     seam::call::{DescribeRoom, ListRooms, ReadDetails, SetRoom},
@@ -72,7 +72,7 @@ impl Turn {
         });
     }
 
-    /// Goes on with a room, and what is set of it.
+    /// Goes on with a room and its details.
     fn describe(
         self,
         seat: &mut Seat,
@@ -98,12 +98,12 @@ impl Turn {
     }
 }
 
-/// The question for what is set of these rooms, without their settings: those of hundreds of rooms are much.
+/// The question for the details of these rooms, without their settings: those of hundreds of rooms are much.
 pub(crate) fn details_of(rooms: &[RoomView]) -> ReadDetails {
     ReadDetails { rooms: rooms.iter().map(|view| view.room).collect(), settings: false }
 }
 
-/// Rooms with what is set of them, as this one sees them.
+/// Rooms with their details, as this agent sees them.
 pub(crate) fn shown(
     voice: &Voice,
     rooms: &[RoomView],

@@ -45,7 +45,7 @@ impl Records {
         }
     }
 
-    /// A peer that follows the same keys says so of their records. What it follows was proven before.
+    /// A peer that follows the same keys tells the digests of their records. That it follows them was proven before.
     pub(crate) fn on_follows(&mut self, known: &mut Known, from: NodeId, theirs: &[Followed]) {
         for Followed { token, records, .. } in theirs {
             if let Some(Group::Key(key)) = known.cx.followers.shown_by(from, *token) {

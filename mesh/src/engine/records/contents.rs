@@ -70,7 +70,7 @@ impl Contents {
         }
     }
 
-    /// A record is in another state, or (`None`) has no such content any more. What it replaced is dropped.
+    /// A record is in another state, or (`None`) has no such content any more. The bytes of the state before are dropped.
     pub(super) fn change(&mut self, known: &mut Known, name: Name, apart: Option<Apart>) {
         let before = self.replace(name, apart);
         if before == apart {
@@ -195,7 +195,7 @@ impl Contents {
     /// A peer's answer.
     pub(super) fn on_sent(&mut self, known: &mut Known, from: NodeId, sent: SentContents) {
         let SentContents { space, collection, contents, lacking } = sent;
-        // What nobody asked for is not looked at.
+        // Bytes that nobody asked for are not looked at.
         let Some(Question { names, .. }) = self.asked.remove(&from) else { return };
         let mut some = false;
         for content in contents {

@@ -81,7 +81,7 @@ impl<T> Slab<T> {
         ix
     }
 
-    /// What is there stays until the index is used again.
+    /// The value stays in its place until the index is used again.
     pub(super) fn remove(&mut self, ix: u32) {
         self.free.push(ix);
     }

@@ -108,7 +108,7 @@ fn records(
     Ok(())
 }
 
-/// Each belongs to a record, and is what that says.
+/// Each belongs to a record, and has the hash and the length that the record says.
 fn contents(read: &ReadTransaction, report: &mut Report) -> Result<(), ReadError> {
     let records = table(read, RECORDS)?;
     for row in table(read, CONTENTS)?.iter()? {

@@ -1,4 +1,4 @@
-//! What holders of keys have asked of nodes, until they are answered.
+//! Requests of holders of keys to nodes, until they are answered.
 
 use mesh::{
     api::command::NewRoom,
@@ -30,7 +30,7 @@ pub(super) enum Asked {
     Say(RoomId),
     Profile(ProfileSaid),
     Details(DetailsSaid),
-    /// Who opens a direct room, and with whom.
+    /// The agent that opens a direct room, and the other one.
     Open(usize, usize),
     File(FileSaid),
 }
@@ -43,7 +43,7 @@ pub(super) struct ProfileSaid {
     pub(super) update: ProfileUpdate,
 }
 
-/// A change of what is set of a room.
+/// A change of a room's details.
 #[derive(Clone, Debug)]
 pub(super) struct DetailsSaid {
     pub(super) room: RoomId,

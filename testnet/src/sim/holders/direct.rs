@@ -1,6 +1,6 @@
 //! Direct rooms of agents with minted keys: opening them, and the promise of every moment.
 //!
-//! *direct*: whoever of two agents opens their room, on whichever side of a split, gets the same one.
+//! *direct*: each of two agents that opens their room gets the same one, on any side of a split.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -70,7 +70,7 @@ impl Holders {
         Ok(())
     }
 
-    /// A node has given an agent a seat: what is said there is answered.
+    /// A node has given an agent a seat, so that the agent answers messages there.
     pub(super) fn is_seated(&mut self, node: usize, agent: &AgentId, room: RoomId) {
         let there = |at: &Seated| at.node == node && at.caller.agent == *agent;
         for holder in &mut self.holders {

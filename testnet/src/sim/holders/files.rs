@@ -37,8 +37,9 @@ impl Holders {
         let (room, public) = *cluster.dice.pick(&made);
         let path = format!("dir/{}", cluster.dice.within(0, 3));
         let mark = if public { "for all" } else { MARK };
-        let pad = if cluster.dice.chance(10) { 200_000 } else { 10 };
-        let text = cluster.dice.chance(80).then(|| format!("{:>pad$} {mark}", cluster.dice.draw()));
+        // Some take more than one message.
+        let pad = " ".repeat(if cluster.dice.chance(10) { 200_000 } else { 1 });
+        let text = cluster.dice.chance(80).then(|| format!("{}{pad}{mark}", cluster.dice.draw()));
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let (key, agent) = (by.caller.key, Some(by.caller.agent));
         let said = FileSaid { room, key, path: path.clone(), text: text.clone() };

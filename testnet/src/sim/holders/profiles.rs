@@ -1,9 +1,9 @@
 //! Profiles that agents with minted keys write: records that all nodes have.
 //!
-//! *records*: an answer says that a change is on the disk of the node that gave it. What a node keeps of a record is
-//! never replaced by an older state, so nothing deleted comes back. Each is the word of the key that owns it. In the
-//! end all nodes keep the same records, and of none an older state than somebody was answered for: also a node that went on from
-//! an earlier copy of its disk, and it brings back nothing at others.
+//! *records*: an answer says that a change is on the disk of the node that gave it. The state that a node
+//! keeps of a record is never replaced by an older one, so nothing deleted comes back. Each is the word of the key that owns
+//! it. In the end all nodes keep the same records, and of none an older state than the latest one that was answered. This holds
+//! for a node that went on from an earlier copy of its disk, too, and it brings back nothing at others.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,9 +45,9 @@ pub(super) type State = (Stamp, Hash);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Profiles {
-    /// What each node has written last.
+    /// The last state that each node has written.
     kept: BTreeMap<(usize, Name), State>,
-    /// What a node had of a record before it went on from an earlier copy of its disk, where it has an earlier state now.
+    /// States from before a node went on from an earlier copy of its disk, of records of which it has an earlier state now.
     outdated: BTreeMap<(usize, Name), State>,
     /// The latest state that somebody was answered for, and the node that answered.
     pub(super) answered: BTreeMap<Name, (Stamp, usize)>,
@@ -93,7 +93,7 @@ impl Holders {
         Ok(())
     }
 
-    /// A node goes on from an earlier copy of its disk: what it has there may be older than what it had, or nothing.
+    /// A node goes on from an earlier copy of its disk: its records may be in older states than before, or missing.
     pub(crate) fn records_are_restored(&mut self, cluster: &Cluster, node: usize) {
         let Some(running) = &cluster.nodes[node].running else { return };
         let now = all_of(cluster, &running.reader, &spaces_of(&running.reader));

@@ -1,6 +1,6 @@
 //! What it says of API keys. It has a few of its own, and says for them anything; it was shown none of the others, and
-//! says as much for those: with their halves, word for word, and early in its log. What is not signed by the key that
-//! it is about takes its whole run with it.
+//! says as much for those: with their halves, word for word, and early in its log. An entry that is not signed
+//! by the key that it is about takes its whole run with it.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const OWN: usize = 2;
 /// An id that nobody else wants.
 pub(super) const ID: &str = "a liar's";
 
-/// Keys that it has, and what it heard of others.
+/// Keys that it has, and news that it heard of others.
 #[derive(Debug)]
 pub(super) struct Known {
     own: Vec<KeySecret>,
@@ -143,7 +143,7 @@ impl Liar {
         let heard =
             (!self.keys.claimed.is_empty()).then(|| self.dice.pick(&self.keys.claimed).clone());
         match (self.dice.within(0, 5), heard) {
-            // What a key has signed may be said again: it is the same claim.
+            // Words that a key has signed may be said again: it is the same claim.
             (0, Some(heard)) => heard,
             // Of another id, for a key that has not signed that.
             (1, Some(heard)) => AgentClaimed { agent: self.anothers(&heard), ..heard },

@@ -42,7 +42,7 @@ impl World {
         self.cluster.exempt.insert(id);
     }
 
-    /// A node goes on from an earlier copy of its disk, if there is one. What it had answered since may be gone.
+    /// A node goes on from an earlier copy of its disk, if there is one. Messages that it has answered since may be gone.
     pub(super) fn restore(&mut self, node: usize) {
         let Some(image) = self.cluster.nodes[node].take_backup() else { return };
         self.cluster.coverage.count(Happening::Restored);

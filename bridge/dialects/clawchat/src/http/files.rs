@@ -8,9 +8,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bridge::{
-    backend::FoundFile,
     read::Visitor,
     seam::{
+        answer::FoundFile,
         call::{GetFile, ListFiles, PutFile, RemoveFile},
         refusal::Refusal,
     },
