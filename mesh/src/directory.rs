@@ -336,6 +336,16 @@ impl Directory {
         self.proofs.read().halves.get(&key).copied()
     }
 
+    /// Of all keys that have such.
+    pub(crate) fn all_halves(&self) -> Vec<(KeyPrint, KeyHalves)> {
+        self.proofs.read().halves.iter().map(|(key, halves)| (*key, *halves)).collect()
+    }
+
+    /// How many these are. They only get more.
+    pub(crate) fn halves_count(&self) -> usize {
+        self.proofs.read().halves.len()
+    }
+
     /// Whether a key was shown at a node.
     pub(crate) fn is_vouched(&self, node: NodeId, key: KeyPrint) -> bool {
         self.proofs.read().vouchers.has(node, key)

@@ -87,8 +87,9 @@ impl Known {
         counts.map(|said| said.successor)
     }
 
+    /// A key of which anybody that may has said that it was replaced is not valid, though another's word may count by now.
     fn is_valid(&self) -> bool {
-        self.revoked.is_empty() && self.successor().is_none()
+        self.revoked.is_empty() && self.replaced.is_empty()
     }
 
     fn is_nothing(&self) -> bool {

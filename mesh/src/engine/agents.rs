@@ -134,14 +134,18 @@ impl Agents {
         let waits = |id: RoomId| {
             let direct = known.directory.direct.get(id)?;
             let record = &known.rooms.get(&id)?.replica.record;
-            let own = direct.sides.place_of(by.key, agent)?;
+            let is_own = |key| known.directory.current(key) == by.key;
+            let own = direct.sides.place_of(agent, is_own)?;
             let (said, heard) = (record.said[own], record.said[1 - own]);
             let left = self.left.contains(&(agent.clone(), id));
             let is_waiting = heard > said && !left && !seats.contains_key(&id);
             (is_waiting && known.may_read(by, id).is_ok()).then_some((record.tip, id, said))
         };
-        let mut rooms: Vec<_> =
-            known.directory.direct.of_agent(agent, by.key).filter_map(waits).collect();
+        // Those of keys that were replaced are its own by now.
+        let line = known.directory.keys().line(by.key);
+        let direct = &known.directory.direct;
+        let rooms = line.into_iter().flat_map(|key| direct.of_agent(agent, key));
+        let mut rooms: Vec<_> = rooms.filter_map(waits).collect();
         rooms.sort_unstable_by_key(|(tip, id, _)| (std::cmp::Reverse(*tip), *id));
         let places = ROOMS_PER_AGENT_MAX.saturating_sub(seats.len());
         rooms.truncate(DIRECT_ROOMS_SEATED_MAX.min(places));
@@ -227,14 +231,27 @@ impl Agents {
     ) {
         let Some(direct) = known.directory.direct.get(room) else { return };
         let sides = direct.sides.clone();
-        let by = said.key.and_then(|key| sides.place_of(key, &said.agent));
+        let are_one = |known: &Known, one, other| {
+            known.directory.current(one) == known.directory.current(other)
+        };
+        let by =
+            said.key.and_then(|key| sides.place_of(&said.agent, |side| are_one(known, side, key)));
         if let (Some(place), Some(room)) = (by, known.rooms.get_mut(&room)) {
             room.replica.edit_record().said[place] = number;
         }
         for (agent, key) in sides.iter() {
             self.left.remove(&(agent.clone(), room));
-            let own = known.rosters.own(agent).filter(|record| record.key == key);
-            let has_place = |record: &&AgentRecord| record.rooms.len() < ROOMS_PER_AGENT_MAX;
+            let own = known.rosters.own(agent);
+            let own = own.filter(|record| are_one(known, record.key, key));
+            // Others write to it as often as they like: rooms that it joins have places that these do not take.
+            let direct = |record: &AgentRecord| {
+                let rooms = record.rooms.keys();
+                rooms.filter(|id| known.directory.direct.get(**id).is_some()).count()
+            };
+            let has_place = |record: &&AgentRecord| {
+                let full = record.rooms.len() >= ROOMS_PER_AGENT_MAX;
+                !full && (direct(record) < DIRECT_ROOMS_SEATED_MAX || said.agent == *agent)
+            };
             let Some(mut record) = own.filter(has_place).cloned() else { continue };
             if record.rooms.contains_key(&room) {
                 continue;

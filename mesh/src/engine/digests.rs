@@ -258,17 +258,24 @@ impl Digests {
     /// A peer has all that is in the rooms of this group, or in those that everybody has.
     pub(super) fn note_in_step_with(&mut self, known: &mut Known, group: Option<Group>) {
         let (rooms, unshared) = (&mut known.rooms, &mut self.unshared);
-        let digests = group.and_then(|group| self.private.get(&group));
+        if let Some(group) = group {
+            // Peers say so of many groups at once: only the rooms of each are looked at.
+            for id in self.private.get(&group).into_iter().flat_map(Digested::rooms) {
+                if unshared.remove(&id)
+                    && let Some(room) = rooms.get_mut(&id)
+                {
+                    room.replica.note_in_step();
+                }
+            }
+            return;
+        }
         unshared.retain(|id| {
             let Some(room) = rooms.get_mut(id) else { return false };
-            let meant = match group {
-                Some(_) => digests.is_some_and(|of_group| of_group.contains(*id)),
-                None => room.replica.record.seal.is_none(),
-            };
-            if meant {
+            let is_public = room.replica.record.seal.is_none();
+            if is_public {
                 room.replica.note_in_step();
             }
-            !meant
+            !is_public
         });
     }
 }

@@ -242,6 +242,10 @@ impl Engine {
             self.on_invalid(key, true);
         }
         self.known.replaced.insert(key);
+        let line = self.known.directory.keys().line(self.known.directory.current(key));
+        for owner in line.into_iter().chain([key]) {
+            self.records.on_key(&mut self.known, owner);
+        }
     }
 
     /// An agent of this node is gone, and may come back. Ephemeral rooms that it made wait for somebody to join

@@ -16,7 +16,7 @@ use crate::{
         agent::Belongs,
         group::{Group, Pair, Side, direct_room},
         id::{AgentId, KeyPrint, RoomId, RoomKey},
-        key::{KeySecret, Mailbox, ShortKey},
+        key::{KeyHalves, KeySecret, Mailbox, ShortKey},
     },
     records::pair,
     wire::{
@@ -62,6 +62,8 @@ pub(super) struct Pairs {
     held: BTreeMap<KeyPrint, Held>,
     /// Keys of which it is to be looked whether others have begun pairs with them.
     new: BTreeSet<KeyPrint>,
+    /// How many keys' public halves were known when it was looked last.
+    halves: usize,
     opened: Vec<Opened>,
 }
 
@@ -98,28 +100,44 @@ impl Pairs {
         mut following: Following<'_>,
     ) {
         let mut begun = Vec::new();
-        for key in std::mem::take(&mut self.new) {
-            let told = |owner: &KeyPrint| self.is_told(known, records, key, *owner);
-            begun.extend(records.pair_owners().filter(told).map(|owner| (key, owner)));
-        }
         for (owner, id) in records.take_new_pairs() {
+            // It may have said so at another node: the other half is one of all that are known.
+            if self.held.contains_key(&owner) {
+                self.new.insert(owner);
+            }
             let Some(halves) = known.directory.halves(owner) else { continue };
             let own = self.held.iter();
             let own = own.filter(|(_, held)| pair::id(&held.public, &halves.mailbox) == id);
             begun.extend(own.map(|(key, _)| (*key, owner)));
         }
-        for (key, owner) in begun {
-            self.follow(known, &mut following, key, owner);
+        let halves = known.directory.halves_count();
+        if halves != std::mem::replace(&mut self.halves, halves) {
+            // The other half may have been unknown when the record came.
+            self.new.extend(self.held.keys().filter(|key| records.owns_pairs(**key)));
+        }
+        for key in std::mem::take(&mut self.new) {
+            let others = self.told(known, records, key);
+            begun.extend(others.into_iter().map(|other| (key, other)));
+        }
+        for (key, other) in begun {
+            self.follow(known, &mut following, key, other);
         }
     }
 
-    /// Whether a key has said that it and one that is held here are a pair.
-    fn is_told(&self, known: &Known, records: &Records, key: KeyPrint, owner: KeyPrint) -> bool {
-        let halves = known.directory.halves(owner);
-        let own = self.held.get(&key);
-        own.zip(halves).is_some_and(|(own, halves)| {
-            records.has_pair(owner, pair::id(&own.public, &halves.mailbox))
-        })
+    /// The keys of which a record says that they and one that is held here are a pair, whichever of the two has signed it.
+    fn told(&self, known: &Known, records: &Records, key: KeyPrint) -> Vec<KeyPrint> {
+        let Some(own) = self.held.get(&key) else { return Vec::new() };
+        let others = if records.owns_pairs(key) {
+            known.directory.all_halves()
+        } else {
+            let owners = records.pair_owners();
+            owners.filter_map(|owner| Some((owner, known.directory.halves(owner)?))).collect()
+        };
+        let is_told = |(other, halves): &(KeyPrint, KeyHalves)| {
+            let id = pair::id(&own.public, &halves.mailbox);
+            records.has_pair(*other, id) || records.has_pair(key, id)
+        };
+        others.into_iter().filter(is_told).map(|(other, _)| other).collect()
     }
 
     fn follow(

@@ -278,7 +278,9 @@ pub(super) fn on_follows(
     from: NodeId,
     theirs: &[Followed],
 ) {
-    for digest in theirs {
+    // Each group once, however often a peer names it.
+    let mut seen = BTreeSet::new();
+    for digest in theirs.iter().filter(|digest| seen.insert(digest.token)) {
         let Some((group, news)) = known.cx.followers.prove(from, digest.token) else { continue };
         if news {
             on_followers_changed(known, digests, group);

@@ -139,6 +139,12 @@ impl Records {
         set.is_some_and(|set| set.head(set.key(id, owner)).is_some())
     }
 
+    /// Whether it has said so of any.
+    pub(super) fn owns_pairs(&self, owner: KeyPrint) -> bool {
+        let set = self.set(Space::Mesh, pair::COLLECTION.number);
+        set.is_some_and(|set| set.count_of(owner) > 0)
+    }
+
     /// Keys that have said so of any.
     pub(super) fn pair_owners(&self) -> impl Iterator<Item = KeyPrint> {
         self.set(Space::Mesh, pair::COLLECTION.number).into_iter().flat_map(Set::owners)

@@ -114,10 +114,10 @@ impl Sides {
         self.0.iter().any(|(side, of)| **side == *agent && *of == key)
     }
 
-    /// The place of an agent with this key among the two.
+    /// The place of an agent among the two, if its key there is one that `may` says yes to.
     #[must_use]
-    pub fn place_of(&self, key: KeyPrint, agent: &str) -> Option<usize> {
-        self.0.iter().position(|(side, of)| **side == *agent && *of == key)
+    pub fn place_of(&self, agent: &str, may: impl Fn(KeyPrint) -> bool) -> Option<usize> {
+        self.0.iter().position(|(side, of)| **side == *agent && may(*of))
     }
 
     /// The other one.

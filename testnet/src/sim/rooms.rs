@@ -46,6 +46,12 @@ impl Rooms {
         self.directories.contains(&room)
     }
 
+    /// Whether its home era is nobody's.
+    pub(super) fn is_nobodys(&self, room: RoomId) -> bool {
+        let of_pair = matches!(self.groups.get(&room), Some(Group::Pair(_)));
+        of_pair || self.is_sealed_directory(room)
+    }
+
     pub(super) fn follows(&self, node: NodeId, group: Group) -> bool {
         self.followers.contains_key(&(node, group))
     }

@@ -167,9 +167,9 @@ fn room_is_complete(world: &World, room: RoomId) -> Result<(), Broken> {
     let bodies = world.bodies();
     let is_gone = |node, entry| bodies.is_gone(node, room, entry);
     world.promises.complete(&nodes, room, is_gone)?;
-    // The home era of a sealed directory is nobody's: two nodes that write there first, at the same
+    // The home era of a sealed directory, and of a direct room, is nobody's: two nodes that write there first, at the same
     // time, each open an era, and go on as after a heal.
-    if world.cluster.plan.calm && !world.cluster.rooms.is_sealed_directory(room) {
+    if world.cluster.plan.calm && !world.cluster.rooms.is_nobodys(room) {
         world.promises.agree(&nodes, room, |_| true)?;
         world.promises.calm(&nodes, room)?;
     }

@@ -36,6 +36,7 @@ impl Digested {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn contains(&self, room: RoomId) -> bool {
         self.rooms.contains_key(&(bucket(room), room))
     }
