@@ -160,6 +160,22 @@ impl World {
 }
 
 #[test]
+fn other_nodes_of_the_key_that_began_a_pair_follow_it_too() {
+    let mut two = Two::new();
+    // Another agent of the key that opens the room, at a node that was shown no other key.
+    two.world.come(2, "amy", ANNS);
+    let follows = |two: &Two| {
+        let nodes = two.world.nodes.iter();
+        nodes.map(|node| node.engine.known.cx.followers.token(pair()).is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(follows(&two), [false; 3]);
+    let ann = two.ann.clone();
+    two.open(0, &ann, "bob");
+    two.world.pass(STEP * 20);
+    assert_eq!(follows(&two), [true; 3]);
+}
+
+#[test]
 fn two_agents_of_two_keys_have_a_room_that_nobody_else_lists_or_reads() {
     let (mut two, room) = Two::talking();
     let [ann, bob, eve] = [&two.ann, &two.bob, &two.eve].map(Clone::clone);
