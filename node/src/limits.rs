@@ -118,7 +118,7 @@ pub const CLOCKS_MAX: usize = 1_024;
 pub const FACING_LOOKUP_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a start waits for the outcome of its joining before it says that there is none yet: two
-/// dials of [`net::limits::HANDSHAKE_TIMEOUT`] would be more than a person waits for.
+/// dials of `HANDSHAKE_TIMEOUT` of `net` would be more than a person waits for.
 pub const JOIN_WAITED_FOR: Duration = Duration::from_secs(5);
 /// How often it looks meanwhile.
 pub const JOIN_LOOKED_AT_EVERY: Duration = Duration::from_millis(50);
