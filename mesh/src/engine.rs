@@ -254,7 +254,7 @@ impl Engine {
                 let wanted = Wanted { call, caller, signer, with: agent };
                 let following =
                     Following { private: &mut self.private, digests: &mut self.digests };
-                return self.pairs.open(known, &mut self.records, following, wanted);
+                return self.pairs.open_direct(known, &mut self.records, following, wanted);
             }
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),

@@ -209,6 +209,9 @@ pub const FILE_RECORDS_PER_NODE_MAX: usize = 8_000;
 pub const CONTENTS_ASKED_MAX: usize = 64;
 /// A content that did not come is asked for again, from another peer, after so long. As long after all have said that they lack it.
 pub const CONTENT_ASKED_AGAIN: Duration = Duration::from_secs(5);
+/// How many times that wait doubles, while nobody has it: to 80 s. A member can sign many contents of which there are no bytes.
+/// A peer that comes is asked at once.
+pub const CONTENT_WAIT_DOUBLES: u32 = 4;
 
 // Profiles of agents.
 
@@ -373,6 +376,8 @@ pub const VOUCHERS_IN_VAIN_MAX: usize = 4_096;
 /// A key and those whose belongings have come to it, one after the other: all are tried when an agent id says by its form
 /// whose it is.
 pub const KEY_LINE_MAX: usize = 64;
+/// Secrets of a key that was replaced, sealed to its successor: 96 bytes, and room for a later form.
+pub const INHERITANCE_BYTES_MAX: usize = 256;
 /// An operator's name for a key.
 pub const KEY_LABEL_BYTES_MAX: usize = 128;
 /// The person or program that a key is for.

@@ -7,11 +7,12 @@ use anyhow::{Context as _, Error, Result};
 use mesh::{
     api::agenda::{KeyView, NewKey, NewSuccessor},
     name::{
-        id::parse_hex,
+        id::{RoomKey, parse_hex},
         key::{KeyHalves, KeySecret},
     },
     wire::{
         acts::{self, KeyMinted, KeyReplaced, KeyTerms, Scope, Scopes},
+        seal::Inheritance,
         signatures::{KeySignature, SignedLog},
     },
 };
@@ -71,17 +72,21 @@ pub(crate) fn wanted(wanted: WantedKey) -> Result<NewKey> {
 
 /// A key that an operator wants to be replaced, with the signatures of the command that has both.
 pub(crate) fn wanted_successor(wanted: WantedSuccessor) -> Result<NewSuccessor> {
-    let WantedSuccessor { key, successor, voucher } = wanted;
+    let WantedSuccessor { key, successor, voucher, sealed } = wanted;
     let voucher = SignedHalves { signature: voucher, ..key.clone() };
-    let replaced = KeyReplaced { by: signature(&key)?, successor: signature(&successor)? };
+    let bytes = |text: String| bytes(&text).context("sealed secrets are hex digits");
+    let sealed = sealed.map(bytes).transpose()?.map(Into::into);
+    let replaced = KeyReplaced { by: signature(&key)?, successor: signature(&successor)?, sealed };
     Ok(NewSuccessor { replaced: Box::new(replaced), shown: Box::new(signature(&voucher)?) })
 }
 
-/// The same, of two keys whose texts are here, for the log of a running node.
+/// The same, of two keys whose texts are here, for the log of a running node. `opener`: of the key's private rooms, if they
+/// span the mesh.
 pub(crate) fn signed_successor(
     key: &KeySecret,
     successor: &KeySecret,
     log: &SignedLog,
+    opener: Option<RoomKey>,
 ) -> Result<WantedSuccessor> {
     let shown = |by: &KeySignature| SignedHalves {
         signer: hex(&by.halves.signer),
@@ -89,9 +94,13 @@ pub(crate) fn signed_successor(
         signature: hex(&by.signature),
     };
     let voucher = KeySignature::of_voucher(key, log)?;
-    let replaced = KeyReplaced::sign(key, successor, log)?;
+    let mailbox = key.mailbox()?.clone();
+    let seal = |opener| Inheritance { opener, mailbox }.seal(log.mesh, &successor.halves().mailbox);
+    let sealed = opener.and_then(seal);
+    let shown_sealed = sealed.as_deref().map(hex);
+    let replaced = KeyReplaced::sign(key, successor, log, sealed)?;
     let (key, successor) = (shown(&replaced.by), shown(&replaced.successor));
-    Ok(WantedSuccessor { key, successor, voucher: hex(&voucher.signature) })
+    Ok(WantedSuccessor { key, successor, voucher: hex(&voucher.signature), sealed: shown_sealed })
 }
 
 fn signature(text: &SignedHalves) -> Result<KeySignature> {
@@ -136,6 +145,12 @@ fn shown_tier(tier: acts::Tier) -> Tier {
         acts::Tier::Low => Tier::Free,
         acts::Tier::High => Tier::Pro,
     }
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    (hex.len() % 2 == 0).then(|| digits.map(byte).collect())?
 }
 
 fn hex(bytes: &[u8]) -> String {

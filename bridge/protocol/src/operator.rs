@@ -315,6 +315,8 @@ pub struct WantedSuccessor {
     pub successor: SignedHalves,
     /// The key's voucher for the node: 128 hex digits.
     pub voucher: String,
+    /// Of a key whose private rooms span the mesh: the secrets that open them, sealed to the successor, in hex digits.
+    pub sealed: Option<String>,
 }
 
 /// A key to be minted: its public halves, and its word for the rest.

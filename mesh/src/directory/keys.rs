@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     api::agenda::KeyView,
-    limits::{KEY_LINE_MAX, KEYS_MAX},
+    limits::{INHERITANCE_BYTES_MAX, KEY_LINE_MAX, KEYS_MAX},
     name::id::{EntryRef, KeyPrint, LogId, NodeId},
     wire::{
         acts::{KeyAct, KeyTerms, Tier},
@@ -51,6 +51,8 @@ struct Replaced {
     clock: u64,
     seq: u64,
     successor: KeyPrint,
+    /// For the successor: see [`KeyReplaced::sealed`](crate::wire::acts::KeyReplaced).
+    sealed: Option<Vec<u8>>,
 }
 
 /// The acts of one key. Of each log the first act of a kind is enough: if the log is found forked before it, all
@@ -73,18 +75,21 @@ impl Known {
         self.minted.keys().any(|author| author.of == of)
     }
 
-    /// The key that has replaced this one: by the word of the node that minted it for the mesh; of a key that nobody
-    /// minted there by the first word by position.
-    fn successor(&self) -> Option<KeyPrint> {
+    /// The word by which another key has replaced this one: that of the node that minted it for the mesh; of a key that
+    /// nobody minted there the first by position.
+    fn replacement(&self) -> Option<&Replaced> {
         let minted = self.first().filter(|(author, _)| author.of == Directories::Mesh);
-        let counts = match minted {
+        match minted {
             Some((author, _)) => self.replaced.get(&author.log),
             None => {
                 let first = self.replaced.iter().min_by_key(|(log, said)| (said.clock, **log));
                 first.map(|(_, said)| said)
             }
-        };
-        counts.map(|said| said.successor)
+        }
+    }
+
+    fn successor(&self) -> Option<KeyPrint> {
+        self.replacement().map(|said| said.successor)
     }
 
     /// A key of which anybody that may has said that it was replaced is not valid, though another's word may count by now.
@@ -170,12 +175,15 @@ impl Keys {
             }
             KeyAct::Replaced(said) => {
                 let successor = said.successor.key();
-                if successor == key || of != Directories::Mesh {
+                let sealed = said.sealed.map(Vec::from);
+                let is_long =
+                    sealed.as_ref().is_some_and(|sealed| sealed.len() > INHERITANCE_BYTES_MAX);
+                if successor == key || of != Directories::Mesh || is_long {
                     return;
                 }
                 let replaced = &mut self.known.entry(key).or_default().replaced;
                 if replaced.get(&log).is_none_or(|known| seq < known.seq) {
-                    replaced.insert(log, Replaced { clock: facts.clock, seq, successor });
+                    replaced.insert(log, Replaced { clock: facts.clock, seq, successor, sealed });
                     self.predecessors.entry(successor).or_default().insert(key);
                 }
             }
@@ -186,6 +194,11 @@ impl Keys {
     /// The key that has replaced this one.
     pub(crate) fn successor(&self, key: KeyPrint) -> Option<KeyPrint> {
         self.known.get(&key)?.successor()
+    }
+
+    /// The secrets of a key that was replaced, sealed to its successor.
+    pub(crate) fn sealed(&self, key: KeyPrint) -> Option<&[u8]> {
+        self.known.get(&key)?.replacement()?.sealed.as_deref()
     }
 
     /// The key to which all belongs by now that was once this one's: the last of its successors, or itself.
@@ -204,15 +217,20 @@ impl Keys {
         let mut line = vec![key];
         let mut next = 0;
         while let Some(at) = line.get(next).copied().filter(|_| line.len() < KEY_LINE_MAX) {
-            let said = self.predecessors.get(&at).into_iter().flatten();
-            for before in said.filter(|before| self.successor(**before) == Some(at)) {
-                if line.len() < KEY_LINE_MAX && !line.contains(before) {
-                    line.push(*before);
+            for before in self.predecessors(at) {
+                if line.len() < KEY_LINE_MAX && !line.contains(&before) {
+                    line.push(before);
                 }
             }
             next += 1;
         }
         line
+    }
+
+    /// The keys that this one has replaced itself.
+    pub(crate) fn predecessors(&self, key: KeyPrint) -> Vec<KeyPrint> {
+        let said = self.predecessors.get(&key).into_iter().flatten().copied();
+        said.filter(|before| self.successor(*before) == Some(key)).take(KEY_LINE_MAX).collect()
     }
 
     /// Whether a log has minted a key for the mesh.
@@ -384,7 +402,7 @@ mod tests {
             let halves = secret(key).expect("it is known").halves();
             KeySignature { halves, signature: [0; 64] }
         };
-        KeyAct::Replaced(KeyReplaced { by: said(key), successor: said(successor) })
+        KeyAct::Replaced(KeyReplaced { by: said(key), successor: said(successor), sealed: None })
     }
 
     /// All orders of so many things.
@@ -491,7 +509,7 @@ mod tests {
         let print = |nth: usize| KeyHalves { signer: [0; 32], mailbox: [nth as u8; 32] };
         for nth in 0..=2 * KEY_LINE_MAX {
             let said = |nth| KeySignature { halves: print(nth), signature: [0; 64] };
-            let replaced = KeyReplaced { by: said(nth), successor: said(nth + 1) };
+            let replaced = KeyReplaced { by: said(nth), successor: said(nth + 1), sealed: None };
             learn(&mut keys, (1, 10 + nth as u64, 10, KeyAct::Replaced(replaced)));
         }
         assert_eq!(keys.current(print(0).print()), print(KEY_LINE_MAX).print());

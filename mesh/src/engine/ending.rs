@@ -242,6 +242,7 @@ impl Engine {
             self.on_invalid(key, true);
         }
         self.known.replaced.insert(key);
+        self.pairs.note_successor(&self.known, key);
         let line = self.known.directory.keys().line(self.known.directory.current(key));
         for owner in line.into_iter().chain([key]) {
             self.records.on_key(&mut self.known, owner);

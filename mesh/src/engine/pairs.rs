@@ -21,7 +21,7 @@ use crate::{
     records::pair,
     wire::{
         entry::{Body, DirectOpened},
-        seal::Seal,
+        seal::{Inheritance, Seal},
     },
 };
 
@@ -115,13 +115,40 @@ impl Pairs {
             // The other half may have been unknown when the record came.
             self.new.extend(self.held.keys().filter(|key| records.owns_pairs(**key)));
         }
-        for key in std::mem::take(&mut self.new) {
+        while let Some(key) = self.new.pop_first() {
+            self.inherit(known, &mut following, key);
             let others = self.told(known, records, key);
             begun.extend(others.into_iter().map(|other| (key, other)));
         }
         for (key, other) in begun {
             self.follow(known, &mut following, key, other);
         }
+    }
+
+    /// A key that is held here may have replaced another one: what opened that one's rooms is sealed to it.
+    pub(super) fn note_successor(&mut self, known: &Known, key: KeyPrint) {
+        let successor = known.directory.keys().successor(key);
+        self.new.extend(successor.filter(|successor| self.held.contains_key(successor)));
+    }
+
+    /// Follows the rooms of the keys that one which is held here has replaced, as far as they were sealed to it.
+    fn inherit(&mut self, known: &mut Known, following: &mut Following<'_>, key: KeyPrint) {
+        let before = known.directory.keys().predecessors(key);
+        for old in before {
+            let Some(secrets) = self.open(known, key, old) else { continue };
+            let group = Group::Key(old);
+            following.private.follow(known, following.digests, group, &secrets.opener);
+            // It may have replaced others itself.
+            self.hold(old, &secrets.mailbox);
+            keep(known, old, &secrets.mailbox);
+        }
+    }
+
+    fn open(&self, known: &Known, key: KeyPrint, old: KeyPrint) -> Option<Inheritance> {
+        let (own, halves) = (self.held.get(&key)?, known.directory.halves(old)?);
+        let keys = known.directory.keys();
+        let sealed = keys.sealed(old).filter(|_| !self.held.contains_key(&old))?;
+        Inheritance::open(known.cx.mesh, &own.secret, &halves.mailbox, sealed)
     }
 
     /// The keys of which a record says that they and one that is held here are a pair, whichever of the two has signed it.
@@ -165,7 +192,7 @@ impl Pairs {
     // Opening.
 
     /// Makes the direct room of the caller and another agent, or finds it. The caller is answered at the end of the turn.
-    pub(super) fn open(
+    pub(super) fn open_direct(
         &mut self,
         known: &mut Known,
         records: &mut Records,

@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    api::command::Refused,
+    api::command::{CallId, Refused},
     limits::{KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX},
     name::{
         group::Group,
@@ -40,7 +40,16 @@ struct Settling {
 pub(super) struct Private {
     settling: BTreeMap<Group, Settling>,
     /// Registrations that wait for their key's rooms: at most [`PRESENTING_MAX`].
-    presenting: Vec<Registering>,
+    presenting: Vec<Presenting>,
+    /// Those of them that go on now.
+    released: BTreeSet<CallId>,
+}
+
+/// A registration that waits for its key's rooms.
+#[derive(Debug)]
+struct Presenting {
+    since: Duration,
+    registering: Registering,
 }
 
 impl Private {
@@ -60,10 +69,12 @@ impl Private {
         if let Some(opener) = opener {
             self.follow(known, digests, Group::Key(key), opener);
         }
-        if !self.is_settling(key) || self.presenting.len() >= PRESENTING_MAX {
+        // Others may begin one pair after the other with the key: nobody waits twice.
+        let has_waited = self.released.remove(&registering.call);
+        if has_waited || !self.is_settling(key) || self.presenting.len() >= PRESENTING_MAX {
             return Some(registering);
         }
-        self.presenting.push(registering);
+        self.presenting.push(Presenting { since: known.cx.now.mono, registering });
         None
     }
 
@@ -111,13 +122,15 @@ impl Private {
             let late = now >= settling.since + PRESENTED_WITHIN;
             late || known.stopping || has_settled(known, *group, settling)
         };
-        let done: Vec<Group> = self.settling.extract_if(.., done).map(|(group, _)| group).collect();
-        let mut ready = Vec::new();
-        for key in done.into_iter().flat_map(Group::keys) {
-            if !self.is_settling(key) {
-                ready.extend(self.presenting.extract_if(.., |waiting| waiting.attach.key == key));
-            }
-        }
+        self.settling.retain(|group, settling| !done(group, settling));
+        let settling = &self.settling;
+        let goes_on = |waiting: &mut Presenting| {
+            let late = now >= waiting.since + PRESENTED_WITHIN || known.stopping;
+            late || !settling.keys().any(|group| group.has(waiting.registering.attach.key))
+        };
+        let ready = self.presenting.extract_if(.., goes_on);
+        let mut ready: Vec<Registering> = ready.map(|waiting| waiting.registering).collect();
+        self.released = ready.iter().map(|registering| registering.call).collect();
         if known.stopping {
             for registering in ready.drain(..) {
                 known.cx.reply(registering.call, Err(Refused::Stopping));

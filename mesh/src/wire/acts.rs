@@ -4,7 +4,7 @@
 //! `elections`, `tasks`, `keys`). An act names others by [`EntryRef`]; it is accepted only when all it
 //! names is here.
 
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     limits::{KEY_LABEL_BYTES_MAX, KEY_OWNER_BYTES_MAX},
@@ -469,10 +469,14 @@ pub struct KeyReplaced {
     /// Its successor, and that one's signature over the same.
     #[n(1)]
     pub successor: KeySignature,
+    /// Of a key whose private rooms span the mesh: the secrets that open them, for its successor alone
+    /// ([`crate::wire::seal::Inheritance`]).
+    #[n(2)]
+    pub sealed: Option<ByteVec>,
 }
 
 impl KeyReplaced {
-    /// A key that is replaced by this node's log, signed by both.
+    /// A key that is replaced by this node's log, signed by both. `sealed`: see there.
     ///
     /// # Errors
     ///
@@ -481,16 +485,19 @@ impl KeyReplaced {
         key: &KeySecret,
         successor: &KeySecret,
         log: &SignedLog,
+        sealed: Option<Vec<u8>>,
     ) -> Result<KeyReplaced, ShortKey> {
-        let text = replaced_text(log, key.print(), successor.print());
+        let text = replaced_text(log, (key.print(), successor.print()), sealed.as_deref());
         let by = KeySignature::over(key, &text)?;
-        Ok(KeyReplaced { by, successor: KeySignature::over(successor, &text)? })
+        let successor = KeySignature::over(successor, &text)?;
+        Ok(KeyReplaced { by, successor, sealed: sealed.map(ByteVec::from) })
     }
 
     /// Whether both keys have signed it, for this log.
     #[must_use]
     pub fn is_signed_by_its_keys(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
-        let text = replaced_text(log, self.key(), self.successor.key());
+        let keys = (self.key(), self.successor.key());
+        let text = replaced_text(log, keys, self.sealed.as_ref().map(|sealed| sealed.as_slice()));
         self.by.is_over(judge, &text) && self.successor.is_over(judge, &text)
     }
 
@@ -501,8 +508,14 @@ impl KeyReplaced {
     }
 }
 
-fn replaced_text(log: &SignedLog, key: KeyPrint, successor: KeyPrint) -> Vec<u8> {
-    [b"clawmesh replaced".as_slice(), &log.mesh.0, &log.node.0, &key.0, &successor.0].concat()
+fn replaced_text(
+    log: &SignedLog,
+    (key, successor): (KeyPrint, KeyPrint),
+    sealed: Option<&[u8]>,
+) -> Vec<u8> {
+    let (mesh, node) = (&log.mesh.0, &log.node.0);
+    let start = [b"clawmesh replaced".as_slice(), mesh, node, &key.0, &successor.0];
+    [&start.concat(), sealed.unwrap_or_default()].concat()
 }
 
 /// What a minted key may do, for how long, and for whom.

@@ -178,6 +178,38 @@ impl Drop for Seal {
     }
 }
 
+/// The secrets that open what was private to a key, for its successor: the two keys alone derive the secret that seals them.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Inheritance {
+    /// It opens the key's private rooms.
+    #[n(0)]
+    pub opener: RoomKey,
+    /// It opens the direct rooms of the key's agents.
+    #[n(1)]
+    pub mailbox: Mailbox,
+}
+
+impl Inheritance {
+    /// Seals them to the mailbox of the successor. `None`: that is a point with which everybody shares the same secret.
+    #[must_use]
+    pub fn seal(&self, mesh: MeshId, successor: &[u8; 32]) -> Option<Vec<u8>> {
+        let [body, nonce] = inheritance_keys(&self.mailbox.pair_secret(mesh, successor)?);
+        Some(seal_with(&body, &nonce, &[], &crate::wire::cbor::encode(self)))
+    }
+
+    /// Opens them, with the successor's own mailbox and the public one of the key. `None`: they are not for it.
+    #[must_use]
+    pub fn open(mesh: MeshId, own: &Mailbox, key: &[u8; 32], sealed: &[u8]) -> Option<Inheritance> {
+        let [body, _] = inheritance_keys(&own.pair_secret(mesh, key)?);
+        minicbor::decode(&open_with(&body, &[], sealed)?).ok()
+    }
+}
+
+fn inheritance_keys(pair: &RoomKey) -> [[u8; 32]; 2] {
+    [b"clawmesh successor body".as_slice(), b"clawmesh successor nonce"]
+        .map(|label| pair.derive(label))
+}
+
 /// The home of the home era of every sealed directory: no node. The first author there opens an era of
 /// its own. A node that the mesh's directory named as its home could not be relied on: it need not
 /// follow the key, and followers before a fork or a second minting would take another one.
@@ -214,6 +246,7 @@ fn first_16(bytes: [u8; 32]) -> [u8; 16] {
 mod tests {
     use super::*;
     use crate::name::id::KeyPrint;
+    use crate::name::key::KeySecret;
 
     const MESH: MeshId = MeshId([1; 16]);
     const ROOM: RoomId = RoomId([2; 16]);
@@ -283,6 +316,24 @@ mod tests {
         assert_ne!(token, Token::of(MeshId([2; 16]), &one, NodeId([3; 32])));
         assert_ne!(directory(MESH, &one), directory(MESH, &two));
         assert_ne!(directory(MESH, &one), directory(MeshId([2; 16]), &one));
+    }
+
+    #[test]
+    fn secrets_of_a_key_are_opened_by_its_successor_alone() {
+        let [old, new, other] = ["old", "new", "other"].map(|text| {
+            let secret = KeySecret::of(&text.repeat(16));
+            (secret.halves().mailbox, secret.mailbox().expect("it is long enough").clone())
+        });
+        let secrets = Inheritance { opener: RoomKey::of("old"), mailbox: old.1.clone() };
+        let sealed = secrets.seal(MESH, &new.0).expect("it is a mailbox");
+        assert!(sealed.len() <= crate::limits::INHERITANCE_BYTES_MAX, "{}", sealed.len());
+        let open = |mesh, own: &Mailbox, key: &[u8; 32]| Inheritance::open(mesh, own, key, &sealed);
+        assert_eq!(open(MESH, &new.1, &old.0).as_ref(), Some(&secrets));
+        assert_eq!(open(MESH, &other.1, &old.0), None, "another key");
+        assert_eq!(open(MESH, &new.1, &other.0), None, "of another key");
+        assert_eq!(open(MeshId([2; 16]), &new.1, &old.0), None, "of another mesh");
+        assert_eq!(secrets.seal(MESH, &[0; 32]), None);
+        assert!(Inheritance::open(MESH, &new.1, &old.0, &sealed[1..]).is_none());
     }
 
     #[test]

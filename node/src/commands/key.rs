@@ -137,7 +137,7 @@ impl Inherit {
 /// All that belongs to one key of the running node is another one's from now on.
 fn give(node_args: &NodeArgs, old: &ApiKey, new: &ApiKey) -> Result<()> {
     let (old, new) = (KeySecret::of(old.text()), KeySecret::of(new.text()));
-    let wanted = signed_successor(&old, &new, &running_log(node_args)?)?;
+    let wanted = signed_successor(&old, &new, &running_log(node_args)?, None)?;
     done(node_args, Request::ReplaceKey(Box::new(wanted)))
 }
 

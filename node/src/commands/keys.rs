@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use mesh::{
     limits::{KEY_LABEL_BYTES_MAX, KEY_OWNER_BYTES_MAX},
     name::{
-        id::{MeshId, NodeId, parse_hex},
+        id::{MeshId, NodeId, RoomKey, parse_hex},
         key::KeySecret,
     },
     wire::{
@@ -174,7 +174,8 @@ impl Replace {
                  cannot be replaced: `clawmeshd keys revoke {fingerprint}`"
             )
         })?;
-        let old = KeySecret::of(ApiKey::read_old(&file)?.text());
+        let old_key = ApiKey::read_old(&file)?;
+        let old = KeySecret::of(old_key.text());
         if old.print().to_string() != fingerprint {
             bail!(
                 "--old-key-file {}: the key in it has the fingerprint {}, not {fingerprint}",
@@ -195,7 +196,9 @@ impl Replace {
         let secret = KeySecret::of(key.text());
         let new = secret.print().to_string();
         let wanted = signed(&secret, &log, terms(view)?, view.local)?;
-        let successor = signed_successor(&old, &secret, &log)?;
+        // What is private to a key of one node alone is in the clear there.
+        let opener = (!view.local).then(|| RoomKey::of(old_key.text()));
+        let successor = signed_successor(&old, &secret, &log, opener)?;
         done(&self.node_args, Request::MintKey(wanted))?;
         let replaced = done(&self.node_args, Request::ReplaceKey(Box::new(successor)));
         if replaced.is_err() {

@@ -202,7 +202,7 @@ fn a_rotated_key_is_in_force_at_once_and_has_all_that_was_the_old_ones() {
 
 #[test]
 fn a_minted_key_is_replaced_where_it_was_minted_by_its_holder() {
-    let dirs = [temp(), temp()];
+    let dirs = [temp(), temp(), temp()];
     let one = keyed(dirs[0].path(), &[]);
     let two = keyed(dirs[1].path(), &["--join", one.text("ticket")]);
     two.until_connected();
@@ -248,6 +248,12 @@ fn a_minted_key_is_replaced_where_it_was_minted_by_its_holder() {
     assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
     drop(agent);
     until("its id is its own there, too", || known(&two, &new).is_ok());
+    // A node that was never shown the old key opens its rooms for the new one.
+    let third = keyed(dirs[2].path(), &["--join", one.text("ticket")]);
+    third.until_connected();
+    until("its rooms are there", || {
+        known(&third, &new).is_ok_and(|mut agent| rooms(&mut agent) == ["lobby", "plan"])
+    });
     let output = ask(&["keys", "list", "--data-dir", two.text("data_dir")]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("replaced") && table.matches(" ci").count() == 2, "{table}");

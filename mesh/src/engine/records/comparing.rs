@@ -26,6 +26,7 @@ use crate::{
 impl Records {
     /// A peer is there. One of the two begins.
     pub(crate) fn on_peer_up(&mut self, known: &mut Known, peer: NodeId) {
+        self.contents.on_peer_up(known);
         if known.cx.me < peer {
             self.tell_roots(known, peer, Space::Mesh);
         }

@@ -13,7 +13,7 @@ use super::shares;
 use crate::{
     api::{batch::Change, boundary::Effect},
     engine::known::Known,
-    limits::{CONTENT_ASKED_AGAIN, CONTENTS_ASKED_MAX},
+    limits::{CONTENT_ASKED_AGAIN, CONTENT_WAIT_DOUBLES, CONTENTS_ASKED_MAX},
     name::id::{Hash, KeyPrint, NodeId},
     wire::{
         contents::{SentContents, WantedContents},
@@ -37,6 +37,8 @@ struct Missing {
     next: Duration,
     /// Which of the peers is asked. Rises.
     turn: usize,
+    /// How often all peers have said that they lack it.
+    rounds: u32,
 }
 
 /// A question that a peer has not answered.
@@ -85,7 +87,7 @@ impl Contents {
     }
 
     fn lack(&mut self, known: &Known, name: Name) {
-        self.missing.insert(name, Missing { next: known.cx.now.mono, turn: 0 });
+        self.missing.insert(name, Missing { next: known.cx.now.mono, turn: 0, rounds: 0 });
         self.hurry = true;
     }
 
@@ -211,7 +213,9 @@ impl Contents {
                 // There was no more room in the message.
                 (missing.next, missing.turn) = (now, missing.turn.wrapping_sub(1));
             } else if missing.turn % peers == 0 {
-                missing.next = now + CONTENT_ASKED_AGAIN;
+                let times = 1 << missing.rounds.min(CONTENT_WAIT_DOUBLES);
+                (missing.next, missing.rounds) =
+                    (now + CONTENT_ASKED_AGAIN * times, missing.rounds + 1);
             } else {
                 missing.next = now;
             }
@@ -229,6 +233,14 @@ impl Contents {
         let keys: BTreeSet<RecordKey> = keys.into_iter().collect();
         let (keys, lacking) = keys.into_iter().partition(is_held);
         known.cx.effects.push(Effect::SendContents { to: from, space, collection, keys, lacking });
+    }
+
+    /// A peer is there, which may have what the others lack.
+    pub(super) fn on_peer_up(&mut self, known: &Known) {
+        for missing in self.missing.values_mut() {
+            (missing.next, missing.rounds) = (missing.next.min(known.cx.now.mono), 0);
+        }
+        self.hurry = !self.missing.is_empty();
     }
 
     pub(super) fn forget_peer(&mut self, peer: NodeId) {

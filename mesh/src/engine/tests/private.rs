@@ -609,6 +609,22 @@ fn who_presents_a_key_first_does_not_wait_for_those_who_say_nothing_or_go() {
 }
 
 #[test]
+fn who_registers_waits_once_however_many_pairs_are_begun_with_the_key() {
+    let (mut node, attach) = presented(false, false);
+    node.give(Input::PeerUp(identity(8).node_id()));
+    let call = node.begin(Command::Attach(attach));
+    for other in [2, 3] {
+        node.wait(crate::limits::PRESENTED_WITHIN / 3);
+        assert!(node.reply(call).is_none(), "nobody has said what there is");
+        let group = Group::Pair(crate::name::group::Pair::of(key(), PRINTS[other]));
+        let (engine, opener) = (&mut node.engine, RoomKey::of(&other.to_string()));
+        engine.private.follow(&mut engine.known, &mut engine.digests, group, &opener);
+    }
+    node.wait(crate::limits::PRESENTED_WITHIN / 2);
+    assert!(node.reply(call).is_some_and(|reply| reply.is_ok()));
+}
+
+#[test]
 fn clients_do_not_see_the_private_rooms_of_a_key_that_is_revoked() {
     let (mut node, me) = follower();
     let room = node.create_private(&me, false);

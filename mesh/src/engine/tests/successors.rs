@@ -1,13 +1,14 @@
 //! Keys that are replaced by others: what was a key's own is its successor's.
 
 use super::{
-    room_records::{set, title},
+    room_records::{new_room, set, title},
+    world::{STEP, World},
     *,
 };
 use crate::{
     api::{agenda::NewSuccessor, event::AgentEvent, proof::Proof},
-    name::{agent::drawn, id::RoomKey},
-    wire::{acts::KeyReplaced, signatures::testing::secret},
+    name::{agent::drawn, group::Group, id::RoomKey},
+    wire::{acts::KeyReplaced, seal::Inheritance, signatures::testing::secret},
 };
 
 const OLD: KeyPrint = PRINTS[4];
@@ -16,15 +17,24 @@ const NEXT: KeyPrint = PRINTS[6];
 
 fn successor(log: &SignedLog, old: KeyPrint, new: KeyPrint) -> NewSuccessor {
     let text = |key| secret(key).expect("it is known");
-    let replaced = KeyReplaced::sign(text(old), text(new), log).expect("they are long enough");
+    let mailbox = text(old).mailbox().expect("it is long enough").clone();
+    let secrets = Inheritance { opener: opener(old), mailbox };
+    let sealed = secrets.seal(log.mesh, &text(new).halves().mailbox);
+    let replaced = KeyReplaced::sign(text(old), text(new), log, sealed);
+    let replaced = replaced.expect("they are long enough");
     let shown = shown(log, old).expect("it is known");
     NewSuccessor { replaced: Box::new(replaced), shown: Box::new(shown) }
 }
 
-/// With a key that is minted, and a secret that opens its rooms.
+fn opener(key: KeyPrint) -> RoomKey {
+    RoomKey::of(&format!("{key}"))
+}
+
+/// With a key that is minted, and secrets that open its rooms.
 fn minted_attach(agent: &str, key: KeyPrint, stable: bool) -> Attach {
-    let opener = Some(RoomKey::of(&format!("{key}")));
-    Attach { own: false, opener, stable, ..registers(agent, (key, true)) }
+    let mailbox = secret(key).and_then(|secret| secret.mailbox().ok()).cloned();
+    let opener = Some(opener(key));
+    Attach { own: false, opener, mailbox, stable, ..registers(agent, (key, true)) }
 }
 
 impl Node {
@@ -187,6 +197,39 @@ fn all_nodes_know_the_successor_and_only_the_one_that_minted_the_key_names_it() 
         assert!(taken.is_err());
         node.enters(minted_attach("ann", NEW, true)).expect("the id is its own");
     }
+}
+
+#[test]
+fn a_successor_opens_the_private_rooms_of_its_line_where_no_older_key_was_presented() {
+    let mut world = World::new(2);
+    world.link();
+    [OLD, NEW, NEXT].into_iter().for_each(|key| world.nodes[0].mints(key));
+    world.carry();
+    let mut enters = |n: usize, key| {
+        let call = world.begin(n, Command::Attach(minted_attach("ann", key, true)));
+        world.carry();
+        world.pass(STEP * 20);
+        match world.reply(n, call) {
+            Some(Ok(Outcome::Attached(it))) => {
+                Caller { agent: "ann".into(), key, registration: it.registration }
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let old = enters(0, OLD);
+    world.makes(0, &old, new_room("plan", false, false));
+    for (old, new) in [(OLD, NEW), (NEW, NEXT)] {
+        world.nodes[0].replaces(old, new).expect("it minted both");
+        world.carry();
+    }
+    assert_eq!(world.nodes[1].sees(NEXT), ["lobby"]);
+    let call = world.begin(1, Command::Attach(minted_attach("ann", NEXT, true)));
+    world.carry();
+    world.pass(STEP * 20);
+    assert!(matches!(world.reply(1, call), Some(Ok(Outcome::Attached(_)))));
+    assert_eq!(world.nodes[1].sees(NEXT), ["lobby", "plan"]);
+    world.restart(1);
+    assert!(world.nodes[1].engine.known.cx.followers.token(Group::Key(OLD)).is_some());
 }
 
 #[test]
