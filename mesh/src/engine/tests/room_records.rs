@@ -232,6 +232,31 @@ fn a_peer_without_the_key_learns_nothing_by_asking() {
 }
 
 #[test]
+fn nobody_keeps_records_of_another_key_among_the_followers_of_one() {
+    let mut world = World::new(2);
+    let callers = world.presents(&[0, 1]);
+    let room = world.makes(0, &callers[0], new_room("den", false, false));
+    let other = PRINTS[5];
+    world.nodes[0].mints(other);
+    world.carry();
+    let follower = world.nodes[1].engine.known.cx.me;
+    let mesh = world.nodes[0].secret.mesh_id();
+    let state = &world.nodes[0].engine.known.rooms[&room].replica.record;
+    let at = state.place_of_records(room).expect("it is permanent");
+    let mut hears = |key: KeyPrint| {
+        let draft = title(SECRET).drafts(&at).remove(0);
+        let stamp = world.nodes[0].now_stamp();
+        let record = at.cover.write(draft, key, stamp);
+        let record = record.sign(&signer(key).expect("it is known"), mesh, stamp);
+        let message = Message::Records(vec![record.expect("it is long enough")]).verify(mesh);
+        let message = message.expect("it is signed");
+        world.nodes[0].give(Input::Message { from: follower, message });
+        world.nodes[0].records().len()
+    };
+    assert_eq!((hears(other), hears(MINTED)), (0, 1));
+}
+
+#[test]
 fn details_are_refused_to_whoever_has_not_made_the_room() {
     let mut world = World::new(1);
     let callers = world.presents(&[0]);
