@@ -150,7 +150,7 @@ fn shown_tier(tier: acts::Tier) -> Tier {
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     let digits = hex.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    (hex.len() % 2 == 0).then(|| digits.map(byte).collect())?
+    hex.len().is_multiple_of(2).then(|| digits.map(byte).collect())?
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -302,7 +302,12 @@ fn blame(peer: &Peer) -> String {
 }
 
 fn room_line(room: &Room, me: &str) -> String {
-    let sequencer = if room.sequencer == me { "this node" } else { &room.sequencer[..8] };
+    let sequencer = match room.sequencer.as_str() {
+        sequencer if sequencer == me => "this node",
+        // The home era of a room whose first author begins another one.
+        sequencer if sequencer.bytes().all(|digit| digit == b'0') => "nobody yet",
+        sequencer => &sequencer[..8],
+    };
     let era = if room.era == 0 { String::new() } else { format!(", era {}", room.era) };
     format!(
         "{:<24} tip {}{era}, sequencer {sequencer}, behind {}, undelivered {}, unsent {}, holes {}",

@@ -273,6 +273,12 @@ impl Node {
     }
 }
 
+/// A sign of life of a node that has nothing.
+fn beacon(node: NodeId, boot: u64, tick: u64, roster: u64) -> Beacon {
+    let (digest, records) = (Digest::default(), [0; 16]);
+    Beacon { node, boot, tick, roster, digest, records, wall_ms: 0 }
+}
+
 /// With a key that is the node's own.
 fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
     Attach {
@@ -531,15 +537,7 @@ fn who_is_listed_was_announced_before() {
     let mut node = Node::new(1);
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
-    let it = Beacon {
-        node: peer,
-        boot: 1,
-        tick: 1,
-        roster: 1,
-        digest: Digest::default(),
-        records: [0; 16],
-        wall_ms: 0,
-    };
+    let it = beacon(peer, 1, 1, 1);
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.effects.clear();
@@ -659,15 +657,7 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
     let mut node = Node::new(1);
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
-    let it = Beacon {
-        node: peer,
-        boot: 1,
-        tick: 1,
-        roster: 1,
-        digest: Digest::default(),
-        records: [0; 16],
-        wall_ms: 0,
-    };
+    let it = beacon(peer, 1, 1, 1);
     let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);

@@ -247,7 +247,7 @@ fn must(name: &str, rule: Rule, entries: &str) -> String {
         Rule::NotReserved => format!(
             "`{name}` must not begin with {}: nodes give such names; `dm:AGENT_ID` with no other option opens the direct \
              room with that agent",
-            RESERVED.join(" or ")
+            RESERVED.map(|start| format!("`{start}`")).join(" or ")
         ),
         Rule::AtMost(max) => format!("`{name}` must have at most {max} bytes"),
         Rule::Within(max) => format!("`{name}` must have 1 to {max} bytes"),

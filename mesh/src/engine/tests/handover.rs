@@ -18,15 +18,7 @@ fn stopping() -> Node {
     let mut node = Node::new(1);
     let peer = identity(HEIR).node_id();
     node.give(Input::PeerUp(peer));
-    let it = Beacon {
-        node: peer,
-        boot: 1,
-        tick: 1,
-        roster: 0,
-        digest: Digest::default(),
-        records: [0; 16],
-        wall_ms: 0,
-    };
+    let it = beacon(peer, 1, 1, 0);
     node.told(HEIR, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     node.begin(Command::Stop);
     let offered = |it: &Effect| matches!(it, Effect::Send { message: Message::Offer(_), .. });

@@ -28,9 +28,9 @@ fn room(node: &mut Node, caller: &Caller, name: &str) -> RoomId {
 }
 
 /// The peer lives, and has what this digest is of.
-fn beacon(node: &mut Node, tick: u64, digest: Digest) {
+fn hears_beacon(node: &mut Node, tick: u64, digest: Digest) {
     let from = identity(PEER).node_id();
-    let it = Beacon { node: from, boot: 1, tick, roster: 0, digest, records: [0; 16], wall_ms: 0 };
+    let it = Beacon { digest, ..super::beacon(from, 1, tick, 0) };
     let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from, message });
 }
@@ -54,7 +54,7 @@ fn rooms_in_which_nothing_waits_are_not_looked_at() {
     let engine = &node.engine;
     assert!(engine.known.busy.is_empty(), "all is delivered: {:?}", engine.known.busy);
     assert!(engine.digests.unshared.len() > 50, "nobody else is known to have it");
-    beacon(&mut node, 1, digest);
+    hears_beacon(&mut node, 1, digest);
     assert!(
         node.engine.digests.unshared.is_empty(),
         "the peer has it: {:?}",
@@ -125,15 +125,7 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
         let digest = node.digest();
         for (of, by) in direct.iter().map(|it| (it, it)).chain(relayed.iter().map(|it| (it, &PEER)))
         {
-            let it = Beacon {
-                node: identity(*of).node_id(),
-                boot: 1,
-                tick,
-                roster: 0,
-                digest,
-                records: [0; 16],
-                wall_ms: 0,
-            };
+            let it = Beacon { digest, ..super::beacon(identity(*of).node_id(), 1, tick, 0) };
             let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             node.give(Input::Message { from: identity(*by).node_id(), message });
         }

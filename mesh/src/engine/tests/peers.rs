@@ -16,15 +16,7 @@ impl Node {
         (from, of): (u8, u8),
         (tick, roster, digest): (u64, u64, Digest),
     ) {
-        let it = Beacon {
-            node: identity(of).node_id(),
-            boot: 1,
-            tick,
-            roster,
-            digest,
-            records: [0; 16],
-            wall_ms: 0,
-        };
+        let it = Beacon { digest, ..beacon(identity(of).node_id(), 1, tick, roster) };
         self.hears_from(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     }
 

@@ -15,7 +15,7 @@ use crate::{
     wire::{
         acts::{KeyMinted, KeyTerms, Tier},
         entry::{Decision, RoomCreated},
-        message::{Beacon, Followed, Head, Signed, Span},
+        message::{Followed, Head, Signed, Span},
         roster::{EphemeralRoom, RoomFacts},
         seal::{Seal, SealContext, Token},
     },
@@ -74,15 +74,7 @@ impl Node {
     /// It is heard, and says this of its agents and rooms.
     pub(super) fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
         let node = identity(from).node_id();
-        let it = Beacon {
-            node,
-            boot: 1,
-            tick: 1,
-            roster: 1,
-            digest: Digest::default(),
-            records: [0; 16],
-            wall_ms: 0,
-        };
+        let it = beacon(node, 1, 1, 1);
         self.told(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
         self.news(node, changes);
     }

@@ -205,15 +205,7 @@ fn so_many_rooms_of_memory_are_known_and_no_more() {
         node.engine.known.ephemeral.extend(ids);
         let overflow = node.engine.known.cx.faults.overflow;
         let author = identity(8).node_id();
-        let it = Beacon {
-            node: author,
-            boot: 1,
-            tick: 1,
-            roster: 1,
-            digest: Digest::default(),
-            records: [0; 16],
-            wall_ms: 0,
-        };
+        let it = beacon(author, 1, 1, 1);
         let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
         node.give(Input::Message { from: author, message });
         node.news(

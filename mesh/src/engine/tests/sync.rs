@@ -177,15 +177,7 @@ fn what_this_node_wrote_is_sent_when_another_says_that_it_has_it_or_is_in_step()
                 assert!(node.unsent() > 0);
                 let same = node.digest();
                 let digest = if differs { unlike(same) } else { same };
-                let it = Beacon {
-                    node: from,
-                    boot: 1,
-                    tick,
-                    roster: 0,
-                    digest,
-                    records: [0; 16],
-                    wall_ms: 0,
-                };
+                let it = Beacon { digest, ..beacon(from, 1, tick, 0) };
                 let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
                 node.give(Input::Message { from, message });
             }

@@ -441,15 +441,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
     let lives = |world: &mut World, time: Duration| {
         for _ in 0..time.as_millis() / STEP.as_millis() {
             let tick = u64::try_from(world.nodes[1].now.mono.as_millis()).expect("short");
-            let it = Beacon {
-                node: me,
-                boot,
-                tick,
-                roster: 0,
-                digest: Digest::default(),
-                records: [0; 16],
-                wall_ms: 0,
-            };
+            let it = beacon(me, boot, tick, 0);
             let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             world.nodes[1].give(Input::Message { from: me, message });
             world.pass(STEP);

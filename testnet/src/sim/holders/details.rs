@@ -27,15 +27,17 @@ use crate::sim::{
 };
 
 impl Holders {
-    /// An agent sets something of a room that its key has made.
-    pub(super) fn set_room(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+    /// A lasting room that the key of an agent has made, and whether it is public.
+    pub(super) fn own_room(&self, cluster: &mut Cluster, i: usize) -> Option<(RoomId, bool)> {
         let key = self.holders[i].key;
         let made = self.made.iter().filter(|made| made.key == key && !made.ephemeral);
         let made: Vec<(RoomId, bool)> = made.map(|made| (made.room, made.public)).collect();
-        if made.is_empty() {
-            return;
-        }
-        let (room, public) = *cluster.dice.pick(&made);
+        (!made.is_empty()).then(|| *cluster.dice.pick(&made))
+    }
+
+    /// An agent sets something of a room that its key has made.
+    pub(super) fn set_room(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
+        let Some((room, public)) = self.own_room(cluster, i) else { return };
         let update = update(&mut cluster.dice, if public { "for all" } else { MARK });
         self.texts.entry(room).or_default().extend(texts(&update));
         let signer = Some(Arc::clone(&self.key_of(i).secret));

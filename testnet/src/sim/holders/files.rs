@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use mesh::{
     api::command::{Command, Encryption, FileAct, FileChange},
-    name::id::RoomId,
     records::files::{self, NewFile},
     wire::record::{Apart, Record, RecordKey},
 };
@@ -28,13 +27,7 @@ use crate::sim::{
 impl Holders {
     /// An agent writes or deletes a file of a room that its key has made.
     pub(super) fn change_file(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
-        let key = self.holders[i].key;
-        let made = self.made.iter().filter(|made| made.key == key && !made.ephemeral);
-        let made: Vec<(RoomId, bool)> = made.map(|made| (made.room, made.public)).collect();
-        if made.is_empty() {
-            return;
-        }
-        let (room, public) = *cluster.dice.pick(&made);
+        let Some((room, public)) = self.own_room(cluster, i) else { return };
         let path = format!("dir/{}", cluster.dice.within(0, 3));
         let mark = if public { "for all" } else { MARK };
         // Some take more than one message.
