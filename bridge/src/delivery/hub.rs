@@ -137,12 +137,13 @@ impl Hub {
                     place.link.end(Ending::Replaced);
                 }
             }
-            AgentEvent::Seated { agent, room, seated } => {
+            AgentEvent::Seated { agent, room, missed } => {
                 let link = self.read().agents.get(&agent).map(|place| place.link.clone());
-                match (link, seated) {
-                    (Some(link), true) => drop(self.seat(&link, room)),
-                    (Some(link), false) => self.unseat(&link, room),
-                    (None, _) => {}
+                let Some(link) = link else { return };
+                if self.seat(&link, room)
+                    && let Some(after) = missed
+                {
+                    link.go_on_from(room, after, self.tip(room));
                 }
             }
             AgentEvent::KeyInvalid { key } => {

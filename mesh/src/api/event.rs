@@ -95,6 +95,7 @@ pub enum AgentEvent {
     Displaced { agent: AgentId, registration: Registration },
     /// The key is no longer valid: close every connection of it.
     KeyInvalid { key: KeyPrint },
-    /// A seat in a room, given to it by a reconnection or taken by a merge of rosters.
-    Seated { agent: AgentId, room: RoomId, seated: bool },
+    /// A seat in a direct room that it did not ask for. `missed`: messages above this number were delivered before
+    /// clients saw the room, and are to be given to it first.
+    Seated { agent: AgentId, room: RoomId, missed: Option<Number> },
 }

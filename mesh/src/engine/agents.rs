@@ -22,7 +22,7 @@ use crate::{
     },
     name::{
         agent::Belongs,
-        id::{AgentId, RoomId},
+        id::{AgentId, KeyPrint, RoomId},
         identity::Strict,
         key::ShortKey,
         number::Number,
@@ -132,14 +132,8 @@ impl Agents {
     ) -> Vec<(RoomId, Number)> {
         let Some(agent) = &by.agent else { return Vec::new() };
         let waits = |id: RoomId| {
-            let direct = known.directory.direct.get(id)?;
-            let record = &known.rooms.get(&id)?.replica.record;
-            let is_own = |key| known.directory.current(key) == by.key;
-            let own = direct.sides.place_of(agent, is_own)?;
-            let (said, heard) = (record.said[own], record.said[1 - own]);
-            let left = self.left.contains(&(agent.clone(), id));
-            let is_waiting = heard > said && !left && !seats.contains_key(&id);
-            (is_waiting && known.may_read(by, id).is_ok()).then_some((record.tip, id, said))
+            let said = self.waits_after(known, by, id).filter(|_| !seats.contains_key(&id))?;
+            Some((known.rooms.get(&id)?.tip(), id, said))
         };
         // Those of keys that were replaced are its own by now.
         let line = known.directory.keys().line(by.key);
@@ -150,6 +144,17 @@ impl Agents {
         let places = ROOMS_PER_AGENT_MAX.saturating_sub(seats.len());
         rooms.truncate(DIRECT_ROOMS_SEATED_MAX.min(places));
         rooms.into_iter().map(|(_, id, said)| (id, said)).collect()
+    }
+
+    /// Whether something waits for an agent in a direct room: the number after which it does.
+    fn waits_after(&self, known: &Known, by: &Reader, room: RoomId) -> Option<Number> {
+        let agent = by.agent.as_ref()?;
+        let sides = &known.directory.direct.get(room)?.sides;
+        let own = sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
+        let record = &known.rooms.get(&room)?.replica.record;
+        let (said, heard) = (record.said[own], record.said[1 - own]);
+        let has_left = self.left.contains(&(agent.clone(), room));
+        (heard > said && !has_left && known.may_read(by, room).is_ok()).then_some(said)
     }
 
     // Over a restart.
@@ -215,7 +220,7 @@ impl Agents {
             return Ok(());
         }
         if matches!(self.join(known, caller, room)?, Outcome::Joined(true)) {
-            tell_seated(known, &caller.agent, room);
+            tell_seated(known, &caller.agent, room, None);
         }
         Ok(())
     }
@@ -231,38 +236,65 @@ impl Agents {
     ) {
         let Some(direct) = known.directory.direct.get(room) else { return };
         let sides = direct.sides.clone();
-        let are_one = |known: &Known, one, other| {
-            known.directory.current(one) == known.directory.current(other)
-        };
-        let by =
-            said.key.and_then(|key| sides.place_of(&said.agent, |side| are_one(known, side, key)));
+        let by = said.key.and_then(|key| {
+            let key = known.directory.current(key);
+            sides.place_of(&said.agent, |side| known.directory.current(side) == key)
+        });
         if let (Some(place), Some(room)) = (by, known.rooms.get_mut(&room)) {
             room.replica.edit_record().said[place] = number;
         }
-        for (agent, key) in sides.iter() {
-            self.left.remove(&(agent.clone(), room));
-            let own = known.rosters.own(agent);
-            let own = own.filter(|record| are_one(known, record.key, key));
-            // Others write to it as often as they like: rooms that it joins have places that these do not take.
-            let direct = |record: &AgentRecord| {
-                let rooms = record.rooms.keys();
-                rooms.filter(|id| known.directory.direct.get(**id).is_some()).count()
-            };
-            let has_place = |record: &&AgentRecord| {
-                let full = record.rooms.len() >= ROOMS_PER_AGENT_MAX;
-                !full && (direct(record) < DIRECT_ROOMS_SEATED_MAX || said.agent == *agent)
-            };
-            let Some(mut record) = own.filter(has_place).cloned() else { continue };
-            if record.rooms.contains_key(&room) {
-                continue;
+        let seen = Number(number.0.saturating_sub(1));
+        for side in sides.iter() {
+            self.left.remove(&(side.0.clone(), room));
+            // Else it has one when clients see the room: see `note_shown`.
+            if !known.is_unread(room) && self.seat(known, side, room, seen, said.agent == *side.0) {
+                tell_seated(known, side.0, room, None);
             }
-            let joined = known.rosters.stamp(known.cx.now);
-            let seen = Number(number.0.saturating_sub(1));
-            record.rooms.insert(room, Seat { joined, seen });
-            self.kept.moved = true;
-            known.rosters.put(known.cx.now, agent.clone(), record);
-            tell_seated(known, agent, room);
         }
+    }
+
+    /// Clients see a room from now on. If it is a direct one, and something that was said before waits for an agent that
+    /// is attached here, that one has a seat, and hears it.
+    pub(super) fn note_shown(&mut self, known: &mut Known, room: RoomId) {
+        let Some(direct) = known.directory.direct.get(room) else { return };
+        for (agent, key) in direct.sides.clone().iter() {
+            let by = Reader { key: known.directory.current(key), agent: Some(agent.clone()) };
+            if let Some(after) = self.waits_after(known, &by, room)
+                && self.seat(known, (agent, key), room, after, false)
+            {
+                tell_seated(known, agent, room, Some(after));
+            }
+        }
+    }
+
+    /// Gives an agent of a direct room a seat there if it is attached here and has none. Returns whether it did.
+    fn seat(
+        &mut self,
+        known: &mut Known,
+        (agent, key): (&AgentId, KeyPrint),
+        room: RoomId,
+        seen: Number,
+        writes: bool,
+    ) -> bool {
+        let is_own = |of| known.directory.current(of) == known.directory.current(key);
+        let own = known.rosters.own(agent).filter(|record| is_own(record.key));
+        // Others write to it as often as they like: rooms that it joins have places that these do not take.
+        let direct = |record: &AgentRecord| {
+            let rooms = record.rooms.keys();
+            rooms.filter(|id| known.directory.direct.get(**id).is_some()).count()
+        };
+        let has_place = |record: &&AgentRecord| {
+            let full = record.rooms.len() >= ROOMS_PER_AGENT_MAX;
+            !full && (direct(record) < DIRECT_ROOMS_SEATED_MAX || writes)
+        };
+        let Some(mut record) = own.filter(has_place).cloned() else { return false };
+        if record.rooms.contains_key(&room) {
+            return false;
+        }
+        record.rooms.insert(room, Seat { joined: known.rosters.stamp(known.cx.now), seen });
+        self.kept.moved = true;
+        known.rosters.put(known.cx.now, agent.clone(), record);
+        true
     }
 
     pub(super) fn leave(
@@ -372,8 +404,8 @@ fn restore_seats(
 }
 
 /// The node has given an agent a seat that it has not asked for: before anything is told that happens there.
-fn tell_seated(known: &mut Known, agent: &AgentId, room: RoomId) {
-    let event = AgentEvent::Seated { agent: agent.clone(), room, seated: true };
+fn tell_seated(known: &mut Known, agent: &AgentId, room: RoomId, missed: Option<Number>) {
+    let event = AgentEvent::Seated { agent: agent.clone(), room, missed };
     known.cx.effects.push(Effect::Tell(event));
 }
 

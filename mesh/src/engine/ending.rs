@@ -400,6 +400,9 @@ impl Engine {
 
     /// Registrations go on whose keys' rooms are here, or have not come in time.
     fn go_on_presenting(&mut self) {
+        for room in private::show_read(&mut self.known) {
+            self.agents.note_shown(&mut self.known, room);
+        }
         for registering in self.private.take_ready(&mut self.known) {
             self.attach(registering.call, registering.attach);
         }

@@ -115,9 +115,6 @@ impl Private {
     /// Takes the registrations that go on: their key's rooms are here, or have not come in time.
     pub(super) fn take_ready(&mut self, known: &mut Known) -> Vec<Registering> {
         let now = known.cx.now.mono;
-        if !known.unread.rooms.is_empty() {
-            show_read(known);
-        }
         let done = |group: &Group, settling: &mut Settling| {
             let late = now >= settling.since + PRESENTED_WITHIN;
             late || known.stopping || has_settled(known, *group, settling)
@@ -239,14 +236,15 @@ fn is_read(known: &Known, id: RoomId) -> bool {
     said && !room.replica.sync.is_behind() && room.replica.pending.is_empty()
 }
 
-/// Shows rooms whose history has come.
-fn show_read(known: &mut Known) {
+/// Shows rooms whose history has come. Returns them.
+pub(super) fn show_read(known: &mut Known) -> Vec<RoomId> {
     let unread = known.unread.rooms.keys().copied();
     let read: Vec<RoomId> = unread.filter(|room| is_read(known, *room)).collect();
-    for room in read {
-        known.unread.rooms.remove(&room);
-        known.tell_of_room(room, true);
+    for room in &read {
+        known.unread.rooms.remove(room);
+        known.tell_of_room(*room, true);
     }
+    read
 }
 
 /// At every tick: asks again for entries that have not come.

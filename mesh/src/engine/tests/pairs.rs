@@ -148,7 +148,7 @@ impl World {
 
     fn seated(&self, n: usize) -> Vec<(String, RoomId)> {
         let seated = self.tells[n].iter().filter_map(|event| match event {
-            AgentEvent::Seated { agent, room, seated: true } => Some((agent.to_string(), *room)),
+            AgentEvent::Seated { agent, room, .. } => Some((agent.to_string(), *room)),
             _ => None,
         });
         seated.collect()
@@ -219,6 +219,29 @@ fn who_writes_and_who_is_written_to_has_a_seat_without_joining() {
     assert_eq!(two.world.seated(1).len(), 1);
     two.says(0, &ann, room, "come back");
     assert_eq!(two.world.seated(1).len(), 2);
+}
+
+#[test]
+fn who_is_written_to_before_the_room_is_seen_hears_it_when_it_is() {
+    let mut two = Two::new();
+    two.world.come(2, "amy", ANNS);
+    let ann = two.ann.clone();
+    two.open(0, &ann, "eve");
+    // The second node follows the pair since just now, and the third one does not say what it has of the room.
+    two.world.groups = vec![0, 0, 1];
+    let room = two.open(0, &ann, "bob").room;
+    two.says(0, &ann, room, "hello");
+    let known = &two.world.nodes[1].engine.known;
+    assert!(known.is_unread(room) && known.rooms[&room].tip() > Number::ZERO);
+    assert_eq!(two.world.seated(1), []);
+    two.world.groups = vec![0; 3];
+    two.world.pass(STEP * 10);
+    assert!(!two.world.nodes[1].engine.known.is_unread(room));
+    let missed = two.world.tells[1].iter().filter_map(|event| match event {
+        AgentEvent::Seated { agent, room, missed } => Some((&**agent, *room, *missed)),
+        _ => None,
+    });
+    assert_eq!(missed.collect::<Vec<_>>(), [("bob", room, Some(Number::ZERO))]);
 }
 
 #[test]
