@@ -61,7 +61,8 @@ pub fn traits(room: &Room) -> String {
         Visibility::Public => "public",
         Visibility::Private => "private",
     };
-    let flags = [(room.ephemeral, "ephemeral"), (room.encrypted, "encrypted")];
+    let shared = room.mesh.as_ref().is_some_and(|note| note.shared);
+    let flags = [(shared, "shared"), (room.ephemeral, "ephemeral"), (room.encrypted, "encrypted")];
     let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
     let state = room.mesh.as_ref().and_then(|note| note.state.as_deref()).map(name);
     let all = std::iter::once(visibility).chain(flags).map(String::from);

@@ -71,6 +71,7 @@ pub async fn gather(name: &str, members: &mut [Member]) -> Result<String> {
         ephemeral: true,
         public: true,
         encrypted: false,
+        mesh: None,
     };
     let room_id = members[0].client.call(room).await?.room_id;
     for member in members.iter_mut() {

@@ -9,6 +9,7 @@ pub(crate) mod naming;
 pub(crate) mod nodes;
 pub(crate) mod proofs;
 pub(crate) mod removals;
+pub(crate) mod shared;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use self::{
     learned::Void,
     nodes::Nodes,
     proofs::{KnownKeys, Proofs},
+    shared::SharedRooms,
     standing::{Firsts, Lost, Numbered, Standing},
 };
 
@@ -90,6 +92,7 @@ pub(crate) struct Directory {
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
     by_maker: BTreeMap<(NodeId, KeyPrint), BTreeSet<RoomId>>,
     pub(crate) direct: DirectRooms,
+    pub(crate) shared: SharedRooms,
     pub(crate) nodes: Nodes,
     /// Agent ids, keys, vouchers.
     proofs: Proofs,

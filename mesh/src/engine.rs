@@ -73,7 +73,7 @@ use crate::{
         handover::{Handovers, Leaving, Next, Owes},
         inquiries::{Inquiries, Subject},
         known::Known,
-        pairs::{Following, Pairs, Wanted},
+        pairs::{Following, Pairs, Wanted, shared::Making},
         private::Private,
         receipts::Receipts,
         records::{Profiled, Records},
@@ -256,6 +256,13 @@ impl Engine {
                     Following { private: &mut self.private, digests: &mut self.digests };
                 return self.pairs.open_direct(known, &mut self.records, following, wanted);
             }
+            Command::CreateShared { caller, signer, room } => {
+                let making = Making { call, caller, signer, room };
+                let following =
+                    Following { private: &mut self.private, digests: &mut self.digests };
+                return self.pairs.make_shared(known, &mut self.records, following, making);
+            }
+            Command::Share(share) => pairs::shared::share(known, &mut self.records, *share),
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {

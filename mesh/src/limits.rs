@@ -389,10 +389,22 @@ pub const KEY_TEXT_CHARS_MIN: usize = 32;
 pub const KEYS_FOLLOWED_MAX: usize = 1_024;
 /// Pairs of keys whose direct rooms a node follows. More than keys: one key can be half of many.
 pub const PAIRS_FOLLOWED_MAX: usize = 4_096;
+/// Shared rooms that a node follows.
+pub const SHARED_FOLLOWED_MAX: usize = 1_024;
+/// Shared rooms of one key. Others can give a node's agents rooms that they have not asked for: no more than these.
+pub const SHARED_PER_KEY_MAX: usize = 128;
+/// Keys that have a shared room, its maker's among them; those that were taken out count.
+pub const SHARED_KEYS_MAX: usize = 64;
+/// The purpose of a shared room, when it is made: each of its keys has a sealed copy, and all nodes keep these in memory.
+pub const SHARED_DESCRIPTION_BYTES_MAX: usize = 512;
+/// Records of one key that give the secrets of its shared rooms to keys; those that take keys out are counted apart.
+pub const ROOM_KEYS_PER_KEY_MAX: usize = 1_600;
+/// The same of all keys for which one node answers: some 8 MB at the most.
+pub const ROOM_KEYS_PER_NODE_MAX: usize = 6_400;
 /// Mailboxes of keys that a node holds: those of the keys that it follows, and of keys of its own.
 pub const MAILBOXES_MAX: usize = 2 * KEYS_FOLLOWED_MAX;
 /// Groups that a node follows, of all kinds: their tokens are in its roster.
-pub const GROUPS_FOLLOWED_MAX: usize = KEYS_FOLLOWED_MAX + PAIRS_FOLLOWED_MAX;
+pub const GROUPS_FOLLOWED_MAX: usize = KEYS_FOLLOWED_MAX + PAIRS_FOLLOWED_MAX + SHARED_FOLLOWED_MAX;
 /// Listed rooms of new groups that clients do not see before their history is here: they are looked at in every turn.
 /// Others are shown at once, and their history comes.
 pub const UNREAD_ROOMS_MAX: usize = 1_024;
@@ -708,6 +720,7 @@ mod tests {
             ("what is said of a sealed one", SEALED_FACTS_BYTES_MAX, 5_376),
             ("keys whose rooms a node follows", KEYS_FOLLOWED_MAX, 1_024),
             ("pairs whose rooms a node follows", PAIRS_FOLLOWED_MAX, 4_096),
+            ("shared rooms that a node follows", SHARED_FOLLOWED_MAX, 1_024),
             ("what a program calls itself", VERSION_BYTES_MAX, 40),
             ("buckets", BUCKETS, 64),
             ("rooms of one AskFrontier", BARRIER_ROOMS_MAX, 1_024),

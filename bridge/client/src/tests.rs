@@ -203,6 +203,7 @@ async fn what_must_not_be_repeated_is_told_as_lost() {
         ephemeral: false,
         public: false,
         encrypted: false,
+        mesh: None,
     };
     let (created, ()) = tokio::join!(client.call(create), async {
         conn.recv().await;

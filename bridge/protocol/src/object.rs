@@ -70,6 +70,12 @@ pub struct RoomNote {
     /// Of a room that is the session of two agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionNote>,
+    /// Its maker shares it with agents of other keys.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+    /// Fingerprints of the keys that have a shared room; in lists of rooms they are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
 }
 
 /// A file of a room.

@@ -35,6 +35,8 @@ replies! {
     Room(Box<Room>) = "ok",
     /// To `join_room`, `leave_room` and `set_typing`.
     InRoom(InRoom) = "ok",
+    /// To `share_room` and `unshare_room`.
+    Shared(Empty) = "ok",
     /// To `send_message` and `thinking`.
     Message(Box<Message>) = "ok",
     /// To `set_presence`.

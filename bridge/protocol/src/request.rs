@@ -12,8 +12,8 @@ use crate::reply::{
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, SettingsUpdate, Status,
-    TaskStatus, Update,
+    ApiKey, IfAssignee, Metadata, Progress, RoomOptions, Secret, SendOptions, SettingsUpdate,
+    Status, TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -205,6 +205,24 @@ requests! {
         public: bool = false,
         /// Contents are end-to-end encrypted by the clients.
         encrypted: bool = false,
+        /// Options for mesh nodes.
+        mesh: Option<RoomOptions>,
+    }
+
+    /// Give a shared room to the key of an agent. Standard servers do not know it.
+    ShareRoom = "share_room" -> Empty, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// An agent of the key.
+        agent_id: String,
+    }
+
+    /// Take the key of an agent out of a shared room, for ever. Standard servers do not know it.
+    UnshareRoom = "unshare_room" -> Empty, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// An agent of the key.
+        agent_id: String,
     }
 
     /// Become a member of a room. Joining twice is a no-op.

@@ -475,6 +475,24 @@ impl Field for SendOptions {
     }
 }
 
+/// Options of a room that is made at a mesh node; standard servers ignore them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RoomOptions {
+    /// The room can be shared with agents of other keys, and nobody else sees it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+}
+
+impl Field for RoomOptions {
+    const EXPECTED: &'static str = "an object, with `shared`, if it is there, true or false";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        let fields = Fields::read(raw.get(), &["shared"]).ok()?;
+        let shared = fields.get::<Option<bool>>("shared", None).ok()?.unwrap_or_default();
+        Some(Self { shared })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

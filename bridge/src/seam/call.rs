@@ -5,7 +5,7 @@ use mesh::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
             self, AgentView, Command, Durable, Encryption, FileAct, FileChange, NewRoom, RoomInfo,
-            RoomView, SaidOk, Speech,
+            RoomView, SaidOk, ShareAct, Speech,
         },
         rules::check_references,
     },
@@ -55,7 +55,9 @@ calls! {
     Attach => Welcome;
     Look => RoomFacts;
     CreateRoom => RoomView;
+    CreateShared => RoomView;
     OpenDirect => RoomView;
+    ShareRoom => ();
     Join => ();
     Leave => ();
     Say => SaidOk;
@@ -115,6 +117,21 @@ pub struct Look(pub RoomId);
 /// Make a room. Its maker does not join it.
 #[derive(Clone, Debug)]
 pub struct CreateRoom(pub NewRoom);
+
+/// Make a room that can be shared with agents of other keys, and that nobody else sees.
+#[derive(Clone, Debug)]
+pub struct CreateShared(pub NewRoom);
+
+/// Give a shared room to the key of an agent, or take it from that key.
+#[derive(Clone, Debug)]
+pub struct ShareRoom {
+    /// The room.
+    pub room: RoomId,
+    /// An agent of the key.
+    pub agent: AgentId,
+    /// The change.
+    pub act: ShareAct,
+}
 
 /// The direct room of the agent and another one, made if there is none. Nobody joins it: both have seats as soon as one
 /// writes.
@@ -470,6 +487,34 @@ impl ToMesh for CreateRoom {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::CreateRoom { caller: party.caller()?.clone(), room: self.0 })
+    }
+}
+
+impl ToMesh for CreateShared {
+    // All nodes hear of it.
+    const ROW: Row = Row::counted(Bound::Rooms);
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.0.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
+        Ok(Command::CreateShared { caller, signer, room: self.0 })
+    }
+}
+
+impl ToMesh for ShareRoom {
+    const ROW: Row = Row::counted(Bound::Room);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
+        let ShareRoom { room, agent, act } = self;
+        Ok(Command::Share(Box::new(command::Share { caller, signer, room, agent, act })))
     }
 }
 

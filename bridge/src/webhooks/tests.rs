@@ -589,7 +589,8 @@ async fn they_end_with_their_ephemeral_room() {
     assert_eq!(node.kept(), 0, "of what is memory only nothing is written");
     node.fake.tell(quick, "ann", chat(quick, "one"));
     assert_eq!(node.receivers.take().await.1, "one");
-    let access = Access { public: true, owner: Some(mine()), sealed: false, sides: None };
+    let access =
+        Access { public: true, owner: Some(mine()), sealed: false, sides: None, shared: None };
     node.hub.notify(quick, RoomEvent::Destroyed { access });
     let refused = node.refused(mine(), "enable_subscription", id(&made)).await;
     assert_eq!(refused, Refusal::NoSubscription);

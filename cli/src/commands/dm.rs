@@ -85,6 +85,7 @@ async fn open(client: &Client, agent: &str) -> Result<String, Failure> {
         ephemeral: false,
         public: false,
         encrypted: false,
+        mesh: None,
     };
     Ok(client.call(room).await?.room_id)
 }

@@ -2,8 +2,10 @@
 
 use protocol::object::Room;
 use protocol::reply::RoomInfoResult;
-use protocol::request::{CreateRoom, ListRooms, RoomInfo, RoomTip, SetRoom};
-use protocol::value::{Metadata, SettingsUpdate, Update};
+use protocol::request::{
+    CreateRoom, ListRooms, RoomInfo, RoomTip, SetRoom, ShareRoom, UnshareRoom,
+};
+use protocol::value::{Metadata, RoomOptions, SettingsUpdate, Update};
 
 use crate::commands::agents;
 use crate::context::Context;
@@ -30,6 +32,10 @@ pub enum Rooms {
     },
     /// Set title, description, state and settings of a room that your key has made; what is not named stays as it is
     Set(Set),
+    /// Share a room that your key has made with --shared: with the keys of these agents, and so with all of these keys' agents
+    Share(Share),
+    /// Take the keys of agents out of a shared room, for ever; what their nodes have of it, they have
+    Unshare(Share),
     /// Print the highest number in a room
     Tip {
         /// Room id, or exact name
@@ -57,6 +63,19 @@ pub struct Create {
     /// Only encrypted content is taken: give every agent the same --room-key
     #[arg(long)]
     pub encrypted: bool,
+    /// It can be shared with agents of other keys, by `rooms share`, and nobody else sees it
+    #[arg(long, conflicts_with_all = ["public", "ephemeral", "parent"])]
+    pub shared: bool,
+}
+
+/// A shared room, and agents.
+#[derive(Debug, clap::Args)]
+pub struct Share {
+    /// Room id, or exact name
+    pub room: String,
+    /// Ids of agents
+    #[arg(required = true, value_name = "AGENT")]
+    pub agents: Vec<String>,
 }
 
 /// Set title, description, state and settings of a room that your key has made. What is not named stays as it is.
@@ -99,6 +118,8 @@ pub(crate) async fn run(cx: &Context, args: Rooms) -> Result<Outcome, Failure> {
         Rooms::Create(args) => create(cx, args).await,
         Rooms::Info { room } => info(cx, &room).await,
         Rooms::Set(args) => set(cx, args).await,
+        Rooms::Share(args) => share(cx, args).await,
+        Rooms::Unshare(args) => unshare(cx, args).await,
         Rooms::Tip { room } => tip(cx, &room).await,
     }
 }
@@ -143,10 +164,33 @@ async fn create(cx: &Context, args: Create) -> Result<Outcome, Failure> {
         ephemeral: args.ephemeral,
         public: args.public,
         encrypted: args.encrypted,
+        mesh: args.shared.then_some(RoomOptions { shared: true }),
     };
     let room = client.call(room).await?;
     let line = || format!("Created room: {} ({})", format::name(&room.name), room.room_id);
     cx.output.show(&room, || vec![line()])?;
+    Ok(Outcome::Done)
+}
+
+async fn share(cx: &Context, args: Share) -> Result<Outcome, Failure> {
+    let client = cx.client().await?;
+    let room_id = cx.room(&client, &args.room).await?;
+    for agent_id in args.agents {
+        let line = format!("Shared with the key of {}", format::name(&agent_id));
+        let done = client.call(ShareRoom { room_id: room_id.clone(), agent_id }).await?;
+        cx.output.show(&done, || vec![line])?;
+    }
+    Ok(Outcome::Done)
+}
+
+async fn unshare(cx: &Context, args: Share) -> Result<Outcome, Failure> {
+    let client = cx.client().await?;
+    let room_id = cx.room(&client, &args.room).await?;
+    for agent_id in args.agents {
+        let line = format!("The key of {} is out", format::name(&agent_id));
+        let done = client.call(UnshareRoom { room_id: room_id.clone(), agent_id }).await?;
+        cx.output.show(&done, || vec![line])?;
+    }
     Ok(Outcome::Done)
 }
 
@@ -169,6 +213,7 @@ fn details(output: &Output, room: &Room) -> Vec<String> {
         format!("setting {}: {}", format::name(name), format::name(value.get()))
     };
     lines.extend(note.settings.iter().map(setting));
+    lines.extend(note.keys.iter().map(|key| format!("shared with the key {}", format::name(key))));
     lines
 }
 

@@ -490,7 +490,7 @@ pub struct Summary {
 }
 
 /// A record that the store has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRecord {
     /// Where it is.
     pub space: Space,
@@ -504,6 +504,9 @@ pub struct StoredRecord {
     pub apart: Option<Apart>,
     /// These are in the store, too.
     pub held: bool,
+    /// The record itself, of collections whose contents the engine keeps
+    /// ([`Collection::in_memory`](crate::records::collection::Collection::in_memory)).
+    pub whole: Option<Box<Record>>,
 }
 
 #[cfg(test)]

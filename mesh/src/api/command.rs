@@ -2,7 +2,7 @@
 
 pub mod traits;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
@@ -87,6 +87,30 @@ pub struct RoomSet {
     pub update: DetailsUpdate,
 }
 
+/// A change of the keys that have a shared room, by the key that made it.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The agent that asks.
+    pub caller: Caller,
+    /// As in [`Command::SetProfile`].
+    pub signer: Option<Arc<KeySecret>>,
+    /// The room.
+    pub room: RoomId,
+    /// An agent of the key.
+    pub agent: AgentId,
+    /// The change.
+    pub act: ShareAct,
+}
+
+/// See [`Share`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareAct {
+    /// The key has the room from now on, with all that was said in it.
+    Give,
+    /// Its agents are out of it, for ever.
+    Take,
+}
+
 /// A change of a room's file, by the holder of a key, not necessarily an agent that is attached.
 #[derive(Clone, Debug)]
 pub struct FileChange {
@@ -125,6 +149,10 @@ pub enum Command {
     /// The direct room of the caller and another agent, made if there is none. `signer`: signs and opens for the caller's key;
     /// `None` on a node that checks none. → [`Outcome::Room`]
     OpenDirect { caller: Caller, signer: Option<Arc<KeySecret>>, agent: AgentId },
+    /// A room that its maker shares with other keys. `signer`: as above. → [`Outcome::Room`]
+    CreateShared { caller: Caller, signer: Option<Arc<KeySecret>>, room: NewRoom },
+    /// A shared room is given to the key of an agent, or taken from it. → [`Outcome::Done`]
+    Share(Box<Share>),
     /// Joining twice does nothing. → [`Outcome::Joined`]
     Join { caller: Caller, room: RoomId },
     /// → [`Outcome::Done`]
@@ -510,6 +538,8 @@ pub struct RoomView {
     pub tip: Number,
     /// Of a direct room: its two agents.
     pub sides: Option<Sides>,
+    /// Of a shared room: the keys that have it.
+    pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
 }
 
 /// Bytes that the daemon keeps for itself. There are secrets in them: they are not shown.
@@ -533,6 +563,8 @@ pub struct Access {
     pub sealed: bool,
     /// Of a direct room: its two agents, and nobody else.
     pub sides: Option<Sides>,
+    /// Of a shared room: the keys that have it, and nobody else.
+    pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
 }
 
 impl Access {
@@ -543,6 +575,9 @@ impl Access {
         if let Some(sides) = &self.sides {
             return agent.is_some_and(|agent| sides.has(key, agent));
         }
+        if let Some(keys) = &self.shared {
+            return keys.contains(&key);
+        }
         self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
     }
 }
@@ -552,7 +587,7 @@ impl RoomView {
     #[must_use]
     pub fn access(&self) -> Access {
         let RoomView { public, owner, sealed, .. } = *self;
-        Access { public, owner, sealed, sides: self.sides.clone() }
+        Access { public, owner, sealed, sides: self.sides.clone(), shared: self.shared.clone() }
     }
 }
 
@@ -758,7 +793,8 @@ mod tests {
     #[test]
     fn a_private_room_is_its_keys_and_where_there_are_no_keys_everybodys_of_the_node() {
         let (own, other) = (KeyPrint([1; 16]), KeyPrint([2; 16]));
-        let access = |public, sealed| Access { public, owner: Some(own), sealed, sides: None };
+        let access =
+            |public, sealed| Access { public, owner: Some(own), sealed, sides: None, shared: None };
         let may =
             |access: Access| [own, other, KeyPrint::OPEN].map(|key| access.includes(key, None));
         assert_eq!(may(access(true, false)), [true; 3]);

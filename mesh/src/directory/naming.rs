@@ -128,6 +128,13 @@ impl Directory {
             .any(|room| room.is_public() || self.current(room.created.owner) == key)
     }
 
+    /// Whether a room that all see is called so, or the lobby.
+    pub(crate) fn is_public_name(&self, name: &str) -> bool {
+        let ids = self.by_name.get(name).into_iter().flatten();
+        let shown = ids.filter(|id| self.name(**id) != Named::Void);
+        name == "lobby" || shown.filter_map(|id| self.rooms.get(id)).any(CreatedRoom::is_public)
+    }
+
     /// Whether two rooms of one name are in each other's way.
     fn collide(&self, a: &RoomCreated, b: &RoomCreated) -> bool {
         (a.public && b.public) || self.current(a.owner) == self.current(b.owner)

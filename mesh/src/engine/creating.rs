@@ -47,7 +47,7 @@ pub(super) fn create(
     Ok(Created::Listed((directory, at)))
 }
 
-fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refused> {
+pub(super) fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refused> {
     known.caller(caller)?;
     room.check()?;
     if let Some(parent) = room.parent {
@@ -57,6 +57,7 @@ fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refu
     let ephemeral = known.ephemeral.iter().filter_map(|id| known.told.get(id));
     let taken = room.name == "lobby"
         || known.directory.is_taken(&room.name, caller.key)
+        || known.directory.shared.is_named(&room.name, caller.key, &*known.directory.keys())
         || ephemeral.clone().any(|view| {
             *view.name == *room.name && (view.public || view.owner == Some(caller.key))
         });

@@ -295,6 +295,7 @@ fn is_listed(known: &Known, room: &Room) -> bool {
         || room.replica.id == RoomId::lobby(known.cx.mesh)
         || known.directory.room(room.replica.id).is_some()
         || known.directory.direct.get(room.replica.id).is_some()
+        || matches!(known.sealed_for(room.replica.id), Some(Group::Shared(_)))
 }
 
 pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest>) {

@@ -3,6 +3,8 @@
 //! A node to which a key was presented holds the key's mailbox. From a record of the mesh it hears that another key has
 //! begun a pair with it, derives the pair's secret, and follows the pair's rooms as those of a key.
 
+pub(super) mod shared;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -115,7 +117,9 @@ impl Pairs {
             // The other half may have been unknown when the record came.
             self.new.extend(self.held.keys().filter(|key| records.owns_pairs(**key)));
         }
+        let mut new = BTreeSet::new();
         while let Some(key) = self.new.pop_first() {
+            new.insert(key);
             self.inherit(known, &mut following, key);
             let others = self.told(known, records, key);
             begun.extend(others.into_iter().map(|other| (key, other)));
@@ -123,6 +127,7 @@ impl Pairs {
         for (key, other) in begun {
             self.follow(known, &mut following, key, other);
         }
+        self.follow_given(known, &mut following, &new);
     }
 
     /// A key that is held here may have replaced another one: what opened that one's rooms is sealed to it.
@@ -234,7 +239,7 @@ fn make(
     let id = pair::id(&own, &other);
     if !group.keys().any(|key| records.has_pair(key, id)) {
         let draft = pair::draft(&own, &other);
-        records.begin_pair(known, (caller.key, signer.as_deref()), draft)?;
+        records.write_open(known, (caller.key, signer.as_deref()), draft)?;
     }
     following.private.follow(known, following.digests, group, &opening.opener);
     opening.list(known)
@@ -260,15 +265,9 @@ impl Opening {
         let signer = signer.filter(|signer| signer.print() == caller.key);
         let signer = signer.ok_or_else(|| Refused::NoMailbox(NO_KEY.to_owned()))?;
         let own = signer.mailbox().map_err(|ShortKey| Refused::NoMailbox(SHORT.to_owned()))?;
-        let without = || {
-            let text = format!(
-                "the key of {with} has no mailbox that the mesh knows: it is too short, or was shown to no node that \
-                 checks keys"
-            );
-            Refused::NoMailbox(text)
-        };
-        let halves = known.directory.halves(key).ok_or_else(without)?;
-        let opener = own.pair_secret(known.cx.mesh, &halves.mailbox).ok_or_else(without)?;
+        let halves = known.directory.halves(key).ok_or_else(|| no_mailbox(with))?;
+        let opener = own.pair_secret(known.cx.mesh, &halves.mailbox);
+        let opener = opener.ok_or_else(|| no_mailbox(with))?;
         let by = Side { agent: caller.agent.clone(), halves: signer.halves() };
         let group = Group::Pair(Pair::of(caller.key, key));
         Ok(Opening { group, opener, by, with: Side { agent: with.clone(), halves } })
@@ -326,6 +325,13 @@ pub(super) fn key_of(known: &Known, caller: &Caller, agent: &AgentId) -> Option<
         (known.directory.belongs(agent, key) == Belongs::Drawn).then_some(key)
     };
     claimed.or_else(drawn)
+}
+
+fn no_mailbox(agent: &AgentId) -> Refused {
+    let text = format!(
+        "the key of {agent} has no mailbox that the mesh knows: it is too short, or was shown to no node that checks keys"
+    );
+    Refused::NoMailbox(text)
 }
 
 const NO_KEY: &str =

@@ -71,7 +71,7 @@ impl Private {
         }
         // Others may begin one pair after the other with the key: nobody waits twice.
         let has_waited = self.released.remove(&registering.call);
-        if has_waited || !self.is_settling(key) || self.presenting.len() >= PRESENTING_MAX {
+        if has_waited || !self.is_settling(known, key) || self.presenting.len() >= PRESENTING_MAX {
             return Some(registering);
         }
         self.presenting.push(Presenting { since: known.cx.now.mono, registering });
@@ -79,8 +79,8 @@ impl Private {
     }
 
     /// Whether the rooms of a group that this key is in have not come yet.
-    fn is_settling(&self, key: KeyPrint) -> bool {
-        self.settling.keys().any(|group| group.has(key))
+    fn is_settling(&self, known: &Known, key: KeyPrint) -> bool {
+        self.settling.keys().any(|group| known.is_in(*group, key))
     }
 
     pub(super) fn follow(
@@ -123,7 +123,8 @@ impl Private {
         let settling = &self.settling;
         let goes_on = |waiting: &mut Presenting| {
             let late = now >= waiting.since + PRESENTED_WITHIN || known.stopping;
-            late || !settling.keys().any(|group| group.has(waiting.registering.attach.key))
+            let key = waiting.registering.attach.key;
+            late || !settling.keys().any(|group| known.is_in(*group, key))
         };
         let ready = self.presenting.extract_if(.., goes_on);
         let mut ready: Vec<Registering> = ready.map(|waiting| waiting.registering).collect();
@@ -272,8 +273,10 @@ fn has_settled(known: &Known, group: Group, settling: &Settling) -> bool {
 pub(super) fn withdraw_rooms_of(known: &mut Known, key: KeyPrint) {
     let key = known.directory.current(key);
     let of_key = |room: &&RoomId| {
-        let keys = known.sealed_for(**room).into_iter().flat_map(Group::keys);
-        keys.map(|owner| known.directory.current(owner)).any(|owner| owner == key)
+        let view = known.told.get(*room).and_then(|view| view.shared.as_ref());
+        let shared = view.is_some_and(|keys| keys.contains(&key));
+        let mut groups = known.sealed_for(**room).into_iter();
+        shared || groups.any(|group| known.keys_of(group).contains(&key))
     };
     let rooms: Vec<RoomId> = known.told.keys().filter(of_key).copied().collect();
     for room in rooms {

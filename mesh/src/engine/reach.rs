@@ -32,6 +32,8 @@ impl Reach {
             Reach::Followers(Group::Pair(pair)) => {
                 matches!(body, Body::DirectOpened(opened) if is_between(opened, pair))
             }
+            // Records list the room: what is signed by its maker alone.
+            Reach::Followers(Group::Shared(_)) => false,
         }
     }
 }

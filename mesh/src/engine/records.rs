@@ -19,6 +19,7 @@ pub(super) use self::writing::Profiled;
 use super::known::Known;
 use crate::{
     api::batch::{Change, StoredRecord},
+    directory::shared::{Sharing, Told},
     limits::RECORD_AHEAD_MAX,
     name::{
         group::Group,
@@ -29,11 +30,12 @@ use crate::{
         filling::Filling,
         pair,
         set::{Fate, Offer, Set},
+        shared,
         space::{Brief, Sets},
     },
     wire::{
         contents::{SentContents, WantedContents},
-        record::{CollectionNumber, Record, RecordId, Space, Stamp},
+        record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
     },
 };
 
@@ -80,7 +82,7 @@ impl Records {
     /// Takes in the records of the store. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
     pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<StoredRecord>) {
-        for StoredRecord { space, collection, head, deleted, apart, held } in stored {
+        for StoredRecord { space, collection, head, deleted, apart, held, whole } in stored {
             let answers = answers_for(known, space, head.owner);
             let Some(set) = self.sets(space).get_mut(collection) else { continue };
             let key = set.key(head.id, head.owner);
@@ -91,6 +93,9 @@ impl Records {
             };
             if let Some(apart) = apart {
                 self.contents.restore(known, Name { space, collection, key }, apart, held);
+            }
+            if let Some(record) = whole {
+                learn(known, key, &record);
             }
             if let Some(key) = gone {
                 self.forget(known, Name { space, collection, key });
@@ -122,6 +127,7 @@ impl Records {
         let key = set.key(head.id, head.owner);
         self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
         let (name, apart) = (Name { space, collection, key }, record.apart);
+        learn(known, key, &record);
         change(known, name, Some(Arc::new(record)));
         self.contents.change(known, name, apart);
         if let Some(key) = gone {
@@ -157,6 +163,7 @@ impl Records {
 
     /// A record is not kept any more, and its content with it.
     fn forget(&mut self, known: &mut Known, name: Name) {
+        known.directory.shared.forget(name.key);
         change(known, name, None);
         self.contents.change(known, name, None);
     }
@@ -286,6 +293,22 @@ fn answers_now(known: &Known, space: Space, owner: KeyPrint, stamp: Stamp) -> Op
     let ahead = u64::try_from(RECORD_AHEAD_MAX.as_micros()).unwrap_or(u64::MAX);
     let latest = Stamp::at(known.cx.now.wall_us.saturating_add(ahead));
     answers_for(known, space, owner).filter(|_| stamp <= latest)
+}
+
+/// Takes in what a record says of the keys of a shared room.
+fn learn(known: &mut Known, key: RecordKey, record: &Record) {
+    let Some(body) = record.content() else { return };
+    let sharing = if record.collection == shared::GIVEN.number {
+        minicbor::decode(body).map(Sharing::Given)
+    } else if record.collection == shared::TAKEN.number {
+        minicbor::decode(body).map(Sharing::Taken)
+    } else {
+        return;
+    };
+    if let Ok(sharing) = sharing {
+        let told = Told { owner: record.owner(), mailbox: record.by.halves.mailbox, sharing };
+        known.directory.shared.learn(key, told);
+    }
 }
 
 /// `None`: the record is forgotten.

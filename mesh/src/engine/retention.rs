@@ -111,16 +111,21 @@ fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
         return None;
     }
     let owner = match room {
-        Some(_) if known.directory.direct.get(id).is_some() => return retention_of_pair(known, id),
+        Some(_) if known.directory.direct.get(id).is_some() => {
+            return retention_of_group(known, id);
+        }
+        Some(_) if known.directory.shared.room(id).is_some() => {
+            return retention_of_group(known, id);
+        }
         Some(_) => known.directory.room(id).map(|created| created.created.owner),
         None => known.config.archive.iter().find(|view| view.room == id)?.owner,
     };
     retention_of_key(known, owner)
 }
 
-/// Of a direct room: as long as either of its keys has it kept.
-fn retention_of_pair(known: &Known, id: RoomId) -> Option<Duration> {
-    let keys = known.sealed_for(id)?.keys();
+/// Of a direct or a shared room: as long as any of its keys has it kept.
+fn retention_of_group(known: &Known, id: RoomId) -> Option<Duration> {
+    let keys = known.keys_of(known.sealed_for(id)?).into_iter();
     let times: Option<Vec<Duration>> = keys.map(|key| retention_of_key(known, Some(key))).collect();
     times?.into_iter().max()
 }

@@ -37,6 +37,7 @@ mod room_records;
 mod rooms;
 mod secret;
 mod sending;
+mod shared;
 mod spoken;
 mod starting;
 mod successors;

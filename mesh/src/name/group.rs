@@ -1,5 +1,6 @@
 //! Groups: API keys that share one secret, from which the seals of their private rooms are derived. A key alone is a
-//! group, and so are two keys, each of which derives the secret by itself (`docs/decisions/pairs.md`).
+//! group; so are two keys, each of which derives the secret by itself (`docs/decisions/pairs.md`); and so are the keys
+//! of a shared room, to which its maker has given the secret (`docs/decisions/shared-rooms.md`).
 
 use std::{fmt, sync::Arc};
 
@@ -22,23 +23,24 @@ pub enum Group {
     /// Two keys, or one twice: the direct rooms of their agents.
     #[n(1)]
     Pair(#[n(0)] Pair),
+    /// The keys of one shared room. They come and go: [`crate::directory`] knows them.
+    #[n(2)]
+    Shared(#[n(0)] Shared),
 }
 
 impl Group {
-    /// Whether a key is one of them.
+    /// Whether a key is one of those that are in it for good.
     #[must_use]
     pub fn has(self, key: KeyPrint) -> bool {
-        match self {
-            Group::Key(own) => own == key,
-            Group::Pair(pair) => pair.has(key),
-        }
+        self.keys().any(|own| own == key)
     }
 
-    /// Its keys, each once.
+    /// The keys that are in it for good, each once: of a shared room the one that made it.
     pub fn keys(self) -> impl Iterator<Item = KeyPrint> {
         let (one, other) = match self {
             Group::Key(own) => (own, None),
             Group::Pair(pair) => (pair.low, Some(pair.high).filter(|high| *high != pair.low)),
+            Group::Shared(shared) => (shared.maker, None),
         };
         [one].into_iter().chain(other)
     }
@@ -49,6 +51,7 @@ impl fmt::Display for Group {
         match self {
             Group::Key(key) => write!(f, "{key}"),
             Group::Pair(pair) => write!(f, "{} and {}", pair.low, pair.high),
+            Group::Shared(shared) => write!(f, "the room {} of {}", shared.id, shared.maker),
         }
     }
 }
@@ -74,6 +77,17 @@ impl Pair {
     pub fn has(self, key: KeyPrint) -> bool {
         self.low == key || self.high == key
     }
+}
+
+/// The keys that one has shared a room with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Shared {
+    /// The key that made the room: it alone gives the secret to others. The secret is bound to it.
+    #[n(0)]
+    pub maker: KeyPrint,
+    /// The name by which everybody knows the group: the id of its sealed directory, which tells nothing else.
+    #[n(1)]
+    pub id: RoomId,
 }
 
 /// One of the two agents of a direct room, and the key that the agent belonged to when the room was made.

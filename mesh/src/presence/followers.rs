@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    limits::{KEYS_FOLLOWED_MAX, NODES_MAX, PAIRS_FOLLOWED_MAX},
+    limits::{KEYS_FOLLOWED_MAX, NODES_MAX, PAIRS_FOLLOWED_MAX, SHARED_FOLLOWED_MAX},
     name::{
         group::Group,
         id::{KeyPrint, MeshId, NodeId, RoomId, RoomKey},
@@ -34,8 +34,9 @@ pub(crate) struct Followers {
     mesh: MeshId,
     me: NodeId,
     groups: BTreeMap<Group, Known>,
-    /// How many of them are pairs.
+    /// How many of them are pairs, and shared rooms.
     pairs: usize,
+    shared: usize,
     /// Tokens that each node's roster shows; at most [`NODES_MAX`] nodes, [`crate::limits::GROUPS_FOLLOWED_MAX`] of
     /// each.
     shown: BTreeMap<NodeId, BTreeSet<Token>>,
@@ -47,7 +48,7 @@ pub(crate) struct Followers {
 impl Followers {
     pub(crate) fn new(mesh: MeshId, me: NodeId) -> Followers {
         let (groups, shown, expected) = Default::default();
-        Followers { mesh, me, groups, pairs: 0, shown, expected }
+        Followers { mesh, me, groups, pairs: 0, shared: 0, shown, expected }
     }
 
     /// This node follows a group's rooms from now on. Returns what it shows of it; `None` if it follows
@@ -66,6 +67,7 @@ impl Followers {
         let token = Token::of(self.mesh, opener, self.me);
         let (directory, records) = (seal::directory(self.mesh, opener), Brief::default());
         self.pairs += usize::from(matches!(group, Group::Pair(_)));
+        self.shared += usize::from(matches!(group, Group::Shared(_)));
         let opener = opener.clone();
         self.groups.insert(group, Known { opener, token, directory, nodes, records });
         Some(token)
@@ -74,8 +76,9 @@ impl Followers {
     /// Whether one more group of its kind can be followed.
     pub(crate) fn has_room_for(&self, group: Group) -> bool {
         match group {
-            Group::Key(_) => self.groups.len() - self.pairs < KEYS_FOLLOWED_MAX,
+            Group::Key(_) => self.groups.len() - self.pairs - self.shared < KEYS_FOLLOWED_MAX,
             Group::Pair(_) => self.pairs < PAIRS_FOLLOWED_MAX,
+            Group::Shared(_) => self.shared < SHARED_FOLLOWED_MAX,
         }
     }
 

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use self::private::Seating;
+pub(crate) use self::private::{Admitted, Seating};
 use self::{
     bounds::within_limits,
     roster::NodeRoster,

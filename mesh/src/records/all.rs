@@ -1,16 +1,18 @@
 //! All collections that there are.
 
-use super::{collection::Collection, details, files, pair, profile};
+use super::{collection::Collection, details, files, pair, profile, shared};
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 6] = [
+static ALL: [&Collection; 8] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
     &details::SETTINGS,
     &pair::COLLECTION,
     &files::COLLECTION,
+    &shared::GIVEN,
+    &shared::TAKEN,
 ];
 
 impl Collection {

@@ -45,6 +45,8 @@ pub struct Collection {
     pub body_bytes_max: usize,
     /// The most bytes that travel apart from a record, before they are sealed. Zero: none do.
     pub apart_bytes_max: usize,
+    /// The engine needs the contents themselves, which are small, and not the heads alone.
+    pub in_memory: bool,
     /// Records of one owner in one space, deletions included, up to which clients are not refused.
     pub owner_max: usize,
     /// The same of all owners for whom one node answers: it minted their keys. For [`Writer::Participants`]: of the space.

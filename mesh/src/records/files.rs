@@ -35,6 +35,7 @@ pub static COLLECTION: Collection = Collection {
         + AGENT_ID_BYTES_MAX
         + OVERHEAD_BYTES,
     apart_bytes_max: FILE_BYTES_MAX,
+    in_memory: false,
     owner_max: FILE_RECORDS_PER_KEY_MAX,
     node_max: FILE_RECORDS_PER_NODE_MAX,
     names: |body| Some(minicbor::decode::<FileRecord>(body).ok()?.id(&Cover::Open)),

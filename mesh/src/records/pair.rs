@@ -22,6 +22,7 @@ pub static COLLECTION: Collection = Collection {
     merge: Merge::Add,
     body_bytes_max: BODY_BYTES_MAX,
     apart_bytes_max: 0,
+    in_memory: false,
     owner_max: PAIR_RECORDS_PER_KEY_MAX,
     node_max: PAIR_RECORDS_PER_NODE_MAX,
     names: |body| Some(minicbor::decode::<Mailboxes>(body).ok()?.id()),

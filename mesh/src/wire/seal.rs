@@ -193,21 +193,60 @@ impl Inheritance {
     /// Seals them to the mailbox of the successor. `None`: that is a point with which everybody shares the same secret.
     #[must_use]
     pub fn seal(&self, mesh: MeshId, successor: &[u8; 32]) -> Option<Vec<u8>> {
-        let [body, nonce] = inheritance_keys(&self.mailbox.pair_secret(mesh, successor)?);
-        Some(seal_with(&body, &nonce, &[], &crate::wire::cbor::encode(self)))
+        let between = Between::of(mesh, &self.mailbox, successor, SUCCESSOR)?;
+        Some(between.seal(&[], &crate::wire::cbor::encode(self)))
     }
 
     /// Opens them, with the successor's own mailbox and the public one of the key. `None`: they are not for it.
     #[must_use]
     pub fn open(mesh: MeshId, own: &Mailbox, key: &[u8; 32], sealed: &[u8]) -> Option<Inheritance> {
-        let [body, _] = inheritance_keys(&own.pair_secret(mesh, key)?);
-        minicbor::decode(&open_with(&body, &[], sealed)?).ok()
+        let between = Between::of(mesh, own, key, SUCCESSOR)?;
+        minicbor::decode(&between.open(&[], sealed)?).ok()
     }
 }
 
-fn inheritance_keys(pair: &RoomKey) -> [[u8; 32]; 2] {
-    [b"clawmesh successor body".as_slice(), b"clawmesh successor nonce"]
-        .map(|label| pair.derive(label))
+const SUCCESSOR: &[u8] = b"clawmesh successor";
+
+/// What one key seals for another one: nobody but the two can open it, and either can have made it. Secret; never stored.
+pub struct Between {
+    body: [u8; 32],
+    nonce: [u8; 32],
+}
+
+impl Between {
+    /// Of a mailbox and the public half of the other one, for one use. `None`: that is a point with which everybody shares
+    /// the same secret.
+    #[must_use]
+    pub fn of(mesh: MeshId, own: &Mailbox, other: &[u8; 32], label: &[u8]) -> Option<Between> {
+        let pair = own.pair_secret(mesh, other)?;
+        let key = |part: &[u8]| pair.derive(&[label, part].concat());
+        Some(Between { body: key(b" body"), nonce: key(b" nonce") })
+    }
+
+    /// Seals something, which opens with the same `spot` alone.
+    #[must_use]
+    pub fn seal(&self, spot: &[u8], body: &[u8]) -> Vec<u8> {
+        seal_with(&self.body, &self.nonce, spot, body)
+    }
+
+    /// Opens it. `None`: it is none of theirs, or was changed.
+    #[must_use]
+    pub fn open(&self, spot: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        open_with(&self.body, spot, sealed)
+    }
+}
+
+impl fmt::Debug for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Between")
+    }
+}
+
+impl Drop for Between {
+    fn drop(&mut self) {
+        self.body.zeroize();
+        self.nonce.zeroize();
+    }
 }
 
 /// The home of the home era of every sealed directory: no node. The first author there opens an era of

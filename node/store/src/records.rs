@@ -8,6 +8,7 @@ use mesh::{
     },
     name::id::{KeyPrint, MeshId, RoomId},
     records::{
+        collection::Collection,
         details::{self, Details},
         files::{self, FileView},
         place::RoomPlace,
@@ -288,6 +289,10 @@ pub fn file(
     Ok(Some((view, bytes)))
 }
 
+fn is_in_memory(record: &Record) -> bool {
+    Collection::of(record.collection).is_some_and(|collection| collection.in_memory)
+}
+
 /// The heads of all records of a mesh.
 pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRecord>, ReadError> {
     let mut heads = Vec::new();
@@ -305,6 +310,7 @@ pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRe
             deleted: record.body.is_none(),
             apart: record.apart,
             held: record.apart.is_some() && contents.get(key.value())?.is_some(),
+            whole: is_in_memory(&record).then(|| Box::new(record)),
         });
     }
     Ok(heads)

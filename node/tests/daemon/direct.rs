@@ -84,6 +84,18 @@ fn two_agents_of_two_keys_at_two_nodes_talk_and_a_third_node_keeps_nothing_of_it
     let refused = eve.call("get_history", json!({"room_id": room}));
     assert_eq!(refused.unwrap_err(), "access_denied");
 
+    // A room that Ann shares with Bob's key.
+    let shared = json!({"name": "our plans", "mesh": {"shared": true}});
+    let plans = ann.call("create_room", shared).unwrap()["room_id"].clone();
+    ann.call("share_room", json!({"room_id": plans, "agent_id": "bob"})).unwrap();
+    ann.call("join_room", json!({"room_id": plans})).unwrap();
+    let (plan, step) = ("a plan that only two keys read", "and a step of it");
+    ann.call("send_message", json!({"room_id": plans, "content": plan})).unwrap();
+    until("Bob can join", || bob.call("join_room", json!({"room_id": plans})).is_ok());
+    bob.call("send_message", json!({"room_id": plans, "content": step})).unwrap();
+    until("both have the plan", || contents(&mut ann, &plans) == [plan, step]);
+    assert_eq!(contents(&mut eve, &plans), [plan, step], "she has Bob's key");
+
     // The third node has heard of all that was said since, and has nothing of it.
     let mut stranger =
         Agent::register(third.text("tcp"), third_key(dirs[2].path()).as_str()).unwrap();
@@ -97,6 +109,9 @@ fn two_agents_of_two_keys_at_two_nodes_talk_and_a_third_node_keeps_nothing_of_it
     for bytes in
         [secret.as_bytes(), b"and an answer", b"dm:ann:bob", room.as_str().unwrap().as_bytes()]
     {
+        assert!(!written(2, bytes), "{}", String::from_utf8_lossy(bytes));
+    }
+    for bytes in [plan, step, "our plans", plans.as_str().unwrap()].map(str::as_bytes) {
         assert!(!written(2, bytes), "{}", String::from_utf8_lossy(bytes));
     }
     let id: Vec<u8> = hex(&room.as_str().unwrap().replace('-', ""));

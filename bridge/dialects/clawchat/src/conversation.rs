@@ -9,8 +9,8 @@ use bridge::{
     seam::{
         answer::{Page, Welcome},
         call::{
-            Attach, CreateRoom, From, History, Join, Leave, ListAgents, Look, OneMessage,
-            OpenDirect, Say, SetPresence, SetTyping, Tip,
+            Attach, CreateRoom, CreateShared, From, History, Join, Leave, ListAgents, Look,
+            OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
         event::Recipient,
         refusal::Refusal,
@@ -19,7 +19,7 @@ use bridge::{
     session::{ask::Ask, seat::Seat},
 };
 use mesh::{
-    api::command::{Durable, Encryption, Fresh, NewRoom, RoomView, SaidOk, Speech},
+    api::command::{Durable, Encryption, Fresh, NewRoom, RoomView, SaidOk, ShareAct, Speech},
     limits::COPIES_WITHIN,
     name::{
         group::DIRECT,
@@ -55,11 +55,14 @@ pub(crate) fn viewer(seat: &Seat) -> Viewer {
 
 /// The agent of whose direct room a client speaks: it names that, and nothing else.
 fn direct_with(room: &request::CreateRoom) -> Option<&str> {
-    let request::CreateRoom { name, description, parent_id, ephemeral, public, encrypted } = room;
-    let alone = description.is_none() && parent_id.is_none();
+    let request::CreateRoom { name, description, parent_id, ephemeral, public, encrypted, mesh } =
+        room;
+    let alone = description.is_none() && parent_id.is_none() && mesh.is_none();
     let plain = alone && !ephemeral && !public && !encrypted;
     name.strip_prefix(DIRECT).filter(|agent| plain && !agent.is_empty())
 }
+
+const SHARED_ALONE: &str = "a shared room is under no other room, which those it is shared with might not see: leave `parent_id` out";
 
 /// One connection.
 #[derive(Debug)]
@@ -197,6 +200,12 @@ impl Turn {
             Request::Pong(_) => {}
             Request::Register(register) => self.register(seat, register),
             Request::CreateRoom(room) => self.create_room(seat, room),
+            Request::ShareRoom(share) => {
+                self.share(seat, &share.room_id, share.agent_id, ShareAct::Give);
+            }
+            Request::UnshareRoom(share) => {
+                self.share(seat, &share.room_id, share.agent_id, ShareAct::Take);
+            }
             Request::JoinRoom(join) => {
                 self.at(seat, &join.room_id, |turn, seat, room| {
                     turn.in_room(seat, Join(room), room)
@@ -281,6 +290,12 @@ impl Turn {
         });
         if let Err(refusal) = create.fields() {
             return self.refuse(seat, refusal);
+        }
+        if room.mesh.is_some_and(|options| options.shared) {
+            if parent_id.is_some() {
+                return self.refuse(seat, Problem::invalid(SHARED_ALONE));
+            }
+            return self.make(seat, CreateShared(create.0));
         }
         self.at_any(seat, parent_id.as_deref(), |turn, seat, parent| {
             create.0.parent = parent;

@@ -77,6 +77,7 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
         kind: SessionKind::Direct,
         peer: sides.peer_of(agent).to_string(),
     });
+    let shared = view.shared.is_some();
     Room {
         room_id: room_text(lobby, view.room),
         name: view.name.to_string(),
@@ -90,8 +91,19 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
         last_activity: view.last_activity_ms.map(timestamp),
         member_count: Some(view.members as u64),
         encrypted: view.encrypted,
-        mesh: session.map(|session| RoomNote { session: Some(session), ..RoomNote::default() }),
+        mesh: (session.is_some() || shared).then(|| RoomNote {
+            session,
+            shared,
+            ..RoomNote::default()
+        }),
     }
+}
+
+/// The same, with the keys that have it if it is shared.
+pub(crate) fn with_keys(room: Room, view: &RoomView) -> Room {
+    let Some(keys) = &view.shared else { return room };
+    let keys = keys.iter().map(|key| key.to_string()).collect();
+    Room { mesh: Some(RoomNote { keys, ..room.mesh.unwrap_or_default() }), ..room }
 }
 
 /// The same, with the details that its key has set.
@@ -101,8 +113,7 @@ pub(crate) fn detailed(room: Room, details: &Details) -> Room {
     // A node whose client wrote anything else is to blame, and it is not shown.
     let sound = |(name, json): (String, String)| Some((name, Metadata::parse(&json).ok()?));
     let settings = settings.into_iter().filter_map(sound).collect();
-    let session = room.mesh.and_then(|note| note.session);
-    let note = RoomNote { title, state, settings, session };
+    let note = RoomNote { title, state, settings, ..room.mesh.unwrap_or_default() };
     let description = match description {
         Some(text) => Some(text).filter(|text| !text.is_empty()),
         None => room.description,

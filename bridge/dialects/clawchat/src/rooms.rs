@@ -1,17 +1,17 @@
 //! Requests about rooms, and about the details that their keys have set (spec §3, §5).
 
 use bridge::{
-    seam::call::{DescribeRoom, ListRooms, ReadDetails, SetRoom},
+    seam::call::{DescribeRoom, ListRooms, ReadDetails, SetRoom, ShareRoom},
     session::seat::Seat,
 };
 use mesh::{
-    api::command::{RoomInfo, RoomView},
+    api::command::{RoomInfo, RoomView, ShareAct},
     name::id::RoomId,
     records::details::{Details, DetailsUpdate, RoomState},
 };
 use protocol::{
     object::Room,
-    reply::{Reply as Frame, RoomInfoResult, RoomList},
+    reply::{Empty, Reply as Frame, RoomInfoResult, RoomList},
     request,
     value::{SettingsUpdate, Update},
 };
@@ -55,6 +55,13 @@ impl Turn {
         });
     }
 
+    pub(crate) fn share(self, seat: &mut Seat, room: &str, agent: String, act: ShareAct) {
+        self.at(seat, room, |turn, seat, room| {
+            let share = ShareRoom { room, agent: agent.into(), act };
+            turn.ask(seat, share, |_, ()| Frame::Shared(Empty {}));
+        });
+    }
+
     pub(crate) fn set_room(self, seat: &mut Seat, set: request::SetRoom) {
         let room = set.room_id.clone();
         let update = match update(set) {
@@ -87,7 +94,10 @@ impl Turn {
                     Ok(details) => {
                         let view = std::slice::from_ref(&info.room);
                         let room = shown(&self.voice, view, &details, &to).into_iter().next();
-                        let Some(room) = room else { return };
+                        let Some(room) = room.map(|room| encode::with_keys(room, &info.room))
+                        else {
+                            return;
+                        };
                         go_on(self, seat, info, room);
                     }
                     Err(refusal) => self.refuse(seat, refusal),

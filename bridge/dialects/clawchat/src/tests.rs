@@ -7,6 +7,7 @@ mod echo;
 mod keys;
 mod readers;
 mod session;
+mod shared;
 mod sockets;
 mod sought;
 mod stranger;

@@ -21,9 +21,13 @@ use mesh::{
     wire::entry::Said,
 };
 
-use super::{Hub, Room};
+use super::{Hub, Room, State};
 use crate::{
-    delivery::{link::Link, notice::Notice, outbox::Content},
+    delivery::{
+        link::{Link, Me},
+        notice::Notice,
+        outbox::Content,
+    },
     seam::{
         answer::RoomFacts,
         event::{Event, Message, Told},
@@ -221,9 +225,13 @@ impl Hub {
             ephemeral: view.ephemeral,
         };
         let mut state = self.write();
+        let before = state.rooms.get(&view.room).map(|room| room.facts.clone());
         let room = state.rooms.entry(view.room);
         room.and_modify(|room| room.facts = facts.clone())
             .or_insert_with(|| Room::new(facts.clone(), view.tip));
+        if let Some(before) = &before {
+            state.shut_out(view.room, before, &facts);
+        }
         if !announce {
             return;
         }
@@ -231,8 +239,11 @@ impl Hub {
         let event =
             |own, to| Arc::new(Told::new(Event::RoomOpened { room: view.clone(), own, to }));
         let (plain, owned) = (event(false, None), event(true, None));
-        let readers = state.registered();
-        for (me, link) in readers.filter(|(me, _)| facts.readable_by(me.key, Some(&me.agent))) {
+        let new = |me: &Me| {
+            let reads = |facts: &RoomFacts| facts.readable_by(me.key, Some(&me.agent));
+            reads(&facts) && !before.as_ref().is_some_and(reads)
+        };
+        for (me, link) in state.registered().filter(|(me, _)| new(me)) {
             if view.sides.is_some() {
                 link.tell(&event(false, Some(me.agent.clone())));
             } else {
@@ -250,6 +261,26 @@ impl Hub {
         for (_, link) in
             state.registered().filter(|(me, _)| access.includes(me.key, Some(&me.agent)))
         {
+            link.tell(&told);
+        }
+    }
+}
+
+impl State {
+    /// Agents that may not read a room any more are told that it is gone, and hear nothing of it.
+    fn shut_out(&mut self, room: RoomId, before: &RoomFacts, now: &RoomFacts) {
+        let out = |me: &Me| {
+            let reads = |facts: &RoomFacts| facts.readable_by(me.key, Some(&me.agent));
+            reads(before) && !reads(now)
+        };
+        let told = Arc::new(Told::new(Event::RoomClosed { room }));
+        let links = self.registered().filter(|(me, _)| out(me));
+        let links: Vec<Arc<Link>> = links.map(|(_, link)| link.clone()).collect();
+        for link in links {
+            link.unseat(room);
+            if let Some(known) = self.rooms.get_mut(&room) {
+                known.seats.remove(&link.id);
+            }
             link.tell(&told);
         }
     }

@@ -1,7 +1,7 @@
 //! The tables of commands, of their outcomes and of refusals. A new variant is a row here, and nothing
 //! compiles before it has one.
 
-use super::{Attach, Caller, Command, FileAct, Outcome, Refused, Speech};
+use super::{Attach, Caller, Command, FileAct, Outcome, Refused, Share, Speech};
 use crate::{
     api::agenda::{NewTask, NewVote},
     name::id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
@@ -184,6 +184,12 @@ impl Command {
                 .bytes(room.name.len() + length(room.description.as_ref())),
             Command::OpenDirect { caller, agent, .. } => {
                 Traits::of("open_direct").names(Names::Agent { caller, agent }).bytes(agent.len())
+            }
+            Command::CreateShared { room, .. } => Traits::of("create_shared")
+                .bytes(room.name.len() + length(room.description.as_ref())),
+            Command::Share(share) => {
+                let Share { caller, room, agent, .. } = &**share;
+                Traits::of("share").room(caller.key, *room).bytes(agent.len())
             }
             Command::Join { caller, room } => Traits::of("join").room(caller.key, *room),
             Command::Leave { caller, room } => Traits::of("leave").room(caller.key, *room),

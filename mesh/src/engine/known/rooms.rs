@@ -9,13 +9,15 @@ use crate::{
     engine::reach::Reach,
     limits::UNREAD_ROOMS_MAX,
     name::{
-        group::Group,
-        id::{KeyPrint, LogId, NodeId, RoomId},
+        group::{Group, Shared},
+        id::{AgentId, KeyPrint, LogId, NodeId, RoomId},
     },
     order::liveness::incarnation,
+    presence::rosters::{Admitted, Seating},
     room::Room,
     wire::{
         message::Message,
+        roster::AgentRecord,
         seal::{Seal, directory},
     },
 };
@@ -88,10 +90,51 @@ impl Known {
         self.ask_who_spoke_of(id);
     }
 
-    /// A room is private to the followers of this group; if it is a direct one that is listed, to its two agents.
+    /// A room is private to the followers of this group: to agents of its keys, or the two of a direct room that is listed.
     pub(crate) fn note_sealed(&mut self, id: RoomId, group: Group) {
-        let sides = self.directory.direct.get(id).map(|room| room.sides.clone());
-        self.rosters.set_sealed(id, group, sides);
+        let admitted = match group {
+            Group::Key(key) => Admitted::Key(key),
+            Group::Pair(_) => {
+                let direct = self.directory.direct.get(id);
+                direct.map_or(Admitted::Nobody, |room| Admitted::Sides(room.sides.clone()))
+            }
+            Group::Shared(shared) => Admitted::Keys(self.shared_keys(shared)),
+        };
+        self.rosters.set_sealed(id, group, admitted);
+    }
+
+    /// Agents here that may not have a seat in a private room any more have none.
+    pub(crate) fn unseat_others(&mut self, room: RoomId) {
+        let node = self.cx.me;
+        let out = |(agent, record): &(&AgentId, &AgentRecord)| {
+            let seat = Seating { agent, node, key: record.key };
+            record.rooms.contains_key(&room) && !self.rosters.may_sit(room, &seat)
+        };
+        let agents = self.rosters.own_agents().filter(out);
+        let agents: Vec<_> = agents.map(|(id, record)| (id.clone(), record.clone())).collect();
+        for (agent, mut record) in agents {
+            record.rooms.remove(&room);
+            self.rosters.put(self.cx.now, agent, record);
+        }
+    }
+
+    /// The keys that have a shared room now.
+    pub(crate) fn shared_keys(&self, shared: Shared) -> BTreeSet<KeyPrint> {
+        self.directory.shared.keys_of(shared, &*self.directory.keys())
+    }
+
+    /// Whether a key is one of a group's.
+    pub(crate) fn is_in(&self, group: Group, key: KeyPrint) -> bool {
+        group.has(key)
+            || matches!(group, Group::Shared(shared) if self.shared_keys(shared).contains(&key))
+    }
+
+    /// The keys of a group, as they are called now.
+    pub(crate) fn keys_of(&self, group: Group) -> BTreeSet<KeyPrint> {
+        if let Group::Shared(shared) = group {
+            return self.shared_keys(shared);
+        }
+        group.keys().map(|key| self.directory.current(key)).collect()
     }
 
     /// A log of this node's own that nobody has ever seen anything of.
@@ -219,6 +262,7 @@ impl Known {
                 self.own_keys.contains(&key) || keys.tier(key).is_some()
             }
             Group::Pair(_) => group.keys().any(|key| !keys.is_revoked(keys.current(key))),
+            Group::Shared(shared) => !self.shared_keys(shared).is_empty(),
         }
     }
 

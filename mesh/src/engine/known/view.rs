@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::Known;
 use crate::{
     api::{
+        batch::RoomRecord,
         command::{AgentView, Reader, RoomView},
         event::RoomEvent,
     },
     directory::{
         direct::DirectRoom,
         naming::{Named, named_apart},
+        shared::SharedRoom,
     },
     name::{
         group::is_reserved,
@@ -31,6 +33,9 @@ impl Known {
             let sides = direct.sides.with_keys(|key| self.directory.current(key));
             let members = self.rosters.members(id).len();
             return Some(RoomView { members, sides: Some(sides), ..direct_view(room, direct) });
+        }
+        if let Some(shared) = self.directory.shared.room(id) {
+            return Some(self.shared_view(room, shared));
         }
         let is_lobby = id == RoomId::lobby(self.cx.mesh);
         let lobby = self.directory.lobby().filter(|_| is_lobby);
@@ -63,7 +68,29 @@ impl Known {
             members: self.rosters.members(id).len(),
             tip: room.replica.record.tip,
             sides: None,
+            shared: None,
         })
+    }
+
+    /// A shared room keeps the name that it was made with. Where a room that all see is called so, it has the beginning of
+    /// its id besides: the same at all nodes.
+    fn shared_view(&self, room: &Room, shared: &SharedRoom) -> RoomView {
+        let SharedRoom { group, facts } = shared;
+        let (id, record) = (room.replica.id, &room.replica.record);
+        let name = shown(facts.name.as_str().into());
+        let is_others = self.directory.is_public_name(&name);
+        let name = if is_others { format!("{name}~{:.4}", id.to_string()).into() } else { name };
+        RoomView {
+            name,
+            description: facts.description.as_deref().map(Arc::from),
+            encrypted: facts.encrypted,
+            owner: Some(self.directory.current(group.maker)),
+            created_by: Some(facts.created_by.clone()),
+            created_ms: facts.created_ms,
+            members: self.rosters.members(id).len(),
+            shared: Some(Arc::new(self.shared_keys(*group))),
+            ..private_view(id, record)
+        }
     }
 
     /// The name an ephemeral room asked for, unless a permanent room has it, or an ephemeral one that
@@ -108,7 +135,8 @@ impl Known {
         let told = |view: &RoomView| (view.name.clone(), view.access());
         let same = known.is_some_and(|shown| told(shown) == told(&view));
         if !same {
-            let announce = announce && known.is_none();
+            // Others that may see it from now on are told, too: those that saw it before are not told again.
+            let announce = announce && known.is_none_or(|shown| shown.access() != view.access());
             self.told.insert(id, view.clone());
             self.cx.notify(id, RoomEvent::Opened { view, announce });
         }
@@ -201,10 +229,19 @@ impl Known {
 }
 
 fn direct_view(room: &Room, direct: &DirectRoom) -> RoomView {
-    let record = &room.replica.record;
     RoomView {
-        room: room.replica.id,
         name: direct.sides.name().as_str().into(),
+        created_by: direct.opened_by().cloned(),
+        created_ms: direct.opened_ms(),
+        ..private_view(room.replica.id, &room.replica.record)
+    }
+}
+
+/// Of a room of several keys, without that which only its kind says.
+fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
+    RoomView {
+        room,
+        name: "".into(),
         description: None,
         parent: None,
         ephemeral: false,
@@ -212,12 +249,13 @@ fn direct_view(room: &Room, direct: &DirectRoom) -> RoomView {
         encrypted: false,
         owner: None,
         sealed: true,
-        created_by: direct.opened_by().cloned(),
-        created_ms: direct.opened_ms(),
+        created_by: None,
+        created_ms: 0,
         last_activity_ms: record.last_activity_ms,
         members: 0,
         tip: record.tip,
         sides: None,
+        shared: None,
     }
 }
 

@@ -91,8 +91,8 @@ impl Records {
         Ok(Outcome::Done)
     }
 
-    /// Says that the caller's key and another one are a pair.
-    pub(crate) fn begin_pair(
+    /// Writes a record for a key that all nodes have and can read: of pairs, of shared rooms.
+    pub(crate) fn write_open(
         &mut self,
         known: &mut Known,
         (key, signer): (KeyPrint, Option<&KeySecret>),

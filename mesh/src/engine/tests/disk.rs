@@ -14,6 +14,7 @@ use crate::{
         id::{LocalRef, LogIx, RoomId},
         number::{Era, Number},
     },
+    records::collection::Collection,
     wire::{
         entry::{DedupId, Stored},
         kinds::is_act,
@@ -117,7 +118,9 @@ impl Disk {
             let head = record.head(mesh?);
             let (deleted, apart) = (record.body.is_none(), record.apart);
             let (held, (space, collection, _)) = (self.contents.contains(place), *place);
-            Some(StoredRecord { space, collection, head, deleted, apart, held })
+            let whole = Collection::of(collection).is_some_and(|kind| kind.in_memory);
+            let whole = whole.then(|| Box::new(Record::clone(record)));
+            Some(StoredRecord { space, collection, head, deleted, apart, held, whole })
         };
         let records = self.records.iter().filter_map(head).collect();
         let mut summary = Summary { node, notes, proofs, forked, records, ..Summary::default() };

@@ -84,7 +84,7 @@ impl Two {
 }
 
 impl World {
-    fn come(&mut self, n: usize, agent: &str, key: KeyPrint) -> Caller {
+    pub(super) fn come(&mut self, n: usize, agent: &str, key: KeyPrint) -> Caller {
         let attach = Attach { stable: true, ..registers(agent, (key, false)) };
         let call = self.begin(n, Command::Attach(attach));
         self.carry();
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    fn says(
+    pub(super) fn says(
         &mut self,
         n: usize,
         caller: &Caller,
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// The texts that a node has told members of, in their order.
-    fn heard(&self, n: usize) -> Vec<String> {
+    pub(super) fn heard(&self, n: usize) -> Vec<String> {
         let said = self.told[n].iter().filter_map(|event| match event {
             RoomEvent::Message(entry) => Some(entry.said.as_ref()?.content.clone()),
             _ => None,
@@ -154,7 +154,7 @@ impl World {
         seated.collect()
     }
 
-    fn has_room(&self, n: usize, room: RoomId) -> bool {
+    pub(super) fn has_room(&self, n: usize, room: RoomId) -> bool {
         self.nodes[n].engine.known.rooms.contains_key(&room)
     }
 }

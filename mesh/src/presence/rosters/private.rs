@@ -21,8 +21,20 @@ use crate::{
 pub(super) struct Sealed {
     /// Its group.
     group: Group,
-    /// Of a direct room: its two agents. `None`: all agents of the group's keys may have a seat, but none of a pair.
-    sides: Option<Sides>,
+    admitted: Admitted,
+}
+
+/// The agents that may have a seat in a private room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// None: it is not listed.
+    Nobody,
+    /// All of this key.
+    Key(KeyPrint),
+    /// All of these keys.
+    Keys(BTreeSet<KeyPrint>),
+    /// These two.
+    Sides(Sides),
 }
 
 /// An agent that would have a seat, as its node tells of it.
@@ -52,11 +64,12 @@ impl Rosters {
     }
 
     fn admits(&self, sealed: &Sealed, agent: &str, key: KeyPrint) -> bool {
-        match sealed.group {
-            Group::Key(own) => self.are_one(own, key),
-            Group::Pair(_) => {
-                let mut sides = sealed.sides.iter().flat_map(Sides::iter);
-                sides.any(|(side, of)| **side == *agent && self.are_one(of, key))
+        match &sealed.admitted {
+            Admitted::Nobody => false,
+            Admitted::Key(own) => self.are_one(*own, key),
+            Admitted::Keys(keys) => keys.iter().any(|own| self.are_one(*own, key)),
+            Admitted::Sides(sides) => {
+                sides.iter().any(|(side, of)| **side == *agent && self.are_one(of, key))
             }
         }
     }
@@ -67,14 +80,21 @@ impl Rosters {
     }
 
     /// A room turns out to be private to those who follow this group.
-    pub(crate) fn set_sealed(&mut self, room: RoomId, group: Group, sides: Option<Sides>) {
-        let sealed = Sealed { group, sides };
-        if self.sealed_rooms.insert(room, sealed.clone()).as_ref() == Some(&sealed) {
+    pub(crate) fn set_sealed(&mut self, room: RoomId, group: Group, admitted: Admitted) {
+        let sealed = Sealed { group, admitted };
+        let before = self.sealed_rooms.insert(room, sealed.clone());
+        if before.as_ref() == Some(&sealed) {
             return;
         }
-        let seated: Vec<AgentId> =
-            self.members(room).iter().map(|member| member.agent.clone()).collect();
-        for agent in seated {
+        let seated = self.members(room).iter().map(|member| member.agent.clone());
+        let mut changed: BTreeSet<AgentId> = seated.collect();
+        if before.is_some() {
+            // Nodes may have told of agents that were not admitted then.
+            let agents = self.nodes.values().flat_map(|roster| &roster.agents);
+            let there = agents.filter(|(_, record)| record.rooms.contains_key(&room));
+            changed.extend(there.map(|(agent, _)| agent.clone()));
+        }
+        for agent in changed {
             self.settle(&agent, None);
         }
     }
@@ -86,7 +106,10 @@ impl Rosters {
             .symmetric_difference(nodes)
             .filter_map(|node| self.nodes.get(node))
             .flat_map(|roster| &roster.agents)
-            .filter(|(_, record)| group.keys().any(|key| self.are_one(key, record.key)))
+            .filter(|(_, record)| {
+                let of_any = matches!(group, Group::Shared(_));
+                of_any || group.keys().any(|key| self.are_one(key, record.key))
+            })
             .map(|(agent, _)| agent.clone())
             .collect();
         for agent in changed {

@@ -23,6 +23,7 @@ const fn collection(writer: Writer, merge: Merge) -> Collection {
         merge,
         body_bytes_max: 100,
         apart_bytes_max: 0,
+        in_memory: false,
         // Four are kept, and ten.
         owner_max: 3,
         node_max: 9,

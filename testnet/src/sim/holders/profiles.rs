@@ -157,7 +157,7 @@ pub(super) fn spaces_of(reader: &Reader) -> BTreeSet<Space> {
     let followed = seals.filter(|seal| seal.opener.is_some());
     let keys = followed.filter_map(|seal| match seal.group {
         Group::Key(key) => Some(key),
-        Group::Pair(_) => None,
+        Group::Pair(_) | Group::Shared(_) => None,
     });
     keys.map(Space::Followers).chain([Space::Mesh]).collect()
 }

@@ -13,14 +13,14 @@ use bridge::{
 use super::keys::{FREE, PRO, mint};
 use crate::local::Local;
 
-fn registered(fake: &Arc<Fake>, key: &str, agent: &str) -> Local {
+pub(super) fn registered(fake: &Arc<Fake>, key: &str, agent: &str) -> Local {
     let mut client = Local::fresh(fake, keyed());
     client.call("register", json!({"key": key, "name": agent, "agent_id": agent}));
     client
 }
 
 /// Ann, Bob, and Eve, who has Bob's key.
-fn three() -> (Arc<Fake>, [Local; 3]) {
+pub(super) fn three() -> (Arc<Fake>, [Local; 3]) {
     let (fake, _) = Fake::new();
     mint(&fake, FREE, Tier::Low);
     mint(&fake, PRO, Tier::High);

@@ -1,0 +1,250 @@
+//! Shared rooms: of agents of three keys, at three nodes, and one that has none of them.
+
+use super::{
+    pairs::signer,
+    world::{STEP, World},
+    *,
+};
+use crate::{
+    api::command::{Reader, RoomView, Share, ShareAct},
+    directory::shared::SharedRoom,
+    limits::SHARED_DESCRIPTION_BYTES_MAX,
+    name::group::{Group, Shared},
+    records::shared::{Ends, Given},
+};
+
+const ANNS: KeyPrint = PRINTS[2];
+const BOBS: KeyPrint = PRINTS[3];
+const EVES: KeyPrint = PRINTS[4];
+
+/// Ann at the first node has made a room; Bob is at the second one, Eve at the third one.
+struct Three {
+    world: World,
+    ann: Caller,
+    bob: Caller,
+    eve: Caller,
+    room: RoomId,
+}
+
+fn plans() -> NewRoom {
+    NewRoom {
+        name: "plans".to_owned(),
+        description: Some("of three".to_owned()),
+        parent: None,
+        ephemeral: false,
+        public: false,
+        encrypted: false,
+    }
+}
+
+fn making(caller: &Caller, room: NewRoom) -> Command {
+    Command::CreateShared { caller: caller.clone(), signer: signer(caller.key), room }
+}
+
+fn sharing(caller: &Caller, room: RoomId, agent: &str, act: ShareAct) -> Command {
+    let (caller, signer, agent) = (caller.clone(), signer(caller.key), agent.into());
+    Command::Share(Box::new(Share { caller, signer, room, agent, act }))
+}
+
+impl Three {
+    fn new() -> Three {
+        let mut world = World::new(3);
+        world.link();
+        let ann = world.come(0, "ann", ANNS);
+        let bob = world.come(1, "bob", BOBS);
+        let eve = world.come(2, "eve", EVES);
+        world.pass(STEP * 5);
+        let made = world.ask(0, making(&ann, plans())).expect("she may");
+        let Outcome::Room(view) = made else { panic!("{made:?}") };
+        Three { world, ann, bob, eve, room: view.room }
+    }
+
+    fn share(&mut self, agent: &str, act: ShareAct) -> Result<Outcome, Refused> {
+        let ann = self.ann.clone();
+        let done = self.world.ask(0, sharing(&ann, self.room, agent, act));
+        self.world.pass(STEP * 20);
+        done
+    }
+
+    fn seen(&mut self, n: usize, by: &Reader) -> Vec<RoomView> {
+        let rooms = self.world.ask(n, Command::ListRooms { by: by.clone(), parent: None });
+        let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("{rooms:?}") };
+        rooms.into_iter().filter(|view| view.shared.is_some()).collect()
+    }
+
+    fn joins(&mut self, n: usize, caller: &Caller) -> Result<Outcome, Refused> {
+        let (caller, room) = (caller.clone(), self.room);
+        let joined = self.world.ask(n, Command::Join { caller, room });
+        self.world.pass(STEP * 5);
+        joined
+    }
+
+    fn members(&mut self, n: usize) -> Vec<String> {
+        let members = self.world.nodes[n].engine.known.members_of(self.room);
+        members.iter().map(|agent| agent.agent.to_string()).collect()
+    }
+}
+
+#[test]
+fn agents_of_the_keys_that_a_room_is_shared_with_have_it_and_nobody_else() {
+    let mut three = Three::new();
+    let (ann, bob, eve, room) =
+        (three.ann.clone(), three.bob.clone(), three.eve.clone(), three.room);
+    assert_eq!(three.seen(1, &bob.reader()), []);
+    three.joins(0, &ann).expect("it is hers");
+    three.world.says(0, &ann, room, "before").expect("it is written");
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    let seen = three.seen(1, &bob.reader());
+    let [view] = &*seen else { panic!("{seen:?}") };
+    assert_eq!(
+        (view.room, &*view.name, view.description.as_deref()),
+        (room, "plans", Some("of three"))
+    );
+    assert_eq!((view.public, view.sealed, view.owner), (false, true, None));
+    assert_eq!(view.shared.as_deref(), Some(&[ANNS, BOBS].into()));
+    three.joins(1, &bob).expect("it is shared with his key");
+    three.world.says(1, &bob, room, "hello").expect("it is written");
+    assert_eq!(three.world.heard(0), ["before", "hello"]);
+    assert_eq!(three.world.heard(1), ["before", "hello"]);
+    assert_eq!(three.members(0), ["ann", "bob"]);
+    // The third node has neither key: it has nothing of the room.
+    assert!(!three.world.has_room(2, room));
+    assert_eq!(three.seen(2, &eve.reader()), []);
+    let call = three.world.begin(2, Command::Join { caller: eve, room });
+    three.world.pass(STEP * 40);
+    assert_eq!(three.world.reply(2, call).expect("nobody has it").unwrap_err(), Refused::NoRoom);
+}
+
+#[test]
+fn a_key_that_is_taken_out_is_out_for_ever_and_what_was_said_stays() {
+    let mut three = Three::new();
+    let (ann, bob, room) = (three.ann.clone(), three.bob.clone(), three.room);
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    three.joins(0, &ann).expect("it is hers");
+    three.joins(1, &bob).expect("it is shared");
+    three.world.says(1, &bob, room, "hello").expect("it is written");
+    three.share("bob", ShareAct::Take).expect("it is hers");
+    assert_eq!(three.seen(1, &bob.reader()), []);
+    assert_eq!(three.world.says(1, &bob, room, "still?").unwrap_err(), Refused::NotYours);
+    assert_eq!(
+        (three.members(0), three.members(1)),
+        (vec!["ann".to_owned()], vec!["ann".to_owned()])
+    );
+    let refused = three.share("bob", ShareAct::Give).unwrap_err();
+    assert!(matches!(refused, Refused::Impossible(_)), "{refused:?}");
+    three.share("bob", ShareAct::Take).expect("once more does nothing");
+    assert_eq!(three.world.heard(0), ["hello"]);
+}
+
+#[test]
+fn only_the_maker_shares_and_only_such_rooms_are_shared() {
+    let mut three = Three::new();
+    let (ann, bob, room) = (three.ann.clone(), three.bob.clone(), three.room);
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    let by_bob = three.world.ask(1, sharing(&bob, room, "eve", ShareAct::Give));
+    assert_eq!(by_bob.unwrap_err(), Refused::NotYours);
+    let lobby = three.world.lobby();
+    let refused = three.world.ask(0, sharing(&ann, lobby, "eve", ShareAct::Give)).unwrap_err();
+    assert!(
+        matches!(&refused, Refused::Impossible(text) if text.contains("--shared")),
+        "{refused:?}"
+    );
+    let refused = three.share("nobody", ShareAct::Give).unwrap_err();
+    assert_eq!(refused, Refused::NoAgent("nobody".into()));
+    let refused = three.share("ann", ShareAct::Take).unwrap_err();
+    assert!(matches!(refused, Refused::Impossible(_)), "{refused:?}");
+    let long = Some("d".repeat(SHARED_DESCRIPTION_BYTES_MAX + 1));
+    let wrong = [
+        NewRoom { public: true, ..plans() },
+        NewRoom { ephemeral: true, ..plans() },
+        NewRoom { parent: Some(lobby), ..plans() },
+        NewRoom { description: long, ..plans() },
+    ];
+    for room in wrong {
+        let room = NewRoom { name: "other".to_owned(), ..room };
+        let refused = three.world.ask(0, making(&ann, room)).unwrap_err();
+        assert!(matches!(refused, Refused::Impossible(_)), "{refused:?}");
+    }
+    let unsigned = Command::CreateShared { caller: ann.clone(), signer: None, room: plans() };
+    assert!(three.world.ask(0, unsigned).is_err());
+    let taken = three.world.ask(0, making(&ann, plans()));
+    assert_eq!(taken.unwrap_err(), Refused::NameTaken("plans".to_owned()));
+}
+
+#[test]
+fn a_room_that_was_shared_before_the_key_came_is_there_when_it_comes() {
+    let mut three = Three::new();
+    let (ann, room) = (three.ann.clone(), three.room);
+    three.joins(0, &ann).expect("it is hers");
+    three.world.says(0, &ann, room, "before").expect("it is written");
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    let bea = three.world.come(2, "bea", BOBS);
+    assert!(three.world.has_room(2, room));
+    three.joins(2, &bea).expect("it is shared with her key");
+    assert_eq!(three.world.heard(2), ["before"]);
+}
+
+#[test]
+fn shared_rooms_outlive_a_restart() {
+    let mut three = Three::new();
+    let (ann, room) = (three.ann.clone(), three.room);
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    three.joins(0, &ann).expect("it is hers");
+    three.world.restart_reading(1);
+    three.world.restart_reading(0);
+    three.world.link();
+    three.world.pass(STEP * 20);
+    let (ann, bob) = (three.world.come(0, "ann", ANNS), three.world.come(1, "bob", BOBS));
+    three.joins(0, &ann).expect("it is hers");
+    three.joins(1, &bob).expect("it is shared with his key");
+    three.world.says(1, &bob, room, "after").expect("it is written");
+    assert_eq!(three.world.heard(0), ["after"]);
+}
+
+#[test]
+fn what_is_shared_during_a_split_is_there_after_it() {
+    let mut three = Three::new();
+    three.world.groups = vec![0, 1, 1];
+    three.share("bob", ShareAct::Give).expect("he is known");
+    three.world.pass(STEP * 10);
+    let bob = three.bob.clone();
+    assert_eq!(three.seen(1, &bob.reader()), []);
+    three.world.groups = vec![0; 3];
+    three.world.pass(STEP * 80);
+    assert_eq!(three.seen(1, &bob.reader()).len(), 1);
+    // A key that was taken out on one side is out on both.
+    three.world.groups = vec![0, 1, 1];
+    three.share("bob", ShareAct::Take).expect("he is known");
+    three.world.groups = vec![0; 3];
+    three.world.pass(STEP * 80);
+    assert_eq!(three.seen(1, &bob.reader()), []);
+}
+
+#[test]
+fn nobody_gives_another_keys_room_away() {
+    let mut three = Three::new();
+    let (eve, room) = (three.eve.clone(), three.room);
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    // Bob knows the secret, and gives it to Eve: as a room of his, and as the one that it is.
+    let known = &mut three.world.nodes[1].engine.known;
+    let shared = known.directory.shared.room(room).cloned();
+    let SharedRoom { group, facts } = shared.expect("it was given to his key");
+    let his = facts.group(known.cx.mesh, BOBS);
+    assert_ne!(his.id, group.id);
+    let (bobs, to) = (signer(BOBS).expect("it is one"), signer(EVES).expect("it is one").halves());
+    for group in [his, Shared { maker: BOBS, ..group }] {
+        let mesh = three.world.nodes[1].engine.known.cx.mesh;
+        let own = bobs.mailbox().expect("it is long enough");
+        let ends = Ends { mesh, own, other: &to.mailbox };
+        let given = Given::seal(&ends, group, EVES, &facts).expect("they have a secret").draft();
+        let Engine { records, known, .. } = &mut three.world.nodes[1].engine;
+        records.write_open(known, (BOBS, Some(&bobs)), given).expect("it is his word");
+    }
+    three.world.pass(STEP * 20);
+    let seen = three.seen(2, &eve.reader());
+    assert!(seen.iter().all(|view| view.room != room), "{seen:?}");
+    assert_eq!(seen.len(), 1, "the room of his");
+    assert!(!three.world.has_room(2, room));
+    let sealed = |n: usize| three.world.nodes[n].engine.known.sealed_for(room);
+    assert_eq!((sealed(0), sealed(2)), (Some(Group::Shared(group)), None));
+}
