@@ -4,7 +4,7 @@ use clap::CommandFactory;
 
 use crate::args::Node;
 use crate::commands::{
-    agents, dm, doctor, election, export, generate, history, keygen, lantern, mesh, monitor,
+    agents, dm, doctor, election, export, files, generate, history, keygen, lantern, mesh, monitor,
     presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
@@ -35,6 +35,7 @@ pub enum Command {
     /// List, create and look at rooms
     #[command(subcommand)]
     Rooms(rooms::Rooms),
+    Files(files::Files),
     /// List connected agents
     Agents(agents::Agents),
     /// Say what you are doing
@@ -89,6 +90,7 @@ impl Command {
             Command::Dm(args) => dm::run(cx, args).await,
             Command::Thinking(args) => thinking::run(&cx, args).await,
             Command::Rooms(args) => rooms::run(&cx, args).await,
+            Command::Files(args) => files::run(&cx, args).await,
             Command::Agents(args) => agents::run(&cx, args).await,
             Command::Presence(args) => presence::run(&cx, args).await,
             Command::Profile(args) => profile::run(&cx, args).await,

@@ -8,6 +8,7 @@ pub mod dm;
 pub mod doctor;
 pub mod election;
 pub mod export;
+pub mod files;
 pub mod generate;
 pub mod history;
 pub mod keygen;

@@ -183,7 +183,11 @@ impl Context {
         }
     }
 
-    fn key(&self) -> Result<ApiKey, Failure> {
+    /// The API key.
+    ///
+    /// # Errors
+    /// [`Failure`] that names the file, and the flag to give.
+    pub(crate) fn key(&self) -> Result<ApiKey, Failure> {
         if let Some(key) = &self.node.key {
             return Ok(key.clone());
         }

@@ -86,6 +86,14 @@ impl Operator {
         Ok(node)
     }
 
+    /// The URL at which the node of the directory answers over HTTP, if one runs there.
+    ///
+    /// # Errors
+    /// [`Failure::File`] if the description of the node cannot be read, [`Failure::NoHome`].
+    pub fn http(&self) -> Result<Option<String>, Failure> {
+        Ok(description(&self.data_dir()?)?.and_then(|run| run.http))
+    }
+
     /// How the node and its mesh are.
     ///
     /// # Errors
@@ -107,6 +115,8 @@ struct Run {
     socket: Option<PathBuf>,
     #[serde(default)]
     tcp: Option<String>,
+    #[serde(default)]
+    http: Option<String>,
 }
 
 /// `None`: there is none. A node whose disk was full at its start has no room for it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use client::address::AddressError;
 use client::error::{CallError, ConnectError};
+use client::http::HttpError;
 use client::messages::MessagesError;
 
 use crate::lantern::check::Problem;
@@ -125,6 +126,32 @@ pub enum Failure {
     /// The room went away while it was waited for.
     #[error("the room is gone")]
     RoomGone,
+    /// Files have no request on a connection.
+    #[error("files travel over HTTP: name the node's HTTP address with --url ws://HOST:PORT")]
+    FilesOverHttp,
+    /// A file that would go to a terminal is no text.
+    #[error("{path} is no text: name a file to write it to")]
+    NoText {
+        /// Its path in the room.
+        path: String,
+    },
+    /// End-to-end encryption is of text.
+    #[error(
+        "an encrypted room keeps text only, in files, too: encode other content, with base64 say"
+    )]
+    EncryptedText,
+    /// The secret does not open a file.
+    #[error("the file does not open: it was encrypted with another --room-key")]
+    NotOpened,
+    /// The node refuses a request over HTTP.
+    #[error("{why}")]
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// A request over HTTP has no answer.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),

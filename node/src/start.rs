@@ -554,6 +554,7 @@ fn publish_addresses(
             key_file,
             socket: ready.socket.clone(),
             tcp: ready.tcp.clone(),
+            http: ready.http.as_ref().map(|at| format!("http://{at}")),
         })
     });
     match written {

@@ -12,13 +12,14 @@
 //! It encrypts content end to end, with [`secrets`] that nodes never see.
 //!
 //! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`secrets`],
-//! [`sealing`], [`error`], [`limits`]; inside, `driver` owns the connection, `transport` and `tls` the bytes.
+//! [`sealing`], [`http`] (for what has no request), [`error`], [`limits`]; inside, `driver` owns the connection, `transport` and `tls` the bytes.
 
 pub mod address;
 pub mod client;
 mod driver;
 pub mod error;
 pub mod events;
+pub mod http;
 pub mod limits;
 pub mod messages;
 pub mod options;

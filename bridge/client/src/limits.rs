@@ -25,3 +25,9 @@ pub const PAGE_MESSAGES: u64 = 500;
 /// Messages remembered by id, so that one that another node gives under another number is not given
 /// twice. After a split seldom more are numbered again; older ones may come again.
 pub const IDS_REMEMBERED_MAX: usize = 16 * 1024;
+
+/// Longest answer to a request over HTTP, in bytes: a list of a thousand files with the longest paths.
+pub const HTTP_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Until a request over HTTP has its answer.
+pub const HTTP_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);

@@ -54,14 +54,17 @@ async fn tcp(endpoint: &str) -> io::Result<TcpStream> {
 }
 
 async fn web_socket(url: &WebSocketUrl) -> Result<(Reader, Writer), Broken> {
+    let stream = stream(url).await?;
+    upgrade(url, stream).await
+}
+
+/// The stream below HTTP.
+pub(crate) async fn stream(url: &WebSocketUrl) -> io::Result<Box<dyn Stream>> {
     let stream = tcp(&url.endpoint).await?;
-    match &url.tls {
-        None => upgrade(url, Box::new(stream)).await,
-        Some(name) => {
-            let stream = tls::system().await?.connect(name.clone(), stream).await?;
-            upgrade(url, Box::new(stream)).await
-        }
-    }
+    Ok(match &url.tls {
+        None => Box::new(stream),
+        Some(name) => Box::new(tls::system().await?.connect(name.clone(), stream).await?),
+    })
 }
 
 async fn upgrade(url: &WebSocketUrl, stream: Box<dyn Stream>) -> Result<(Reader, Writer), Broken> {

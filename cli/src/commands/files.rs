@@ -1,0 +1,293 @@
+//! `clawmesh files`: the files of a room, over HTTP.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use client::address::{Address, WebSocketUrl};
+use client::client::Client;
+use client::http::{Answer, Ask, Method, ask, encoded};
+use client::secrets::Secrets;
+use protocol::object::{File as RoomFile, Room};
+use protocol::request::ListRooms;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::context::{Context, choose};
+use crate::format;
+use crate::operator::Operator;
+use crate::outcome::{Failure, Outcome};
+use crate::table;
+
+/// More than any node takes for one file: it says so, and not this program's memory.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// A file's content comes a moment after its name, from another node.
+const CONTENT_WITHIN: Duration = Duration::from_secs(20);
+const CONTENT_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// Files of a room: its maker's key writes them, all who may read the room read them
+#[derive(Debug, clap::Args)]
+pub struct Files {
+    #[command(flatten)]
+    operator: Operator,
+    #[command(subcommand)]
+    command: FilesCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum FilesCommand {
+    /// List the files of a room
+    List {
+        /// Room id, or exact name
+        room: String,
+    },
+    /// Read a file
+    Get {
+        /// Room id, or exact name
+        room: String,
+        /// The path in the room, such as docs/plan.md
+        path: String,
+        /// Where to write it; - is standard output
+        #[arg(default_value = "-")]
+        file: PathBuf,
+    },
+    /// Write a file; one that is there is replaced
+    Put {
+        /// Room id, or exact name
+        room: String,
+        /// The path in the room, such as docs/plan.md
+        path: String,
+        /// What to write: a file, or - for standard input
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// The media type
+        #[arg(long = "type", value_name = "TYPE")]
+        media: Option<String>,
+    },
+    /// Delete a file
+    Rm {
+        /// Room id, or exact name
+        room: String,
+        /// The path in the room
+        path: String,
+    },
+}
+
+/// The answer to `GET …/files`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Listed {
+    files: Vec<RoomFile>,
+}
+
+/// A file that was read.
+#[derive(Debug, Serialize)]
+struct FileRead {
+    path: String,
+    size: usize,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    media: Option<String>,
+    /// Absent if it is no text, or was written to a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+/// A file that was written or deleted.
+#[derive(Debug, Serialize)]
+struct Changed {
+    path: String,
+}
+
+/// The errors of a node over HTTP.
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+/// The files of one room at one node.
+struct Place<'c> {
+    cx: &'c Context,
+    node: WebSocketUrl,
+    client: Client,
+    room: Room,
+}
+
+pub(crate) async fn run(cx: &Context, args: Files) -> Result<Outcome, Failure> {
+    let node = http_of(cx, &args.operator)?;
+    let here = Context::new(args.operator.clients_way(&cx.node)?);
+    let cx = if cx.is_held() { cx } else { &here };
+    let at = async |room: &str| {
+        let client = cx.client().await?;
+        let list = client.call(ListRooms { parent_id: None }).await?;
+        let room = choose(&list.rooms, room, |room| (&room.room_id, &room.name))?.clone();
+        Ok::<_, Failure>(Place { cx, node, client, room })
+    };
+    match args.command {
+        FilesCommand::List { room } => at(&room).await?.list().await?,
+        FilesCommand::Get { room, path, file } => at(&room).await?.get(path, &file).await?,
+        FilesCommand::Put { room, path, file, media } => {
+            at(&room).await?.put(path, &file, media.as_deref()).await?;
+        }
+        FilesCommand::Rm { room, path } => at(&room).await?.rm(path).await?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// Where the node answers over HTTP: at the URL that is given, or where the node of the directory says so, or where nodes
+/// listen without flags.
+fn http_of(cx: &Context, operator: &Operator) -> Result<WebSocketUrl, Failure> {
+    let given = cx.node.url.iter().find_map(|at| match at {
+        Address::WebSocket(url) => Some(url.clone()),
+        Address::Unix(_) | Address::Tcp(_) => None,
+    });
+    if let Some(url) = given {
+        return Ok(url);
+    }
+    let elsewhere = !(cx.node.tcp.is_empty() && cx.node.socket.is_empty());
+    if elsewhere && operator.data_dir.is_none() {
+        return Err(Failure::FilesOverHttp);
+    }
+    let at = operator.http()?.unwrap_or_else(|| "http://127.0.0.1:9230".to_owned());
+    // `http` is `ws` here, and `https` is `wss`.
+    match Address::web_socket(&at.replacen("http", "ws", 1)) {
+        Ok(Address::WebSocket(url)) => Ok(url),
+        Ok(Address::Unix(_) | Address::Tcp(_)) | Err(_) => Err(Failure::FilesOverHttp),
+    }
+}
+
+impl Place<'_> {
+    async fn list(&self) -> Result<(), Failure> {
+        let answer = self.ask(Method::GET, None, &[], Vec::new()).await?;
+        let listed: Listed = serde_json::from_slice(&answer.body)?;
+        let output = &self.cx.output;
+        let row = |file: &RoomFile| {
+            let file = file.clone();
+            let (media, by) = (file.media_type.unwrap_or_default(), file.by.unwrap_or_default());
+            vec![file.path, file.size.to_string(), media, by, file.updated_at]
+        };
+        let heads = ["path", "bytes", "type", "by", "written"];
+        let rows: Vec<_> = listed.files.iter().map(row).collect();
+        output.show(&listed, || table::lines(output, &heads, rows))
+    }
+
+    async fn get(&self, path: String, file: &Path) -> Result<(), Failure> {
+        let answer = self.ask(Method::GET, Some(&path), &[], Vec::new()).await?;
+        let bytes = self.opened(answer.body)?;
+        let (size, media) = (bytes.len(), answer.media);
+        if file != Path::new("-") {
+            written(file, &bytes)?;
+            let read = FileRead { path, size, media, text: None };
+            let line = || format!("{} bytes: {}", read.size, file.display());
+            return self.cx.output.show(&read, || vec![line()]);
+        }
+        if self.cx.output.is_json() {
+            let text = String::from_utf8(bytes).ok();
+            return self.cx.output.object(&FileRead { path, size, media, text });
+        }
+        // What others have written steers no terminal.
+        if io::stdout().is_terminal() {
+            let text = String::from_utf8(bytes).map_err(|_| Failure::NoText { path })?;
+            for line in text.lines() {
+                self.cx.output.line(line)?;
+            }
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(&bytes)?;
+        Ok(out.flush()?)
+    }
+
+    async fn put(&self, path: String, file: &Path, media: Option<&str>) -> Result<(), Failure> {
+        let bytes = self.sealed(read(file)?)?;
+        let media: Vec<_> = media.map(|media| ("content-type", media)).into_iter().collect();
+        self.ask(Method::PUT, Some(&path), &media, bytes).await?;
+        let line = format!("Written: {}", format::name(&path));
+        self.cx.output.show(&Changed { path }, || vec![line])
+    }
+
+    async fn rm(&self, path: String) -> Result<(), Failure> {
+        self.ask(Method::DELETE, Some(&path), &[], Vec::new()).await?;
+        let line = format!("Deleted: {}", format::name(&path));
+        self.cx.output.show(&Changed { path }, || vec![line])
+    }
+
+    /// Asks again while the content is on its way to this node.
+    async fn ask(
+        &self,
+        method: Method,
+        path: Option<&str>,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<Answer, Failure> {
+        let mut at = format!("/api/rooms/{}/files", encoded(&self.room.room_id));
+        if let Some(path) = path {
+            at = format!("{at}/{}", encoded(path));
+        }
+        let key = self.cx.key()?;
+        let by = [("x-clawmesh-agent", self.client.agent_id())];
+        let headers = [&by, headers].concat();
+        let until = Instant::now() + CONTENT_WITHIN;
+        loop {
+            let method = method.clone();
+            let asked = Ask { method, path: &at, key: &key, headers: &headers, body: body.clone() };
+            let answer = ask(&self.node, asked).await?;
+            let pause = answer.retry_after.filter(|_| answer.status == 503);
+            match pause.map(|pause| pause.min(CONTENT_PAUSE_MAX)) {
+                Some(pause) if Instant::now() + pause < until => sleep(pause).await,
+                Some(_) | None if (200..300).contains(&answer.status) => return Ok(answer),
+                Some(_) | None => return Err(refused(&answer)),
+            }
+        }
+    }
+
+    /// The content as it is kept: encrypted, if the room takes nothing else.
+    fn sealed(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let Some(secrets) = self.secrets() else { return Ok(bytes) };
+        let text = String::from_utf8(bytes).map_err(|_| Failure::EncryptedText)?;
+        let Some(key) = secrets.key(&self.room.room_id) else { return Ok(text.into_bytes()) };
+        let mut nonce = [0; 12];
+        getrandom::fill(&mut nonce).map_err(|_| Failure::NoRandomness)?;
+        let sealed = key.seal(nonce, &text).map_err(|_| Failure::EncryptedText)?;
+        Ok(sealed.into_bytes())
+    }
+
+    fn opened(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let Some(secrets) = self.secrets() else { return Ok(bytes) };
+        let Ok(text) = String::from_utf8(bytes) else { return Err(Failure::EncryptedText) };
+        let opened = secrets.open(&self.room.room_id, &text);
+        let opened = opened.map_err(|_| Failure::NotOpened)?;
+        Ok(opened.unwrap_or(text).into_bytes())
+    }
+
+    fn secrets(&self) -> Option<Secrets> {
+        let secret = self.cx.node.room_key.clone().filter(|_| self.room.encrypted);
+        secret.map(Secrets::for_all_rooms)
+    }
+}
+
+fn refused(answer: &Answer) -> Failure {
+    let refusal: Result<Refusal, _> = serde_json::from_slice(&answer.body);
+    let why = match refusal {
+        Ok(refusal) => refusal.message,
+        Err(_) => format!("the node answered with HTTP status {}", answer.status),
+    };
+    Failure::Refused { why: format::printable(&why, " ") }
+}
+
+/// At most as much as a node may take, and a little more.
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let failure = |source| Failure::File { path: file.to_owned(), source };
+    let mut bytes = Vec::new();
+    let read = if file == Path::new("-") {
+        io::stdin().lock().take(FILE_BYTES_MAX).read_to_end(&mut bytes)
+    } else {
+        File::open(file).map_err(failure)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)
+    };
+    read.map_err(failure)?;
+    Ok(bytes)
+}
+
+fn written(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let write = || File::create(file)?.write_all(bytes);
+    write().map_err(|source| Failure::File { path: file.to_owned(), source })
+}
