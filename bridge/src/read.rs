@@ -124,7 +124,20 @@ impl Visitor {
             key: NOBODY,
             standing: Standing::Minted { tier: Tier::Low, writes: true },
             signer: None,
+            named: None,
         })
+    }
+
+    /// The same holder of a key, who reads in the name of an agent: direct rooms are of agents.
+    #[must_use]
+    pub fn named(self, agent: Option<AgentId>) -> Visitor {
+        match &*self.0.party {
+            Party::Holder { key, standing, signer, .. } => {
+                let (key, standing, signer) = (*key, *standing, signer.clone());
+                Visitor::new(Party::Holder { key, standing, signer, named: agent })
+            }
+            Party::Agent { .. } => self,
+        }
     }
 
     /// Somebody who is no agent.

@@ -27,7 +27,7 @@ use mesh::{
     records::{
         details::{self, Details},
         files::{self, FileView},
-        place::RoomPlace,
+        place::{RoomPlace, showing},
         profile,
     },
     wire::{
@@ -506,7 +506,8 @@ impl Reads for Fake {
         let of = |room: &RoomId| {
             let at = places.get(room)?;
             let records = records.values().map(|record| &**record);
-            let mut details = details::read(at, records, self.proofs.key_of_room(*room));
+            let keys = self.proofs.keys_of_room(*room);
+            let mut details = details::read(at, records, &keys, secret().mesh_id());
             if !settings {
                 details.settings.clear();
             }
@@ -517,28 +518,33 @@ impl Reads for Fake {
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
         let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
-        let (Some(at), Some(key)) = (places.get(&room), self.proofs.key_of_room(room)) else {
-            return Ok(Vec::new());
-        };
+        let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
+        let keys = self.proofs.keys_of_room(room);
+        let showing = showing(records.values().map(|record| &**record), &keys, secret().mesh_id());
+        let showing = showing.into_iter();
         let mut files: Vec<_> =
-            records.values().filter_map(|record| files::read(at, record, key)).collect();
+            showing.filter_map(|record| files::read(at, record, &keys)).collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(files)
     }
 
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
-        let view = self.files(room)?.into_iter().find(|view| view.path == path);
-        let (places, contents) = (self.places.lock().unwrap(), self.contents.lock().unwrap());
-        let key = self.proofs.key_of_room(room);
-        Ok(view.zip(places.get(&room)).zip(key).map(|((view, at), key)| {
-            let id = files::id(at, path);
-            let bytes = contents.get(&RecordKey { id, owner: Some(key) }).cloned();
-            let bytes = bytes.unwrap_or_default();
-            let bytes = at.cover.read_apart(&files::apart_name(id, key), bytes);
-            // The node is alone: all that there is is here.
-            let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
-            FoundFile { view, bytes }
-        }))
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let Some(at) = places.get(&room) else { return Ok(None) };
+        let (keys, id) = (self.proofs.keys_of_room(room), files::id(at, path));
+        let states = records.values().map(|record| &**record).filter(|record| record.id == id);
+        let showing = showing(states, &keys, secret().mesh_id());
+        let found = showing.into_iter().find_map(|record| {
+            let view = files::read(at, record, &keys)?;
+            Some((view, record.owner()))
+        });
+        let Some((view, key)) = found else { return Ok(None) };
+        let contents = self.contents.lock().unwrap();
+        let bytes = contents.get(&RecordKey { id, owner: Some(key) }).cloned().unwrap_or_default();
+        let bytes = at.cover.read_apart(&files::apart_name(id, key), bytes);
+        // The node is alone: all that there is is here.
+        let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
+        Ok(Some(FoundFile { view, bytes }))
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

@@ -254,6 +254,11 @@ impl Directory {
         self.keys().current(key)
     }
 
+    /// These keys have a direct or a shared room.
+    pub(crate) fn note_keys_of(&mut self, room: RoomId, keys: BTreeSet<KeyPrint>) {
+        self.proofs.write().shared.insert(room, keys);
+    }
+
     /// The room that the entry at `source` creates.
     pub(crate) fn created_at(&self, source: Source) -> Option<RoomId> {
         self.by_source.get(&source).copied()

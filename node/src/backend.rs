@@ -145,18 +145,18 @@ impl backend::Reads for FromStore {
     }
 
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
-        let key = |room| self.proofs.key_of_room(room);
-        records::details(&self.reader, self.mesh, rooms, key, settings).map_err(ReadError::new)
+        let keys = |room| self.proofs.keys_of_room(room);
+        records::details(&self.reader, self.mesh, rooms, keys, settings).map_err(ReadError::new)
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
-        let Some(key) = self.proofs.key_of_room(room) else { return Ok(Vec::new()) };
-        records::files(&self.reader, self.mesh, room, key).map_err(ReadError::new)
+        let keys = self.proofs.keys_of_room(room);
+        records::files(&self.reader, self.mesh, room, &keys).map_err(ReadError::new)
     }
 
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
-        let Some(key) = self.proofs.key_of_room(room) else { return Ok(None) };
-        let found = records::file(&self.reader, self.mesh, (room, path), key);
+        let keys = self.proofs.keys_of_room(room);
+        let found = records::file(&self.reader, self.mesh, (room, path), &keys);
         let found = found.map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
     }

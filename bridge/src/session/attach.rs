@@ -290,7 +290,8 @@ impl Ask for ShowKey {
             Some(Shown { key, own, secret, .. }) => {
                 seat.check_key(key, own, move |seat, checked| {
                     let signer = secret.map(Arc::new);
-                    then(seat, checked.map(|standing| Party::Holder { key, standing, signer }));
+                    let holder = |standing| Party::Holder { key, standing, signer, named: None };
+                    then(seat, checked.map(holder));
                 })
             }
             None => then(seat, Err(Refusal::Mesh(command::Refused::NoKey))),

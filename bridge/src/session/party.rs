@@ -37,6 +37,9 @@ pub(crate) enum Party {
         standing: Standing,
         /// As of an agent.
         signer: Option<Arc<KeySecret>>,
+        /// The agent in whose name it reads, as it says. It opens no more than the key does: a direct room, if this is one of
+        /// its two agents, with this key.
+        named: Option<AgentId>,
     },
 }
 
@@ -75,7 +78,11 @@ impl Party {
 
     /// As one that reads.
     pub(crate) fn as_reader(&self) -> Reader {
-        Reader { key: self.key(), agent: self.agent().cloned() }
+        let agent = match self {
+            Party::Agent { caller, .. } => Some(caller.agent.clone()),
+            Party::Holder { named, .. } => named.clone(),
+        };
+        Reader { key: self.key(), agent }
     }
 
     /// An agent, as routing knows it.

@@ -32,7 +32,7 @@ impl Rules {
 
     /// A room, if it is known and the party may read it.
     pub(super) fn readable(&self, party: &Party, room: RoomId) -> Result<RoomFacts, Refusal> {
-        self.hub.readable(room, party.key(), party.agent().map(|agent| &**agent))
+        self.hub.readable(room, party.key(), party.as_reader().agent.as_deref())
     }
 
     /// Takes one of the messages and acts that the key may send in a minute.

@@ -11,7 +11,6 @@ use crate::{
     api::command::Opaque,
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
-        group::Group,
         id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
@@ -84,7 +83,7 @@ pub struct RoomRecord {
 }
 
 impl RoomRecord {
-    /// Where the room's records are. `None`: it is a direct room, or ends with its members, and records would not.
+    /// Where the room's records are. `None`: it ends with its members, and records would not.
     #[must_use]
     pub fn place_of_records(&self, room: RoomId) -> Option<RoomPlace> {
         if self.ephemeral {
@@ -92,9 +91,7 @@ impl RoomRecord {
         }
         let (space, cover) = match &self.seal {
             Some(seal) => {
-                // Two keys have no set of their own.
-                let Group::Key(key) = seal.group else { return None };
-                (Space::Followers(key), Cover::Sealed(Box::new(seal.of_records())))
+                (Space::Followers(seal.group), Cover::Sealed(Box::new(seal.of_records())))
             }
             None if self.local => (Space::Node, Cover::Open),
             None => (Space::Mesh, Cover::Open),

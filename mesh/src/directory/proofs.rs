@@ -8,7 +8,7 @@
 )]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ops::Deref,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -47,6 +47,8 @@ pub(super) struct Shown {
     pub(super) vouchers: Vouchers,
     /// The keys that made rooms.
     pub(super) rooms: BTreeMap<RoomId, KeyPrint>,
+    /// The keys of rooms that several have.
+    pub(super) shared: BTreeMap<RoomId, BTreeSet<KeyPrint>>,
     /// The public halves of keys that the mesh's directory names. They certify themselves, so nothing takes them back.
     pub(super) halves: BTreeMap<KeyPrint, KeyHalves>,
     /// Withdrawals: a log was cut, or another claim of an id turned out to be the first.
@@ -79,13 +81,16 @@ impl Proofs {
         self.read().agents.owner(agent).is_some()
     }
 
-    /// The key that made a room, or has come after that one, and speaks for it. `None`: it is revoked, or nobody's, or there is no such room.
+    /// The keys that write the records of a room: the one that made it, or has come after that one; of a direct or a shared
+    /// room all that have it. None that are revoked; none of a room that is nobody's, or is not there.
     #[must_use]
-    pub fn key_of_room(&self, room: RoomId) -> Option<KeyPrint> {
+    pub fn keys_of_room(&self, room: RoomId) -> BTreeSet<KeyPrint> {
         let known = self.read();
-        let key = known.rooms.get(&room).copied().and_then(KeyPrint::checked);
-        let key = key.map(|key| known.keys.current(key));
-        key.filter(|key| !known.keys.is_revoked(*key))
+        let maker = known.rooms.get(&room);
+        let several = known.shared.get(&room).into_iter().flatten();
+        let keys = maker.into_iter().chain(several).copied().filter_map(KeyPrint::checked);
+        let keys = keys.map(|key| known.keys.current(key));
+        keys.filter(|key| !known.keys.is_revoked(*key)).collect()
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {

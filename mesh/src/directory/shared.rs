@@ -172,6 +172,12 @@ impl SharedRooms {
         told.any(|told| matches!(&told.sharing, Sharing::Taken(it) if keys.current(it.key) == key))
     }
 
+    /// Whether a key had it at any time.
+    pub(crate) fn was_given(&self, group: Shared, key: KeyPrint, keys: &impl Successions) -> bool {
+        let mut told = self.by_makers(group, keys.current(group.maker), keys);
+        told.any(|told| matches!(&told.sharing, Sharing::Given(it) if keys.current(it.key) == key))
+    }
+
     /// How many keys had it at any time.
     pub(crate) fn count_given(&self, group: Shared, keys: &impl Successions) -> usize {
         let told = self.by_makers(group, keys.current(group.maker), keys);

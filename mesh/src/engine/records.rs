@@ -53,10 +53,10 @@ struct Compared {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Records {
-    /// Those of followers and of the node are there from their first record on: at most one for each key that is followed.
+    /// Those of followers and of the node are there from their first record on: at most one for each group that is followed.
     spaces: BTreeMap<Space, Sets>,
-    /// Keys whose followers' records may have changed: others are told a new digest.
-    changed: BTreeSet<KeyPrint>,
+    /// Groups whose followers' records may have changed: others are told a new digest.
+    changed: BTreeSet<Group>,
     contents: Contents,
     compared: BTreeMap<(NodeId, Space), Compared>,
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
@@ -252,7 +252,7 @@ impl Records {
 
     fn note_change(&mut self, space: Space) {
         match space {
-            Space::Followers(key) => drop(self.changed.insert(key)),
+            Space::Followers(group) => drop(self.changed.insert(group)),
             // Beacons ask for the one digest, and nobody for the other.
             Space::Mesh | Space::Node => {}
         }
@@ -260,9 +260,9 @@ impl Records {
 
     /// At the end of a turn: followers are told new digests from now on.
     pub(super) fn tell_followers(&mut self, known: &mut Known) {
-        for key in std::mem::take(&mut self.changed) {
-            let digest = self.sets(Space::Followers(key)).digest();
-            known.cx.followers.set_records(Group::Key(key), digest);
+        for group in std::mem::take(&mut self.changed) {
+            let digest = self.sets(Space::Followers(group)).digest();
+            known.cx.followers.set_records(group, digest);
         }
     }
 }
@@ -271,17 +271,18 @@ impl Records {
 fn shares(known: &Known, peer: NodeId, space: Space) -> bool {
     match space {
         Space::Mesh => true,
-        Space::Followers(key) => known.cx.followers.of(Group::Key(key)).contains(&peer),
+        Space::Followers(group) => known.cx.followers.of(group).contains(&peer),
         Space::Node => false,
     }
 }
 
-/// The node that answers for the owner of a record. `None`: it owns none there. Among the followers of a key that and its
-/// successors own some: nobody keeps those of others.
+/// The node that answers for the owner of a record. `None`: it owns none there. Among the followers of a group its keys and their
+/// successors own some: nobody keeps those of others. Keys that were taken out of a shared room own theirs, which do not show: else
+/// nodes that have heard of it later would keep others.
 fn answers_for(known: &Known, space: Space, owner: KeyPrint) -> Option<NodeId> {
     let directory = &known.directory;
     match space {
-        Space::Followers(key) if directory.current(key) != directory.current(owner) => None,
+        Space::Followers(group) if !known.was_in(group, owner) => None,
         Space::Mesh | Space::Followers(_) => directory.answers_for(owner),
         Space::Node => Some(known.cx.me),
     }

@@ -35,6 +35,16 @@ impl Group {
         self.keys().any(|own| own == key)
     }
 
+    /// It as bytes, none of which are the beginning of another one's.
+    #[must_use]
+    pub fn bytes(self) -> Vec<u8> {
+        match self {
+            Group::Key(key) => [&[0], key.0.as_slice()].concat(),
+            Group::Pair(pair) => [&[1], pair.low.0.as_slice(), &pair.high.0].concat(),
+            Group::Shared(shared) => [&[2], shared.maker.0.as_slice(), &shared.id.0].concat(),
+        }
+    }
+
     /// The keys that are in it for good, each once: of a shared room the one that made it.
     pub fn keys(self) -> impl Iterator<Item = KeyPrint> {
         let (one, other) = match self {

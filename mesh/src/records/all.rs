@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use crate::{
         limits::{RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX, SEAL_BYTES},
-        name::{id::MeshId, identity::Strict, key::KeySecret},
+        name::{group::Group, id::MeshId, identity::Strict, key::KeySecret},
         records::collection::{Place, is_sound, may_be_sent},
         wire::record::{Draft, Record, RecordId, Stamp},
     };
@@ -72,10 +72,14 @@ mod tests {
         let known = details::COLLECTION.number;
         assert_eq!(is_sent(Space::Mesh, known), (true, true));
         assert_eq!(is_sent(Space::Node, known), (true, false), "it is on one disk");
-        assert_eq!(is_sent(Space::Followers(key.print()), known), (true, true));
-        assert_eq!(is_sent(Space::Followers(other.print()), known), (true, true), "a successor");
+        assert_eq!(is_sent(Space::Followers(Group::Key(key.print())), known), (true, true));
+        assert_eq!(
+            is_sent(Space::Followers(Group::Key(other.print())), known),
+            (true, true),
+            "a successor"
+        );
         let profiles = profile::COLLECTION.number;
-        assert_eq!(is_sent(Space::Followers(key.print()), profiles), (false, false));
+        assert_eq!(is_sent(Space::Followers(Group::Key(key.print())), profiles), (false, false));
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! Details of rooms: title, description, state and settings, as the key that made the room says. Two collections, which are where
+//! Details of rooms: title, description, state and settings, as the key that made the room says; in a direct or a
+//! shared room all its keys, and the latest shows. Two collections, which are where
 //! the room is: in the mesh's set, in that of a key's followers, or on one node. Each detail is a record of its own, and each
 //! setting: two sides of a split that change different ones lose neither.
 //!
 //! Anybody with a key may write details of any public room. They show only if the key made the room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
 
 use super::{
     collection::{Collection, Merge, Place, Writer},
-    place::RoomPlace,
+    place::{RoomPlace, showing},
 };
 use crate::{
     limits::{
@@ -18,7 +19,7 @@ use crate::{
         SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, SETTING_RECORDS_PER_KEY_MAX,
         SETTING_RECORDS_PER_NODE_MAX,
     },
-    name::id::{KeyPrint, RoomId},
+    name::id::{KeyPrint, MeshId, RoomId},
     wire::{
         cbor::encode,
         cover::Cover,
@@ -243,16 +244,17 @@ pub fn ids(at: &RoomPlace) -> [RecordId; 3] {
     Detail::ALL.map(|detail| detail_id(&at.cover, at.room, detail.number()))
 }
 
-/// The details that these records say of a room. `key`: the one that made it, if it counts now; records of others do not show.
+/// The details that these records say of a room of a mesh. `keys`: those that write them; records of others do not show.
 #[must_use]
 pub fn read<'r>(
     at: &RoomPlace,
     records: impl IntoIterator<Item = &'r Record>,
-    key: Option<KeyPrint>,
+    keys: &BTreeSet<KeyPrint>,
+    mesh: MeshId,
 ) -> Details {
     let mut details = Details::default();
-    for record in records {
-        if Some(record.owner()) == key && record.space == at.space {
+    for record in showing(records, keys, mesh) {
+        if record.space == at.space {
             let content = record.content().and_then(|body| at.cover.read(&record.spot(), body));
             content.and_then(|content| details.take(at, record, &content));
         }
@@ -317,7 +319,7 @@ mod tests {
         let seal =
             Seal::of_room(Group::Key(by.print()), &RoomKey::of("a key of some length"), room);
         let cover = Cover::Sealed(Box::new(seal.of_records()));
-        RoomPlace { room, space: Space::Followers(by.print()), cover }
+        RoomPlace { room, space: Space::Followers(Group::Key(by.print())), cover }
     }
 
     fn update() -> DetailsUpdate {
@@ -350,15 +352,19 @@ mod tests {
             assert_eq!(ids(&at), [0, 1, 2].map(|nth| records[nth].id));
             let first = at.subject(SETTINGS.number);
             assert!(records[3..].iter().all(|setting| setting.id.0.starts_with(&first)));
-            let details = read(&at, &records, Some(owner.print()));
+            let details = read(&at, &records, &[owner.print()].into(), MESH);
             assert_eq!(details.title.as_deref(), Some("Harbour"));
             assert_eq!(details.description.as_deref(), Some(""));
             assert_eq!(details.state, Some(RoomState::Paused));
             let settings =
                 [("a", "{}"), ("b", "2")].map(|(name, value)| (name.into(), value.into()));
             assert_eq!(details.settings, settings);
-            assert_eq!(read(&at, &records, None), Details::default(), "a revoked key");
-            assert_eq!(read(&at, &records, Some(other.print())), Details::default());
+            assert_eq!(
+                read(&at, &records, &BTreeSet::new(), MESH),
+                Details::default(),
+                "a revoked key"
+            );
+            assert_eq!(read(&at, &records, &[other.print()].into(), MESH), Details::default());
             // Of another room, of another key, and in the clear where it is to be sealed.
             let lie = DetailsUpdate { title: Some(Some("Lie".to_owned())), ..Default::default() };
             records.clear();
@@ -367,7 +373,7 @@ mod tests {
             records.extend(signed(&lie, &sealed(RoomId([3; 16]), &owner), &owner));
             let elsewhere = if at == open(ROOM) { sealed(ROOM, &owner) } else { open(ROOM) };
             records.extend(signed(&lie, &elsewhere, &owner));
-            assert_eq!(read(&at, &records, Some(owner.print())), Details::default());
+            assert_eq!(read(&at, &records, &[owner.print()].into(), MESH), Details::default());
         }
     }
 
@@ -380,7 +386,7 @@ mod tests {
         let title = Draft { id, ..drafts.swap_remove(0) };
         let title = at.cover.write(title, owner.print(), Stamp(5));
         let record = title.sign(&owner, MESH, Stamp(5)).expect("it is long enough");
-        assert_eq!(read(&at, &[record], Some(owner.print())), Details::default());
+        assert_eq!(read(&at, &[record], &[owner.print()].into(), MESH), Details::default());
     }
 
     #[test]

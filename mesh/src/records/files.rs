@@ -1,5 +1,7 @@
-//! Files of rooms: a collection that is where the room is, with contents that travel apart. One key owns a room's files, the one that
-//! made the room; its agents write them at any node. Records of other keys do not show.
+//! Files of rooms: a collection that is where the room is, with contents that travel apart. The key that
+//! made a room writes its files, at any node; in direct and shared rooms all keys do, and the latest state shows. Records of other keys do not.
+
+use std::collections::BTreeSet;
 
 use minicbor::{Decode, Encode};
 
@@ -122,10 +124,11 @@ pub fn apart_name(id: RecordId, owner: KeyPrint) -> ApartName {
     ApartName { collection: COLLECTION.number, owner, id }
 }
 
-/// The file that a record says, if it is of this room and of the key that made it.
+/// The file that a record says, if it is of this room and of one of the keys that write there.
 #[must_use]
-pub fn read(at: &RoomPlace, record: &Record, key: KeyPrint) -> Option<FileView> {
-    if record.owner() != key || record.space != at.space || record.collection != COLLECTION.number {
+pub fn read(at: &RoomPlace, record: &Record, keys: &BTreeSet<KeyPrint>) -> Option<FileView> {
+    let fits = record.space == at.space && record.collection == COLLECTION.number;
+    if !fits || !keys.contains(&record.owner()) {
         return None;
     }
     let content = at.cover.read(&record.spot(), record.content()?)?;
@@ -200,13 +203,10 @@ mod tests {
     }
 
     fn places(by: &KeySecret) -> [RoomPlace; 2] {
-        let seal = Seal::of_room(
-            crate::name::group::Group::Key(by.print()),
-            &RoomKey::of("a key of some length"),
-            ROOM,
-        );
+        let group = crate::name::group::Group::Key(by.print());
+        let seal = Seal::of_room(group, &RoomKey::of("a key of some length"), ROOM);
         let cover = Cover::Sealed(Box::new(seal.of_records()));
-        let sealed = RoomPlace { room: ROOM, space: Space::Followers(by.print()), cover };
+        let sealed = RoomPlace { room: ROOM, space: Space::Followers(group), cover };
         [RoomPlace { room: ROOM, space: Space::Mesh, cover: Cover::Open }, sealed]
     }
 
@@ -227,18 +227,26 @@ mod tests {
         let [open, sealed] = places(&owner);
         for (at, elsewhere) in [(&open, &sealed), (&sealed, &open)] {
             let record = signed(at, draft(at, &file("a/b.txt"), Some("scout")), &owner);
-            let view = read(at, &record, owner.print()).expect("it is one");
+            let view = read(at, &record, &[owner.print()].into()).expect("it is one");
             assert_eq!((view.path.as_str(), view.length, view.at_ms), ("a/b.txt", 5, 5));
             assert_eq!(view.by.as_deref(), Some("scout"));
             assert_eq!(record.id, id(at, "a/b.txt"));
-            assert_eq!(read(at, &record, other.print()), None, "another key made the room");
-            assert_eq!(read(elsewhere, &record, owner.print()), None);
+            assert_eq!(
+                read(at, &record, &[other.print()].into()),
+                None,
+                "another key made the room"
+            );
+            assert_eq!(read(elsewhere, &record, &[owner.print()].into()), None);
             let room = RoomPlace { room: RoomId([3; 16]), ..at.clone() };
-            assert_eq!(read(&room, &record, owner.print()), None);
+            assert_eq!(read(&room, &record, &[owner.print()].into()), None);
             let moved = Draft { id: id(at, "other"), ..draft(at, &file("a/b.txt"), None) };
-            assert_eq!(read(at, &signed(at, moved, &owner), owner.print()), None, "its name");
+            assert_eq!(
+                read(at, &signed(at, moved, &owner), &[owner.print()].into()),
+                None,
+                "its name"
+            );
             let gone = signed(at, deletion(at, "a/b.txt"), &owner);
-            assert_eq!((gone.id, read(at, &gone, owner.print())), (record.id, None));
+            assert_eq!((gone.id, read(at, &gone, &[owner.print()].into())), (record.id, None));
         }
     }
 

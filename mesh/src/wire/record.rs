@@ -8,6 +8,7 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 use super::cbor::encode;
 use crate::{
     name::{
+        group::Group,
         id::{Hash, KeyPrint, MeshId, sha256, write_hex},
         identity::Judge,
         key::{KeySecret, ShortKey},
@@ -21,9 +22,9 @@ pub enum Space {
     /// All nodes of the mesh.
     #[n(0)]
     Mesh,
-    /// The nodes that follow the private rooms of this key. Contents are sealed, and only such nodes are told of any.
+    /// The nodes that follow the private rooms of this group. Contents are sealed, and only such nodes are told of any.
     #[n(1)]
-    Followers(#[n(0)] KeyPrint),
+    Followers(#[n(0)] Group),
     /// One node alone: nothing of it is ever sent.
     #[n(2)]
     Node,
@@ -359,7 +360,7 @@ mod tests {
             let mailbox = key(2).halves().mailbox;
             let halves = crate::name::key::KeyHalves { mailbox, ..good.by.halves };
             let others = [
-                Record { space: Space::Followers(good.owner()), ..good.clone() },
+                Record { space: Space::Followers(Group::Key(good.owner())), ..good.clone() },
                 Record { space: Space::Node, ..good.clone() },
                 Record { collection: CollectionNumber(u16::MAX - 1), ..good.clone() },
                 Record { id: RecordId([5; 16]), ..good.clone() },

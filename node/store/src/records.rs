@@ -1,5 +1,7 @@
 //! Rows of records, and reading them: by name, and for peers.
 
+use std::collections::BTreeSet;
+
 use mesh::{
     api::batch::StoredRecord,
     limits::{
@@ -11,7 +13,7 @@ use mesh::{
         collection::Collection,
         details::{self, Details},
         files::{self, FileView},
-        place::RoomPlace,
+        place::{RoomPlace, showing},
     },
     wire::{
         contents::{Content, SentContents},
@@ -50,12 +52,12 @@ pub struct Shelf {
 impl Shelf {
     fn prefix(&self) -> Vec<u8> {
         let Shelf { mesh, space, collection } = self;
-        let (space, of): (u8, &[u8]) = match space {
-            Space::Mesh => (0, &[]),
-            Space::Followers(key) => (1, &key.0),
-            Space::Node => (2, &[]),
+        let (space, of) = match space {
+            Space::Mesh => (0, Vec::new()),
+            Space::Followers(group) => (1, group.bytes()),
+            Space::Node => (2, Vec::new()),
         };
-        [&mesh.0, [space].as_slice(), of, &collection.0.to_be_bytes()].concat()
+        [&mesh.0, [space].as_slice(), &of, &collection.0.to_be_bytes()].concat()
     }
 
     /// The key of a record's row.
@@ -93,8 +95,8 @@ pub fn find(
     Ok(found)
 }
 
-/// The details of rooms of a mesh, one for each that is asked for, in their order. `settings`: with these. `key`: the one that
-/// made a room; records of others are passed over by their names, however many there are.
+/// The details of rooms of a mesh, one for each that is asked for, in their order. `settings`: with these. `keys`: those that
+/// write them; records of others are passed over by their names, however many there are.
 ///
 /// # Errors
 ///
@@ -103,29 +105,32 @@ pub fn details(
     reader: &Reader,
     mesh: MeshId,
     rooms: &[RoomId],
-    key: impl Fn(RoomId) -> Option<KeyPrint>,
+    keys: impl Fn(RoomId) -> BTreeSet<KeyPrint>,
     settings: bool,
 ) -> Result<Vec<Details>, ReadError> {
     let read = reader.databases().disk.read()?;
     let shelves = table(&read, RECORDS)?;
     let mut all = Vec::with_capacity(rooms.len());
     for room in rooms {
-        let (Some(at), Some(key)) = (place_in(&read, *room)?, key(*room)) else {
+        let keys = keys(*room);
+        let Some(at) = place_in(&read, *room)?.filter(|_| !keys.is_empty()) else {
             all.push(Details::default());
             continue;
         };
         let shelf = Shelf { mesh, space: at.space, collection: details::COLLECTION.number };
         let mut records: Vec<Record> = Vec::new();
         for id in details::ids(&at) {
-            let row = shelves.get(shelf.row(RecordKey { id, owner: Some(key) }).as_slice())?;
-            records.extend(row.map(|row| decode(row.value(), "record")).transpose()?);
+            for key in &keys {
+                let row = shelves.get(shelf.row(RecordKey { id, owner: Some(*key) }).as_slice())?;
+                records.extend(row.map(|row| decode(row.value(), "record")).transpose()?);
+            }
         }
         if settings {
             let shelf = Shelf { collection: details::SETTINGS.number, ..shelf };
             let first = at.subject(shelf.collection);
-            records.extend(owned(&shelves, &shelf, &first, key)?);
+            records.extend(owned(&shelves, &shelf, &first, &keys)?);
         }
-        all.push(details::read(&at, &records, Some(key)));
+        all.push(details::read(&at, &records, &keys, mesh));
     }
     Ok(all)
 }
@@ -146,42 +151,26 @@ fn place_in(read: &ReadTransaction, room: RoomId) -> Result<Option<RoomPlace>, R
     Ok(record.and_then(|record| record.place_of_records(room)))
 }
 
-/// The records of one owner whose ids begin so, by id, at most [`RECORDS_FOUND_MAX`]; no deletions.
+/// The records of these owners whose ids begin so, by id, with deletions. Those of others are passed over unread. The bounds of
+/// what one key may write bound them.
 fn owned(
     shelves: &redb::ReadOnlyTable<&'static [u8], &'static [u8]>,
     shelf: &Shelf,
     first: &[u8],
-    owner: KeyPrint,
+    owners: &BTreeSet<KeyPrint>,
 ) -> Result<Vec<Record>, ReadError> {
     let mut found = Vec::new();
-    let take = |record: Record| {
-        if record.body.is_some() && found.len() < RECORDS_FOUND_MAX {
-            found.push(record);
-        }
-    };
-    each_owned(shelves, shelf, first, owner, take)?;
-    Ok(found)
-}
-
-/// Takes each record of one owner whose id begins so, by id. Those of others are passed over unread.
-fn each_owned(
-    shelves: &redb::ReadOnlyTable<&'static [u8], &'static [u8]>,
-    shelf: &Shelf,
-    first: &[u8],
-    owner: KeyPrint,
-    mut take: impl FnMut(Record),
-) -> Result<(), ReadError> {
     let prefix = [shelf.prefix().as_slice(), first].concat();
     for row in shelves.range(prefix.as_slice()..)? {
         let (key, row) = row?;
         if !key.value().starts_with(&prefix) {
             break;
         }
-        if key.value().ends_with(&owner.0) {
-            take(decode(row.value(), "record")?);
+        if owners.iter().any(|owner| key.value().ends_with(&owner.0)) {
+            found.push(decode(row.value(), "record")?);
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// The answer to a peer that lacks these (`Effect::SendRecords`): one message of about [`WANT_REPLY_BYTES`] at most. It
@@ -237,7 +226,7 @@ pub fn contents(
     Ok(Message::Contents(SentContents { space, collection, contents, lacking }))
 }
 
-/// The files of a room of a mesh, by path. `key`: the one that made the room.
+/// The files of a room of a mesh, by path. `keys`: those that write them.
 ///
 /// # Errors
 ///
@@ -246,15 +235,15 @@ pub fn files(
     reader: &Reader,
     mesh: MeshId,
     room: RoomId,
-    key: KeyPrint,
+    keys: &BTreeSet<KeyPrint>,
 ) -> Result<Vec<FileView>, ReadError> {
     let read = reader.databases().disk.read()?;
     let Some(at) = place_in(&read, room)? else { return Ok(Vec::new()) };
     let shelf = Shelf { mesh, space: at.space, collection: files::COLLECTION.number };
     let first = at.subject(shelf.collection);
-    let mut found = Vec::new();
-    let take = |record: Record| found.extend(files::read(&at, &record, key));
-    each_owned(&table(&read, RECORDS)?, &shelf, &first, key, take)?;
+    let records = owned(&table(&read, RECORDS)?, &shelf, &first, keys)?;
+    let showing = showing(&records, keys, mesh).into_iter();
+    let mut found: Vec<_> = showing.filter_map(|record| files::read(&at, record, keys)).collect();
     found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
@@ -271,16 +260,22 @@ pub fn file(
     reader: &Reader,
     mesh: MeshId,
     (room, path): (RoomId, &str),
-    key: KeyPrint,
+    keys: &BTreeSet<KeyPrint>,
 ) -> Result<Option<FoundFile>, ReadError> {
     let read = reader.databases().disk.read()?;
     let Some(at) = place_in(&read, room)? else { return Ok(None) };
     let (collection, id) = (files::COLLECTION.number, files::id(&at, path));
     let shelf = Shelf { mesh, space: at.space, collection };
+    let (rows, mut states) = (table(&read, RECORDS)?, Vec::<Record>::new());
+    for key in keys {
+        let row = rows.get(shelf.row(RecordKey { id, owner: Some(*key) }).as_slice())?;
+        states.extend(row.map(|row| decode(row.value(), "record")).transpose()?);
+    }
+    let shown = showing(&states, keys, mesh);
+    let Some(record) = shown.first() else { return Ok(None) };
+    let Some(view) = files::read(&at, record, keys) else { return Ok(None) };
+    let key = record.owner();
     let row = shelf.row(RecordKey { id, owner: Some(key) });
-    let Some(record) = table(&read, RECORDS)?.get(row.as_slice())? else { return Ok(None) };
-    let record: Record = decode(record.value(), "record")?;
-    let Some(view) = files::read(&at, &record, key) else { return Ok(None) };
     if record.apart.is_none() {
         return Ok(Some((view, Some(Vec::new()))));
     }

@@ -100,6 +100,14 @@ impl Known {
             }
             Group::Shared(shared) => Admitted::Keys(self.shared_keys(shared)),
         };
+        let keys = match &admitted {
+            Admitted::Nobody | Admitted::Key(_) => None,
+            Admitted::Keys(keys) => Some(keys.clone()),
+            Admitted::Sides(sides) => Some(sides.iter().map(|(_, key)| key).collect()),
+        };
+        if let Some(keys) = keys {
+            self.directory.note_keys_of(id, keys);
+        }
         self.rosters.set_sealed(id, group, admitted);
     }
 
@@ -127,6 +135,15 @@ impl Known {
     pub(crate) fn is_in(&self, group: Group, key: KeyPrint) -> bool {
         group.has(key)
             || matches!(group, Group::Shared(shared) if self.shared_keys(shared).contains(&key))
+    }
+
+    /// Whether a key is one of a group's, or was: it owns records there.
+    pub(crate) fn was_in(&self, group: Group, key: KeyPrint) -> bool {
+        let key = self.directory.current(key);
+        let for_good = group.keys().any(|own| self.directory.current(own) == key);
+        for_good
+            || matches!(group, Group::Shared(shared)
+                if self.directory.shared.was_given(shared, key, &*self.directory.keys()))
     }
 
     /// The keys of a group, as they are called now.

@@ -1,4 +1,4 @@
-//! Comparing records with peers: with all of them those of the mesh, and with those that follow the same key the key's.
+//! Comparing records with peers: with all of them those of the mesh, and with those that follow the same group the group's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,7 @@ use crate::{
     api::boundary::Effect,
     engine::known::Known,
     limits::{RECORDS_COMPARE_EVERY, RECORDS_COMPARE_EVERY_MAX},
-    name::{
-        group::Group,
-        id::{Hash, NodeId},
-    },
+    name::id::{Hash, NodeId},
     records::{
         comparison::{self, Difference, Part},
         digest::{Bucket, BucketDigest},
@@ -49,8 +46,8 @@ impl Records {
     /// A peer that follows the same keys tells the digests of their records. That it follows them was proven before.
     pub(crate) fn on_follows(&mut self, known: &mut Known, from: NodeId, theirs: &[Followed]) {
         for Followed { token, records, .. } in theirs {
-            if let Some(Group::Key(key)) = known.cx.followers.shown_by(from, *token) {
-                self.on_digest(known, from, Space::Followers(key), *records);
+            if let Some(group) = known.cx.followers.shown_by(from, *token) {
+                self.on_digest(known, from, Space::Followers(group), *records);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     Records,
     contents::Name,
-    writing::{Unsigned, Writing, impossible, place_for},
+    writing::{Shelf, Unsigned, Writing, impossible, latest, place_for},
 };
 use crate::{
     api::{
@@ -16,6 +16,7 @@ use crate::{
     records::{
         files::{self, NewFile},
         place::RoomPlace,
+        set::Set,
     },
     wire::record::{RecordId, RecordKey},
 };
@@ -31,27 +32,28 @@ impl Records {
         match act {
             FileAct::Put(file, encryption) => {
                 file.check()?;
-                let at = admit(known, key, room, agent.as_ref())?;
-                let made = known.directory.room(room);
-                let is_encrypted = made.is_some_and(|made| made.created.encrypted);
+                let shelf = admit(known, key, room, agent.as_ref())?;
+                let is_encrypted = known.told.get(&room).is_some_and(|view| view.encrypted);
                 if is_encrypted && encryption == Encryption::None {
                     return Err(Refused::Plaintext);
                 }
-                let unsigned = written(&at, key, file, agent.as_deref());
+                let unsigned = written(&shelf.at, key, file, agent.as_deref());
                 let length = unsigned.apart.as_ref().map_or(0, |bytes| bytes.len() as u64);
-                self.has_room(&at, key, unsigned.draft.id, length)?;
-                self.write(known, &Writing::of_room(key, signer, &at), vec![unsigned])?;
+                self.has_room(&shelf.at, key, unsigned.draft.id, length)?;
+                self.write(known, &Writing::of_room(key, signer, &shelf), vec![unsigned])?;
             }
             FileAct::Remove(path) => {
                 files::check_path(&path).map_err(bad_path)?;
-                let at = admit(known, key, room, agent.as_ref())?;
-                let draft = files::deletion(&at, &path);
-                let record = RecordKey { id: draft.id, owner: Some(key) };
-                let set = self.set(at.space, draft.collection);
-                if !set.is_some_and(|set| set.is_live(record)) {
+                let shelf = admit(known, key, room, agent.as_ref())?;
+                let draft = files::deletion(&shelf.at, &path);
+                let set = self.set(shelf.at.space, draft.collection);
+                let shows = |set: &Set| {
+                    latest(set, draft.id, &shelf.keys).is_some_and(|record| set.is_live(record))
+                };
+                if !set.is_some_and(shows) {
                     return Err(Refused::NoFile);
                 }
-                self.write(known, &Writing::of_room(key, signer, &at), vec![draft.into()])?;
+                self.write(known, &Writing::of_room(key, signer, &shelf), vec![draft.into()])?;
             }
         }
         Ok(Outcome::Done)
@@ -107,7 +109,7 @@ fn admit(
     key: KeyPrint,
     room: RoomId,
     agent: Option<&AgentId>,
-) -> Result<RoomPlace, Refused> {
+) -> Result<Shelf, Refused> {
     known.may_read(&Reader { key, agent: agent.cloned() }, room)?;
     known.may_write(room)?;
     let is_own = |agent: &AgentId| {

@@ -1,6 +1,6 @@
 //! Writing records for clients: profiles of agents, details of rooms.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Records, answers_for, contents::Name};
 use crate::{
@@ -8,7 +8,6 @@ use crate::{
     engine::known::Known,
     limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
     name::{
-        group::Group,
         id::{KeyPrint, NodeId, RoomId},
         key::KeySecret,
     },
@@ -16,11 +15,12 @@ use crate::{
         details,
         place::RoomPlace,
         profile::{self, ProfileUpdate},
+        set::Set,
     },
     wire::{
         cover::Cover,
         message::Message,
-        record::{Apart, Draft, Record, RecordKey, Space, Stamp},
+        record::{Apart, Draft, Record, RecordId, RecordKey, Space, Stamp},
     },
 };
 
@@ -42,16 +42,32 @@ pub(super) struct Writing<'w> {
     signer: Option<&'w KeySecret>,
     space: Space,
     cover: &'w Cover,
+    /// Other keys that write the same: what is written is later than all that they have written.
+    with: &'w BTreeSet<KeyPrint>,
 }
 
 impl<'w> Writing<'w> {
     pub(super) fn of_room(
         key: KeyPrint,
         signer: Option<&'w KeySecret>,
-        at: &'w RoomPlace,
+        place: &'w Shelf,
     ) -> Writing<'w> {
-        Writing { key, signer, space: at.space, cover: &at.cover }
+        let Shelf { at, keys } = place;
+        Writing { key, signer, space: at.space, cover: &at.cover, with: keys }
     }
+}
+
+/// Where a room's records are, and the keys that write them.
+pub(super) struct Shelf {
+    pub(super) at: RoomPlace,
+    pub(super) keys: BTreeSet<KeyPrint>,
+}
+
+/// The state that shows, of those that several keys have written: the latest one, be it a deletion.
+pub(super) fn latest(set: &Set, id: RecordId, keys: &BTreeSet<KeyPrint>) -> Option<RecordKey> {
+    let states = keys.iter().filter_map(|key| set.head(set.key(id, *key)));
+    let latest = states.max_by_key(|head| (head.stamp, head.hash))?;
+    Some(set.key(id, latest.owner))
 }
 
 /// A record that is to be written, with bytes that travel apart, as they are written.
@@ -86,7 +102,7 @@ impl Records {
             cards.into_iter().flat_map(|set| set.live_of(caller.key, &first)).collect();
         let drafts = update.drafts(&caller.agent, &cards);
         let (key, signer) = (caller.key, signer.as_deref());
-        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open };
+        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open, with: NOBODY };
         self.write(known, &by, unsigned(drafts))?;
         Ok(Outcome::Done)
     }
@@ -98,7 +114,7 @@ impl Records {
         (key, signer): (KeyPrint, Option<&KeySecret>),
         draft: Draft,
     ) -> Result<(), Refused> {
-        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open };
+        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open, with: NOBODY };
         self.write(known, &by, vec![draft.into()])
     }
 
@@ -108,25 +124,25 @@ impl Records {
         known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
         update.check()?;
-        let at = place_for(known, caller.key, room)?;
-        let drafts = update.drafts(&at);
-        self.check_settings(&at, caller.key, &drafts)?;
+        let shelf = place_for(known, caller.key, room)?;
+        let drafts = update.drafts(&shelf.at);
+        self.check_settings(&shelf, &drafts)?;
         let (key, signer) = (caller.key, signer.as_deref());
-        self.write(known, &Writing::of_room(key, signer, &at), unsigned(drafts))?;
+        self.write(known, &Writing::of_room(key, signer, &shelf), unsigned(drafts))?;
         Ok(Outcome::Done)
     }
 
     /// A room has so many settings.
-    fn check_settings(
-        &self,
-        at: &RoomPlace,
-        key: KeyPrint,
-        drafts: &[Draft],
-    ) -> Result<(), Refused> {
+    fn check_settings(&self, shelf: &Shelf, drafts: &[Draft]) -> Result<(), Refused> {
+        let Shelf { at, keys } = shelf;
         let number = details::SETTINGS.number;
-        let set = self.set(at.space, number);
         let first = at.subject(number);
-        let there: Vec<_> = set.into_iter().flat_map(|set| set.live_of(key, &first)).collect();
+        let mut there = BTreeSet::new();
+        if let Some(set) = self.set(at.space, number) {
+            let said = keys.iter().flat_map(|key| set.live_of(*key, &first));
+            let shows = |id: &RecordId| latest(set, *id, keys).is_some_and(|key| set.is_live(key));
+            there.extend(said.filter(shows));
+        }
         let changed = |id| drafts.iter().any(|draft| draft.collection == number && draft.id == id);
         let stay = there.iter().filter(|id| !changed(**id)).count();
         let come = drafts.iter().filter(|draft| draft.collection == number && draft.body.is_some());
@@ -157,8 +173,10 @@ impl Records {
         let mut written = Vec::new();
         for Unsigned { draft, apart } in unsigned {
             let Some(set) = self.sets(space).get_mut(draft.collection) else { continue };
-            let before = set.head(set.key(draft.id, key));
-            let stamp = Stamp::after(known.cx.now.wall_us, before.map(|head| head.stamp));
+            let mine = set.head(set.key(draft.id, key));
+            let others = by.with.iter().filter_map(|other| set.head(set.key(draft.id, *other)));
+            let before = mine.into_iter().chain(others).map(|head| head.stamp).max();
+            let stamp = Stamp::after(known.cx.now.wall_us, before);
             let told = apart.as_deref().map(Apart::of);
             let record = cover.write(draft, key, stamp).sign_with(told, signer, mesh, stamp);
             let record = record.map_err(|short| Refused::Impossible(short.to_string()))?;
@@ -217,8 +235,9 @@ fn unsigned(drafts: Vec<Draft>) -> Vec<Unsigned> {
     drafts.into_iter().map(Unsigned::from).collect()
 }
 
-/// The place of the records of a room that a key has made.
-pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<RoomPlace, Refused> {
+/// The place of the records of a room, if this key writes them: it has made the room, or the room is a direct or a shared one
+/// of its own.
+pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<Shelf, Refused> {
     if room == RoomId::lobby(known.cx.mesh) {
         return Err(impossible(LOBBY));
     }
@@ -227,7 +246,8 @@ pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<Ro
     // With a node that checks no keys nobody has one, and the signer is asked for next.
     let made = known.directory.room(room);
     let made = made.is_some_and(|made| known.directory.current(made.created.owner) == key);
-    if made { Ok(at) } else { Err(Refused::NotYours) }
+    let keys = known.directory.proofs().keys_of_room(room);
+    if made || keys.contains(&key) { Ok(Shelf { at, keys }) } else { Err(Refused::NotYours) }
 }
 
 /// Tells those who have the space of records, in messages of the size of gossip. Others that follow a key, and are not
@@ -239,8 +259,8 @@ fn tell(known: &mut Known, space: Space, records: Vec<Record>) {
                 known.cx.broadcast(None, Message::Records(part));
             }
         }
-        Space::Followers(key) => {
-            let followers = known.cx.followers.of(Group::Key(key));
+        Space::Followers(group) => {
+            let followers = known.cx.followers.of(group);
             let peers: Vec<NodeId> = followers.intersection(&known.cx.up).copied().collect();
             for part in in_parts(records) {
                 for peer in &peers {
@@ -274,6 +294,8 @@ fn in_parts(records: Vec<Record>) -> Vec<Vec<Record>> {
 pub(super) fn impossible(text: &str) -> Refused {
     Refused::Impossible(text.to_owned())
 }
+
+static NOBODY: &BTreeSet<KeyPrint> = &BTreeSet::new();
 
 const NO_KEY: &str = "this node checks no keys: nothing can be signed for you here";
 const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: the directory is full, or this node has no part in the mesh";

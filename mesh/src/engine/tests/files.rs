@@ -10,7 +10,7 @@ use crate::{
     limits::{CONTENT_ASKED_AGAIN, FILE_BYTES_MAX, FILES_PER_ROOM_MAX, ROOM_FILES_BYTES_MAX},
     records::{
         files::{self, FileView, NewFile},
-        place::RoomPlace,
+        place::{RoomPlace, showing},
     },
     wire::{
         contents::{Content, SentContents, WantedContents},
@@ -21,7 +21,7 @@ use crate::{
 /// Part of all that is private.
 const SECRET: &str = "for few eyes";
 
-fn file(path: &str, bytes: &[u8]) -> NewFile {
+pub(super) fn file(path: &str, bytes: &[u8]) -> NewFile {
     NewFile { path: path.to_owned(), media: None, bytes: bytes.to_vec() }
 }
 
@@ -30,12 +30,12 @@ fn changes(caller: &Caller, room: RoomId, act: FileAct) -> FileChange {
     FileChange { room, key, agent, signer: signer(key), act }
 }
 
-fn put(caller: &Caller, room: RoomId, file: NewFile) -> Command {
+pub(super) fn put(caller: &Caller, room: RoomId, file: NewFile) -> Command {
     let act = FileAct::Put(file, Encryption::None);
     Command::ChangeFile(Box::new(changes(caller, room, act)))
 }
 
-fn remove(caller: &Caller, room: RoomId, path: &str) -> Command {
+pub(super) fn remove(caller: &Caller, room: RoomId, path: &str) -> Command {
     Command::ChangeFile(Box::new(changes(caller, room, FileAct::Remove(path.to_owned()))))
 }
 
@@ -64,18 +64,18 @@ impl Node {
             return None;
         }
         let at = self.place(room);
-        let key = self.engine.proofs().key_of_room(room)?;
-        let id = files::id(&at, path);
-        let records = self.records();
-        let record = records.iter().find(|record| record.id == id && record.owner() == key)?;
-        let view = files::read(&at, record, key)?;
+        let keys = self.engine.proofs().keys_of_room(room);
+        let (id, records) = (files::id(&at, path), self.records());
+        let states = records.iter().filter(|record| record.id == id);
+        let record = *showing(states, &keys, self.secret.mesh_id()).first()?;
+        let (view, key) = (files::read(&at, record, &keys)?, record.owner());
         let place = (at.space, RecordKey { id, owner: Some(key) });
         let bytes = self.contents().get(&place).cloned();
         let bytes = bytes.and_then(|bytes| at.cover.read_apart(&files::apart_name(id, key), bytes));
         Some((view, bytes))
     }
 
-    fn bytes(&self, room: RoomId, path: &str) -> Option<Vec<u8>> {
+    pub(super) fn bytes(&self, room: RoomId, path: &str) -> Option<Vec<u8>> {
         self.file(room, path)?.1
     }
 }

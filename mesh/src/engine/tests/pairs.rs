@@ -97,7 +97,12 @@ impl World {
         }
     }
 
-    fn open(&mut self, n: usize, caller: &Caller, with: &str) -> Result<RoomView, Refused> {
+    pub(super) fn open(
+        &mut self,
+        n: usize,
+        caller: &Caller,
+        with: &str,
+    ) -> Result<RoomView, Refused> {
         let call = self.begin(n, open(caller, with));
         self.carry();
         self.pass(STEP * 15);

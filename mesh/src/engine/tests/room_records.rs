@@ -42,7 +42,8 @@ impl Node {
         let known = &self.engine.known;
         let Some(state) = known.rooms.get(&room) else { return Details::default() };
         let at = state.replica.record.place_of_records(room).expect("it is permanent");
-        details::read(&at, &self.records(), known.directory.proofs().key_of_room(room))
+        let keys = known.directory.proofs().keys_of_room(room);
+        details::read(&at, &self.records(), &keys, known.cx.mesh)
     }
 
     pub(super) fn title(&self, room: RoomId) -> Option<String> {
@@ -132,7 +133,10 @@ fn details_of_a_private_room_are_with_those_who_have_the_key_and_with_nobody_els
         |bytes: &[u8]| bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
     assert!(!world.told_to.iter().any(|(_, bytes)| has_secret(bytes)), "sealed on its way");
     let rows = world.nodes[0].records();
-    assert!(!rows.is_empty() && rows.iter().all(|row| row.space == Space::Followers(MINTED)));
+    assert!(
+        !rows.is_empty()
+            && rows.iter().all(|row| row.space == Space::Followers(Group::Key(MINTED)))
+    );
     assert!(!rows.iter().any(|row| has_secret(row.content().expect("it is set"))), "and kept so");
     let of_records = |message: &Message| matches!(message, Message::Records(_));
     assert!(!world.said.iter().any(of_records), "no gossip");
@@ -207,11 +211,14 @@ fn a_peer_without_the_key_learns_nothing_by_asking() {
         node.effects.iter().any(is_told)
     };
     for step in &steps {
-        assert!(answers(ids[1], Space::Followers(MINTED), step), "a follower: {step:?}");
-        assert!(!answers(ids[2], Space::Followers(MINTED), step), "{step:?}");
+        assert!(
+            answers(ids[1], Space::Followers(Group::Key(MINTED)), step),
+            "a follower: {step:?}"
+        );
+        assert!(!answers(ids[2], Space::Followers(Group::Key(MINTED)), step), "{step:?}");
         assert!(!answers(ids[1], Space::Node, step), "{step:?}");
         assert!(
-            !answers(ids[1], Space::Followers(KEY), step),
+            !answers(ids[1], Space::Followers(Group::Key(KEY)), step),
             "a key that is not followed: {step:?}"
         );
     }

@@ -1,7 +1,9 @@
 //! Shared rooms: of agents of three keys, at three nodes, and one that has none of them.
 
 use super::{
+    files::{file, put, remove},
     pairs::signer,
+    room_records::{set, title},
     world::{STEP, World},
     *,
 };
@@ -247,4 +249,58 @@ fn nobody_gives_another_keys_room_away() {
     assert!(!three.world.has_room(2, room));
     let sealed = |n: usize| three.world.nodes[n].engine.known.sealed_for(room);
     assert_eq!((sealed(0), sealed(2)), (Some(Group::Shared(group)), None));
+}
+
+#[test]
+fn all_keys_of_a_shared_room_write_its_details_and_files_and_the_latest_shows() {
+    let mut three = Three::new();
+    let (ann, bob, eve, room) =
+        (three.ann.clone(), three.bob.clone(), three.eve.clone(), three.room);
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    let ask = |three: &mut Three, n: usize, command: Command| {
+        let call = three.world.begin(n, command);
+        three.world.pass(STEP * 40);
+        three.world.reply(n, call).expect("it is answered").map(drop)
+    };
+    let shown = |three: &Three| {
+        let nodes = &three.world.nodes[..2];
+        let [one, two] =
+            [&nodes[0], &nodes[1]].map(|node| (node.title(room), node.bytes(room, "a")));
+        assert_eq!(one, two, "both show the same");
+        (one.0, one.1.map(|bytes| String::from_utf8(bytes).expect("it is text")))
+    };
+    let of = |title: &str, text: Option<&str>| (Some(title.to_owned()), text.map(String::from));
+    ask(&mut three, 0, set(&ann, room, title("hers"))).expect("she may");
+    ask(&mut three, 0, put(&ann, room, file("a", b"hers"))).expect("she may");
+    assert_eq!(shown(&three), of("hers", Some("hers")));
+    ask(&mut three, 1, set(&bob, room, title("his"))).expect("so may he");
+    ask(&mut three, 1, put(&bob, room, file("a", b"his"))).expect("so may he");
+    assert_eq!(shown(&three), of("his", Some("his")));
+    ask(&mut three, 0, remove(&ann, room, "a")).expect("she deletes what he wrote");
+    assert_eq!(shown(&three), of("his", None));
+    assert_eq!(ask(&mut three, 1, remove(&bob, room, "a")), Err(Refused::NoFile));
+    ask(&mut three, 1, put(&bob, room, file("a", b"again"))).expect("so may he");
+    assert_eq!(shown(&three), of("his", Some("again")));
+    // A key without the room writes nothing, and its node has nothing.
+    assert!(ask(&mut three, 2, put(&eve, room, file("a", b"not hers"))).is_err());
+    assert!(!three.world.has_room(2, room));
+    // What a key wrote does not show once it is out; what others wrote before shows again.
+    three.share("bob", ShareAct::Take).expect("it is hers");
+    let node = &three.world.nodes[0];
+    assert_eq!((node.title(room).as_deref(), node.bytes(room, "a")), (Some("hers"), None));
+    assert_eq!(ask(&mut three, 1, put(&bob, room, file("a", b"x"))), Err(Refused::NotYours));
+}
+
+#[test]
+fn both_agents_of_a_direct_room_write_its_files() {
+    let mut three = Three::new();
+    let (ann, bob) = (three.ann.clone(), three.bob.clone());
+    let room = three.world.open(0, &ann, "bob").expect("he is known").room;
+    three.world.pass(STEP * 20);
+    for (n, by, text) in [(0, &ann, "hers"), (1, &bob, "his")] {
+        three.world.ask(n, put(by, room, file("a", text.as_bytes()))).expect("both may");
+        three.world.pass(STEP * 30);
+        let bytes = |n: usize| three.world.nodes[n].bytes(room, "a");
+        assert_eq!((bytes(0), bytes(1)), (Some(text.into()), Some(text.into())));
+    }
 }

@@ -73,7 +73,7 @@ impl Holders {
             return broken("records", format!("node{node} has changed nothing of {said:?}"));
         };
         let file = (said.room, said.path.as_str());
-        let shown = records::file(&running.reader, shelf.mesh, file, said.key);
+        let shown = records::file(&running.reader, shelf.mesh, file, &[said.key].into());
         let shown = shown.expect("a sound store reads").and_then(|(_, bytes)| bytes);
         // Another agent may have changed it at another node, and that may have come in the same turn.
         let written = said.text.as_ref().map(|text| {

@@ -12,7 +12,7 @@ use std::{
 
 use mesh::{
     api::{batch::Change, command::Command},
-    name::{group::Group, id::Hash, identity::Strict},
+    name::{id::Hash, identity::Strict},
     records::{
         collection::Collection,
         profile::{self, Card, Field, ProfileUpdate},
@@ -114,8 +114,8 @@ impl Holders {
             return Ok(());
         };
         let name = (*space, *collection, *key);
-        if let Space::Followers(key) = space
-            && !self.presented.contains(&(node, *key))
+        if let Space::Followers(group) = space
+            && !group.keys().any(|key| self.presented.contains(&(node, key)))
         {
             let what =
                 format!("node{node} has records of a key that it was never given: {change:?}");
@@ -155,11 +155,7 @@ pub(super) fn spaces_of(reader: &Reader) -> BTreeSet<Space> {
     let rooms = reader.rooms().expect("a sound store reads");
     let seals = rooms.into_iter().filter_map(|(_, record)| record.seal);
     let followed = seals.filter(|seal| seal.opener.is_some());
-    let keys = followed.filter_map(|seal| match seal.group {
-        Group::Key(key) => Some(key),
-        Group::Pair(_) | Group::Shared(_) => None,
-    });
-    keys.map(Space::Followers).chain([Space::Mesh]).collect()
+    followed.map(|seal| Space::Followers(seal.group)).chain([Space::Mesh]).collect()
 }
 
 /// Every record of these spaces on a node's disk, and its state.

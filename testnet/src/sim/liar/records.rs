@@ -3,6 +3,7 @@
 use mesh::{
     limits::RECORD_BODY_BYTES_MAX,
     name::{
+        group::Group,
         id::{AgentId, KeyPrint, MeshId, RoomId},
         key::KeySecret,
     },
@@ -72,8 +73,10 @@ impl Lies<'_> {
     fn some_space(&mut self) -> Space {
         match self.dice.within(0, 9) {
             0 => Space::Node,
-            1 => Space::Followers(self.dice.pick(self.own).print()),
-            2 | 3 if !self.heard.is_empty() => Space::Followers(self.dice.pick(self.heard).owner()),
+            1 => Space::Followers(Group::Key(self.dice.pick(self.own).print())),
+            2 | 3 if !self.heard.is_empty() => {
+                Space::Followers(Group::Key(self.dice.pick(self.heard).owner()))
+            }
             _ => Space::Mesh,
         }
     }

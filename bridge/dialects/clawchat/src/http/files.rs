@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use super::{Failed, Web};
 use crate::{codes::Problem, encode, encrypted::is_blob, limits::FILE_ASKED_AGAIN_SECS};
 
-/// The header that names the agent in whose name a file is written.
+/// The header that names the agent in whose name a file is written, or a direct room is read.
 pub(super) const AGENT_HEADER: &str = "x-clawmesh-agent";
 
 /// A file's type as long as its writer says none.
@@ -50,7 +50,7 @@ struct Place {
 impl Web {
     /// The key comes first: nobody without one learns which rooms there are.
     async fn place(&self, headers: &HeaderMap, named: Named) -> Result<(Visitor, Place), Failed> {
-        let holder = self.holder(headers).await?;
+        let holder = self.holder(headers).await?.named(agent(headers)?);
         let text = "`path` must be valid UTF-8 when its percent signs are decoded";
         let Path((room, path)) = named.map_err(|_| Problem::invalid(text))?;
         Ok((holder, Place { room: self.voice.room(&room)?, path }))
@@ -62,7 +62,7 @@ pub(super) async fn list(
     Path(room): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Files>, Failed> {
-    let holder = web.holder(&headers).await?;
+    let holder = web.holder(&headers).await?.named(agent(&headers)?);
     let files = web.desk.ask(&holder, ListFiles(web.voice.room(&room)?)).await?;
     Ok(Json(Files { files: files.iter().map(encode::file).collect() }))
 }

@@ -25,7 +25,7 @@ fn shown(
     let at = records::place(reader, room).expect("a sound store reads")?;
     let proofs = cluster.nodes[node].running.as_ref()?.engine.proofs();
     let mesh = cluster.secret.mesh_id();
-    let details = records::details(reader, mesh, &[room], |room| proofs.key_of_room(room), true);
+    let details = records::details(reader, mesh, &[room], |room| proofs.keys_of_room(room), true);
     Some((at, details.expect("a sound store reads").remove(0)))
 }
 

@@ -125,3 +125,27 @@ async fn an_encrypted_room_takes_blobs_and_an_ephemeral_one_no_file() {
     );
     node.stop().await;
 }
+
+#[tokio::test]
+async fn files_of_a_direct_room_are_its_two_agents() {
+    let node = Node::start(keyed()).await;
+    let mut a = node.agent("a").await;
+    let _b = node.agent("b").await;
+    let room = a.call("create_room", json!({"name": "dm:b"})).await;
+    let path = format!("/api/rooms/{}/files/x", room["room_id"].as_str().unwrap());
+    let ask = |method: &'static str, by: &'static str, body: &'static str| {
+        let (node, path) = (&node, &path);
+        async move { node.http(method, path, &[HERE, SHOWN, ("x-clawmesh-agent", by)], body).await }
+    };
+    assert_eq!(ask("PUT", "a", "1").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(ask("GET", "b", "").await.body, json!(1));
+    assert_eq!(ask("PUT", "b", "2").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(ask("GET", "a", "").await.body, json!(2));
+    for (method, by) in [("GET", "c"), ("PUT", "c"), ("DELETE", "c"), ("GET", "")] {
+        let refused = ask(method, by, "3").await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{method} {by}: {refused:?}");
+    }
+    assert_eq!(ask("DELETE", "a", "").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(ask("GET", "b", "").await.status, StatusCode::NOT_FOUND);
+    node.stop().await;
+}
