@@ -50,6 +50,8 @@ happenings! {
     SecretGiven, Any, "secret came from a peer";
     KeyRevoked, Any, "key revoked";
     Direct, Any, "direct room opened";
+    SharedRoom, Any, "shared room made";
+    Shared, Any, "shared room given to another key";
     Profile, Any, "profile changed";
     RoomSet, Any, "public room set";
     DenSet, Any, "private room set";

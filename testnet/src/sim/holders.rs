@@ -17,6 +17,7 @@ pub(super) mod end;
 mod files;
 mod owners;
 mod profiles;
+mod shared;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,11 +29,14 @@ use mesh::{
     api::{
         agenda::NewKey,
         batch::Change,
-        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Speech},
+        command::{
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, ShareAct, Speech,
+        },
         event::AgentEvent,
     },
     name::{
         agent::{Belongs, DRAWN_BYTES, belongs, drawn},
+        group::Group,
         id::{AgentId, KeyPrint, RoomId, RoomKey},
         key::KeySecret,
     },
@@ -43,7 +47,10 @@ use mesh::{
     },
 };
 
-use self::asked::{Asked, Registering};
+use self::{
+    asked::{Asked, Registering},
+    shared::Come,
+};
 use super::{
     agents::say,
     cluster::Cluster,
@@ -132,6 +139,7 @@ pub(super) struct Holders {
     /// Texts that agents of its key wanted to have set of a room: no other one shows.
     texts: BTreeMap<RoomId, BTreeSet<String>>,
     direct: direct::Direct,
+    shared: shared::SharedRooms,
     /// Something that left a node in the clear.
     leaked: Option<Broken>,
 }
@@ -190,6 +198,7 @@ impl Holders {
             profiles: profiles::Profiles::default(),
             texts: BTreeMap::new(),
             direct: direct::Direct::default(),
+            shared: shared::SharedRooms::default(),
             leaked: None,
         }
     }
@@ -246,7 +255,8 @@ impl Holders {
             6..=13 => self.register(cluster, i),
             14..=23 => self.create(cluster, i, by),
             24..=29 => self.open_direct(cluster, i, by),
-            30..=55 => self.join(cluster, i, by),
+            30..=34 => self.share(cluster, i, by),
+            35..=55 => self.join(cluster, i, by),
             61..=68 => self.set_profile(cluster, i, by),
             69..=76 => self.set_room(cluster, i, by),
             77..=84 => self.change_file(cluster, i, by),
@@ -353,7 +363,8 @@ impl Holders {
     fn join(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
         let key = self.holders[i].key;
         let rooms = self.made.iter().filter(|made| made.public || made.key == key);
-        let rooms: Vec<RoomId> = rooms.map(|made| made.room).collect();
+        let rooms = rooms.map(|made| made.room).chain(self.shared.of_key(key));
+        let rooms: Vec<RoomId> = rooms.collect();
         if !rooms.is_empty() {
             let room = *cluster.dice.pick(&rooms);
             let command = Command::Join { caller: by.caller, room };
@@ -368,8 +379,9 @@ impl Holders {
         }
         let room = *cluster.dice.pick(&rooms);
         let n = cluster.text();
-        let private =
-            self.direct.has(room) || self.made.iter().any(|made| made.room == room && !made.public);
+        let private = self.direct.has(room)
+            || self.shared.has(room)
+            || self.made.iter().any(|made| made.room == room && !made.public);
         let text = if private { MARK } else { "for all" };
         let content = if cluster.dice.chance(3) {
             format!("{n:>20000} {text}")
@@ -405,6 +417,15 @@ impl Part for Holders {
             (Asked::Open(i, with), Ok(Outcome::Room(view))) => {
                 self.direct_is_open(cluster, i, with, view)?;
             }
+            (Asked::MakeShared(key), Ok(Outcome::Room(view))) => {
+                self.shared_is_made(cluster, key, view);
+            }
+            (Asked::Share(room, act), Ok(_)) => {
+                if act == ShareAct::Give {
+                    cluster.coverage.count(Happening::Shared);
+                }
+                self.note_sharing(room, act, Come::Done);
+            }
             (Asked::Join(i, room), Ok(_)) => {
                 self.holders[i].rooms.insert(room);
             }
@@ -418,7 +439,9 @@ impl Part for Holders {
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
             (asked, Err(refused))
-                if may_be_refused(&asked, refused) || cluster.is_exempt(*node) => {}
+                if may_be_refused(&asked, refused)
+                    || self.is_out(&asked, refused)
+                    || cluster.is_exempt(*node) => {}
             (asked, result) => {
                 return broken("replies", format!("node{node}: {asked:?} got {result:?}"));
             }
@@ -530,6 +553,14 @@ impl Holders {
 
 /// Writings and messages of nodes.
 impl Holders {
+    /// Keys whose nodes may have the rooms of a group.
+    fn keys_of(&self, group: Group) -> Vec<KeyPrint> {
+        match group {
+            Group::Key(_) | Group::Pair(_) => group.keys().collect(),
+            Group::Shared(shared) => self.may_have_shared_of(shared.maker),
+        }
+    }
+
     /// *sealed*: followers are where the key was presented.
     pub(super) fn stored(
         &mut self,
@@ -541,7 +572,7 @@ impl Holders {
         if let Change::Room { room, record } = change
             && let Some(seal) = &record.seal
         {
-            if !seal.group.keys().any(|key| self.presented.contains(&(node, key))) {
+            if !self.keys_of(seal.group).iter().any(|key| self.presented.contains(&(node, *key))) {
                 let what = format!("node{node} has {room}, whose key it was never given");
                 return broken("sealed", what);
             }
@@ -595,6 +626,11 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         // A node may not know of the key any more, or of the room yet.
         Asked::Details(_) | Asked::File(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
+        }
+        // The other one's key, or the caller's, or the room is not known here yet; or the key was taken out before.
+        Asked::MakeShared(_) | Asked::Share(..) => {
+            let unknown = matches!(refused, Refused::NoAgent(_) | Refused::NoMailbox(_));
+            unknown || matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         // The other one's key, or the caller's, is not known here yet.
         Asked::Open(..) => {

@@ -48,12 +48,18 @@ impl Rooms {
 
     /// Whether its home era is nobody's.
     pub(super) fn is_nobodys(&self, room: RoomId) -> bool {
-        let of_pair = matches!(self.groups.get(&room), Some(Group::Pair(_)));
-        of_pair || self.is_sealed_directory(room)
+        let group = self.groups.get(&room);
+        let of_several = matches!(group, Some(Group::Pair(_) | Group::Shared(_)));
+        of_several || self.is_sealed_directory(room)
     }
 
     pub(super) fn follows(&self, node: NodeId, group: Group) -> bool {
         self.followers.contains_key(&(node, group))
+    }
+
+    /// Whether a node has a private room.
+    pub(super) fn has_follower(&self, room: RoomId, node: NodeId) -> bool {
+        self.groups.get(&room).is_some_and(|group| self.follows(node, *group))
     }
 
     /// Whether a node may have a room: all have those that are not sealed.

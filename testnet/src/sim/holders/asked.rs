@@ -1,7 +1,7 @@
 //! Requests of holders of keys to nodes, until they are answered.
 
 use mesh::{
-    api::command::NewRoom,
+    api::command::{NewRoom, ShareAct},
     name::id::{AgentId, KeyPrint, RoomId},
     records::{details::DetailsUpdate, profile::ProfileUpdate},
 };
@@ -33,6 +33,9 @@ pub(super) enum Asked {
     /// The agent that opens a direct room, and the other one.
     Open(usize, usize),
     File(FileSaid),
+    /// A room that can be shared, by an agent of this key.
+    MakeShared(usize),
+    Share(RoomId, ShareAct),
 }
 
 /// A change of a profile.

@@ -33,7 +33,7 @@ impl Direct {
 
 impl Holders {
     /// Agents whose ids and keys stay their own.
-    fn may_be_written_to(&self, i: usize) -> bool {
+    pub(super) fn may_be_written_to(&self, i: usize) -> bool {
         let holder = &self.holders[i];
         !holder.contested && matches!(holder.key, RED | BLUE)
     }

@@ -7,6 +7,7 @@
 //! nothing of it is in the clear on any disk.
 
 mod direct;
+mod shared;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -36,6 +37,7 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     rooms_are_listed(world)?;
     private_rooms_are_answered_for(world)?;
     direct::rooms_are_their_agents(world)?;
+    shared::rooms_are_their_keys(world)?;
     owners::ids_are_owned(world)?;
     match world.cluster.nodes.iter_mut().position(|node| has_mark(&node.image())) {
         None => Ok(()),
@@ -116,6 +118,9 @@ fn rooms_are_listed(world: &mut World) -> Result<(), Broken> {
                 return broken("rooms", format!("node{node} lists nothing: {list:?}"));
             };
             rooms_are_right(world, node, key, &list)?;
+            // They may be at a node that was shown another one of their keys, and shown to that one alone: see `shared`.
+            let list: Vec<RoomView> =
+                list.into_iter().filter(|view| view.shared.is_none()).collect();
             let named = |public: bool| {
                 let rooms = list.iter().filter(|room| room.public == public);
                 rooms.map(|room| format!("{} {}", room.room, room.name)).collect::<Vec<_>>()
