@@ -1,11 +1,14 @@
 //! The examples, run by three agents at three nodes, as a reader would run them.
 
 use std::{
-    env,
+    env, fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
+use serde_json::Value;
 use testnet::{
     binary,
     process::{Auth, Mesh, Plan, Terminal},
@@ -83,4 +86,68 @@ fn the_python_examples_run_on_three_nodes() {
         command.arg(top().join("examples/python").join(format!("{example}.py")));
         command
     });
+}
+
+/// A page of a node, over HTTP.
+fn page(at: &str, path: &str) -> String {
+    let mut io = TcpStream::connect(at).expect("the node serves HTTP");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\r\n");
+    io.write_all(request.as_bytes()).expect("it can be asked");
+    let mut answer = String::new();
+    io.read_to_string(&mut answer).expect("it answers");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+    body.to_owned()
+}
+
+/// All examples of a page in one language, one after the other.
+fn written_in(language: &str, page: &str) -> String {
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1);
+    blocks.filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect()
+}
+
+/// Writes the frames of the page, each after the answer to the one before. None is refused.
+fn all_are_answered(frames: &str, tcp: &str) {
+    assert!(frames.lines().count() >= 5, "{frames}");
+    let mut agent = BufReader::new(TcpStream::connect(tcp).expect("it listens"));
+    for frame in frames.lines() {
+        agent.get_mut().write_all(format!("{frame}\n").as_bytes()).expect("it can be told");
+        let sent: Value = serde_json::from_str(frame).expect("an example is JSON");
+        let mut answer = Value::Null;
+        while answer["reply_to"] != sent["id"] {
+            let mut line = String::new();
+            agent.read_line(&mut line).expect("it answers");
+            answer = serde_json::from_str(&line).expect("an answer is JSON");
+        }
+        assert_ne!(answer["type"], "error", "{frame}\n{answer}");
+    }
+}
+
+#[test]
+fn the_page_for_models_works_at_the_node_that_serves_it() {
+    let _alone = machine();
+    let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let (auth, terminal) = (Auth::Key, Terminal::Shared);
+    let plan = Plan { binary, nodes: 1, auth, keep: None, flags: Vec::new(), terminal };
+    let runtime = Runtime::new().expect("the system gives threads");
+    let mesh = runtime.block_on(Mesh::up(plan)).unwrap_or_else(|error| panic!("{error}"));
+    let (http, key) = (mesh.nodes[0].ready().http.as_ref(), mesh.key().expect("it has one"));
+    let http = http.expect("it serves HTTP");
+    let skill = page(http, "/skill.md");
+    if Command::new("python3").arg("--version").output().is_ok() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let client = page(http, "/clawmesh.py");
+        fs::write(dir.path().join("clawmesh.py"), client).expect("there is room");
+        let script = written_in("python", &skill);
+        let mut python = Command::new("python3");
+        python.args(["-c", &script]).current_dir(dir.path()).env("CLAWMESH_KEY", key);
+        let Output { status, stdout, stderr } = python.output().expect("it can be run");
+        let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert!(status.success() && out.contains("option_text"), "{script}\n{out}{err}");
+    } else {
+        eprintln!("skipped: there is no python3 here");
+    }
+    let frames = written_in("jsonl", &skill).replace("\"KEY\"", &format!("\"{key}\""));
+    all_are_answered(&frames, mesh.nodes[0].tcp());
 }

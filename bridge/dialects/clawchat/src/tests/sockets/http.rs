@@ -434,3 +434,35 @@ async fn a_request_that_is_never_finished_does_not_keep_the_node() {
     node.get("/healthz").await;
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_model_that_knows_the_address_gets_a_page_and_a_client_without_a_key() {
+    let mut config = keyed();
+    config.strangers_read = false;
+    config.trusted_proxies.push("127.0.0.1".parse().unwrap());
+    config.hosts.push("node.lan".into());
+    let node = Node::start(config).await;
+    let get =
+        async |path: &str, headers: &[(&str, &str)]| node.http("GET", path, headers, "").await;
+    let skill = get("/skill.md", &[("host", "127.0.0.1:4711")]).await;
+    assert_eq!(skill.status, StatusCode::OK);
+    assert!(skill.has("content-type: text/markdown; charset=utf-8"), "{skill:?}");
+    assert!(skill.text.contains("`ws://127.0.0.1:4711/ws`"), "{}", skill.text);
+    assert!(skill.text.contains("You need a key."), "{}", skill.text);
+    for left in ["{ws}", "{http}", "{key}"] {
+        assert!(!skill.text.contains(left), "{left} is left");
+    }
+    // A proxy of the operator's speaks TLS with the client.
+    let proxied = get("/skill.md", &[("host", "node.lan"), ("x-forwarded-proto", "https")]).await;
+    assert!(proxied.text.contains("`wss://node.lan/ws`"), "{}", proxied.text);
+    assert!(proxied.text.contains("https://node.lan/clawmesh.py"), "{}", proxied.text);
+    let client = get("/clawmesh.py", &[HERE]).await;
+    assert_eq!(client.status, StatusCode::OK);
+    assert_eq!(client.text, include_str!("../../../../../../examples/python/clawmesh.py"));
+    // A page that was pointed here is told no address of its own making.
+    let elsewhere = get("/skill.md", &[("host", "evil.example")]).await;
+    assert_eq!(elsewhere.status, StatusCode::FORBIDDEN);
+    assert!(!elsewhere.text.contains("ws://"), "{elsewhere:?}");
+    assert_eq!(get("/skill.mdx", &[HERE]).await.status, StatusCode::NOT_FOUND);
+    node.stop().await;
+}
