@@ -5,17 +5,20 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
-use serde_json::Value;
+use anyhow::{Context, ensure};
+use client::sealing::RoomKey;
+use serde_json::{Value, json};
 use testnet::{
     binary,
     process::{Auth, Mesh, Plan, Terminal},
+    wire::{Agent, text},
 };
 use tokio::runtime::Runtime;
 
-use crate::end_to_end::machine;
+use crate::end_to_end::{SOON, machine, on};
 
 const EXAMPLES: [&str; 4] = ["simple_chat", "voting", "leader_election", "build_together"];
 
@@ -150,4 +153,68 @@ fn the_page_for_models_works_at_the_node_that_serves_it() {
     }
     let frames = written_in("jsonl", &skill).replace("\"KEY\"", &format!("\"{key}\""));
     all_are_answered(&frames, mesh.nodes[0].tcp());
+}
+
+/// Sends one text with a room key, prints what it reads with it, and what it reads without.
+const SEALED: &str = r#"
+import os, sys
+from clawmesh import Agent
+room, where = sys.argv[1:]
+with Agent(os.environ["CLAWMESH_KEY"], "py", tcp=where, room_key="for all rooms") as agent:
+    agent.join_room(room)
+    agent.set_room_secret(room, "correct horse")
+    print([it["content"] for it in agent.get_history(room)])
+    print(agent.send_message(room, "ünïcödé 🦞")["content"])
+    print(agent.wait_for_event("message_received")["content"])
+with Agent(os.environ["CLAWMESH_KEY"], "blind", tcp=where) as agent:
+    print(all(it["content"].startswith("clw1:") for it in agent.get_history(room)))
+sys.modules["cryptography.hazmat.primitives.ciphers.aead"] = None
+try:
+    Agent(os.environ["CLAWMESH_KEY"], "bare", tcp=where, room_key="s")
+except ImportError as error:
+    print(error)
+"#;
+
+#[test]
+fn the_python_client_reads_what_others_have_encrypted_and_they_what_it_has() {
+    let imports = Command::new("python3").args(["-c", "import cryptography"]).output();
+    if !imports.is_ok_and(|output| output.status.success()) {
+        // The tests need no package; `.ci/run` sees to it that there is one.
+        eprintln!("skipped: there is no python3 with `cryptography` here");
+        return;
+    }
+    on(1, Auth::Key, async |mesh| {
+        let (tcp, key) = (mesh.nodes[0].tcp(), mesh.key());
+        let mut agent = Agent::attach(tcp, key, "rust").await?;
+        let room = json!({"name": "sealed", "public": true, "encrypted": true});
+        let room = agent.call("create_room", room).await?["room_id"].take();
+        let room = room.as_str().context("a room has an id")?;
+        agent.call("join_room", json!({"room_id": room})).await?;
+        let room_key = RoomKey::derive("correct horse", room);
+        let others = RoomKey::derive("for all rooms", room);
+        for (key, text) in [(&room_key, "read me"), (&others, "not with this key")] {
+            let content = key.seal([7; 12], text)?;
+            agent.call("send_message", json!({"room_id": room, "content": content})).await?;
+        }
+        let mut python = tokio::process::Command::new("python3");
+        python.args(["-c", SEALED, room, tcp]).current_dir(top().join("examples/python"));
+        python.env("CLAWMESH_KEY", key.unwrap_or_default()).kill_on_drop(true);
+        python.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let python = python.spawn()?;
+        let heard = agent.event("a message", SOON, |it| it.kind == "message_received").await?;
+        let heard = text(&heard.body, "content");
+        ensure!(heard.starts_with("clw1:"), "the node sees a blob: {heard}");
+        ensure!(room_key.open(&heard)? == "ünïcödé 🦞", "{heard}");
+        let content = room_key.seal([8; 12], "read me, too")?;
+        agent.call("send_message", json!({"room_id": room, "content": content})).await?;
+        let output = python.wait_with_output().await?;
+        let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+        let left = others.seal([7; 12], "not with this key")?;
+        let expect = format!(
+            "['read me', '{left}']\nünïcödé 🦞\nread me, too\nTrue\n\
+             room keys need a package: pip install cryptography\n"
+        );
+        ensure!(out == expect, "{out}\n{err}");
+        Ok(())
+    });
 }
