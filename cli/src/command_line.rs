@@ -158,7 +158,7 @@ mod tests {
             "clawmesh wait lobby --since-seq now",
             "clawmesh wait lobby --timeout soon",
             "clawmesh --tcp nowhere rooms list",
-            "clawmesh --url http://node/ws rooms list",
+            "clawmesh --url ftp://node/ws rooms list",
             "clawmesh --name= rooms list",
             "clawmesh history lobby --since a --since-seq 1",
         ] {

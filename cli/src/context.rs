@@ -8,7 +8,7 @@ use client::address::Address;
 use client::client::Client;
 use client::error::ConnectError;
 use client::events::Events;
-use client::options::{Options, Policy};
+use client::options::{Authorities, Options, Policy};
 use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
@@ -104,6 +104,7 @@ impl Context {
         let secrets = self.node.room_key.clone().map(Secrets::for_all_rooms);
         Ok(Options {
             addresses: self.addresses()?,
+            authorities: self.node.ca.clone().map_or(Authorities::System, Authorities::File),
             key: self.key()?,
             name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use crate::{
-    backup, chance,
+    backup, certificate, chance,
     clock::Clock,
     clocks::Clocks,
     entry,
@@ -338,6 +338,8 @@ impl Control {
             listening: self.net.listening(),
             runs_twice: self.net.runs_twice(),
             read_by_all_at: self.read_by_all_at(),
+            http: self.web(),
+            certificate: self.bridge.config().http_tls.as_ref().and_then(certificate::trouble),
         };
         let mut report = report::status(status, own);
         for peer in &mut report.peers {
@@ -345,6 +347,17 @@ impl Control {
             peer.clock_ahead_ms = node.and_then(|node| self.clocks.ahead_ms(node, Instant::now()));
         }
         Ok(report)
+    }
+
+    /// Whether HTTP and WebSocket are over TLS.
+    pub(crate) fn is_over_tls(&self) -> bool {
+        self.bridge.config().http_tls.is_some()
+    }
+
+    /// The URL of HTTP.
+    pub(crate) fn web(&self) -> Option<String> {
+        let scheme = if self.is_over_tls() { "https" } else { "http" };
+        self.http.map(|at| format!("{scheme}://{at}"))
     }
 
     /// Where everybody who can reach it reads public rooms by HTTP, if that is not this machine alone.

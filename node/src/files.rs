@@ -36,6 +36,9 @@ pub(crate) struct RunFile {
     /// Its TCP address for clients, really bound.
     #[serde(default)]
     pub(crate) tcp: Option<String>,
+    /// The URL of its HTTP address.
+    #[serde(default)]
+    pub(crate) http: Option<String>,
 }
 
 impl DataDir {

@@ -34,7 +34,7 @@ use tokio::{
 use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
-    catching_up, chance,
+    catching_up, certificate, chance,
     clock::Clock,
     clocks::Clocks,
     control::{self, Control, Files},
@@ -116,6 +116,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     Journal::check_finished(&store.reader())?;
     let (auth, key_file) = auth(&settings.auth)?;
     let signup = signup(&settings.signup)?;
+    let http_tls = settings.http_tls.as_ref().map(certificate::load).transpose()?;
     let doors = Doors::open(&settings, &dir).await?;
     let tickets = guest::tickets(&dir, &store, &settings.join).await?;
     let mut member = membership::enter(&dir, &mut store, &tickets)?;
@@ -142,6 +143,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let read_by_all = strangers_read(&settings, &doors);
     let config = bridge::Config {
         strangers_read: read_by_all,
+        http_tls,
         ..bridge_config(settings, auth, signup, here)
     };
     parts.assemble(inbox, doors, config).await
@@ -532,6 +534,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Re
         socket: doors.unix.as_ref().map(|(_, file)| file.path().to_owned()),
         tcp: shown(&doors.tcp),
         http: shown(&doors.http),
+        https: control.is_over_tls(),
         listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
         ticket: control.ticket().to_text(),
         apart: report::apart(status),
@@ -554,6 +557,7 @@ fn publish_addresses(
             key_file,
             socket: ready.socket.clone(),
             tcp: ready.tcp.clone(),
+            http: operators.web(),
         })
     });
     match written {

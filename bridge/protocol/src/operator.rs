@@ -135,6 +135,12 @@ pub struct Status {
     /// Where everybody who can reach it reads public rooms by HTTP without a key, if that is not loopback.
     #[serde(default)]
     pub read_by_all_at: Option<String>,
+    /// The URL of HTTP, such as `https://127.0.0.1:9230`; WebSocket is there, too. `None`: it is off.
+    #[serde(default)]
+    pub http: Option<String>,
+    /// What is wrong with its certificate. `None`: nothing, or there is none.
+    #[serde(default)]
+    pub certificate: Option<CertificateTrouble>,
     /// A peer has said within the last minute that another node runs with this one's identity.
     #[serde(default)]
     pub runs_twice: bool,
@@ -150,6 +156,17 @@ pub struct Status {
     pub parted: Option<Parted>,
     /// Nodes that have signed two histories: nothing more is taken from them.
     pub forked: Vec<String>,
+}
+
+/// Clients do not take the node's certificate, or soon will not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateTrouble {
+    /// They refuse it already.
+    pub refused: bool,
+    /// Why.
+    pub found: String,
+    /// What to do.
+    pub advice: String,
 }
 
 /// Another node, or an address where none has answered yet.

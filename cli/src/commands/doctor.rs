@@ -71,6 +71,10 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
         let advice = "if that is not meant, start the node without --http-read open and --no-auth";
         checks.push(Check::note("http", found, advice));
     }
+    if let Some(trouble) = status.as_ref().and_then(|status| status.certificate.as_ref()) {
+        let check = if trouble.refused { Check::bad } else { Check::note };
+        checks.push(check("http", trouble.found.clone(), trouble.advice.clone()));
+    }
     match &status {
         Some(status) => mesh(status, &mut checks),
         None => ports(&mut checks),

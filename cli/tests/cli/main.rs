@@ -9,4 +9,5 @@ mod operators;
 mod running;
 mod support;
 mod talk;
+mod tls;
 mod waiting;

@@ -26,8 +26,13 @@ pub(crate) fn ask_long(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(RunFile, Answer)>> {
     // A node that had no room for the file has its socket here.
-    let unsaid =
-        || RunFile { control: dir.control_socket(), key_file: None, socket: None, tcp: None };
+    let unsaid = || RunFile {
+        control: dir.control_socket(),
+        key_file: None,
+        socket: None,
+        tcp: None,
+        http: None,
+    };
     let run = dir.run()?.unwrap_or_else(unsaid);
     // Killed, or just stopping.
     let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };

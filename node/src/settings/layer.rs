@@ -31,6 +31,13 @@ pub(crate) struct Layer {
     /// HTTP and WebSocket for clients [default: 127.0.0.1:9230]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) http: Option<String>,
+    /// HTTP and WebSocket over TLS: the PEM file with the certificate, and those of authorities between. Read at the
+    /// start: after a renewal restart the node
+    #[arg(long, value_name = "FILE")]
+    pub(crate) http_cert: Option<PathBuf>,
+    /// The PEM file with the certificate's private key, which its owner alone can read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) http_key: Option<PathBuf>,
     /// No HTTP and no WebSocket
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_http: Option<bool>,
@@ -128,6 +135,8 @@ impl Layer {
             tcp: text("TCP"),
             no_tcp: switch("NO_TCP")?,
             http: text("HTTP"),
+            http_cert: text("HTTP_CERT").map(PathBuf::from),
+            http_key: text("HTTP_KEY").map(PathBuf::from),
             no_http: switch("NO_HTTP")?,
             no_metrics: switch("NO_METRICS")?,
             key_file: text("KEY_FILE").map(PathBuf::from),

@@ -60,9 +60,8 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
             "/api/rooms/{room}/files/{*path}",
             get(files::get).put(files::put).delete(files::delete),
         )
-        .route("/clawmesh.py", get(pages::client))
-        .route("/skill.md", get(pages::skill))
-        .with_state(Web { desk, voice });
+        .with_state(Web { desk: desk.clone(), voice })
+        .merge(pages::router(desk));
     Site {
         router,
         paths: &["/api/", "/clawmesh.py", "/skill.md"],

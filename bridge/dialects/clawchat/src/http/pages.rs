@@ -2,16 +2,16 @@
 //! key is asked for.
 
 use axum::{
+    Router,
     extract::{ConnectInfo, State},
     http::{HeaderMap, header, uri::Authority},
     response::{IntoResponse, Response},
+    routing::get,
 };
 use bridge::{
     config::{Auth, Signup},
-    read::Peer,
+    read::{Desk, Peer},
 };
-
-use super::Web;
 
 /// The Python client, as `examples/python` has it.
 const CLIENT: &str = include_str!("../../../../../examples/python/clawmesh.py");
@@ -22,20 +22,25 @@ const SKILL: &str = include_str!("skill.md");
 /// Where nobody says by which name the node was asked.
 const SOMEWHERE: &str = "HOST:PORT";
 
-pub(super) async fn client() -> Response {
+pub(super) fn router(desk: Desk) -> Router {
+    let router = Router::new().route("/clawmesh.py", get(client)).route("/skill.md", get(skill));
+    router.with_state(desk)
+}
+
+async fn client() -> Response {
     text("text/x-python; charset=utf-8", CLIENT.to_owned())
 }
 
 /// With the address by which it was asked for: only names that are the node's own come so far.
-pub(super) async fn skill(
-    State(web): State<Web>,
+async fn skill(
+    State(desk): State<Desk>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     headers: HeaderMap,
 ) -> Response {
-    let secure = if web.desk.is_secure(peer, &headers) { "s" } else { "" };
+    let secure = if desk.is_secure(peer, &headers) { "s" } else { "" };
     let place = host(&headers).unwrap_or_else(|| SOMEWHERE.to_owned());
     let http = format!("http{secure}://{place}");
-    let config = web.desk.config();
+    let config = desk.config();
     let key = key(&config.auth, &config.signup, &http);
     let page = SKILL.replace("{ws}", &format!("ws{secure}://{place}/ws"));
     text("text/markdown; charset=utf-8", page.replace("{http}", &http).replace("{key}", &key))

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 
 use super::{Answer, Node, PATIENCE};
 use bridge::{
-    Bridge, Config,
+    Bridge, Config, Tls,
     config::{AdminSecret, Quota, Signup},
     dialect::Dialect,
     limits,
@@ -464,5 +464,39 @@ async fn a_model_that_knows_the_address_gets_a_page_and_a_client_without_a_key()
     assert_eq!(elsewhere.status, StatusCode::FORBIDDEN);
     assert!(!elsewhere.text.contains("ws://"), "{elsewhere:?}");
     assert_eq!(get("/skill.mdx", &[HERE]).await.status, StatusCode::NOT_FOUND);
+    node.stop().await;
+}
+
+/// Valid from 2000 to 2100.
+const CERTIFICATE: &[u8] = include_bytes!("../../../../../src/webhooks/testdata/cert.pem");
+const CERTIFICATE_KEY: &[u8] = include_bytes!("../../../../../src/webhooks/testdata/key.pem");
+
+#[tokio::test]
+async fn who_does_not_shake_hands_is_not_waited_for() {
+    let mut config = keyed();
+    config.http_tls = Some(Tls::from_pem(CERTIFICATE, CERTIFICATE_KEY).unwrap());
+    config.tls_handshake_within = Duration::from_secs(2);
+    // No other clock ends them.
+    config.http_request_within = PATIENCE * 10;
+    config.http_connections_max = 2;
+    let node = Node::start(config).await;
+    let silent = || async { TcpStream::connect(node.http).await.unwrap() };
+    let end = async |mut io: TcpStream| {
+        let mut left = Vec::new();
+        // A reset is an end, too.
+        drop(timeout(PATIENCE, io.read_to_end(&mut left)).await.expect("it ends"));
+        left
+    };
+    let (first, second) = (silent().await, silent().await);
+    node.until("both are taken", |node| node.bridge.taken() == 2).await;
+    // More of them than may be are not even kept for that time; nor are they answered in the clear.
+    assert!(end(silent().await).await.is_empty());
+    assert!(end(first).await.is_empty() && end(second).await.is_empty());
+    node.until("none is left", |node| node.bridge.taken() == 0).await;
+    // Who speaks HTTP in the clear learns nothing.
+    let mut plain = silent().await;
+    plain.write_all(b"GET /api/status HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let answer = end(plain).await;
+    assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
     node.stop().await;
 }
