@@ -76,6 +76,7 @@ pub enum Command {
     Serve(daemon::Serve),
     #[command(subcommand)]
     Auth(daemon::Auth),
+    InviteAgent(daemon::InviteAgent),
     Top(top::Top),
     Completions(generate::Completions),
     Man(generate::Man),
@@ -111,7 +112,9 @@ impl Command {
             Command::Shell(_) => Err(Failure::NotInShell),
             Command::Mesh(args) => mesh::run(&cx, args).await,
             Command::Doctor(args) => doctor::run(&cx, args).await,
-            Command::Serve(_) | Command::Auth(_) => Err(Failure::NotFirst),
+            Command::Serve(_) | Command::Auth(_) | Command::InviteAgent(_) => {
+                Err(Failure::NotFirst)
+            }
             Command::Top(args) => top::run(&cx, args).await,
             Command::Completions(args) => generate::completions(&cx, args, Cli::command()),
             Command::Man(args) => generate::man(&cx, args, Cli::command()),

@@ -243,7 +243,7 @@ pub enum Failure {
     NoDaemon,
     /// Options of this program say nothing to the node's.
     #[error(
-        "`serve` and `auth` hand what follows them to clawmeshd: write them first, and options after them"
+        "`serve`, `auth` and `invite-agent` hand what follows them to clawmeshd: write them first, and options after them"
     )]
     NotFirst,
     /// The command needs a connection of its own.

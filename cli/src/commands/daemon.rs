@@ -1,4 +1,4 @@
-//! `clawmesh serve` and `clawmesh auth`: what ClawChat's own program calls so, `clawmeshd` does here.
+//! `clawmesh serve`, `clawmesh auth` and `clawmesh invite-agent`: commands that `clawmeshd` carries out.
 //!
 //! All that follows belongs to `clawmeshd`, which takes this program's place. So these commands are recognised before
 //! the command line is parsed ([`handed_over`]): options such as `--socket` mean the node's then.
@@ -24,6 +24,15 @@ pub struct Serve {
     pub options: Vec<OsString>,
 }
 
+/// Make a key for one more agent, and print a text to paste into it: `clawmeshd invite-agent`, with everything that follows
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct InviteAgent {
+    /// The public room, and options, as of `clawmeshd invite-agent`
+    #[arg(value_name = "ROOM", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
 /// The key that clients of this machine's node need
 #[derive(Debug, clap::Subcommand)]
 pub enum Auth {
@@ -38,6 +47,7 @@ pub(crate) fn handed_over(args: &[OsString]) -> Option<Vec<OsString>> {
     let word = |at: usize| args.get(at).and_then(|word| word.to_str());
     let (verb, rest): (&[&str], _) = match (word(1), word(2)) {
         (Some("serve"), _) => (&["up"], 2),
+        (Some("invite-agent"), _) => (&["invite-agent"], 2),
         (Some("auth"), Some("show-key")) => (&["key", "show"], 3),
         (Some("auth"), Some("rotate-key")) => (&["key", "rotate"], 3),
         _ => return None,
@@ -77,6 +87,7 @@ mod tests {
         check("clawmesh serve", Some("up"));
         // Options that `clawmesh` has, too, and its help.
         check("clawmesh serve --socket s --help", Some("up --socket s --help"));
+        check("clawmesh invite-agent lobby --label x", Some("invite-agent lobby --label x"));
         check("clawmesh auth show-key --key-file f", Some("key show --key-file f"));
         check("clawmesh auth rotate-key --yes", Some("key rotate --yes"));
         for other in ["clawmesh", "clawmesh auth", "clawmesh auth x", "clawmesh send serve x"] {

@@ -61,7 +61,7 @@ fn key(auth: &Auth, signup: &Signup, http: &str) -> String {
             "You need a key. `curl -s -X POST {http}/api/keys` makes one, `api_key` in its answer."
         ),
         (Auth::Key(_), Signup::Off | Signup::Admin(_)) => {
-            "You need a key. Ask the operator of the node for one: `clawmeshd keys mint` makes it."
+            "You need a key. Ask the operator of the node for one: `clawmesh invite-agent lobby` makes it."
                 .to_owned()
         }
     }
