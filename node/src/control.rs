@@ -95,7 +95,7 @@ impl Files {
 pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
     let path = dir.control_socket();
     let path = if listen::fits(&path) { path } else { elsewhere()? };
-    let bound = listen::unix("data-dir", &path).await;
+    let bound = listen::unix("data-dir", &path, None).await;
     bound.context("the control socket")
 }
 

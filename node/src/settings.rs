@@ -19,10 +19,11 @@ pub(crate) use layer::Layer;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
-    has_host_and_port, home, host, node_name, origin, proxy, retention, takeover, where_to_listen,
+    group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
+    where_to_listen,
 };
 
-use crate::invitation::Join;
+use crate::{files::group::Group, invitation::Join};
 
 /// Everything that an operator decides about a node.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The Unix socket for clients; `None`: off.
     pub socket: Option<PathBuf>,
+    /// A group of the system that may use the socket and the key; `None`: their owner alone.
+    pub group: Option<Group>,
     /// `HOST:PORT` for clients; `None`: off.
     pub tcp: Option<String>,
     /// `HOST:PORT` for HTTP and WebSocket; `None`: off.
@@ -131,6 +134,7 @@ impl Settings {
         Settings {
             data_dir: dir.to_owned(),
             socket: None,
+            group: None,
             tcp: Some(free.to_owned()),
             http: Some(free.to_owned()),
             http_tls: None,
@@ -270,6 +274,7 @@ impl Layered {
         Ok(Settings {
             data_dir: self.data_dir()?,
             socket,
+            group: self.first(|layer| layer.group.clone()).map(|name| group(&name)).transpose()?,
             tcp,
             http,
             http_tls: self.http_tls(http_is_on)?,

@@ -43,7 +43,8 @@ use crate::{
     facing,
     files::{
         DataDir, RunFile,
-        api_key::{ApiKey, admin_secret},
+        api_key::{self, ApiKey, admin_secret},
+        group::Group,
         private::is_full,
     },
     guest,
@@ -114,7 +115,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     }
     dir.tighten()?;
     Journal::check_finished(&store.reader())?;
-    let (auth, key_file) = auth(&settings.auth)?;
+    let (auth, key_file) = auth(&settings.auth, settings.group.as_ref())?;
     let signup = signup(&settings.signup)?;
     let http_tls = settings.http_tls.as_ref().map(certificate::load).transpose()?;
     let doors = Doors::open(&settings, &dir).await?;
@@ -324,7 +325,7 @@ impl Doors {
             None => None,
         };
         let unix = match &settings.socket {
-            Some(path) => Some(listen::unix("socket", path).await?),
+            Some(path) => Some(listen::unix("socket", path, settings.group.as_ref()).await?),
             None => None,
         };
         Ok(Doors { tcp, http, unix, control: control::bind(dir).await? })
@@ -391,14 +392,21 @@ fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<M
 }
 
 /// The agents that may attach, and the key file if there is one.
-fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
+fn auth(auth: &Auth, group: Option<&Group>) -> Result<(BridgeAuth, Option<PathBuf>)> {
     match auth {
         Auth::Open => Ok((BridgeAuth::Open, None)),
         Auth::KeyFile(file) => {
+            if let (Some(group), Some(dir)) = (group, file.parent()) {
+                group.make_dir(dir).with_context(|| format!("--key-file {}", file.display()))?;
+            }
             let key = match ApiKey::read(file)? {
                 Some(key) => key,
                 None => ApiKey::make(file)?,
             };
+            match group {
+                Some(group) => group.share_file(file)?,
+                None => api_key::warn_if_shared(file)?,
+            }
             let file = std::path::absolute(file)?;
             Ok((BridgeAuth::Key(NodeKey::new(key.text())), Some(file)))
         }

@@ -19,6 +19,9 @@ pub(crate) struct Layer {
     /// Unix socket for clients [default: ~/.clawchat/clawchat.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
+    /// Let members of this group of the system use the Unix socket and read the key file [default: their owner alone]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Option<String>,
     /// No Unix socket
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_socket: Option<bool>,
@@ -131,6 +134,7 @@ impl Layer {
         Ok(Layer {
             data_dir: text("DATA_DIR").map(PathBuf::from),
             socket: text("SOCKET").map(PathBuf::from),
+            group: text("GROUP"),
             no_socket: switch("NO_SOCKET")?,
             tcp: text("TCP"),
             no_tcp: switch("NO_TCP")?,

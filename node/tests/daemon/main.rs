@@ -6,6 +6,7 @@ mod backup;
 mod clocks;
 mod direct;
 mod full;
+mod group;
 mod harness;
 mod import;
 mod invitations;
