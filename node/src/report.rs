@@ -294,9 +294,7 @@ fn peer_line(peer: &Peer) -> String {
 fn clock(peer: &Peer) -> String {
     let ahead = peer.clock_ahead_ms.filter(|ms| clocks::differs(*ms));
     ahead.map_or_else(String::new, |ms| {
-        let (seconds, way) =
-            (ms.unsigned_abs() as f64 / 1_000.0, if ms > 0 { "ahead" } else { "behind" });
-        format!("\n{:<27}CLOCK: it is {seconds:.1} s {way} of this node's", "")
+        format!("\n{:<27}CLOCK: it is {} this node's", "", clocks::words(ms))
     })
 }
 

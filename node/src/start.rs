@@ -36,7 +36,7 @@ use crate::{
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, certificate, chance,
     clock::Clock,
-    clocks::Clocks,
+    clocks::{self, Clocks},
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
@@ -338,6 +338,7 @@ impl Doors {
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
         operators.spawn(reach::tell(control.clone()));
+        operators.spawn(clocks::tell(control.clone()));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
