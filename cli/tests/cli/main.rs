@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod daemon;
+mod forked;
 mod interactive;
 mod lantern;
 mod operators;
