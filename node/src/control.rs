@@ -23,7 +23,7 @@ use mesh::{
     },
 };
 use net::Net;
-use protocol::operator::{Answer, Entry, Joined, Member, Request, Status};
+use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, Trouble};
 use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -35,7 +35,7 @@ use tokio::{
 use crate::{
     backup, certificate, chance,
     clock::Clock,
-    clocks::Clocks,
+    clocks::{self, Clocks},
     entry,
     files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
@@ -345,6 +345,9 @@ impl Control {
         for peer in &mut report.peers {
             let node = peer.node_id.as_deref().and_then(parse_hex).map(NodeId);
             peer.clock_ahead_ms = node.and_then(|node| self.clocks.ahead_ms(node, Instant::now()));
+            if peer.connected && peer.clock_ahead_ms.is_some_and(clocks::differs) {
+                peer.trouble = Some(Trouble::Clock);
+            }
         }
         Ok(report)
     }

@@ -209,12 +209,12 @@ pub struct Peer {
     pub clock_ahead_ms: Option<i64>,
     /// Why it is not connected, in words.
     pub last_error: Option<String>,
-    /// The same for programs.
+    /// The same for programs; or [`Trouble::Clock`], with a link.
     #[serde(default)]
     pub trouble: Option<Trouble>,
 }
 
-/// Why there is no link with a node.
+/// Why there is no link with a node, or not a good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
@@ -240,6 +240,8 @@ pub enum Trouble {
     RefusedHere,
     /// There was a link, and it ended.
     Lost,
+    /// There is a link, and its clock and this node's differ by more than 2 s: `clock_ahead_ms`.
+    Clock,
     /// None of these.
     Other,
 }

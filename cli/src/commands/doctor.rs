@@ -360,6 +360,7 @@ fn advice(trouble: Option<Trouble>) -> &'static str {
             "get a new ticket (`clawmeshd invite` at a member), and start this node with --join TICKET"
         }
         Some(Trouble::OtherNode) => "another node has that address now: get a new ticket",
+        Some(Trouble::Clock) => "set the clock that is wrong right, with NTP",
         Some(Trouble::OtherVersion) => "run the same version of clawmeshd on both",
         Some(Trouble::RefusedHere) => {
             "compare the versions of both; `clawmeshd status` shows its last fault"
