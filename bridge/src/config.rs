@@ -16,7 +16,7 @@ use mesh::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::limits;
+use crate::{limits, listen::http::tls::Tls};
 
 /// Settings of a bridge.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Config {
     /// Names of this node over HTTP, besides those in `origins`. Requests for any other name are
     /// refused: see `http::guard`.
     pub hosts: Vec<String>,
+    /// HTTP and WebSocket over TLS, with this certificate; `None`: in the clear.
+    pub http_tls: Option<Tls>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpAddr>,
     /// Webhooks may go to addresses that are not public: to all that this node can reach.
@@ -47,6 +49,8 @@ pub struct Config {
     pub http_connections_max: usize,
     /// The time for the head of the next request over HTTP, and then for its body.
     pub http_request_within: Duration,
+    /// The time for a handshake of TLS.
+    pub tls_handshake_within: Duration,
 }
 
 impl Config {
@@ -61,11 +65,13 @@ impl Config {
             strangers_read: true,
             origins: Vec::new(),
             hosts: Vec::new(),
+            http_tls: None,
             trusted_proxies: Vec::new(),
             allow_private_webhooks: false,
             connections_max: limits::CONNECTIONS_MAX,
             http_connections_max: limits::HTTP_CONNECTIONS_MAX,
             http_request_within: limits::HTTP_REQUEST_WITHIN,
+            tls_handshake_within: limits::TLS_HANDSHAKE_WITHIN,
         }
     }
 

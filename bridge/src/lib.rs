@@ -36,7 +36,13 @@ pub use backend::{Mesh, Reads};
 pub use config::Config;
 pub use counters::{Counters, Transport};
 pub use delivery::hub::Hub;
-pub use listen::{http::metrics::Metrics, serve::Bridge};
+pub use listen::{
+    http::{
+        metrics::Metrics,
+        tls::{Tls, TlsError, Validity},
+    },
+    serve::Bridge,
+};
 pub use reply::Reply;
 pub use webhooks::brought::BroughtWebhook;
 

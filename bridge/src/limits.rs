@@ -103,6 +103,12 @@ pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The head of a request, since the connection began or the last answer was given, and then its body.
 pub const HTTP_REQUEST_WITHIN: Duration = Duration::from_secs(10);
+/// A handshake of TLS, since the connection began. Handshakes are as many as [`HTTP_CONNECTIONS_MAX`].
+pub const TLS_HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// Operators are told of a certificate that ends within this time: some renew by hand.
+pub const CERTIFICATE_ENDS_SOON: Duration = Duration::from_secs(14 * DAY_SECS);
+/// Seconds.
+pub const DAY_SECS: u64 = 86_400;
 /// An HTTP connection that sends nothing for this long is closed in any case; between two
 /// requests, [`HTTP_REQUEST_WITHIN`] is the limit. WebSockets have a shorter limit
 /// of their own, which knows when the silence is ours.

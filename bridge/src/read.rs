@@ -193,6 +193,13 @@ impl Desk {
         &self.office.config
     }
 
+    /// Whether a request came over TLS, as its client sees it.
+    #[must_use]
+    pub fn is_secure(&self, peer: Peer, headers: &HeaderMap) -> bool {
+        self.config().http_tls.is_some()
+            || address::is_forwarded_tls(peer.0, headers, &self.config().trusted_proxies)
+    }
+
     /// How many agents are attached here.
     #[must_use]
     pub fn agents_here(&self) -> usize {

@@ -23,12 +23,15 @@ pub struct Node {
     #[arg(long, global = true, env = "CLAWMESH_TCP", value_name = "HOST:PORT",
         value_parser = tcp, value_delimiter = ',')]
     pub tcp: Vec<Address>,
-    /// WebSocket URL of the node, before the command; wins over --tcp and --socket. Several, separated by
+    /// WebSocket or HTTPS URL of the node, before the command; wins over --tcp and --socket. Several, separated by
     /// commas, are tried in turn
     // Not global: `sub create` has a --url of its own.
     #[arg(long, env = "CLAWMESH_URL", value_name = "wss://HOST/ws",
         value_parser = url, value_delimiter = ',')]
     pub url: Vec<Address>,
+    /// PEM file of the authorities that are trusted for wss:// and https://, instead of the system's
+    #[arg(long, global = true, env = "CLAWMESH_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// API key; wins over --key-file
     #[arg(long, global = true, env = "CLAWMESH_KEY", hide_env_values = true, value_name = "KEY",
         value_parser = key)]
@@ -83,6 +86,7 @@ impl Node {
             self.key = value("KEY").map(|(_, key)| ApiKey::new(key));
             self.key_file = value("KEY_FILE").map(|(_, path)| path.into());
         }
+        self.ca = self.ca.or(value("CA").map(|(_, path)| path.into()));
         self.room_key =
             self.room_key.or(value("ROOM_KEY").and_then(|(_, secret)| Secret::new(secret)));
         self.name = self.name.or(value("NAME").map(|(_, name)| name));

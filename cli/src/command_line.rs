@@ -4,8 +4,9 @@ use clap::CommandFactory;
 
 use crate::args::Node;
 use crate::commands::{
-    agents, dm, doctor, election, export, files, generate, history, keygen, lantern, mesh, monitor,
-    presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote, wait,
+    agents, daemon, dm, doctor, election, export, files, generate, history, keygen, lantern, mesh,
+    monitor, presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote,
+    wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -73,6 +74,10 @@ pub enum Command {
     /// The mesh, as the node of this machine sees it
     Mesh(mesh::Mesh),
     Doctor(doctor::Doctor),
+    Serve(daemon::Serve),
+    #[command(subcommand)]
+    Auth(daemon::Auth),
+    InviteAgent(daemon::InviteAgent),
     Top(top::Top),
     Completions(generate::Completions),
     Man(generate::Man),
@@ -109,6 +114,9 @@ impl Command {
             Command::Shell(_) => Err(Failure::NotInShell),
             Command::Mesh(args) => mesh::run(&cx, args).await,
             Command::Doctor(args) => doctor::run(&cx, args).await,
+            Command::Serve(_) | Command::Auth(_) | Command::InviteAgent(_) => {
+                Err(Failure::NotFirst)
+            }
             Command::Top(args) => top::run(&cx, args).await,
             Command::Completions(args) => generate::completions(&cx, args, Cli::command()),
             Command::Man(args) => generate::man(&cx, args, Cli::command()),
@@ -155,7 +163,7 @@ mod tests {
             "clawmesh wait lobby --since-seq now",
             "clawmesh wait lobby --timeout soon",
             "clawmesh --tcp nowhere rooms list",
-            "clawmesh --url http://node/ws rooms list",
+            "clawmesh --url ftp://node/ws rooms list",
             "clawmesh --name= rooms list",
             "clawmesh history lobby --since a --since-seq 1",
         ] {

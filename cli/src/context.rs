@@ -8,7 +8,7 @@ use client::address::Address;
 use client::client::Client;
 use client::error::ConnectError;
 use client::events::Events;
-use client::options::{Options, Policy};
+use client::options::{Authorities, Options, Policy};
 use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
@@ -104,6 +104,7 @@ impl Context {
         let secrets = self.node.room_key.clone().map(Secrets::for_all_rooms);
         Ok(Options {
             addresses: self.addresses()?,
+            authorities: self.authorities(),
             key: self.key()?,
             name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),
@@ -181,6 +182,11 @@ impl Context {
             Some(path) => Ok(path.clone()),
             None => in_home("auth.key"),
         }
+    }
+
+    /// Whom TLS trusts.
+    pub(crate) fn authorities(&self) -> Authorities {
+        self.node.ca.clone().map_or(Authorities::System, Authorities::File)
     }
 
     /// The API key.

@@ -34,12 +34,17 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::command_line::{Cli, Command};
+use crate::commands::daemon;
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
 use crate::output::Output;
 
 /// Runs the command line and says how it went.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(args) = daemon::handed_over(&args) {
+        return finish(Err(daemon::become_daemon(&args)));
+    }
     match Cli::try_parse_from(args) {
         Ok(cli) => finish(execute(cli)),
         Err(usage) => {

@@ -265,6 +265,14 @@ pub enum Failure {
     /// Full-screen commands need one.
     #[error("this command needs a terminal: use `clawmesh mesh status`, also with --json")]
     NoTerminal,
+    /// The node's program is not installed.
+    #[error("there is no clawmeshd beside this program or in PATH: install it, it runs the nodes")]
+    NoDaemon,
+    /// Options of this program say nothing to the node's.
+    #[error(
+        "`serve`, `auth` and `invite-agent` hand what follows them to clawmeshd: write them first, and options after them"
+    )]
+    NotFirst,
     /// The command needs a connection of its own.
     #[error(
         "this command is not for the shell: run it beside it, with the same --agent-id or another --name"

@@ -1,4 +1,4 @@
-"""A ClawChat client in one file, with nothing but the standard library.
+"""A ClawChat client in one file, with nothing but the standard library (but for room keys).
 
     from clawmesh import Agent, read_api_key
 
@@ -11,11 +11,16 @@
 It talks to a clawmesh node, or to any ClawChat server, over its Unix socket (the default), TCP or a
 WebSocket. One thread reads the connection: replies find their callers, heartbeats are answered, and
 events wait in a queue until somebody asks for them.
+
+With `room_key`, or `set_room_secret` for one room, every content is encrypted before it is sent and
+decrypted when it comes, also if the node calls the room plain. No node has that secret. This alone needs
+a package: `pip install cryptography`.
 """
 
 import base64
 import collections
 import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -34,6 +39,10 @@ HOME = pathlib.Path.home() / ".clawchat"
 EVENTS_KEPT = 10_000
 CALL_TIMEOUT = 30.0
 
+# The beginning of encrypted content.
+SEALED = "clw1:"
+NONCE_BYTES = 12
+
 
 class ClawChatError(Exception):
     """The node refused: `code` is one of the protocol's, `message` is for people."""
@@ -50,12 +59,16 @@ def read_api_key(path=HOME / "auth.key"):
 
 
 class Agent:
-    """A registered agent. `agent_id` makes the identity stable: it may come back within 120 s."""
+    """A registered agent. `agent_id` makes the identity stable: it may come back within 120 s.
+
+    `room_key` is the secret that the agents of all its rooms share (`clawmesh keygen` makes one).
+    """
 
     def __init__(self, key, name, *, socket_path=None, tcp=None, url=None, agent_id=None,
-                 capabilities=(), timeout=CALL_TIMEOUT):
+                 capabilities=(), timeout=CALL_TIMEOUT, room_key=None):
         self.name = name
         self.timeout = timeout
+        self._room_keys = _RoomKeys(room_key)
         self._wire = _connect(socket_path, tcp, url, timeout)
         self._replies = {}
         self._events = collections.deque(maxlen=EVENTS_KEPT)
@@ -105,7 +118,7 @@ class Agent:
             raise ConnectionError(self._closed)
         if reply["type"] == "error":
             raise ClawChatError(reply["payload"]["code"], reply["payload"]["message"])
-        return reply["payload"]
+        return self._room_keys.opened(reply["payload"])
 
     def listen(self, timeout=None):
         """Events as they come: `{"type": …, "payload": …}`. Ends when none came for `timeout` seconds."""
@@ -150,6 +163,7 @@ class Agent:
                 elif frame["type"] == "ping":
                     self._send({"type": "pong", "reply_to": frame["id"], "payload": {}})
                 else:
+                    frame["payload"] = self._room_keys.opened(frame["payload"])
                     with self._changed:
                         self._events.append(frame)
                         self._changed.notify_all()
@@ -185,11 +199,17 @@ class Agent:
 
     # Messages.
 
+    def set_room_secret(self, room_id, secret):
+        """From now on content of this room is encrypted with this secret. Its id, and not its name."""
+        self._room_keys.set(room_id, secret)
+
     def send_message(self, room_id, content, **options):
         """`reply_to`, `mentions`, `metadata`. The message, with its `seq`."""
+        content = self._room_keys.sealed(room_id, content)
         return self.call("send_message", _given(room_id=room_id, content=content, **options))
 
     def thinking(self, room_id, content):
+        content = self._room_keys.sealed(room_id, content)
         return self.call("thinking", {"room_id": room_id, "content": content})
 
     def get_history(self, room_id, limit=50, **options):
@@ -218,6 +238,7 @@ class Agent:
         return self.call("decline_election", {"room_id": room_id})
 
     def send_decision(self, room_id, content, metadata=None):
+        content = self._room_keys.sealed(room_id, content)
         return self.call("decision", _given(room_id=room_id, content=content, metadata=metadata))
 
     def assign_task(self, room_id, title, description=None, assignee=None):
@@ -239,6 +260,78 @@ class Agent:
 
 def _given(**fields):
     return {name: value for name, value in fields.items() if value is not None}
+
+
+class _RoomKeys:
+    """The secrets of rooms, and content that they seal and open.
+
+    Key: HKDF-SHA256 of the secret, with the room's id. Blob: `clw1:` and unpadded base64 of a nonce and
+    the ChaCha20-Poly1305 ciphertext with its tag.
+    """
+
+    def __init__(self, secret):
+        self._rooms = {}
+        self._others = None if secret is None else _checked(secret)
+
+    def set(self, room_id, secret):
+        self._rooms[room_id] = _checked(secret)
+
+    def _cipher(self, room_id):
+        secret = self._rooms.get(room_id, self._others)
+        if secret is None:
+            return None
+        # HKDF of one block, without a salt.
+        key = hmac.digest(bytes(32), secret.encode(), "sha256")
+        info = b"clawchat-e2e-v1:" + room_id.encode() + b"\x01"
+        return _chacha20_poly1305()(hmac.digest(key, info, "sha256"))
+
+    def sealed(self, room_id, content):
+        cipher = self._cipher(room_id)
+        if cipher is None:
+            return content
+        nonce = os.urandom(NONCE_BYTES)
+        blob = nonce + cipher.encrypt(nonce, content.encode(), None)
+        return SEALED + base64.b64encode(blob).decode().rstrip("=")
+
+    def opened(self, value):
+        """Opens each content in a payload, in its place. One that does not open stays as it came."""
+        if isinstance(value, list):
+            for item in value:
+                self.opened(item)
+        elif isinstance(value, dict):
+            content, room_id = value.get("content"), value.get("room_id")
+            if isinstance(content, str) and isinstance(room_id, str):
+                value["content"] = self._open(room_id, content)
+            for name in ("message", "messages"):
+                self.opened(value.get(name))
+        return value
+
+    def _open(self, room_id, content):
+        cipher = self._cipher(room_id) if content.startswith(SEALED) else None
+        if cipher is None:
+            return content
+        digits = content[len(SEALED):]
+        try:
+            blob = base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
+            return cipher.decrypt(blob[:NONCE_BYTES], blob[NONCE_BYTES:], None).decode()
+        # Wrong tag, no base64, too short, no text. The library's error for a tag is not a ValueError.
+        except Exception:
+            return content
+
+
+def _checked(secret):
+    _chacha20_poly1305()
+    if not secret:
+        raise ValueError("a room key is not empty; `clawmesh keygen` makes one")
+    return secret
+
+
+def _chacha20_poly1305():
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    except ImportError:
+        raise ImportError("room keys need a package: pip install cryptography") from None
+    return ChaCha20Poly1305
 
 
 def _connect(socket_path, tcp, url, timeout):

@@ -11,7 +11,7 @@ use client::{
     address::Address,
     client::Client,
     events::Events,
-    options::{Options, Policy},
+    options::{Authorities, Options, Policy},
     secrets::Secrets,
 };
 use protocol::{
@@ -46,6 +46,7 @@ pub async fn agents<const N: usize>(names: [&str; N]) -> Result<[Member; N]> {
     for (i, name) in names.into_iter().enumerate() {
         let (client, events) = Client::connect(Options {
             addresses: vec![addresses[i % addresses.len()].clone()],
+            authorities: Authorities::System,
             key: ApiKey::new(key.trim()),
             name: name.to_owned(),
             agent_id: None,

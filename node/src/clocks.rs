@@ -5,15 +5,22 @@
 //! one that shows it least behind counts: it was on its way for the shortest time.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use mesh::name::id::NodeId;
+use protocol::operator::Peer;
+use tokio::time::sleep;
 
-use crate::limits::{
-    CLOCK_DIFFERS_MS, CLOCK_SAMPLES, CLOCK_SAMPLES_MIN, CLOCK_STALE_AFTER, CLOCKS_MAX,
+use crate::{
+    control::Control,
+    limits::{
+        CLOCK_DIFFERS_MS, CLOCK_SAMPLES, CLOCK_SAMPLES_MIN, CLOCK_STALE_AFTER,
+        CLOCKS_LOOKED_AT_EVERY, CLOCKS_MAX,
+    },
+    members,
 };
 
 /// See the module. As many peers as there are connections, at most [`CLOCKS_MAX`].
@@ -78,6 +85,64 @@ pub(crate) fn differs(ahead_ms: i64) -> bool {
     ahead_ms.unsigned_abs() > CLOCK_DIFFERS_MS
 }
 
+/// A clock that differs from another one, for people: `3600.0 s ahead of` or `3600.0 s behind`.
+pub(crate) fn words(ahead_ms: i64) -> String {
+    let seconds = ahead_ms.unsigned_abs() as f64 / 1_000.0;
+    let way = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    format!("{seconds:.1} s {way}")
+}
+
+/// The peers whose clocks were told to differ.
+#[derive(Debug, Default)]
+struct Told(BTreeSet<String>);
+
+impl Told {
+    /// What is to be said now of these peers. Of each of them once, until its clock is right again.
+    fn news(&mut self, peers: &[Peer]) -> Vec<News> {
+        let mut news = Vec::new();
+        for peer in peers {
+            let (Some(id), Some(ahead_ms)) = (&peer.node_id, peer.clock_ahead_ms) else { continue };
+            let name =
+                peer.name.as_deref().map_or_else(|| members::short(id).to_owned(), members::shown);
+            if differs(ahead_ms) {
+                if self.0.len() < CLOCKS_MAX && self.0.insert(id.clone()) {
+                    news.push(News::Differs { name, ahead_ms });
+                }
+            } else if self.0.remove(id) {
+                news.push(News::Agrees { name });
+            }
+        }
+        news
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Differs { name: String, ahead_ms: i64 },
+    Agrees { name: String },
+}
+
+/// Says in the log whose clock differs, and whose does not any more, for as long as the node runs.
+pub(crate) async fn tell(control: Arc<Control>) {
+    let mut told = Told::default();
+    loop {
+        sleep(CLOCKS_LOOKED_AT_EVERY).await;
+        let Ok(status) = control.report().await else { continue };
+        for news in told.news(&status.peers) {
+            match news {
+                News::Differs { name, ahead_ms } => tracing::warn!(
+                    event = "clock_differs",
+                    "the clock of {name} is {} this node's: set the wrong one right, with NTP",
+                    words(ahead_ms)
+                ),
+                News::Agrees { name } => {
+                    tracing::info!("the clock of {name} agrees with this node's again");
+                }
+            }
+        }
+    }
+}
+
 impl Samples {
     fn is_fresh(&self, now: Instant) -> bool {
         self.heard.is_some_and(|heard| now.saturating_duration_since(heard) < CLOCK_STALE_AFTER)
@@ -120,6 +185,22 @@ mod tests {
             clocks.hear(PEER, 1_000_100, 1_000_000, now + Duration::from_secs(1));
         }
         assert!(clocks.differing(now + Duration::from_secs(1)).is_empty());
+    }
+
+    #[test]
+    fn each_clock_that_differs_is_told_once() {
+        let mut told = Told::default();
+        let mut news = |ahead_ms| {
+            let (node_id, name) = (Some("ab".repeat(32)), Some("first".to_owned()));
+            told.news(&[Peer { node_id, name, clock_ahead_ms: ahead_ms, ..Peer::default() }])
+        };
+        let name = || "first".to_owned();
+        assert!(news(Some(1_900)).is_empty());
+        assert_eq!(news(Some(-2_100)), [News::Differs { name: name(), ahead_ms: -2_100 }]);
+        assert!(news(Some(-2_200)).is_empty() && news(None).is_empty(), "it was told");
+        assert_eq!(news(Some(3)), [News::Agrees { name: name() }]);
+        assert_eq!(news(Some(9_000)).len(), 1, "again");
+        assert_eq!((words(-2_100), words(9_000)), ("2.1 s behind".into(), "9.0 s ahead of".into()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod backup;
 mod check;
 mod import;
 mod invite;
+mod invite_agent;
 mod key;
 mod keys;
 mod members;
@@ -32,6 +33,7 @@ enum Command {
     Up(Box<up::Up>),
     Status(status::Status),
     Invite(invite::Invite),
+    InviteAgent(invite_agent::InviteAgent),
     Backup(backup::Backup),
     Restore(backup::Restore),
     Check(check::Check),
@@ -61,6 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Up(up) => up.run(),
         Command::Status(status) => status.run(),
         Command::Invite(invite) => invite.run(),
+        Command::InviteAgent(invite) => invite.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Check(check) => check.run(),

@@ -23,7 +23,7 @@ use mesh::{
     },
 };
 use net::Net;
-use protocol::operator::{Answer, Entry, Joined, Member, Request, Status};
+use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, Trouble};
 use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -33,9 +33,9 @@ use tokio::{
 };
 
 use crate::{
-    backup, chance,
+    backup, certificate, chance,
     clock::Clock,
-    clocks::Clocks,
+    clocks::{self, Clocks},
     entry,
     files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
@@ -95,7 +95,7 @@ impl Files {
 pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
     let path = dir.control_socket();
     let path = if listen::fits(&path) { path } else { elsewhere()? };
-    let bound = listen::unix("data-dir", &path).await;
+    let bound = listen::unix("data-dir", &path, None).await;
     bound.context("the control socket")
 }
 
@@ -338,13 +338,29 @@ impl Control {
             listening: self.net.listening(),
             runs_twice: self.net.runs_twice(),
             read_by_all_at: self.read_by_all_at(),
+            http: self.web(),
+            certificate: self.bridge.config().http_tls.as_ref().and_then(certificate::trouble),
         };
         let mut report = report::status(status, own);
         for peer in &mut report.peers {
             let node = peer.node_id.as_deref().and_then(parse_hex).map(NodeId);
             peer.clock_ahead_ms = node.and_then(|node| self.clocks.ahead_ms(node, Instant::now()));
+            if peer.connected && peer.clock_ahead_ms.is_some_and(clocks::differs) {
+                peer.trouble = Some(Trouble::Clock);
+            }
         }
         Ok(report)
+    }
+
+    /// Whether HTTP and WebSocket are over TLS.
+    pub(crate) fn is_over_tls(&self) -> bool {
+        self.bridge.config().http_tls.is_some()
+    }
+
+    /// The URL of HTTP.
+    pub(crate) fn web(&self) -> Option<String> {
+        let scheme = if self.is_over_tls() { "https" } else { "http" };
+        self.http.map(|at| format!("{scheme}://{at}"))
     }
 
     /// Where everybody who can reach it reads public rooms by HTTP, if that is not this machine alone.

@@ -1,6 +1,7 @@
 //! The files of a data directory, each replaced in one step, all readable by their owner alone.
 
 pub(crate) mod api_key;
+pub(crate) mod group;
 mod mesh_key;
 pub(crate) mod private;
 

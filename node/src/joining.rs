@@ -8,6 +8,7 @@ use protocol::operator::{Member, MemberState, Status};
 use tokio::time::sleep;
 
 use crate::{
+    clocks,
     control::Control,
     limits::{JOIN_LOOKED_AT_EVERY, JOIN_WAITED_FOR},
     members, report,
@@ -37,11 +38,15 @@ pub enum Joined {
         through: String,
         /// Members that are known here, this node included.
         members: usize,
+        /// Milliseconds by which that node's clock is ahead of this one's, or below 0 behind, if they differ.
+        clock_ahead_ms: Option<i64>,
     },
     /// There is a link, and the members of the mesh are not known here yet.
     Linked {
         /// The node at the other end: its name, or the beginning of its id.
         through: String,
+        /// As of a member.
+        clock_ahead_ms: Option<i64>,
     },
     /// It has no part in the mesh any more: its fate, in words.
     Removed(String),
@@ -88,11 +93,23 @@ impl Joining {
         let all = self.control.members().await.unwrap_or_default();
         let here = |member: &Member| member.state == MemberState::Here;
         let (name, known) = named(&through, &all);
+        let clock = status.peers.iter().find(|peer| peer.node_id.as_ref() == Some(&through));
+        let clock = clock.and_then(|peer| peer.clock_ahead_ms);
+        // It takes some beacons until it is known. The line that people read at a start is to have it.
+        if clock.is_none() && !late {
+            return None;
+        }
+        let clock_ahead_ms = clock.filter(|ahead_ms| clocks::differs(*ahead_ms));
         if known && all.iter().any(here) {
             let members = all.iter().filter(|member| member.parted.is_none()).count();
-            return Some(Joined::Member { mesh: self.mesh, through: name, members });
+            return Some(Joined::Member {
+                mesh: self.mesh,
+                through: name,
+                members,
+                clock_ahead_ms,
+            });
         }
-        late.then_some(Joined::Linked { through: name })
+        late.then_some(Joined::Linked { through: name, clock_ahead_ms })
     }
 
     /// The id of a node that it is connected to: an inviter, if there is one.
@@ -135,21 +152,36 @@ impl Joined {
             Joined::Removed(_) | Joined::NotYet(_) => false,
         }
     }
+
+    /// Whether the clock here and that of the node at the other end differ.
+    #[must_use]
+    pub fn clocks_differ(&self) -> bool {
+        match self {
+            Joined::Member { clock_ahead_ms, .. } | Joined::Linked { clock_ahead_ms, .. } => {
+                clock_ahead_ms.is_some()
+            }
+            Joined::Founded(_) | Joined::Removed(_) | Joined::NotYet(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for Joined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Joined::Founded(mesh) => write!(f, "founded mesh {mesh}: it has no other node yet"),
-            Joined::Member { mesh, through, members } => {
+            Joined::Member { mesh, through, members, clock_ahead_ms } => {
                 let nodes = if *members == 1 { "member" } else { "members" };
-                write!(f, "joined mesh {mesh} through {through} ({members} {nodes})")
+                write!(f, "joined mesh {mesh} through {through} ({members} {nodes})")?;
+                clock(f, through, *clock_ahead_ms)
             }
-            Joined::Linked { through } => write!(
-                f,
-                "connected to {through}; the members of the mesh are not known here yet: see \
-                 `clawmeshd members`"
-            ),
+            Joined::Linked { through, clock_ahead_ms } => {
+                write!(
+                    f,
+                    "connected to {through}; the members of the mesh are not known here yet: see \
+                     `clawmeshd members`"
+                )?;
+                clock(f, through, *clock_ahead_ms)
+            }
             Joined::Removed(fate) => f.write_str(fate),
             Joined::NotYet(why) if why.is_empty() => {
                 f.write_str("not joined yet: no answer so far; it is tried again")
@@ -161,6 +193,17 @@ impl fmt::Display for Joined {
     }
 }
 
+/// Which of the two clocks is wrong, nobody knows; mostly it is the newcomer's.
+fn clock(f: &mut fmt::Formatter<'_>, of: &str, ahead_ms: Option<i64>) -> fmt::Result {
+    ahead_ms.map_or(Ok(()), |ms| {
+        let words = clocks::words(ms.saturating_neg());
+        write!(
+            f,
+            "; CLOCK: this machine's is {words} that of {of}: set the wrong one right, with NTP"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,9 +211,16 @@ mod tests {
     #[test]
     fn the_outcome_is_one_line() {
         let mesh = MeshId([0xab; 16]);
-        let joined = Joined::Member { mesh, through: "first".to_owned(), members: 3 };
+        let joined =
+            Joined::Member { mesh, through: "first".to_owned(), members: 3, clock_ahead_ms: None };
         let text = format!("joined mesh {} through first (3 members)", "ab".repeat(16));
         assert_eq!(joined.to_string(), text);
+        assert!(!joined.clocks_differ());
+        let clock_ahead_ms = Some(-3_600_000);
+        let off = Joined::Member { mesh, through: "first".to_owned(), members: 3, clock_ahead_ms };
+        let clock = "; CLOCK: this machine's is 3600.0 s ahead of that of first: set the wrong one right, with NTP";
+        assert_eq!(off.to_string(), text + clock);
+        assert!(off.is_well() && off.clocks_differ(), "it has joined, and is told so as a warning");
         let why = vec!["10.0.0.1:1: refused".to_owned(), "10.0.0.2:1: timed out".to_owned()];
         let not = Joined::NotYet(why).to_string();
         assert!(not.contains("refused; 10.0.0.2:1: timed out"), "{not}");

@@ -15,6 +15,7 @@ mod backend;
 mod backup;
 mod beacon;
 mod catching_up;
+mod certificate;
 mod chance;
 mod clock;
 mod clocks;

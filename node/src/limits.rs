@@ -109,6 +109,8 @@ pub const CLOCK_DIFFERS_MS: u64 = 2_000;
 pub const CLOCK_SAMPLES: usize = 8;
 /// Fewer say nothing yet: one may be late.
 pub const CLOCK_SAMPLES_MIN: usize = 3;
+/// How often it is looked at for the log.
+pub const CLOCKS_LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 /// A peer that was not heard for so long has no clock that is known.
 pub const CLOCK_STALE_AFTER: Duration = Duration::from_secs(30);
 /// Peers whose clocks are known: more than can be connected at once.

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::files::private::make_private_dir;
+use crate::files::{group::Group, private::make_private_dir};
 
 /// Binds `HOST:PORT` for `--flag`.
 pub(crate) async fn tcp(flag: &str, at: &str) -> Result<(TcpListener, SocketAddr)> {
@@ -47,15 +47,22 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds a Unix socket at `path`, for its owner alone. A file that nobody listens at is replaced.
-pub(crate) async fn unix(flag: &str, path: &Path) -> Result<(UnixListener, SocketFile)> {
+/// Binds a Unix socket at `path`, for its owner alone, or for a group, too. A file that nobody listens at is replaced.
+pub(crate) async fn unix(
+    flag: &str,
+    path: &Path,
+    group: Option<&Group>,
+) -> Result<(UnixListener, SocketFile)> {
     let hint = || format!("--{flag} {}", path.display());
     let path = &std::path::absolute(path).with_context(hint)?;
     if !fits(path) {
         bail!("{}: the path is too long for a socket: choose a shorter one", hint());
     }
     if let Some(dir) = path.parent() {
-        make_private_dir(dir).with_context(hint)?;
+        match group {
+            Some(group) => group.make_dir(dir).with_context(hint)?,
+            None => make_private_dir(dir).with_context(hint)?,
+        }
     }
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
@@ -73,6 +80,9 @@ pub(crate) async fn unix(flag: &str, path: &Path) -> Result<(UnixListener, Socke
     }
     let listener = UnixListener::bind(path).with_context(hint)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).with_context(hint)?;
+    if let Some(group) = group {
+        group.share_socket(path)?;
+    }
     Ok((listener, SocketFile(path.clone())))
 }
 
@@ -83,20 +93,23 @@ pub(crate) fn fits(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
+    use crate::files::group::own;
 
     #[tokio::test]
     async fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("made/node.sock");
-        let (listener, file) = unix("socket", &path).await.unwrap();
+        let (listener, file) = unix("socket", &path, None).await.unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-        let error = unix("socket", &path).await.unwrap_err().to_string();
+        let error = unix("socket", &path, None).await.unwrap_err().to_string();
         assert!(error.starts_with("--socket") && error.contains("--no-socket"), "{error}");
         drop(listener);
         // As after kill -9: the file is there, nobody listens.
-        let (listener, newer) = unix("socket", &path).await.unwrap();
+        let (listener, newer) = unix("socket", &path, None).await.unwrap();
         drop(file);
         assert!(path.exists(), "the file of another is left alone");
         drop((listener, newer));
@@ -104,15 +117,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_group_may_use_the_socket_if_the_operator_wants_it() {
+        let (name, gid) = own();
+        let group = Group::find(&name).unwrap().unwrap();
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("made/node.sock");
+        let _socket = unix("socket", &path, Some(&group)).await.unwrap();
+        let rights = |path: &Path| {
+            let found = fs::metadata(path).unwrap();
+            (found.mode() & 0o777, found.gid())
+        };
+        assert_eq!(rights(&path), (0o660, gid));
+        assert_eq!(rights(path.parent().unwrap()), (0o750, gid));
+    }
+
+    #[tokio::test]
     async fn what_is_no_socket_is_left_alone() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("notes");
         fs::write(&path, "mine").unwrap();
-        let error = unix("socket", &path).await.unwrap_err().to_string();
+        let error = unix("socket", &path, None).await.unwrap_err().to_string();
         assert!(error.contains("no socket"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         let long = temp.path().join("x".repeat(120));
-        let error = unix("socket", &long).await.unwrap_err().to_string();
+        let error = unix("socket", &long, None).await.unwrap_err().to_string();
         assert!(error.contains("too long"), "{error}");
     }
 

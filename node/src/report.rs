@@ -8,11 +8,13 @@ use std::{
 
 use mesh::api::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status, Trouble};
+use protocol::operator::{
+    Blamed, CertificateTrouble, Faults, Parted, PartedHow, Peer, Room, Status, Trouble,
+};
 use serde::Serialize;
 
 use crate::{
-    clocks,
+    certificate, clocks,
     limits::{STATUS_BLAMED_FROM, STATUS_BLAMED_SHOWN, STATUS_ROOMS_SHOWN},
     members, reach,
 };
@@ -36,6 +38,8 @@ pub struct Ready {
     pub tcp: Option<String>,
     /// The address of HTTP and WebSocket, really bound.
     pub http: Option<String>,
+    /// Whether that is over TLS.
+    pub https: bool,
     /// Where other nodes connect.
     pub listen: Vec<String>,
     /// The invitation: a secret.
@@ -66,7 +70,9 @@ impl Ready {
         let off = || "off".to_owned();
         let shown = |address: &Option<String>| address.clone().unwrap_or_else(off);
         let socket = self.socket.as_ref().map_or_else(off, |path| path.display().to_string());
-        let http = self.http.as_ref().map_or_else(off, |at| format!("http://{at}  ws://{at}/ws"));
+        let s = if self.https { "s" } else { "" };
+        let http = self.http.as_ref();
+        let http = http.map_or_else(off, |at| format!("http{s}://{at}  ws{s}://{at}/ws"));
         let key = key_file.map_or("none is needed".to_owned(), |file| file.display().to_string());
         let mut text = String::new();
         let mut line = |name: &str, value: &str| {
@@ -113,6 +119,8 @@ pub(crate) struct Own {
     pub(crate) listening: Vec<SocketAddr>,
     pub(crate) runs_twice: bool,
     pub(crate) read_by_all_at: Option<SocketAddr>,
+    pub(crate) http: Option<String>,
+    pub(crate) certificate: Option<CertificateTrouble>,
 }
 
 /// The answer to `clawmeshd status`.
@@ -142,6 +150,8 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         only_through,
         runs_twice: own.runs_twice,
         read_by_all_at: own.read_by_all_at.map(|at| at.to_string()),
+        http: own.http,
+        certificate: own.certificate,
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
             refused: own.refused,
@@ -186,6 +196,7 @@ pub(crate) fn text(status: &Status) -> String {
     if let Some(through) = &status.only_through {
         let _ = writeln!(text, "ALONE SOON: {}", reach::sentence(through));
     }
+    text.push_str(&web(status));
     text.push_str("\nPeers\n");
     let mut line = |line: fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -219,6 +230,13 @@ pub(crate) fn text(status: &Status) -> String {
         ));
     }
     text
+}
+
+/// Where HTTP and WebSocket are, and whether clients take the certificate.
+fn web(status: &Status) -> String {
+    let at = status.http.as_ref().map_or_else(String::new, |at| format!("HTTP at {at}\n"));
+    let trouble = status.certificate.as_ref().map(certificate::sentence);
+    at + &trouble.map_or_else(String::new, |trouble| format!("CERTIFICATE: {trouble}\n"))
 }
 
 const DISK_FULL: &str =
@@ -276,9 +294,7 @@ fn peer_line(peer: &Peer) -> String {
 fn clock(peer: &Peer) -> String {
     let ahead = peer.clock_ahead_ms.filter(|ms| clocks::differs(*ms));
     ahead.map_or_else(String::new, |ms| {
-        let (seconds, way) =
-            (ms.unsigned_abs() as f64 / 1_000.0, if ms > 0 { "ahead" } else { "behind" });
-        format!("\n{:<27}CLOCK: it is {seconds:.1} s {way} of this node's", "")
+        format!("\n{:<27}CLOCK: it is {} this node's", "", clocks::words(ms))
     })
 }
 

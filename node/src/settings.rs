@@ -19,10 +19,11 @@ pub(crate) use layer::Layer;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
-    has_host_and_port, home, host, node_name, origin, proxy, retention, takeover, where_to_listen,
+    group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
+    where_to_listen,
 };
 
-use crate::invitation::Join;
+use crate::{files::group::Group, invitation::Join};
 
 /// Everything that an operator decides about a node.
 #[derive(Clone, Debug)]
@@ -31,10 +32,14 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The Unix socket for clients; `None`: off.
     pub socket: Option<PathBuf>,
+    /// A group of the system that may use the socket and the key; `None`: their owner alone.
+    pub group: Option<Group>,
     /// `HOST:PORT` for clients; `None`: off.
     pub tcp: Option<String>,
     /// `HOST:PORT` for HTTP and WebSocket; `None`: off.
     pub http: Option<String>,
+    /// The files of a certificate and its private key; `None`: HTTP and WebSocket are in the clear.
+    pub http_tls: Option<TlsFiles>,
     /// Whether `/metrics` is served over HTTP.
     pub metrics: bool,
     /// The agents that may attach.
@@ -63,6 +68,15 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Limits of agents.
     pub limits: Limits,
+}
+
+/// A certificate for TLS, as files in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The node's certificate first, then those of authorities between it and a root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// The readers of public rooms over HTTP.
@@ -120,8 +134,10 @@ impl Settings {
         Settings {
             data_dir: dir.to_owned(),
             socket: None,
+            group: None,
             tcp: Some(free.to_owned()),
             http: Some(free.to_owned()),
+            http_tls: None,
             metrics: true,
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -248,6 +264,7 @@ impl Layered {
         let tcp = self.switched("tcp", tcp, || Ok("127.0.0.1:9229".to_owned()))?;
         let http = |layer: &Layer| (layer.http.clone(), layer.no_http);
         let http = self.switched("http", http, || Ok("127.0.0.1:9230".to_owned()))?;
+        let http_is_on = http.is_some();
         for (flag, value) in [("tcp", &tcp), ("http", &http)] {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
@@ -257,8 +274,10 @@ impl Layered {
         Ok(Settings {
             data_dir: self.data_dir()?,
             socket,
+            group: self.first(|layer| layer.group.clone()).map(|name| group(&name)).transpose()?,
             tcp,
             http,
+            http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -289,6 +308,26 @@ impl Layered {
     ) -> Result<Vec<T>> {
         let items = self.first(pick).unwrap_or_default();
         items.iter().map(|item| parse(item)).collect()
+    }
+
+    /// Both files or neither, from one layer or from two.
+    fn http_tls(&self, http_is_on: bool) -> Result<Option<TlsFiles>> {
+        let certificate = self.first(|layer| layer.http_cert.clone());
+        let key = self.first(|layer| layer.http_key.clone());
+        let alone = |flag, file: PathBuf, other| {
+            let why = format!("TLS needs both files: name the {other}, too");
+            bad(flag, &file.display().to_string(), why)
+        };
+        match (certificate, key) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) if http_is_on => Ok(Some(TlsFiles { certificate, key })),
+            (Some(file), Some(_)) => {
+                let why = "HTTP is switched off (--no-http): leave out one of the two";
+                Err(bad("http-cert", &file.display().to_string(), why))
+            }
+            (Some(file), None) => Err(alone("http-cert", file, "private key with --http-key FILE")),
+            (None, Some(file)) => Err(alone("http-key", file, "certificate with --http-cert FILE")),
+        }
     }
 
     fn http_read(&self) -> Result<Option<HttpRead>> {

@@ -34,16 +34,17 @@ use tokio::{
 use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
-    catching_up, chance,
+    catching_up, certificate, chance,
     clock::Clock,
-    clocks::Clocks,
+    clocks::{self, Clocks},
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
     facing,
     files::{
         DataDir, RunFile,
-        api_key::{ApiKey, admin_secret},
+        api_key::{self, ApiKey, admin_secret},
+        group::Group,
         private::is_full,
     },
     guest,
@@ -114,8 +115,9 @@ pub async fn start(settings: Settings) -> Result<Running> {
     }
     dir.tighten()?;
     Journal::check_finished(&store.reader())?;
-    let (auth, key_file) = auth(&settings.auth)?;
+    let (auth, key_file) = auth(&settings.auth, settings.group.as_ref())?;
     let signup = signup(&settings.signup)?;
+    let http_tls = settings.http_tls.as_ref().map(certificate::load).transpose()?;
     let doors = Doors::open(&settings, &dir).await?;
     let tickets = guest::tickets(&dir, &store, &settings.join).await?;
     let mut member = membership::enter(&dir, &mut store, &tickets)?;
@@ -142,6 +144,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let read_by_all = strangers_read(&settings, &doors);
     let config = bridge::Config {
         strangers_read: read_by_all,
+        http_tls,
         ..bridge_config(settings, auth, signup, here)
     };
     parts.assemble(inbox, doors, config).await
@@ -322,7 +325,7 @@ impl Doors {
             None => None,
         };
         let unix = match &settings.socket {
-            Some(path) => Some(listen::unix("socket", path).await?),
+            Some(path) => Some(listen::unix("socket", path, settings.group.as_ref()).await?),
             None => None,
         };
         Ok(Doors { tcp, http, unix, control: control::bind(dir).await? })
@@ -335,6 +338,7 @@ impl Doors {
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
         operators.spawn(reach::tell(control.clone()));
+        operators.spawn(clocks::tell(control.clone()));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
@@ -389,14 +393,21 @@ fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<M
 }
 
 /// The agents that may attach, and the key file if there is one.
-fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
+fn auth(auth: &Auth, group: Option<&Group>) -> Result<(BridgeAuth, Option<PathBuf>)> {
     match auth {
         Auth::Open => Ok((BridgeAuth::Open, None)),
         Auth::KeyFile(file) => {
+            if let (Some(group), Some(dir)) = (group, file.parent()) {
+                group.make_dir(dir).with_context(|| format!("--key-file {}", file.display()))?;
+            }
             let key = match ApiKey::read(file)? {
                 Some(key) => key,
                 None => ApiKey::make(file)?,
             };
+            match group {
+                Some(group) => group.share_file(file)?,
+                None => api_key::warn_if_shared(file)?,
+            }
             let file = std::path::absolute(file)?;
             Ok((BridgeAuth::Key(NodeKey::new(key.text())), Some(file)))
         }
@@ -532,6 +543,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Re
         socket: doors.unix.as_ref().map(|(_, file)| file.path().to_owned()),
         tcp: shown(&doors.tcp),
         http: shown(&doors.http),
+        https: control.is_over_tls(),
         listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
         ticket: control.ticket().to_text(),
         apart: report::apart(status),
@@ -554,7 +566,7 @@ fn publish_addresses(
             key_file,
             socket: ready.socket.clone(),
             tcp: ready.tcp.clone(),
-            http: ready.http.as_ref().map(|at| format!("http://{at}")),
+            http: operators.web(),
         })
     });
     match written {

@@ -30,18 +30,20 @@ impl Address {
         if host.is_empty() || port == 0 { Err(no_port()) } else { Ok(Self::Tcp(text.to_owned())) }
     }
 
-    /// A WebSocket URL. Without a path, `/ws` is meant.
+    /// A WebSocket URL, or the address by which a browser asks the same node. Without a path, `/ws` is meant.
     ///
     /// # Errors
-    /// [`AddressError::Url`] unless it is `ws://…` or `wss://…`.
+    /// [`AddressError::Url`] unless it is `ws://…` or `wss://…`, `http://…` or `https://…`.
     pub fn web_socket(text: &str) -> Result<Self, AddressError> {
         let bad = || AddressError::Url { text: text.to_owned() };
         let uri: Uri = text.parse().map_err(|_| bad())?;
-        let (tls, default_port) = match uri.scheme_str() {
-            Some("ws") => (false, 80),
-            Some("wss") => (true, 443),
-            Some(_) | None => return Err(bad()),
+        let (scheme, rest) = text.split_once("://").ok_or_else(bad)?;
+        let (tls, default_port) = match scheme.to_ascii_lowercase().as_str() {
+            "ws" | "http" => (false, 80),
+            "wss" | "https" => (true, 443),
+            _ => return Err(bad()),
         };
+        let text = format!("{}://{rest}", if tls { "wss" } else { "ws" });
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
         let endpoint = format!("{host}:{}", uri.port_u16().unwrap_or(default_port));
         // A certificate has the address itself.
@@ -53,7 +55,7 @@ impl Address {
         };
         // Nodes, and ClawChat's server, have it there and nowhere else.
         let bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
-        let url = if bare { format!("{}/ws", text.trim_end_matches('/')) } else { text.to_owned() };
+        let url = if bare { format!("{}/ws", text.trim_end_matches('/')) } else { text };
         Ok(Self::WebSocket(WebSocketUrl { endpoint, tls, url }))
     }
 }
@@ -137,13 +139,15 @@ mod tests {
             ("ws://127.0.0.1:9230", "ws://127.0.0.1:9230/ws"),
             ("wss://node/", "wss://node/ws"),
             ("ws://node/other", "ws://node/other"),
+            ("https://node:9230", "wss://node:9230/ws"),
+            ("HTTP://node/", "ws://node/ws"),
         ] {
             assert_eq!(parse(short).unwrap().to_string(), whole);
         }
         for bad in ["", "node", "node:", "node:x", ":9", "node:0", "node:70000"] {
             assert!(matches!(parse(bad), Err(AddressError::NoPort { .. })), "{bad}");
         }
-        for bad in ["http://node/ws", "ws://", "ws:///ws", "wss://", "x://y"] {
+        for bad in ["ftp://node/ws", "ws://", "ws:///ws", "wss://", "x://y"] {
             assert!(matches!(parse(bad), Err(AddressError::Url { .. })), "{bad}");
         }
     }

@@ -156,10 +156,11 @@ impl Driver {
     async fn open(&mut self, address: &Address) -> Result<(Link, Registered), ConnectError> {
         let patience = self.options.policy.connect_timeout;
         let timed_out = || ConnectError::TimedOut { address: address.clone() };
-        let (reader, writer) = timeout(patience, transport::connect(address))
-            .await
-            .map_err(|_| timed_out())?
-            .map_err(|broken| unreachable(address, broken))?;
+        let (reader, writer) =
+            timeout(patience, transport::connect(address, &self.options.authorities))
+                .await
+                .map_err(|_| timed_out())?
+                .map_err(|broken| unreachable(address, broken))?;
         let (outbox, frames) = mpsc::channel(FRAMES_QUEUED_MAX);
         tokio::spawn(write(writer, frames));
         let mut link = Link { reader, outbox };

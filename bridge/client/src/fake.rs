@@ -13,7 +13,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::address::Address;
-use crate::options::{Options, Policy};
+use crate::options::{Authorities, Options, Policy};
 use crate::secrets::Secrets;
 
 /// Every step of these tests is short; a long one is a failure.
@@ -96,6 +96,7 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
 pub(crate) fn options(addresses: Vec<Address>) -> Options {
     Options {
         addresses,
+        authorities: Authorities::System,
         key: ApiKey::new("k"),
         name: "alice".into(),
         agent_id: None,

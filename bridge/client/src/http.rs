@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::address::WebSocketUrl;
 use crate::limits::{HTTP_ANSWER_BYTES_MAX, HTTP_WITHIN};
+use crate::options::Authorities;
 use crate::transport;
 
 /// A request.
@@ -27,6 +28,8 @@ pub struct Ask<'a> {
     pub path: &'a str,
     /// The API key.
     pub key: &'a ApiKey,
+    /// Whom TLS trusts.
+    pub authorities: &'a Authorities,
     /// More headers.
     pub headers: &'a [(&'a str, &'a str)],
     /// The content.
@@ -96,8 +99,9 @@ pub async fn ask(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError>
 
 async fn exchange(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError> {
     let endpoint = || node.endpoint.clone();
+    let authorities = ask.authorities.clone();
     let request = request(node, ask)?;
-    let stream = transport::stream(node).await;
+    let stream = transport::stream(node, &authorities).await;
     let stream =
         stream.map_err(|source| HttpError::Unreachable { endpoint: endpoint(), source })?;
     let broken = |source| HttpError::Broken { endpoint: endpoint(), source };
@@ -186,6 +190,7 @@ mod tests {
             method: Method::PUT,
             path: "/api/x%20y",
             key: &key,
+            authorities: &Authorities::System,
             headers: &[("x-clawmesh-agent", "me")],
             body: b"body".to_vec(),
         };

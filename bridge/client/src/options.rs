@@ -1,5 +1,6 @@
 //! How to connect, and how patient to be.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use protocol::value::ApiKey;
@@ -12,6 +13,8 @@ use crate::secrets::Secrets;
 pub struct Options {
     /// Tried in this order, round robin; not empty.
     pub addresses: Vec<Address>,
+    /// Those whose word counts for a `wss://` node's certificate.
+    pub authorities: Authorities,
     /// The API key.
     pub key: ApiKey,
     /// The agent's name.
@@ -25,6 +28,16 @@ pub struct Options {
     pub secrets: Secrets,
     /// How patient to be.
     pub policy: Policy,
+}
+
+/// Those whose word counts for the certificates of nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Authorities {
+    /// Those that this system trusts, or that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    #[default]
+    System,
+    /// Those in this PEM file, and no others.
+    File(PathBuf),
 }
 
 /// Every time span of the client.

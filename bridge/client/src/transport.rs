@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::{self, protocol::WebSocketConfig};
 use crate::address::{Address, WebSocketUrl};
 use crate::error::Broken;
 use crate::limits::FRAME_READ_BYTES_MAX;
+use crate::options::Authorities;
 use crate::tls;
 
 /// The stream below a WebSocket: TCP, or TLS over it.
@@ -32,7 +33,10 @@ pub(crate) enum Writer {
 }
 
 /// Connects, without a bound on time.
-pub(crate) async fn connect(address: &Address) -> Result<(Reader, Writer), Broken> {
+pub(crate) async fn connect(
+    address: &Address,
+    authorities: &Authorities,
+) -> Result<(Reader, Writer), Broken> {
     match address {
         Address::Unix(path) => {
             let (read, write) = UnixStream::connect(path).await?.into_split();
@@ -42,7 +46,7 @@ pub(crate) async fn connect(address: &Address) -> Result<(Reader, Writer), Broke
             let (read, write) = tcp(endpoint).await?.into_split();
             Ok((Reader::Lines(Lines::new(Box::new(read))), Writer::Bytes(Box::new(write))))
         }
-        Address::WebSocket(url) => web_socket(url).await,
+        Address::WebSocket(url) => web_socket(url, authorities).await,
     }
 }
 
@@ -53,17 +57,26 @@ async fn tcp(endpoint: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn web_socket(url: &WebSocketUrl) -> Result<(Reader, Writer), Broken> {
-    let stream = stream(url).await?;
+async fn web_socket(
+    url: &WebSocketUrl,
+    authorities: &Authorities,
+) -> Result<(Reader, Writer), Broken> {
+    let stream = stream(url, authorities).await?;
     upgrade(url, stream).await
 }
 
 /// The stream below HTTP.
-pub(crate) async fn stream(url: &WebSocketUrl) -> io::Result<Box<dyn Stream>> {
+pub(crate) async fn stream(
+    url: &WebSocketUrl,
+    authorities: &Authorities,
+) -> io::Result<Box<dyn Stream>> {
     let stream = tcp(&url.endpoint).await?;
     Ok(match &url.tls {
         None => Box::new(stream),
-        Some(name) => Box::new(tls::system().await?.connect(name.clone(), stream).await?),
+        Some(name) => {
+            let connector = tls::connector(authorities).await?;
+            Box::new(connector.connect(name.clone(), stream).await?)
+        }
     })
 }
 

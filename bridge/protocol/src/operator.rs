@@ -135,6 +135,12 @@ pub struct Status {
     /// Where everybody who can reach it reads public rooms by HTTP without a key, if that is not loopback.
     #[serde(default)]
     pub read_by_all_at: Option<String>,
+    /// The URL of HTTP, such as `https://127.0.0.1:9230`; WebSocket is there, too. `None`: it is off.
+    #[serde(default)]
+    pub http: Option<String>,
+    /// What is wrong with its certificate. `None`: nothing, or there is none.
+    #[serde(default)]
+    pub certificate: Option<CertificateTrouble>,
     /// A peer has said within the last minute that another node runs with this one's identity.
     #[serde(default)]
     pub runs_twice: bool,
@@ -150,6 +156,17 @@ pub struct Status {
     pub parted: Option<Parted>,
     /// Nodes that have signed two histories: nothing more is taken from them.
     pub forked: Vec<String>,
+}
+
+/// Clients do not take the node's certificate, or soon will not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateTrouble {
+    /// They refuse it already.
+    pub refused: bool,
+    /// Why.
+    pub found: String,
+    /// What to do.
+    pub advice: String,
 }
 
 /// Another node, or an address where none has answered yet.
@@ -192,12 +209,12 @@ pub struct Peer {
     pub clock_ahead_ms: Option<i64>,
     /// Why it is not connected, in words.
     pub last_error: Option<String>,
-    /// The same for programs.
+    /// The same for programs; or [`Trouble::Clock`], with a link.
     #[serde(default)]
     pub trouble: Option<Trouble>,
 }
 
-/// Why there is no link with a node.
+/// Why there is no link with a node, or not a good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
@@ -223,6 +240,8 @@ pub enum Trouble {
     RefusedHere,
     /// There was a link, and it ended.
     Lost,
+    /// There is a link, and its clock and this node's differ by more than 2 s: `clock_ahead_ms`.
+    Clock,
     /// None of these.
     Other,
 }

@@ -27,6 +27,7 @@ mod guard;
 pub(crate) mod listener;
 pub mod metrics;
 mod sites;
+pub mod tls;
 
 use guard::Guard;
 use listener::{Listener, Stranger};

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::http::{HeaderMap, header::HeaderName};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The nearest address that is not a proxy of the operator's. Anybody could have written the hops before
 /// it in `X-Forwarded-For`.
@@ -21,6 +22,14 @@ pub(super) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> I
         client = hop;
     }
     client
+}
+
+/// Whether the client speaks TLS with a proxy of the operator's, as that says.
+pub(super) fn is_forwarded_tls(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> bool {
+    let is_trusted = trusted.iter().any(|proxy| proxy.to_canonical() == peer.to_canonical());
+    let mut said = headers.get_all(FORWARDED_PROTO).iter().filter_map(|value| value.to_str().ok());
+    let nearest = said.next_back().and_then(|value| value.rsplit(',').next());
+    is_trusted && nearest.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
 fn address(text: &str) -> Option<IpAddr> {
@@ -40,6 +49,23 @@ pub(super) fn neighbourhood(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tls_before_a_proxy_counts_from_a_trusted_one_alone() {
+        let trusted = ["10.0.0.1".parse().unwrap()];
+        for (peer, proto, expect) in [
+            ("10.0.0.1", Some("https"), true),
+            ("::ffff:10.0.0.1", Some("http, HTTPS"), true),
+            ("10.0.0.1", Some("https, http"), false),
+            ("10.0.0.1", None, false),
+            ("1.1.1.1", Some("https"), false),
+        ] {
+            let headers = proto.map(|proto| (FORWARDED_PROTO, proto.parse().unwrap()));
+            let headers = headers.into_iter().collect();
+            let found = is_forwarded_tls(peer.parse().unwrap(), &headers, &trusted);
+            assert_eq!(found, expect, "{peer} {proto:?}");
+        }
+    }
 
     #[test]
     fn a_forwarded_address_counts_from_a_trusted_proxy_alone() {

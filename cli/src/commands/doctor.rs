@@ -71,6 +71,10 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
         let advice = "if that is not meant, start the node without --http-read open and --no-auth";
         checks.push(Check::note("http", found, advice));
     }
+    if let Some(trouble) = status.as_ref().and_then(|status| status.certificate.as_ref()) {
+        let check = if trouble.refused { Check::bad } else { Check::note };
+        checks.push(check("http", trouble.found.clone(), trouble.advice.clone()));
+    }
     match &status {
         Some(status) => mesh(status, &mut checks),
         None => ports(&mut checks),
@@ -356,6 +360,7 @@ fn advice(trouble: Option<Trouble>) -> &'static str {
             "get a new ticket (`clawmeshd invite` at a member), and start this node with --join TICKET"
         }
         Some(Trouble::OtherNode) => "another node has that address now: get a new ticket",
+        Some(Trouble::Clock) => "set the clock that is wrong right, with NTP",
         Some(Trouble::OtherVersion) => "run the same version of clawmeshd on both",
         Some(Trouble::RefusedHere) => {
             "compare the versions of both; `clawmeshd status` shows its last fault"

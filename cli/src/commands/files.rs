@@ -223,13 +223,14 @@ impl Place<'_> {
         if let Some(path) = path {
             at = format!("{at}/{}", encoded(path));
         }
-        let key = self.cx.key()?;
+        let (key, authorities) = (self.cx.key()?, self.cx.authorities());
         let by = [("x-clawmesh-agent", self.client.agent_id())];
         let headers = [&by, headers].concat();
         let until = Instant::now() + CONTENT_WITHIN;
         loop {
             let method = method.clone();
-            let asked = Ask { method, path: &at, key: &key, headers: &headers, body: body.clone() };
+            let (key, authorities, path, headers) = (&key, &authorities, at.as_str(), &*headers);
+            let asked = Ask { method, path, key, authorities, headers, body: body.clone() };
             let answer = ask(&self.node, asked).await?;
             let pause = answer.retry_after.filter(|_| answer.status == 503);
             match pause.map(|pause| pause.min(CONTENT_PAUSE_MAX)) {

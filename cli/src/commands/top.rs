@@ -272,6 +272,8 @@ mod tests {
             only_through: None,
             runs_twice: false,
             read_by_all_at: None,
+            http: None,
+            certificate: None,
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod daemon;
 mod files;
+mod forked;
 mod interactive;
 mod lantern;
 mod operators;
 mod running;
 mod support;
 mod talk;
+mod tls;
 mod waiting;

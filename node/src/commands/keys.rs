@@ -115,24 +115,13 @@ impl Keys {
 
 impl Mint {
     fn run(self) -> Result<()> {
-        is_line("--label", self.label.as_deref(), KEY_LABEL_BYTES_MAX)?;
-        is_line("--owner", self.owner.as_deref(), KEY_OWNER_BYTES_MAX)?;
-        let now = Clock::start().now().wall_ms;
-        let expires_ms = self
-            .expires
-            .map(|lasts| now.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)));
+        let expires_ms = expires_ms(self.expires);
         let scopes = self.scopes.into_iter();
         let scopes: Option<Scopes> = (scopes.len() > 0).then(|| scopes.collect());
-        // Made here: the node only ever hears of its public halves.
-        let key = ApiKey::draw()?;
-        let secret = KeySecret::of(key.text());
-        let (fingerprint, local) = (secret.print().to_string(), self.local);
-        let log = running_log(&self.node_args)?;
         let (tier, label, owner) = (self.tier.into(), self.label, self.owner);
-        let terms = KeyTerms { tier, label, scopes, expires_ms, owner };
+        let (terms, local) = (KeyTerms { tier, label, scopes, expires_ms, owner }, self.local);
         let (writes, until) = (terms.may_write(), expires_ms.map(clawchat::timestamp));
-        let wanted = signed(&secret, &log, terms, local)?;
-        done(&self.node_args, Request::MintKey(wanted))?;
+        let (key, fingerprint) = mint(&self.node_args, terms, local)?;
         say(key.text()).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
         })?;
@@ -215,6 +204,24 @@ impl Replace {
         ));
         Ok(())
     }
+}
+
+/// A new key, and its fingerprint, which the mesh knows from now on.
+pub(super) fn mint(node_args: &NodeArgs, terms: KeyTerms, local: bool) -> Result<(ApiKey, String)> {
+    is_line("--label", terms.label.as_deref(), KEY_LABEL_BYTES_MAX)?;
+    is_line("--owner", terms.owner.as_deref(), KEY_OWNER_BYTES_MAX)?;
+    // Made here: the node only ever hears of its public halves.
+    let key = ApiKey::draw()?;
+    let secret = KeySecret::of(key.text());
+    let wanted = signed(&secret, &running_log(node_args)?, terms, local)?;
+    done(node_args, Request::MintKey(wanted))?;
+    Ok((key, secret.print().to_string()))
+}
+
+/// The end of something that lasts so long from now on, in Unix milliseconds.
+pub(super) fn expires_ms(lasts: Option<Duration>) -> Option<u64> {
+    let now = Clock::start().now().wall_ms;
+    lasts.map(|lasts| now.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// The log of the directory of the node that runs there: keys sign for it.

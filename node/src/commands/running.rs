@@ -4,14 +4,21 @@ use anyhow::{Error, Result, anyhow};
 use protocol::operator::{Answer, Request};
 
 use super::node_args::NodeArgs;
-use crate::{control::client::ask, files::DataDir};
+use crate::{
+    control::client::ask,
+    files::{DataDir, RunFile},
+};
 
 /// The answer of the node that runs there.
 pub(super) fn asked(node_args: &NodeArgs, request: Request) -> Result<Answer> {
+    Ok(asked_where(node_args, request)?.1)
+}
+
+/// The same, with the node's own description of where it is.
+pub(super) fn asked_where(node_args: &NodeArgs, request: Request) -> Result<(RunFile, Answer)> {
     let path = node_args.clone().layered(None)?.data_dir()?;
     let dir = DataDir::existing(&path)?;
-    let answer = ask(&dir, request)?.map(|(_, answer)| answer);
-    answer.ok_or_else(|| {
+    ask(&dir, request)?.ok_or_else(|| {
         anyhow!(
             "no node runs on {}: start it with `clawmeshd up`, or name another --data-dir",
             path.display()

@@ -103,7 +103,9 @@ fn announce(running: &Running, json: bool) {
 /// For people and for the log. With `json` stdout has one line, which says that the node is ready.
 fn tell_joined(joined: Option<Joined>, json: bool) {
     let Some(joined) = joined else { return };
-    if joined.is_well() {
+    if joined.clocks_differ() {
+        tracing::warn!(event = "clock_differs", "{joined}");
+    } else if joined.is_well() {
         tracing::info!("{joined}");
     } else {
         tracing::warn!(event = "not_joined", "{joined}");

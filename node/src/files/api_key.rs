@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use mesh::name::id::parse_hex;
 use zeroize::Zeroizing;
 
+use super::group::Shared;
 use super::private::{hex, make_private_dir, read_secret, replace};
 use crate::chance;
 
@@ -43,7 +44,8 @@ impl ApiKey {
                 flag()
             );
         }
-        warn_if_open(file, "chmod 600 it, then `clawmeshd key rotate`").with_context(flag)?;
+        // A group may have been let in: only the start of the node knows.
+        warn_if_open(file, !READABLE_BY_GROUP, KEY_ADVICE).with_context(flag)?;
         Ok(Some(ApiKey(Zeroizing::new(key.to_owned()))))
     }
 
@@ -74,14 +76,15 @@ impl ApiKey {
         Ok(key)
     }
 
-    /// It is in `file` when this returns.
+    /// It is in `file` when this returns, for the same group as the one before.
     pub(crate) fn keep(&self, file: &Path) -> Result<()> {
         let flag = || format!("--key-file {}", file.display());
         if let Some(dir) = file.parent() {
             make_private_dir(dir).with_context(flag)?;
         }
-        let line = Zeroizing::new(format!("{}\n", self.text()));
-        replace(file, line.as_bytes()).with_context(flag)
+        let (line, shared) = (Zeroizing::new(format!("{}\n", self.text())), Shared::of(file));
+        replace(file, line.as_bytes()).with_context(flag)?;
+        shared.map_or(Ok(()), |shared| shared.again()).with_context(flag)
     }
 }
 
@@ -94,12 +97,22 @@ pub(crate) fn admin_secret(file: &Path) -> Result<Zeroizing<String>> {
         let max = bridge::limits::KEY_BYTES_MAX;
         bail!("{}: write a secret of 1 to {max} bytes into it", flag());
     }
-    warn_if_open(file, "chmod 600 it, and change the secret").with_context(flag)?;
+    warn_if_open(file, !0, "chmod 600 it, and change the secret").with_context(flag)?;
     Ok(Zeroizing::new(secret.to_owned()))
 }
 
-fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
-    if fs::metadata(file)?.permissions().mode() & 0o077 != 0 {
+/// Warns if a group can read the key file, of a node that was told of none.
+pub(crate) fn warn_if_shared(file: &Path) -> Result<()> {
+    warn_if_open(file, READABLE_BY_GROUP, KEY_ADVICE)
+        .with_context(|| format!("--key-file {}", file.display()))
+}
+
+const READABLE_BY_GROUP: u32 = 0o040;
+const KEY_ADVICE: &str = "chmod 600 it, then `clawmeshd key rotate`";
+
+/// Of the rights of others those in `rights` are looked at.
+fn warn_if_open(file: &Path, rights: u32, advice: &str) -> io::Result<()> {
+    if fs::metadata(file)?.permissions().mode() & 0o077 & rights != 0 {
         tracing::warn!(
             event = "secret_open",
             "others can read the secret in {}: {advice}",

@@ -19,6 +19,9 @@ pub(crate) struct Layer {
     /// Unix socket for clients [default: ~/.clawchat/clawchat.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
+    /// Let members of this group of the system use the Unix socket and read the key file [default: their owner alone]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Option<String>,
     /// No Unix socket
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_socket: Option<bool>,
@@ -31,6 +34,13 @@ pub(crate) struct Layer {
     /// HTTP and WebSocket for clients [default: 127.0.0.1:9230]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) http: Option<String>,
+    /// HTTP and WebSocket over TLS: the PEM file with the certificate, and those of authorities between. Read at the
+    /// start: after a renewal restart the node
+    #[arg(long, value_name = "FILE")]
+    pub(crate) http_cert: Option<PathBuf>,
+    /// The PEM file with the certificate's private key, which its owner alone can read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) http_key: Option<PathBuf>,
     /// No HTTP and no WebSocket
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_http: Option<bool>,
@@ -124,10 +134,13 @@ impl Layer {
         Ok(Layer {
             data_dir: text("DATA_DIR").map(PathBuf::from),
             socket: text("SOCKET").map(PathBuf::from),
+            group: text("GROUP"),
             no_socket: switch("NO_SOCKET")?,
             tcp: text("TCP"),
             no_tcp: switch("NO_TCP")?,
             http: text("HTTP"),
+            http_cert: text("HTTP_CERT").map(PathBuf::from),
+            http_key: text("HTTP_KEY").map(PathBuf::from),
             no_http: switch("NO_HTTP")?,
             no_metrics: switch("NO_METRICS")?,
             key_file: text("KEY_FILE").map(PathBuf::from),

@@ -16,12 +16,21 @@ use super::{
     error::{Result, SettingsError, bad},
 };
 use crate::{
+    files::group::Group,
     invitation::Join,
     limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN, TICKET_FILE_BYTES_MAX},
 };
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
     etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))
+}
+
+pub(super) fn group(name: &str) -> Result<Group> {
+    let unknown = "this machine has no such group: `groupadd` makes one";
+    match Group::find(name) {
+        Ok(group) => group.ok_or_else(|| bad("group", &name.escape_debug().to_string(), unknown)),
+        Err(error) => Err(bad("group", &name.escape_debug().to_string(), error.to_string())),
+    }
 }
 
 pub(super) fn has_host_and_port(flag: &'static str, value: &str) -> Result<()> {

@@ -179,3 +179,20 @@ fn each_limit_is_the_highest_layers_that_has_it() {
     assert_eq!(settings(&[], &[], Some(file)).limits.retention.own, Some(day));
     assert_eq!(settings(&[], &[], None).limits, Limits::default());
 }
+
+#[test]
+fn tls_takes_both_files_from_wherever_they_are_named() {
+    let both = Some(TlsFiles { certificate: "c".into(), key: "k".into() });
+    assert_eq!(settings(&["--http-cert", "c", "--http-key", "k"], &[], None).http_tls, both);
+    let split = settings(&["--http-cert", "c"], &[], Some("http-key = \"k\"\nhttp-cert = \"x\""));
+    assert_eq!(split.http_tls, both);
+    let env = [("CLAWMESH_HTTP_CERT", "c"), ("CLAWMESH_HTTP_KEY", "k")];
+    assert_eq!(settings(&[], &env, None).http_tls, both);
+    assert_eq!(settings(&[], &[], None).http_tls, None);
+    let error = refused(&["--http-cert", "c"], &[], None);
+    assert!(error.starts_with("--http-cert c: ") && error.contains("--http-key FILE"), "{error}");
+    let error = refused(&["--http-key", "k"], &[], None);
+    assert!(error.starts_with("--http-key k: ") && error.contains("--http-cert FILE"), "{error}");
+    let error = refused(&["--http-cert", "c", "--http-key", "k", "--no-http"], &[], None);
+    assert!(error.contains("--no-http"), "{error}");
+}

@@ -1,10 +1,15 @@
 //! A peer whose clock is wrong is named.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
+use bytes::Bytes;
 use mesh::{
     Identity,
-    name::digest::Digest,
+    name::{digest::Digest, id::MeshId},
     wire::{
         message::{Beacon, Message, Signed},
         run::Run,
@@ -12,9 +17,8 @@ use mesh::{
 };
 use net::{Discovery, Incoming, Settings};
 use node::ticket::Ticket;
-use serde_json::Value;
 
-use crate::harness::{Daemon, temp, until, up};
+use crate::harness::{Daemon, clawmeshd, temp, until, up, up_arguments};
 use crate::members::command;
 
 fn now_ms() -> u64 {
@@ -37,6 +41,15 @@ fn nodes_of_one_machine_have_one_time() {
         assert!(ahead(node).unwrap().abs() < 2_000, "{:?}", ahead(node));
         assert_eq!(crate::metrics::scrape(node)["clawmesh_clocks_differ"], 0.0);
     }
+}
+
+/// A sign of life, by a clock that is an hour ahead.
+fn beacon(mesh: MeshId, identity: &Identity, tick: u64) -> Bytes {
+    let (boot, roster, digest, records) = (1, 0, Digest::default(), [0; 16]);
+    let (node, wall_ms) = (identity.node_id(), now_ms() + 3_600_000);
+    let beacon = Beacon { node, boot, tick, roster, digest, records, wall_ms };
+    let message: Message<Run> = Message::Beacon(Signed::new(mesh, identity, beacon));
+    message.encode().into()
 }
 
 /// A peer that says beacons and nothing else, by a clock that is an hour ahead.
@@ -67,11 +80,7 @@ async fn a_peer_whose_clock_is_wrong_is_named_in_status_and_metrics() {
     let mut tick = 0;
     let mut say = || {
         tick += 1;
-        let (boot, roster, digest, records) = (1, 0, Digest::default(), [0; 16]);
-        let (node, wall_ms) = (identity.node_id(), now_ms() + 3_600_000);
-        let beacon = Beacon { node, boot, tick, roster, digest, records, wall_ms };
-        let message: Message<Run> = Message::Beacon(Signed::new(mesh, &identity, beacon));
-        net.send(&there, message.encode().into()).unwrap();
+        net.send(&there, beacon(mesh, &identity, tick)).unwrap();
     };
     until("it is named", || {
         say();
@@ -86,5 +95,73 @@ async fn a_peer_whose_clock_is_wrong_is_named_in_status_and_metrics() {
         "{status}"
     );
     assert!(status.contains("ahead of this node's"), "{status}");
-    assert_ne!(node.status()["peers"][0], Value::Null);
+    assert_eq!(node.status()["peers"][0]["trouble"], "clock", "for programs");
+}
+
+/// The outcome of the start says so, on stdout and in the log, and the log names the peer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_joins_with_another_time_is_told_so_at_once() {
+    let dirs = [temp(), temp()];
+    let first = up(dirs[0].path(), &[]);
+    let ticket: Ticket = first.text("ticket").parse().unwrap();
+    first.stop();
+    let identity = Identity::from_seed(&[9; 32]);
+    let (net, mut inbox) = net::start(Settings {
+        secret_key: [9; 32].into(),
+        pre_shared_key: (*ticket.mesh().pre_shared_key()).into(),
+        former_keys: Vec::new(),
+        listen: vec![([127, 0, 0, 1], 0).into()],
+        announce: Vec::new(),
+        peers: Vec::new(),
+        topics: 65,
+        discovery: Discovery::Configured,
+    })
+    .await
+    .unwrap();
+    let at = net.listening()[0].to_string().parse().unwrap();
+    let mesh = ticket.mesh().mesh_id();
+    let join = Ticket::new(ticket.mesh().clone(), identity.node_id(), vec![at]).to_text();
+    let speaking = tokio::spawn(async move {
+        let mut often = tokio::time::interval(Duration::from_millis(100));
+        let mut there = None;
+        for tick in 1.. {
+            tokio::select! {
+                came = inbox.recv() => if let Some(Incoming::Up(node)) = came { there = Some(node) },
+                _ = often.tick() => {}
+            }
+            if let Some(there) = &there {
+                // The node ends before this does.
+                let _ = net.send(there, beacon(mesh, &identity, tick));
+            }
+        }
+    });
+    let read = tokio::task::spawn_blocking(move || {
+        let mut arguments = up_arguments(dirs[1].path().to_str().unwrap(), &["--no-auth"]);
+        arguments.retain(|it| *it != "--json");
+        arguments.extend(["--join", &join]);
+        let mut node = clawmeshd(&arguments);
+        let mut node = node.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(node.stdout.take().unwrap()).lines();
+        let log = BufReader::new(node.stderr.take().unwrap()).lines();
+        let told = out.map_while(Result::ok).find(|line| line.starts_with("connected to "));
+        let told = told.expect("it is told");
+        assert!(told.contains("CLOCK: "), "{told}");
+        let (mut lines, mut logged) = (log.map_while(Result::ok), Vec::<String>::new());
+        let is_there = |logged: &[String], part| logged.iter().any(|line| line.contains(part));
+        while !(is_there(&logged, "CLOCK: ") && is_there(&logged, "the clock of")) {
+            logged.push(lines.next().expect("the log goes on"));
+        }
+        node.kill().unwrap();
+        node.wait().unwrap();
+        (told, logged)
+    });
+    let (told, logged) = read.await.unwrap();
+    let hour = ["this machine's is 3599.", "this machine's is 3600."];
+    assert!(
+        hour.iter().any(|part| told.contains(part)) && told.contains(" s behind that of "),
+        "{told}"
+    );
+    let warned = |part: &str| logged.iter().filter(|line| line.contains(part)).count();
+    assert_eq!((warned("CLOCK: this machine's"), warned("the clock of")), (1, 1), "{logged:?}");
+    speaking.abort();
 }

@@ -61,7 +61,7 @@ pub(crate) fn up_without_room(dir: &Path, bytes: u64) -> Daemon {
     start(&mut without_room(dir, bytes, &["--no-auth"]), Stdio::inherit())
 }
 
-fn start(command: &mut Command, log: Stdio) -> Daemon {
+pub(crate) fn start(command: &mut Command, log: Stdio) -> Daemon {
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();

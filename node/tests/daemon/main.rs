@@ -6,6 +6,7 @@ mod backup;
 mod clocks;
 mod direct;
 mod full;
+mod group;
 mod harness;
 mod import;
 mod invitations;
@@ -56,7 +57,8 @@ fn a_node_says_where_it_is_and_stops_when_told() {
     assert_eq!(node.ready["listen"].as_array().unwrap().len(), 1);
     assert!(node.text("ticket").starts_with("clawmesh1"));
     let keys: Vec<&String> = node.ready.as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 11, "{keys:?}");
+    assert_eq!(node.ready["https"], false);
+    assert_eq!(keys.len(), 12, "{keys:?}");
     let mut agent = Agent::open(&node);
     agent.say("hello");
     assert_eq!(node.status()["agents"], 1);

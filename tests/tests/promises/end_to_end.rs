@@ -27,7 +27,7 @@ use testnet::{
 use tokio::{runtime::Runtime, task::JoinSet, time};
 
 /// For steps that should take a moment: machines that run tests are busy.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// For one test.
 const TEST_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks at something that is waited for.
@@ -48,7 +48,7 @@ pub(crate) fn part_of_the_machine() -> RwLockReadGuard<'static, ()> {
 }
 
 /// Runs a test on a mesh of its own; its failure shows the newest logs of the nodes.
-fn on(nodes: usize, auth: Auth, test: impl AsyncFnOnce(&mut Mesh) -> Result<()>) {
+pub(crate) fn on(nodes: usize, auth: Auth, test: impl AsyncFnOnce(&mut Mesh) -> Result<()>) {
     on_with(&[], nodes, auth, test);
 }
 

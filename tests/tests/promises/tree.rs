@@ -148,6 +148,7 @@ const PACKAGES: &[Package] = &[
             "clap",
             "etcetera",
             "getrandom",
+            "nix",
             "serde",
             "serde_json",
             "thiserror",

@@ -1,4 +1,4 @@
-//! Pages: the node's state, public rooms to read, and keys (spec §8).
+//! Pages: the node's state, public rooms to read, and keys (spec §8); a client, and how to use it.
 
 use std::sync::Arc;
 
@@ -36,6 +36,7 @@ use crate::{
 
 mod files;
 mod keys;
+mod pages;
 
 /// The header that a client shows its key in.
 const KEY_HEADER: &str = "x-clawchat-key";
@@ -59,10 +60,11 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
             "/api/rooms/{room}/files/{*path}",
             get(files::get).put(files::put).delete(files::delete),
         )
-        .with_state(Web { desk, voice });
+        .with_state(Web { desk: desk.clone(), voice })
+        .merge(pages::router(desk));
     Site {
         router,
-        paths: &["/api/"],
+        paths: &["/api/", "/clawmesh.py", "/skill.md"],
         methods: &["GET", "POST", "PUT", "DELETE"],
         // The others show a key, which a page that was pointed here does not have.
         checks_names: |method| method != Method::POST,

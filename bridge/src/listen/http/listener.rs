@@ -1,4 +1,4 @@
-//! Taking HTTP connections: as many as may be, none that is silent for ever.
+//! Taking HTTP connections, with TLS or without: as many as may be, none that is silent for ever.
 
 use std::{
     future::Future,
@@ -26,9 +26,10 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
-    time::{Instant, Sleep, sleep},
+    time::{Instant, Sleep, sleep, timeout},
 };
 
+use super::tls::Tls;
 use crate::{config::Config, limits, read::Peer};
 
 /// Takes connections as long as there are permits; each holds one until it ends, as a WebSocket too.
@@ -40,6 +41,14 @@ pub(crate) struct Listener {
     plain: Arc<Semaphore>,
     /// How long the head of the next request may take, from the end of the one before.
     head_within: Duration,
+    tls: Option<Handshake>,
+}
+
+/// How a connection becomes one over TLS.
+#[derive(Clone, Debug)]
+struct Handshake {
+    tls: Tls,
+    within: Duration,
 }
 
 /// How many bytes a WebSocket may still say before it has shown a key. The WebSocket's own limit of a message
@@ -74,8 +83,8 @@ impl Stranger {
 }
 
 /// A connection that was taken.
-struct Taken {
-    io: Guarded,
+struct Taken<I> {
+    io: I,
     stranger: Stranger,
     peer: Peer,
     plain: OwnedSemaphorePermit,
@@ -88,7 +97,9 @@ impl Listener {
         config: &Config,
     ) -> Listener {
         let plain = Arc::new(Semaphore::new(config.http_connections_max));
-        Listener { listener, connections, plain, head_within: config.http_request_within }
+        let within = config.tls_handshake_within;
+        let tls = config.http_tls.clone().map(|tls| Handshake { tls, within });
+        Listener { listener, connections, plain, head_within: config.http_request_within, tls }
     }
 
     /// Until `shutdown`; then connections finish the request that they are at.
@@ -103,7 +114,8 @@ impl Listener {
             };
             // Those that have ended.
             while connections.try_join_next().is_some() {}
-            connections.spawn(taken.serve(router.clone(), self.head_within, stopping.clone()));
+            let (router, tls) = (router.clone(), self.tls.clone());
+            connections.spawn(taken.begin(tls, router, self.head_within, stopping.clone()));
             // Connected clients need not wait until all of a crowd have come.
             tokio::task::yield_now().await;
         }
@@ -112,7 +124,7 @@ impl Listener {
         while connections.join_next().await.is_some() {}
     }
 
-    async fn take(&self) -> Taken {
+    async fn take(&self) -> Taken<Guarded> {
         loop {
             let accepted = self.listener.accept().await;
             let permits = [&self.plain, &self.connections].map(|it| it.clone().try_acquire_owned());
@@ -125,6 +137,8 @@ impl Listener {
                     let io = Guarded { io, stranger: stranger.clone(), silence, _permit: permit };
                     return Taken { io, stranger, peer: Peer(from.ip()), plain };
                 }
+                // Nobody who expects TLS could read it.
+                (Ok(_), _) if self.tls.is_some() => {}
                 (Ok((io, _)), _) => {
                     // A fresh socket has room for it; one that has not is dropped without it.
                     drop(io.try_write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));
@@ -138,7 +152,35 @@ impl Listener {
     }
 }
 
-impl Taken {
+impl Taken<Guarded> {
+    /// Shakes hands first, where there is TLS.
+    async fn begin(
+        self,
+        tls: Option<Handshake>,
+        router: Router,
+        head_within: Duration,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let Some(Handshake { tls, within }) = tls else {
+            return self.serve(router, head_within, stopping).await;
+        };
+        let Taken { io, stranger, peer, plain } = self;
+        let shaken = tokio::select! {
+            shaken = timeout(within, tls.acceptor.accept(io)) => shaken,
+            // An error: the sender is gone, which is as good. Nothing was asked yet.
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        match shaken {
+            Ok(Ok(io)) => {
+                Taken { io, stranger, peer, plain }.serve(router, head_within, stopping).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        }
+    }
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Taken<I> {
     /// Until it ends, or is a WebSocket, which is served elsewhere.
     async fn serve(
         self,

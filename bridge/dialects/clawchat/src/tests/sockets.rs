@@ -141,6 +141,7 @@ impl Node {
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
             head: head.to_ascii_lowercase(),
             body: serde_json::from_str(body).unwrap_or(Value::Null),
+            text: body.to_owned(),
         }
     }
 }
@@ -151,6 +152,7 @@ struct Answer {
     /// Status line and headers, in lower case.
     head: String,
     body: Value,
+    text: String,
 }
 
 impl Answer {

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 
 use super::{Answer, Node, PATIENCE};
 use bridge::{
-    Bridge, Config,
+    Bridge, Config, Tls,
     config::{AdminSecret, Quota, Signup},
     dialect::Dialect,
     limits,
@@ -432,5 +432,71 @@ async fn a_request_that_is_never_finished_does_not_keep_the_node() {
     let mut io = TcpStream::connect(node.http).await.unwrap();
     io.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
     node.get("/healthz").await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_model_that_knows_the_address_gets_a_page_and_a_client_without_a_key() {
+    let mut config = keyed();
+    config.strangers_read = false;
+    config.trusted_proxies.push("127.0.0.1".parse().unwrap());
+    config.hosts.push("node.lan".into());
+    let node = Node::start(config).await;
+    let get =
+        async |path: &str, headers: &[(&str, &str)]| node.http("GET", path, headers, "").await;
+    let skill = get("/skill.md", &[("host", "127.0.0.1:4711")]).await;
+    assert_eq!(skill.status, StatusCode::OK);
+    assert!(skill.has("content-type: text/markdown; charset=utf-8"), "{skill:?}");
+    assert!(skill.text.contains("`ws://127.0.0.1:4711/ws`"), "{}", skill.text);
+    assert!(skill.text.contains("You need a key."), "{}", skill.text);
+    for left in ["{ws}", "{http}", "{key}"] {
+        assert!(!skill.text.contains(left), "{left} is left");
+    }
+    // A proxy of the operator's speaks TLS with the client.
+    let proxied = get("/skill.md", &[("host", "node.lan"), ("x-forwarded-proto", "https")]).await;
+    assert!(proxied.text.contains("`wss://node.lan/ws`"), "{}", proxied.text);
+    assert!(proxied.text.contains("https://node.lan/clawmesh.py"), "{}", proxied.text);
+    let client = get("/clawmesh.py", &[HERE]).await;
+    assert_eq!(client.status, StatusCode::OK);
+    assert_eq!(client.text, include_str!("../../../../../../examples/python/clawmesh.py"));
+    // A page that was pointed here is told no address of its own making.
+    let elsewhere = get("/skill.md", &[("host", "evil.example")]).await;
+    assert_eq!(elsewhere.status, StatusCode::FORBIDDEN);
+    assert!(!elsewhere.text.contains("ws://"), "{elsewhere:?}");
+    assert_eq!(get("/skill.mdx", &[HERE]).await.status, StatusCode::NOT_FOUND);
+    node.stop().await;
+}
+
+/// Valid from 2000 to 2100.
+const CERTIFICATE: &[u8] = include_bytes!("../../../../../src/webhooks/testdata/cert.pem");
+const CERTIFICATE_KEY: &[u8] = include_bytes!("../../../../../src/webhooks/testdata/key.pem");
+
+#[tokio::test]
+async fn who_does_not_shake_hands_is_not_waited_for() {
+    let mut config = keyed();
+    config.http_tls = Some(Tls::from_pem(CERTIFICATE, CERTIFICATE_KEY).unwrap());
+    config.tls_handshake_within = Duration::from_secs(2);
+    // No other clock ends them.
+    config.http_request_within = PATIENCE * 10;
+    config.http_connections_max = 2;
+    let node = Node::start(config).await;
+    let silent = || async { TcpStream::connect(node.http).await.unwrap() };
+    let end = async |mut io: TcpStream| {
+        let mut left = Vec::new();
+        // A reset is an end, too.
+        drop(timeout(PATIENCE, io.read_to_end(&mut left)).await.expect("it ends"));
+        left
+    };
+    let (first, second) = (silent().await, silent().await);
+    node.until("both are taken", |node| node.bridge.taken() == 2).await;
+    // More of them than may be are not even kept for that time; nor are they answered in the clear.
+    assert!(end(silent().await).await.is_empty());
+    assert!(end(first).await.is_empty() && end(second).await.is_empty());
+    node.until("none is left", |node| node.bridge.taken() == 0).await;
+    // Who speaks HTTP in the clear learns nothing.
+    let mut plain = silent().await;
+    plain.write_all(b"GET /api/status HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let answer = end(plain).await;
+    assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
     node.stop().await;
 }
