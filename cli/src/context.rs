@@ -13,7 +13,7 @@ use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
 use protocol::request::{JoinRoom, ListRooms};
-use protocol::value::ApiKey;
+use protocol::value::{ApiKey, RegisterOptions};
 use tokio::time::{Instant, sleep};
 
 use crate::args::Node;
@@ -107,6 +107,7 @@ impl Context {
             key: self.key()?,
             name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),
+            mesh: RegisterOptions::default(),
             capabilities: Vec::new(),
             secrets: secrets.unwrap_or_default(),
             policy: Policy::default(),

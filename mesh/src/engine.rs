@@ -249,6 +249,7 @@ impl Engine {
         let result = match command {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
+            Command::Linger { caller, seen } => agents::linger(&mut self.known, &caller, &seen),
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
             Command::OpenDirect { caller, signer, agent } => {
                 let wanted = Wanted { call, caller, signer, with: agent };

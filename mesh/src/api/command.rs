@@ -120,6 +120,9 @@ pub enum Command {
     /// Its connection is gone. A stale registration does nothing. `seen`: the last number written to
     /// it per room. → [`Outcome::Done`]
     Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
+    /// Its connection is gone, and until it is detached it keeps its seats, its lead, its ballots and its presence. The next
+    /// registration of the id with its key goes on with them, whatever that asks for. → [`Outcome::Done`]
+    Linger { caller: Caller, seen: Vec<(RoomId, Number)> },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
     /// The direct room of the caller and another agent, made if there is none. `signer`: signs and opens for the caller's key;
@@ -577,6 +580,8 @@ pub struct AgentView {
     pub last_active_ms: u64,
     /// Its presence.
     pub presence: Presence,
+    /// It has no connection at present: [`Command::Linger`].
+    pub lingers: bool,
 }
 
 /// All about a room.

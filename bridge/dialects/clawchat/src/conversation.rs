@@ -9,7 +9,7 @@ use bridge::{
     seam::{
         answer::{Page, Welcome},
         call::{
-            Attach, CreateRoom, From, History, Join, Leave, ListAgents, Look, OneMessage,
+            Attach, CreateRoom, From, History, Identity, Join, Leave, ListAgents, Look, OneMessage,
             OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
         event::Recipient,
@@ -256,12 +256,20 @@ impl Turn {
             let text = format!("this node speaks protocol version {PROTOCOL_VERSION} only");
             return self.refuse(seat, Problem::new(Code::UnsupportedProtocol, text));
         }
+        let wishes = register.mesh.unwrap_or_default();
+        let identity = match (register.agent_id, wishes.draw) {
+            (Some(agent), _) => Identity::Named(agent),
+            (None, Some(random)) => Identity::Drawn(random),
+            (None, None) => Identity::Fresh,
+        };
         let attach = Attach {
             key: Secret::new(register.key.expose()),
             name: register.name,
-            agent: register.agent_id,
+            identity,
             capabilities: register.capabilities,
-            reconnect: register.reconnect,
+            // Its other connection may be the one that begins at this moment.
+            reconnect: register.reconnect || wishes.draw.is_some(),
+            linger: Duration::from_secs(wishes.linger_secs.unwrap_or(0)),
         };
         self.ask(seat, attach, registered);
     }

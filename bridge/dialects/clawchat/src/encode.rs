@@ -127,6 +127,7 @@ pub(crate) fn agent(view: &AgentView) -> Agent {
         status_detail: view.presence.detail.clone(),
         progress: progress(&view.presence),
         mesh: Some(MeshNote {
+            lingers: view.lingers.then_some(true),
             node: Some(view.node.to_string()),
             verified: view.verified.then_some(true),
             key: view.key.checked().map(|key| key.to_string()),

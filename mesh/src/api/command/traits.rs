@@ -179,6 +179,9 @@ impl Command {
             Command::Detach { seen, .. } => {
                 Traits::of("detach").asks().bytes(seen.len() * size_of::<(u128, u64)>())
             }
+            Command::Linger { seen, .. } => {
+                Traits::of("linger").asks().bytes(seen.len() * size_of::<(u128, u64)>())
+            }
             Command::CreateRoom { caller, room } => Traits::of("create_room")
                 .room_if(caller.key, room.parent)
                 .bytes(room.name.len() + length(room.description.as_ref())),
