@@ -44,7 +44,7 @@ pub struct Node {
     #[arg(long, global = true, env = "CLAWMESH_NAME", value_name = "NAME",
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: Option<String>,
-    /// Stable identity, kept over calls: memberships and missed messages survive a lost connection
+    /// Stable identity of your choice, kept for ever [default: one for this user, host and --name, or terminal session]
     #[arg(long, global = true, env = "CLAWMESH_AGENT_ID", value_name = "ID",
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub agent_id: Option<String>,

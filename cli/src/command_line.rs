@@ -35,7 +35,7 @@ pub enum Command {
     /// List, create and look at rooms
     #[command(subcommand)]
     Rooms(rooms::Rooms),
-    /// List connected agents
+    /// List the agents of the key
     Agents(agents::Agents),
     /// Say what you are doing
     Presence(presence::Presence),

@@ -13,13 +13,14 @@ use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
 use protocol::request::{JoinRoom, ListRooms};
-use protocol::value::{ApiKey, RegisterOptions};
+use protocol::value::ApiKey;
 use tokio::time::{Instant, sleep};
 
 use crate::args::Node;
 use crate::format;
 use crate::outcome::Failure;
 use crate::output::Output;
+use crate::person;
 
 /// The surroundings of a command.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ impl Context {
             key: self.key()?,
             name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),
-            mesh: RegisterOptions::default(),
+            mesh: person::wishes(self.node.name.as_deref()),
             capabilities: Vec::new(),
             secrets: secrets.unwrap_or_default(),
             policy: Policy::default(),

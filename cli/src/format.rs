@@ -68,9 +68,15 @@ pub fn traits(room: &Room) -> String {
     all.chain(state).collect::<Vec<_>>().join(", ")
 }
 
-/// An agent's presence in its own words: `working 57 %: section 3`.
+/// Whether an agent has no connection at present.
+pub fn is_away(agent: &Agent) -> bool {
+    agent.mesh.as_ref().is_some_and(|note| note.lingers == Some(true))
+}
+
+/// An agent's presence in its own words: `working 57 %: section 3`; of one without a connection `away, working …`.
 pub fn doing(agent: &Agent) -> String {
-    let mut text = agent.status.as_str().to_owned();
+    let mut text = if is_away(agent) { "away, " } else { "" }.to_owned();
+    text += agent.status.as_str();
     if let Some(progress) = agent.progress {
         text += &format!(" {} %", progress.percent());
     }

@@ -6,7 +6,7 @@
 //! From the top down, each knowing only those below: [`shell`] (runs commands in one connection),
 //! [`command_line`] (the table of commands), [`commands`] (one file each), [`context`] (the connection,
 //! rooms by name, the output) and [`operator`] (the node's control socket), [`args`] (arguments that
-//! commands share), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
+//! commands share), `person` (the agent that calls), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
 //! [`cursor`], [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
 //! write them), [`limits`].
 
@@ -22,6 +22,7 @@ pub mod operator;
 pub mod outcome;
 pub mod output;
 mod pages;
+mod person;
 pub mod pick;
 mod progress;
 pub mod seq;

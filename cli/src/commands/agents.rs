@@ -9,7 +9,9 @@ use crate::outcome::{Failure, Outcome};
 use crate::output::Output;
 use crate::table;
 
-/// List the connected agents of the key, at whichever node they are.
+/// List the agents of the key, at whichever node they are.
+///
+/// `away`: without a connection at present; it keeps its seats for some minutes.
 #[derive(Debug, clap::Args)]
 pub struct Agents {
     /// Only the members of this room (id, or exact name)

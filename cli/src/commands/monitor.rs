@@ -42,7 +42,10 @@ pub(crate) async fn run(cx: &Context, args: Monitor) -> Result<Outcome, Failure>
                 if let (Pushed::RoomCreated(room), None) = (&pushed, &only) {
                     join(&client, &room.room_id).await?;
                 }
-                show(cx, &pushed)?;
+                // The agent may have a seat elsewhere from an earlier command.
+                if only.as_ref().is_none_or(|only| is_of(&pushed, only)) {
+                    show(cx, &pushed)?;
+                }
                 if let Pushed::RoomDestroyed(RoomDestroyed { room_id }) = pushed
                     && only == Some(room_id)
                 {
@@ -56,6 +59,12 @@ pub(crate) async fn run(cx: &Context, args: Monitor) -> Result<Outcome, Failure>
         }
     }
     Err(Failure::Disconnected)
+}
+
+/// Whether an event is of a room, or of none.
+fn is_of(event: &Pushed, room: &str) -> bool {
+    let payload = json!(event);
+    payload["room_id"].as_str().is_none_or(|of| of == room)
 }
 
 fn note(cx: &Context, text: &str) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ mod interactive;
 mod lantern;
 mod operators;
 mod running;
+mod same;
 mod support;
 mod talk;
 mod waiting;
