@@ -32,8 +32,6 @@ pub mod table;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::command_line::{Cli, Command};
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -41,7 +39,7 @@ use crate::output::Output;
 
 /// Runs the command line and says how it went.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match Cli::try_parse_from(args) {
+    match Cli::parse_from_args(args) {
         Ok(cli) => finish(execute(cli)),
         Err(usage) => {
             // Nobody is left to tell when even this cannot be written.

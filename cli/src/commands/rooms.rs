@@ -41,6 +41,8 @@ pub enum Rooms {
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// Name that no other room has
+    // Not `name`: that is the id of --name, which would be refused here.
+    #[arg(id = "room_name", value_name = "NAME")]
     pub name: String,
     /// The purpose of the room
     #[arg(long, value_name = "TEXT")]
