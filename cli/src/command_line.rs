@@ -156,7 +156,7 @@ impl Command {
             Command::Shell(_) => Err(Failure::NotInShell),
             Command::Mesh(args) => mesh::run(&cx, args).await,
             Command::Doctor(args) => doctor::run(&cx, args).await,
-            Command::Top(args) => top::run(&cx, args).await,
+            Command::Top(args) => top::run(args).await,
             Command::Completions(args) => generate::completions(&cx, args, Cli::definition()),
             Command::Man(args) => generate::man(&cx, args, Cli::definition()),
         }

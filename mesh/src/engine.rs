@@ -310,6 +310,7 @@ impl Engine {
             // The command has waited for the thing that it seeks.
             Command::Seek { .. } => Ok(Outcome::Done),
             Command::Status => Ok(Outcome::Status(listing::status(known))),
+            Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
             Command::Members => Ok(membership::members(known, &self.renewal.about)),
             Command::RotateSecret { drawn, force } => {

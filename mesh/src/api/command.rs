@@ -186,6 +186,8 @@ pub enum Command {
     SetRoom(Box<RoomSet>),
     /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
     ChangeFile(Box<FileChange>),
+    /// All agents of this node, of every key, for its operator. → [`Outcome::Attendance`]
+    Attendance,
     /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
     FindAgent { agent: AgentId },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
@@ -368,6 +370,8 @@ pub enum Outcome {
     Rooms(Vec<RoomView>),
     /// Agents.
     Agents(Vec<AgentView>),
+    /// By when they were attached.
+    Attendance(Vec<Attendee>),
     /// All about a room.
     RoomInfo(RoomInfo),
     /// A vote.
@@ -582,6 +586,15 @@ pub struct AgentView {
     pub presence: Presence,
     /// It has no connection at present: [`Command::Linger`].
     pub lingers: bool,
+}
+
+/// An agent as the operator of its node sees it.
+#[derive(Clone, Debug)]
+pub struct Attendee {
+    /// The agent.
+    pub view: AgentView,
+    /// Names of the rooms it is in; ids of those whose names this node cannot read.
+    pub rooms: Vec<String>,
 }
 
 /// All about a room.

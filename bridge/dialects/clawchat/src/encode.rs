@@ -116,7 +116,9 @@ pub(crate) fn file(view: &FileView) -> File {
     File { path, size: length.into(), media_type: media, by, updated_at }
 }
 
-pub(crate) fn agent(view: &AgentView) -> Agent {
+/// An agent, as clients see it.
+#[must_use]
+pub fn agent(view: &AgentView) -> Agent {
     Agent {
         agent_id: view.agent.to_string(),
         name: view.name.to_string(),

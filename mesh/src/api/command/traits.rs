@@ -274,6 +274,7 @@ impl Command {
                 Traits::of("roam").bytes(entries.len() * size_of::<LocalRef>())
             }
             Command::Status => Traits::of("status").asks().stopping(),
+            Command::Attendance => Traits::of("attendance").asks(),
             Command::Behind => Traits::of("behind").asks().stopping(),
             Command::Members => Traits::of("members").asks(),
             Command::Part { .. } => Traits::of("part"),
@@ -315,7 +316,7 @@ impl Outcome {
             Outcome::Joined(_) => Promise::Durable,
             Outcome::Said(_) => Promise::Durable,
             Outcome::Rooms(_) => Promise::None,
-            Outcome::Agents(_) => Promise::None,
+            Outcome::Agents(_) | Outcome::Attendance(_) => Promise::None,
             Outcome::RoomInfo(_) => Promise::None,
             Outcome::Vote(_) => Promise::Durable,
             Outcome::Votes(_) => Promise::None,

@@ -91,6 +91,13 @@ fn who_lingers_stays_until_it_is_detached_and_goes_on_where_it_was() {
         let seen = vec![(lobby, Number::ZERO)];
         node.ask(Command::Linger { caller: caller.clone(), seen: seen.clone() }).expect("it may");
         node.say(&other, lobby).expect("a member");
+        let Ok(Outcome::Attendance(all)) = node.ask(Command::Attendance) else { panic!("a list") };
+        let seen_by_operator: Vec<_> =
+            all.iter().map(|it| (&*it.view.name, it.view.lingers, it.rooms.join(" "))).collect();
+        let lobby_name = || "lobby".to_owned();
+        assert_eq!(seen_by_operator, [("me", true, lobby_name()), ("other", false, lobby_name())]);
+        let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("a status") };
+        assert_eq!((status.agents, status.agents_mesh), (1, 1), "connected is one");
         let view = |node: &Node| node.engine.known.agent(&"me".into()).expect("it is listed");
         assert_eq!((node.members().len(), view(&node).lingers), (2, true));
         assert!(!node.engine.known.rosters.own("other").expect("connected").lingers);
