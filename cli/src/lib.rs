@@ -68,6 +68,10 @@ fn execute(cli: Cli) -> Result<Outcome, Failure> {
 fn finish(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(outcome) => outcome.exit_code(),
+        // As `head` does when it has enough: no failure of ours.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
         Err(failure) => {
             // Nobody is left to tell when even this cannot be written.
             let _ = Output::new(false).note(&format!("clawmesh: {failure}"));

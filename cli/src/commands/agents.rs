@@ -32,14 +32,14 @@ pub struct Agents {
 pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> {
     if args.all {
         let agents = args.operator.agents().await?;
-        cx.output.show(&agents, || attendance(&cx.output, &agents))?;
+        cx.output.list(&agents, "no agents", || attendance(&cx.output, &agents))?;
         return Ok(Outcome::Done);
     }
     let client = cx.client().await?;
     let room_id = cx.some_room(&client, args.room.as_deref()).await?;
     let list = client.call(ListAgents { room_id }).await?;
     let agents = &list.agents;
-    cx.output.show(&list, || {
+    cx.output.list(&list, "no agents", || {
         if args.verbose { words(&cx.output, agents) } else { lines(&cx.output, agents, None) }
     })?;
     Ok(Outcome::Done)

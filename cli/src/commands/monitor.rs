@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::format::{self, name};
 use crate::outcome::{Failure, Outcome};
+use crate::pick;
 
 /// Watch everything that happens: messages, thinking, joins, leaves, rooms, votes, tasks, turns
 ///
@@ -122,6 +123,8 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
 }
 
 fn said(cx: &Context, kind: &str, message: &Message) -> String {
+    // People see it beside the name.
+    let kind = if cx.output.is_for_people() && pick::is_thinking(message) { "" } else { kind };
     format!("{kind}{}", format::message(&cx.output, message))
 }
 

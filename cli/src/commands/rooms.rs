@@ -109,7 +109,7 @@ async fn list(cx: &Context, parent: Option<String>) -> Result<Outcome, Failure> 
     let client = cx.client().await?;
     let parent_id = cx.some_room(&client, parent.as_deref()).await?;
     let list = client.call(ListRooms { parent_id }).await?;
-    cx.output.show(&list, || lines(&cx.output, &list.rooms))?;
+    cx.output.list(&list, "no rooms", || lines(&cx.output, &list.rooms))?;
     Ok(Outcome::Done)
 }
 

@@ -93,7 +93,8 @@ pub(crate) async fn run(cx: &Context, args: VoteCommand) -> Result<Outcome, Fail
         VoteCommand::History { room, limit } => {
             let room_id = cx.room(&client, &room).await?;
             let votes = client.call(ListVotes { room_id, limit }).await?;
-            cx.output.show(&votes, || votes.votes.iter().flat_map(format::vote).collect())?;
+            cx.output
+                .list(&votes, "no votes", || votes.votes.iter().flat_map(format::vote).collect())?;
         }
     }
     Ok(Outcome::Done)
