@@ -30,9 +30,18 @@ pub trait Mesh: Send + Sync + 'static {
 
 /// Takes an agent out of the mesh, unless it was attached anew. `seen`: the last number that it was given in each room.
 pub(crate) async fn detach(mesh: &dyn Mesh, caller: &Caller, seen: &[(RoomId, Number)]) {
+    ends(mesh, Command::Detach { caller: caller.clone(), seen: seen.to_vec() }).await;
+}
+
+/// The same, of an agent that stays for now.
+pub(crate) async fn linger(mesh: &dyn Mesh, caller: &Caller, seen: &[(RoomId, Number)]) {
+    ends(mesh, Command::Linger { caller: caller.clone(), seen: seen.to_vec() }).await;
+}
+
+async fn ends(mesh: &dyn Mesh, command: Command) {
     for _ in 0..limits::DETACH_TRIES_MAX {
         let (reply, answer) = Reply::once();
-        mesh.call(Command::Detach { caller: caller.clone(), seen: seen.to_vec() }, reply);
+        mesh.call(command.clone(), reply);
         match answer.await {
             Ok(Ok(_) | Err(Failure::Refused(_))) => return,
             Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {

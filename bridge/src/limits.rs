@@ -55,6 +55,15 @@ pub const MISSED_MAX: usize = 200;
 pub const AWAY_AGENTS_MAX: usize = 1_024;
 /// Bytes of all these notices, shared frames counted each time.
 pub const AWAY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// An agent stays at most so long after its connection has ended: a script that pauses for longer begins anew.
+pub const LINGER_MAX: Duration = Duration::from_secs(600);
+/// Agents of one key that linger at once: beyond, the one that has lingered longest is let go. More than there are people and
+/// scripts at one key, and too few to fill a room with.
+pub const LINGERING_PER_KEY_MAX: usize = 64;
+/// And of all keys together: a timer and a place in the roster each.
+pub const LINGERING_MAX: usize = 1_024;
+/// Connections that one agent has at a node: far more than commands that anybody runs at once.
+pub const CONNECTIONS_PER_AGENT_MAX: usize = 64;
 /// Rooms of which a connection remembers with which cursor its client came from elsewhere: 24 bytes each. A client that comes to more
 /// misses in the others, at worst, messages that are heard of late (`docs/numbering.md`, Roaming, 4).
 pub const CAME_ROOMS_MAX: usize = 1_024;

@@ -1,6 +1,11 @@
 //! The desk: calls of parties without a connection. They are asked at a seat as all others are, and nobody hears events.
 
-use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -24,7 +29,7 @@ use tokio::{
 use crate::{
     backend::{self, Mesh, ReadError, Reads},
     config::{Config, Signup},
-    delivery::hub::Hub,
+    delivery::hub::{Beside, Hub},
     ids, limits,
     reply::{Failure, Reply},
     seam::{
@@ -229,7 +234,7 @@ impl Desk {
 
     async fn attach_now(&self, call: Attach) -> Result<Visitor, Refusal> {
         let mut seat = Seat::new(self.office.rules.clone(), Arc::new(Mute));
-        let call = Attach { reconnect: false, ..call };
+        let call = Attach { reconnect: false, linger: Duration::ZERO, ..call };
         self.answer(&mut seat, call).await?;
         let party = seat.me().cloned().ok_or(Refusal::Unknown)?;
         Ok(Visitor(Arc::new(Visit { party, mesh: Some(self.office.mesh.clone()) })))
@@ -335,6 +340,8 @@ impl Desk {
                 }
                 reading.go_on(seat);
             }
+            // Without a link there is nothing to share.
+            Step::Beside { then, .. } => then(seat, Beside::Alone),
             Step::Reply(_)
             | Step::Replay { .. }
             | Step::Came(..)

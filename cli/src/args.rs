@@ -23,9 +23,9 @@ pub struct Node {
     #[arg(long, global = true, env = "CLAWMESH_TCP", value_name = "HOST:PORT",
         value_parser = tcp, value_delimiter = ',')]
     pub tcp: Vec<Address>,
-    /// WebSocket or HTTPS URL of the node, before the command; wins over --tcp and --socket. Several, separated by
+    /// WebSocket or HTTPS URL of the node (for `sub create` before the command); wins over --tcp and --socket. Several, separated by
     /// commas, are tried in turn
-    // Not global: `sub create` has a --url of its own.
+    // Not global: `sub create` has a --url of its own. See `url_arg`.
     #[arg(long, env = "CLAWMESH_URL", value_name = "wss://HOST/ws",
         value_parser = url, value_delimiter = ',')]
     pub url: Vec<Address>,
@@ -47,7 +47,7 @@ pub struct Node {
     #[arg(long, global = true, env = "CLAWMESH_NAME", value_name = "NAME",
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: Option<String>,
-    /// Stable identity, kept over calls: memberships and missed messages survive a lost connection
+    /// Stable identity of your choice, kept for ever [default: one for this user, host and --name, or terminal session]
     #[arg(long, global = true, env = "CLAWMESH_AGENT_ID", value_name = "ID",
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub agent_id: Option<String>,
@@ -93,6 +93,18 @@ impl Node {
         self.agent_id = self.agent_id.or(value("AGENT_ID").map(|(_, id)| id));
         Ok(self)
     }
+}
+
+/// `--url` behind a command.
+pub(crate) fn url_arg(id: &'static str) -> clap::Arg {
+    clap::Arg::new(id)
+        .long("url")
+        .value_name("wss://HOST/ws")
+        .value_parser(url)
+        .value_delimiter(',')
+        .action(clap::ArgAction::Append)
+        .help("WebSocket URL of the node; wins over --tcp and --socket. Several, separated by commas, are tried in turn")
+        .help_heading("Node and identity")
 }
 
 fn tcp(text: &str) -> Result<Address, AddressError> {

@@ -1,8 +1,11 @@
 //! The command line: options for all commands, and the table of the commands.
 
-use clap::CommandFactory;
+use std::ffi::OsString;
 
-use crate::args::Node;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use client::address::Address;
+
+use crate::args::{self, Node};
 use crate::commands::{
     agents, daemon, dm, doctor, election, export, files, generate, history, keygen, lantern, mesh,
     monitor, presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote,
@@ -25,6 +28,52 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// The id of `--url` where it stands after a command. It cannot be a global argument as the others are: `sub create` has a
+/// `--url` of its own, for the webhook.
+const URL_AFTER: &str = "url_after";
+
+impl Cli {
+    /// The definition of the command line.
+    pub fn definition() -> clap::Command {
+        takes_url(Cli::command(), true)
+    }
+
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// A usage that makes no sense, or a text that was asked for.
+    pub fn parse_from_args<I, T>(args: I) -> Result<Cli, clap::Error>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        let matches = Cli::definition().try_get_matches_from(args)?;
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        if let Some(url) = url_after(&matches) {
+            cli.node.url = url;
+        }
+        Ok(cli)
+    }
+}
+
+/// The same command, with a `--url` at all commands below it that have none.
+fn takes_url(command: clap::Command, is_root: bool) -> clap::Command {
+    let has_one = command.get_arguments().any(|arg| arg.get_long() == Some("url"));
+    let names: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let command = if is_root || has_one { command } else { command.arg(args::url_arg(URL_AFTER)) };
+    names.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |below| takes_url(below, false))
+    })
+}
+
+/// The addresses that stand after the command: the last ones, as of every flag that is given twice.
+fn url_after(matches: &ArgMatches) -> Option<Vec<Address>> {
+    let (_, below) = matches.subcommand()?;
+    let here = below.try_get_many::<Address>(URL_AFTER).ok().flatten();
+    url_after(below).or_else(|| here.map(|addresses| addresses.cloned().collect()))
+}
+
 /// Every command there is.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -37,7 +86,7 @@ pub enum Command {
     #[command(subcommand)]
     Rooms(rooms::Rooms),
     Files(files::Files),
-    /// List connected agents
+    /// List the agents of the key
     Agents(agents::Agents),
     /// Say what you are doing
     Presence(presence::Presence),
@@ -117,28 +166,26 @@ impl Command {
             Command::Serve(_) | Command::Auth(_) | Command::InviteAgent(_) => {
                 Err(Failure::NotFirst)
             }
-            Command::Top(args) => top::run(&cx, args).await,
-            Command::Completions(args) => generate::completions(&cx, args, Cli::command()),
-            Command::Man(args) => generate::man(&cx, args, Cli::command()),
+            Command::Top(args) => top::run(args).await,
+            Command::Completions(args) => generate::completions(&cx, args, Cli::definition()),
+            Command::Man(args) => generate::man(&cx, args, Cli::definition()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-    use client::address::Address;
 
     use super::*;
     use crate::args::Since;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split_whitespace())
+        Cli::parse_from_args(line.split_whitespace())
     }
 
     #[test]
     fn the_table_of_commands_is_sound() {
-        Cli::command().debug_assert();
+        Cli::definition().debug_assert();
     }
 
     #[test]
@@ -152,6 +199,66 @@ mod tests {
         assert_eq!("auto".parse(), Ok(Since::Tip));
         assert_eq!("57".parse(), Ok(Since::Number(57)));
         assert!("-1".parse::<Since>().is_err());
+    }
+
+    /// Paths of all commands that run.
+    fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        let below: Vec<_> = command.get_subcommands().collect();
+        if below.is_empty() {
+            found.push(path.to_owned());
+        }
+        for below in below {
+            leaves(below, &format!("{path} {}", below.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn every_command_takes_the_flags_of_the_node_behind_it() {
+        let definition = Cli::definition();
+        let mut found = Vec::new();
+        leaves(&definition, "clawmesh", &mut found);
+        assert!(found.len() > 40, "{found:?}");
+        let flags = [
+            "--socket x",
+            "--tcp h:1",
+            "--url ws://h",
+            "--key x",
+            "--key-file x",
+            "--room-key x",
+            "--name x",
+            "--agent-id x",
+            "--json",
+        ];
+        for path in found {
+            for flag in flags {
+                let line = format!("{path} {flag}");
+                // Other things may be missing.
+                let unknown = |error: &clap::Error| {
+                    matches!(
+                        error.kind(),
+                        clap::error::ErrorKind::UnknownArgument
+                            | clap::error::ErrorKind::InvalidSubcommand
+                    )
+                };
+                assert!(!parse(&line).is_err_and(|error| unknown(&error)), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_url_stands_before_or_after_the_command() {
+        let at = |line: &str| parse(line).unwrap().node.url;
+        let (a, b) =
+            (Address::web_socket("ws://a/ws").unwrap(), Address::web_socket("ws://b").unwrap());
+        assert_eq!(at("clawmesh --url ws://a/ws rooms list"), [a.clone()]);
+        assert_eq!(at("clawmesh rooms list --url ws://a/ws,ws://b"), [a.clone(), b.clone()]);
+        assert_eq!(at("clawmesh rooms --url ws://a/ws list"), [a.clone()]);
+        assert_eq!(at("clawmesh --url ws://b rooms list --url ws://a/ws"), [a.clone()]);
+        let create = "sub create lobby --url http://hook --secret s";
+        let cli = parse(&format!("clawmesh --url ws://a/ws {create}")).unwrap();
+        let Command::Sub(sub::Sub::Create(create)) = cli.command else { panic!("not create") };
+        assert_eq!((cli.node.url, create.webhook_url.as_str()), (vec![a], "http://hook"));
+        assert!(parse("clawmesh rooms list --url http://node/ws").is_err());
     }
 
     #[test]

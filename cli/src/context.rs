@@ -20,6 +20,7 @@ use crate::args::Node;
 use crate::format;
 use crate::outcome::Failure;
 use crate::output::Output;
+use crate::person;
 
 /// The surroundings of a command.
 #[derive(Debug)]
@@ -108,6 +109,7 @@ impl Context {
             key: self.key()?,
             name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),
+            mesh: person::wishes(self.node.name.as_deref()),
             capabilities: Vec::new(),
             secrets: secrets.unwrap_or_default(),
             policy: Policy::default(),

@@ -3,16 +3,66 @@
 use protocol::object::{Agent, Message, Room, Tallied, Visibility, Vote, VoteNote, VoteStatus};
 use protocol::value::TaskStatus;
 
+use crate::lantern::heard::{Heard, Said};
 use crate::output::Output;
+use crate::pick;
 use crate::seq::Short;
 
 /// `[HH:MM:SS] #SEQ NAME: CONTENT`. Lines of the content after the first are indented, so that none
 /// can pass for a message of its own. On a terminal numbers are short, names stand out, and a mark before the number says whose word it is.
 pub fn message(output: &Output, message: &Message) -> String {
-    let content = printable(&message.content, "\n  ");
     let who = output.strong(&name(&message.agent_name));
-    let mark = if output.is_for_people() { mark(message) } else { "" };
-    format!("[{}] {mark}#{} {who}: {content}", clock(&message.timestamp), seq(output, message.seq))
+    let (time, seq) = (clock(&message.timestamp), seq(output, message.seq));
+    if output.is_for_people() {
+        let (kind, content) = said(message);
+        return format!("[{time}] {}#{seq} {who}{kind}: {content}", mark(message));
+    }
+    format!("[{time}] #{seq} {who}: {}", printable(&message.content, "\n  "))
+}
+
+/// For people: how a message differs from words, and what it says. ` (thinking)`, ` (PROBE)` with the question instead of the
+/// JSON that programs read, or nothing. The name before it cannot look so: it is followed by a colon.
+pub fn said(message: &Message) -> (String, String) {
+    let plain = || printable(&message.content, "\n  ");
+    if pick::is_thinking(message) {
+        return (" (thinking)".to_owned(), plain());
+    }
+    match Heard::read(&message.content).filter(|_| pick::is_lantern(message)) {
+        Some(Heard::Hello(hello)) => {
+            let parts = [&hello.role, &hello.provider, &hello.model];
+            let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+            (" (HELLO)".to_owned(), printable(&parts.join(", "), " "))
+        }
+        Some(Heard::Said(said)) => {
+            let thread = said.thread.map(|thread| format!(" in {thread}")).unwrap_or_default();
+            (format!(" ({}{thread})", said.verb.word()), printable(&words_of(&said), "\n  "))
+        }
+        None => (String::new(), plain()),
+    }
+}
+
+/// The words of a LANTERN message: its texts, the one that counts first.
+fn words_of(said: &Said) -> String {
+    const TEXTS: [&str; 11] = [
+        "question",
+        "claim",
+        "counter_claim",
+        "observation",
+        "synthesis",
+        "seed",
+        "becomes",
+        "reason",
+        "falsifiable_by",
+        "test",
+        "diff",
+    ];
+    let texts = TEXTS.into_iter().filter_map(|field| said.text(field));
+    let words = texts.chain(said.intent.as_deref()).collect::<Vec<_>>().join(" · ");
+    if words.is_empty() {
+        serde_json::Value::Object(said.body().clone()).to_string()
+    } else {
+        words
+    }
 }
 
 /// Whether a message is its author's, in a column of its own, which no name or content can reach: `✓` if that is proven at the
@@ -69,9 +119,15 @@ pub fn traits(room: &Room) -> String {
     all.chain(state).collect::<Vec<_>>().join(", ")
 }
 
-/// An agent's presence in its own words: `working 57 %: section 3`.
+/// Whether an agent has no connection at present.
+pub fn is_away(agent: &Agent) -> bool {
+    agent.mesh.as_ref().is_some_and(|note| note.lingers == Some(true))
+}
+
+/// An agent's presence in its own words: `working 57 %: section 3`; of one without a connection `away, working …`.
 pub fn doing(agent: &Agent) -> String {
-    let mut text = agent.status.as_str().to_owned();
+    let mut text = if is_away(agent) { "away, " } else { "" }.to_owned();
+    text += agent.status.as_str();
     if let Some(progress) = agent.progress {
         text += &format!(" {} %", progress.percent());
     }
@@ -144,6 +200,29 @@ pub(crate) mod tests {
         object::MeshNote,
         value::{Progress, Status},
     };
+
+    #[test]
+    fn people_see_what_is_a_thought_and_what_is_lantern() {
+        let kind = |content: &str, metadata: &str| {
+            let message = Message { content: content.into(), ..sample(1, Some(metadata)) };
+            said(&message)
+        };
+        let pair = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
+        assert_eq!(kind("hm", r#"{"type":"thinking"}"#), pair(" (thinking)", "hm"));
+        let probe =
+            r#"{"v":"lantern/0.1.1","type":"PROBE","from":"ada","body":{"question":"why?\u001b"}}"#;
+        assert_eq!(kind(probe, r#"{"kind":"lantern"}"#), pair(" (PROBE)", "why?\\u{1b}"));
+        assert_eq!(kind(probe, r#"{"kind":"fyi"}"#).0, "", "only what says that it is");
+        let resolve = r#"{"v":"lantern/0.1.1","type":"RESOLVE","thread":7,"from":"a","body":{"observation":"so","basis":"tool"}}"#;
+        assert_eq!(kind(resolve, r#"{"kind":"lantern"}"#), pair(" (RESOLVE in 7)", "so"));
+        assert_eq!(kind("plain", r#"{"kind":"lantern"}"#), pair("", "plain"));
+        // Scripts read what was sent.
+        let message = Message { content: probe.into(), ..sample(1, Some(r#"{"kind":"lantern"}"#)) };
+        assert!(
+            super::message(&Output::new(false), &message)
+                .ends_with(&format!("alice: {}", printable(probe, "")))
+        );
+    }
 
     pub(crate) fn sample(seq: u64, metadata: Option<&str>) -> Message {
         Message {

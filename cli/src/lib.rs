@@ -6,7 +6,7 @@
 //! From the top down, each knowing only those below: [`shell`] (runs commands in one connection),
 //! [`command_line`] (the table of commands), [`commands`] (one file each), [`context`] (the connection,
 //! rooms by name, the output) and [`operator`] (the node's control socket), [`args`] (arguments that
-//! commands share), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
+//! commands share), `person` (the agent that calls), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
 //! [`cursor`], [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
 //! write them), [`limits`].
 
@@ -22,6 +22,7 @@ pub mod operator;
 pub mod outcome;
 pub mod output;
 mod pages;
+mod person;
 pub mod pick;
 mod progress;
 pub mod seq;
@@ -30,8 +31,6 @@ pub mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::command_line::{Cli, Command};
 use crate::commands::daemon;
@@ -45,7 +44,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(args) = daemon::handed_over(&args) {
         return finish(Err(daemon::become_daemon(&args)));
     }
-    match Cli::try_parse_from(args) {
+    match Cli::parse_from_args(args) {
         Ok(cli) => finish(execute(cli)),
         Err(usage) => {
             // Nobody is left to tell when even this cannot be written.
@@ -74,6 +73,10 @@ fn execute(cli: Cli) -> Result<Outcome, Failure> {
 fn finish(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(outcome) => outcome.exit_code(),
+        // As `head` does when it has enough: no failure of ours.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
         Err(failure) => {
             // Nobody is left to tell when even this cannot be written.
             let _ = Output::new(false).note(&format!("clawmesh: {failure}"));

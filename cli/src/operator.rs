@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use client::address::Address;
-use protocol::operator::{Answer, Request, Status};
+use protocol::operator::{Answer, Attendee, Request, Status};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -92,6 +92,17 @@ impl Operator {
     /// [`Failure::File`] if the description of the node cannot be read, [`Failure::NoHome`].
     pub fn http(&self) -> Result<Option<String>, Failure> {
         Ok(description(&self.data_dir()?)?.and_then(|run| run.http))
+    }
+
+    /// All agents of the node, of every key.
+    ///
+    /// # Errors
+    /// As [`Operator::ask`].
+    pub async fn agents(&self) -> Result<Vec<Attendee>, Failure> {
+        let Answer::Agents(agents) = self.ask(&Request::Agents).await? else {
+            return Err(Failure::strange());
+        };
+        Ok(agents)
     }
 
     /// How the node and its mesh are.

@@ -9,6 +9,7 @@ use client::address::AddressError;
 use client::error::{CallError, ConnectError};
 use client::http::HttpError;
 use client::messages::MessagesError;
+use protocol::code::Code;
 
 use crate::lantern::check::Problem;
 use crate::lantern::journal::TooMuch;
@@ -152,9 +153,36 @@ pub enum Failure {
     /// A request over HTTP has no answer.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// Only members do that.
+    #[error(
+        "{source}: as a member one sends, waits, votes and leads. A command that says something there joins (`clawmesh send \
+         ROOM TEXT`), and the seat stays for two minutes, for the same --name or --agent-id"
+    )]
+    NoMember {
+        /// The node's answer.
+        source: CallError,
+    },
+    /// Only those may vote who were there.
+    #[error(
+        "{source}: vote under the --name or --agent-id with which you were in the room then, or have a new vote opened with \
+         `clawmesh vote create`"
+    )]
+    NoVoter {
+        /// The node's answer.
+        source: CallError,
+    },
+    /// Only the leader does that.
+    #[error(
+        "{source}: lead under the --name or --agent-id that was elected, or have another election with `clawmesh election \
+         start ROOM`"
+    )]
+    NoLead {
+        /// The node's answer.
+        source: CallError,
+    },
     /// A call failed.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(CallError),
     /// A stream of messages failed.
     #[error(transparent)]
     Messages(#[from] MessagesError),
@@ -311,6 +339,19 @@ pub enum Failure {
         /// The system's error.
         source: io::Error,
     },
+}
+
+impl From<CallError> for Failure {
+    fn from(source: CallError) -> Failure {
+        let is = |wanted| matches!(&source, CallError::Refused { code, .. } if *code == wanted);
+        if is(Code::NotInRoom) {
+            Failure::NoMember { source }
+        } else if is(Code::NotLeader) {
+            Failure::NoLead { source }
+        } else {
+            Failure::Call(source)
+        }
+    }
 }
 
 fn listed(problems: &[Problem]) -> String {

@@ -90,6 +90,34 @@ impl Output {
         Ok(())
     }
 
+    /// A list: as JSON on one line, or as lines; where there are none, people are told so, beside the result.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn list<T: Serialize>(
+        &self,
+        result: &T,
+        empty: &str,
+        lines: impl FnOnce() -> Vec<String>,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return self.object(result);
+        }
+        let lines = lines();
+        if lines.is_empty() {
+            self.note_empty(empty)?;
+        }
+        lines.iter().try_for_each(|line| Ok(self.line(line)?))
+    }
+
+    /// There is nothing to show, says a line beside the result: that stays empty, for scripts.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn note_empty(&self, empty: &str) -> io::Result<()> {
+        if self.json { Ok(()) } else { self.note(&format!("({empty})")) }
+    }
+
     /// One object as JSON on one line, with and without `--json`.
     ///
     /// # Errors

@@ -45,6 +45,11 @@ pub fn is_thinking(message: &Message) -> bool {
     kind.as_deref() == Some("thinking")
 }
 
+/// Whether it says that it is a LANTERN message.
+pub fn is_lantern(message: &Message) -> bool {
+    kind(message).as_deref() == Some("lantern")
+}
+
 /// Whether it ends the conversation.
 pub fn ends(message: &Message) -> bool {
     kind(message).as_deref() == Some(END)

@@ -17,7 +17,7 @@ use client::{
 use protocol::{
     event::Event as Pushed,
     request::{CreateRoom, JoinRoom, ListAgents},
-    value::ApiKey,
+    value::{ApiKey, RegisterOptions},
 };
 
 /// An agent and its events.
@@ -50,6 +50,7 @@ pub async fn agents<const N: usize>(names: [&str; N]) -> Result<[Member; N]> {
             key: ApiKey::new(key.trim()),
             name: name.to_owned(),
             agent_id: None,
+            mesh: RegisterOptions::default(),
             capabilities: Vec::new(),
             secrets: Secrets::default(),
             policy: Policy::default(),

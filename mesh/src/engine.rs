@@ -249,6 +249,7 @@ impl Engine {
         let result = match command {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
+            Command::Linger { caller, seen } => agents::linger(&mut self.known, &caller, &seen),
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
             Command::OpenDirect { caller, signer, agent } => {
                 let wanted = Wanted { call, caller, signer, with: agent };
@@ -316,6 +317,7 @@ impl Engine {
             // The command has waited for the thing that it seeks.
             Command::Seek { .. } => Ok(Outcome::Done),
             Command::Status => Ok(Outcome::Status(listing::status(known))),
+            Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
             Command::Members => Ok(membership::members(known, &self.renewal.about)),
             Command::RotateSecret { drawn, force } => {

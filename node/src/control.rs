@@ -23,7 +23,7 @@ use mesh::{
     },
 };
 use net::Net;
-use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, Trouble};
+use protocol::operator::{Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble};
 use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -237,6 +237,7 @@ impl Control {
                 Answer::Done
             }
             Request::Members => Answer::Members(self.members().await?),
+            Request::Agents => Answer::Agents(self.agents().await?),
             Request::Part { node_id, how, force } => {
                 let (node, why) = (members::node_id(&node_id)?, members::core_parting(how));
                 self.engine(Command::Part { node, why, force }).await?;
@@ -322,6 +323,19 @@ impl Control {
             return Err(wrong_answer());
         };
         Ok(status)
+    }
+
+    /// All agents of this node: its operator sees those of every key.
+    async fn agents(&self) -> Result<Vec<Attendee>> {
+        let Outcome::Attendance(all) = self.engine(Command::Attendance).await? else {
+            return Err(wrong_answer());
+        };
+        let shown = all.into_iter().map(|one| Attendee {
+            per_minute: self.bridge.said_by(one.view.key),
+            agent: clawchat::agent(&one.view),
+            rooms: one.rooms,
+        });
+        Ok(shown.collect())
     }
 
     pub(crate) async fn report(&self) -> Result<Status> {

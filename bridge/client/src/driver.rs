@@ -7,6 +7,7 @@ use protocol::event::Event as Pushed;
 use protocol::frame::{ServerFrame, encode_request};
 use protocol::reply::{ErrorBody, Registered};
 use protocol::request::{self, Request};
+use protocol::value::RegisterOptions;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -14,7 +15,7 @@ use crate::address::Address;
 use crate::error::{Broken, ConnectError};
 use crate::events::{Event, Queue};
 use crate::limits::{CALLS_OPEN_MAX, FRAMES_QUEUED_MAX};
-use crate::options::Options;
+use crate::options::{Options, is_drawn};
 use crate::transport::{self, Reader, Writer};
 
 /// A call on its way to the node.
@@ -181,13 +182,20 @@ impl Driver {
     }
 
     fn registration(&self) -> Request {
+        let mesh =
+            Some(self.options.mesh.clone()).filter(|wishes| *wishes != RegisterOptions::default());
+        // A node that draws the id does so again, also if it is another one with another key. One that took no notice of the
+        // wish is asked for the id that it gave.
+        let draws = self.options.agent_id.is_none() && self.options.mesh.draw.is_some();
+        let agent_id = self.agent_id.clone().filter(|id| !(draws && is_drawn(id)));
         Request::Register(request::Register {
             key: self.options.key.clone(),
             name: self.options.name.clone(),
-            agent_id: self.agent_id.clone(),
+            reconnect: agent_id.is_some(),
+            agent_id,
             capabilities: self.options.capabilities.clone(),
-            reconnect: self.agent_id.is_some(),
             protocol_version: protocol::limits::PROTOCOL_VERSION,
+            mesh,
         })
     }
 

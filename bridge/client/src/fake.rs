@@ -7,7 +7,7 @@ use protocol::frame::{Incoming, encode_event, encode_reply, parse_request};
 use protocol::object::Message;
 use protocol::reply::{Registered, Reply};
 use protocol::request::Request;
-use protocol::value::ApiKey;
+use protocol::value::{ApiKey, RegisterOptions};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -100,6 +100,7 @@ pub(crate) fn options(addresses: Vec<Address>) -> Options {
         key: ApiKey::new("k"),
         name: "alice".into(),
         agent_id: None,
+        mesh: RegisterOptions::default(),
         capabilities: vec![],
         secrets: Secrets::default(),
         policy: Policy {

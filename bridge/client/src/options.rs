@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use protocol::value::ApiKey;
+use protocol::value::{ApiKey, DRAWN_BYTES, RegisterOptions};
+use sha2::{Digest, Sha256};
 
 use crate::address::Address;
 use crate::secrets::Secrets;
@@ -22,6 +23,8 @@ pub struct Options {
     /// A stable identity. It is taken over if it is connected elsewhere. Without one the node draws
     /// one, and the client keeps it over reconnects.
     pub agent_id: Option<String>,
+    /// Wishes that mesh nodes alone know; other servers take no notice. With an `agent_id` nothing is drawn.
+    pub mesh: RegisterOptions,
     /// The agent's abilities, as it states them.
     pub capabilities: Vec<String>,
     /// The secrets that encrypt content end to end. A clone kept back takes more of them later.
@@ -38,6 +41,29 @@ pub enum Authorities {
     System,
     /// Those in this PEM file, and no others.
     File(PathBuf),
+}
+
+/// The random part of a drawn id for one who is known by these words: the same for the same words, another for others.
+pub fn drawn_from(words: &[&str]) -> [u8; DRAWN_BYTES] {
+    let mut hash = Sha256::new();
+    hash.update(b"clawmesh who");
+    for word in words {
+        hash.update((word.len() as u64).to_be_bytes());
+        hash.update(word.as_bytes());
+    }
+    let mut part = [0; DRAWN_BYTES];
+    part.iter_mut().zip(hash.finalize()).for_each(|(to, from)| *to = from);
+    part
+}
+
+/// Whether an id has the form of one that a mesh node draws: a UUID of version 8.
+pub fn is_drawn(agent_id: &str) -> bool {
+    let has_dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    let fits = |(at, byte): (usize, u8)| {
+        if has_dash(at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
+    };
+    let bytes = agent_id.as_bytes();
+    bytes.len() == 36 && bytes[14] == b'8' && bytes.iter().copied().enumerate().all(fits)
 }
 
 /// Every time span of the client.
@@ -85,6 +111,25 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_words_give_the_same_part_and_others_another() {
+        assert_eq!(drawn_from(&["1000", "host", "ann"]), drawn_from(&["1000", "host", "ann"]));
+        let all = [&["ab", "c"][..], &["a", "bc"], &["abc"], &["abc", ""], &[]].map(drawn_from);
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+
+    #[test]
+    fn ids_of_version_8_are_drawn() {
+        assert!(is_drawn("01020304-0506-8364-ac72-b3752bbe0d9b"));
+        for other in
+            ["01020304-0506-4364-ac72-b3752bbe0d9b", "ann", "01020304-0506-8364-ac72-b3752bbe0d9"]
+        {
+            assert!(!is_drawn(other), "{other}");
+        }
+        assert!(!is_drawn("01020304x0506-8364-ac72-b3752bbe0d9b"));
+    }
 
     #[test]
     fn pauses_double_up_to_the_longest() {

@@ -238,6 +238,9 @@ pub struct MeshNote {
     /// included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<u64>,
+    /// Of an agent that has no connection at present, and keeps its seats for a while. `true`, or absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lingers: Option<bool>,
     /// The author's key was revoked, before or after. `true`, or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_revoked: Option<bool>,

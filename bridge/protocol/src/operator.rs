@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::object::Agent;
+
 /// An operator's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,6 +56,8 @@ pub enum Request {
     },
     /// All nodes that were ever admitted to the mesh. → [`Answer::Members`]
     Members,
+    /// All agents of this node, of every key. → [`Answer::Agents`]
+    Agents,
     /// Another node has no part in the mesh any more. → [`Answer::Done`], when it is durable.
     Part {
         /// 64 hex digits.
@@ -96,6 +100,8 @@ pub enum Answer {
     },
     /// Members, by when they were admitted.
     Members(Vec<Member>),
+    /// Agents of the node, by when they connected.
+    Agents(Vec<Attendee>),
     /// Invitations that this node made, the oldest first.
     Invitations(Vec<Invitation>),
     /// The node has left. `heard`: another member has said that it knows.
@@ -107,6 +113,18 @@ pub enum Answer {
     Done,
     /// Why not.
     Error(String),
+}
+
+/// An agent of the node, as its operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attendee {
+    /// As clients see it.
+    #[serde(flatten)]
+    pub agent: Agent,
+    /// Names of the rooms that it is in; ids of private ones whose key was not shown here.
+    pub rooms: Vec<String>,
+    /// Messages and acts of its key within the last minute at this node, of all its agents together.
+    pub per_minute: u32,
 }
 
 /// A node, and its knowledge of its mesh.

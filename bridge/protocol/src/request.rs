@@ -12,8 +12,8 @@ use crate::reply::{
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, Progress, RoomOptions, Secret, SendOptions, SettingsUpdate,
-    Status, TaskStatus, Update,
+    ApiKey, IfAssignee, Metadata, Progress, RegisterOptions, RoomOptions, Secret, SendOptions,
+    SettingsUpdate, Status, TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -183,6 +183,8 @@ requests! {
         reconnect: bool = false,
         /// The dialect's version.
         protocol_version: u64 = PROTOCOL_VERSION,
+        /// Wishes that mesh nodes alone know.
+        mesh: Option<RegisterOptions>,
     }
 
     /// Ask for a `pong`; allowed before `register`.

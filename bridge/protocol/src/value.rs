@@ -493,9 +493,81 @@ impl Field for RoomOptions {
     }
 }
 
+/// The longest [`RegisterOptions::linger_secs`].
+pub const LINGER_SECS_MAX: u64 = 600;
+
+/// Random bytes of an id that a client has its node draw.
+pub const DRAWN_BYTES: usize = 6;
+
+/// The wishes of an agent that registers, of mesh nodes alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct RegisterOptions {
+    /// After its connection has ended the agent stays for so many seconds; at most [`LINGER_SECS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linger_secs: Option<u64>,
+    /// Without an `agent_id`: the random part of the id that the node draws. The same part and key have the same id.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "hexadecimal")]
+    pub draw: Option<[u8; DRAWN_BYTES]>,
+}
+
+fn hexadecimal<S: serde::Serializer>(
+    bytes: &Option<[u8; DRAWN_BYTES]>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
+    let digits = bytes.iter().flatten().map(|byte| format!("{byte:02x}"));
+    s.serialize_str(&digits.collect::<String>())
+}
+
+fn drawn_part(text: &str) -> Option<[u8; DRAWN_BYTES]> {
+    let sound =
+        text.len() == 2 * DRAWN_BYTES && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = u64::from_str_radix(text, 16).ok().filter(|_| sound)?;
+    let [_, _, part @ ..] = number.to_be_bytes();
+    Some(part)
+}
+
+impl Field for RegisterOptions {
+    const EXPECTED: &'static str = "an object with any of: `linger_secs`, an integer of 0 to 600; `draw`, 12 \
+                                    hexadecimal digits";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        let fields = Fields::read(raw.get(), &["linger_secs", "draw"]).ok()?;
+        let linger_secs = fields.get::<Option<u64>>("linger_secs", None).ok()?;
+        let draw = match fields.get::<Option<String>>("draw", None).ok()? {
+            Some(text) => Some(drawn_part(&text)?),
+            None => None,
+        };
+        let sound = linger_secs.is_none_or(|seconds| seconds <= LINGER_SECS_MAX);
+        sound.then_some(Self { linger_secs, draw })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wishes_of_a_registration_are_within_their_bounds() {
+        let read = |json: &str| {
+            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
+            RegisterOptions::decode(&raw)
+        };
+        let json = r#"{"linger_secs":600,"draw":"00a1B2c3d4ff"}"#;
+        let options = read(json).unwrap();
+        assert_eq!(options.draw, Some([0, 0xa1, 0xb2, 0xc3, 0xd4, 0xff]));
+        assert_eq!(serde_json::to_string(&options).unwrap(), json.to_lowercase());
+        assert_eq!(read(r#"{"events":["receipt"]}"#), Some(RegisterOptions::default()));
+        assert_eq!(serde_json::to_string(&RegisterOptions::default()).unwrap(), "{}");
+        for bad in [
+            r#"{"linger_secs":601}"#,
+            r#"{"linger_secs":-1}"#,
+            r#"{"linger_secs":"1"}"#,
+            r#"{"draw":"00a1b2c3d4"}"#,
+            r#"{"draw":"+0a1b2c3d4ff"}"#,
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn options_of_a_send_are_within_their_bounds() {

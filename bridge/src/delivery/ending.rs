@@ -26,6 +26,19 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// Whether an agent that wishes to linger does: its connection ended, and neither the agent nor the node is over.
+    pub(crate) fn lets_linger(self) -> bool {
+        match self {
+            Ending::Done
+            | Ending::Silent
+            | Ending::BadFrame
+            | Ending::TooLarge
+            | Ending::NotText
+            | Ending::Failed => true,
+            Ending::GoingAway | Ending::Refused | Ending::Replaced | Ending::Revoked => false,
+        }
+    }
+
     pub(crate) fn code(self) -> u16 {
         match self {
             Ending::Done => 1000,

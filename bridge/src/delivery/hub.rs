@@ -35,7 +35,7 @@ use crate::{
 };
 use mesh::{
     api::{
-        command::{AgentView, Attached, Outcome, Registration},
+        command::{AgentView, Attached, Outcome},
         event::AgentEvent,
     },
     name::{
@@ -50,9 +50,15 @@ use tokio::time::sleep;
 mod away;
 mod crowds;
 mod events;
+mod lingering;
+mod places;
 
 use away::{Away, Leaver};
 use crowds::Crowds;
+use lingering::Lingering;
+use places::Place;
+
+pub(crate) use places::Beside;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -66,6 +72,8 @@ pub struct Hub {
     state: RwLock<State>,
     /// Locked after `state`, if both are.
     away: Mutex<Away>,
+    /// The same.
+    lingering: Mutex<Lingering>,
     /// The presence told last, and to whom: it comes once for every room of the agent.
     presence: Mutex<Option<(Arc<AgentView>, HashSet<LinkId>)>>,
     /// Locked after `state`, if both are.
@@ -95,13 +103,6 @@ struct Room {
     seats: BTreeMap<LinkId, Arc<Link>>,
 }
 
-/// Where an agent is attached.
-#[derive(Debug)]
-struct Place {
-    registration: Registration,
-    link: Arc<Link>,
-}
-
 impl Hub {
     /// Without rooms: the engine tells of them.
     #[must_use]
@@ -114,6 +115,7 @@ impl Hub {
             links: AtomicU64::new(0),
             state: RwLock::default(),
             away: Mutex::default(),
+            lingering: Mutex::default(),
             presence: Mutex::default(),
             crowds: Crowds::default(),
             counters: Arc::default(),
@@ -133,27 +135,30 @@ impl Hub {
                 if here.is_some_and(|place| place.registration == registration)
                     && let Some(place) = state.agents.remove(&agent)
                 {
-                    state.unseat_everywhere(&place.link);
-                    place.link.end(Ending::Replaced);
+                    place.links.iter().for_each(|link| state.replaced(link));
                 }
+                drop(state);
+                self.lingering().is_back(&agent);
             }
             AgentEvent::Seated { agent, room, missed } => {
-                let link = self.read().agents.get(&agent).map(|place| place.link.clone());
-                let Some(link) = link else { return };
-                if self.seat(&link, room)
-                    && let Some(after) = missed
-                {
-                    link.go_on_from(room, after, self.tip(room));
+                let links = self.read().agents.get(&agent).map(|place| place.links.clone());
+                for link in links.into_iter().flatten() {
+                    if self.seat(&link, room)
+                        && let Some(after) = missed
+                    {
+                        link.go_on_from(room, after, self.tip(room));
+                    }
                 }
             }
             AgentEvent::KeyInvalid { key } => {
+                self.lingering().revoked(key);
                 self.revoked(key);
                 self.book.revoked(key);
             }
         }
     }
 
-    /// How many agents are attached here.
+    /// How many agents are connected here: those that linger are not.
     #[must_use]
     pub fn agents(&self) -> usize {
         self.read().agents.len()
@@ -203,24 +208,6 @@ impl Hub {
         link
     }
 
-    /// A connection has ended.
-    pub(crate) fn disconnect(&self, link: &Link) {
-        link.end(Ending::Done);
-        if let Some(me) = link.me() {
-            self.given.ended(&me.agent, link.id, Moment::now());
-        }
-        let mut state = self.write();
-        self.note_live(&state, link);
-        state.links.remove(&link.id);
-        state.unseat_everywhere(link);
-        if let Some(me) = link.me()
-            && state.agents.get(&me.agent).is_some_and(|place| place.link.id == link.id)
-        {
-            state.agents.remove(&me.agent);
-            self.leaves(link, link.rooms());
-        }
-    }
-
     /// An agent's connection is gone, and it was in these rooms.
     fn leaves(&self, link: &Link, rooms: Vec<RoomId>) {
         let (Some(me), Some(voice)) = (link.me(), link.voice()) else { return };
@@ -231,8 +218,9 @@ impl Hub {
     /// The numbers that an agent was given in a room here, if it is one that is remembered.
     pub(crate) fn served(&self, me: &Me, room: RoomId) -> Served {
         let state = self.read();
-        if let Some(place) = state.agents.get(&me.agent).filter(|_| me.stable) {
-            self.note_live(&state, &place.link);
+        let place = state.agents.get(&me.agent).filter(|_| me.stable);
+        for link in place.iter().flat_map(|place| &place.links) {
+            self.note_live(&state, link);
         }
         drop(state);
         self.served_to(me, room)
@@ -323,9 +311,8 @@ impl Hub {
                 self.attached(link, attached);
             }
             (Hook::Join { room, .. }, Ok(_)) => drop(self.seat(link, room)),
-            (Hook::Join { room, fresh: true }, Err(_)) | (Hook::Leave { room }, Ok(_)) => {
-                self.unseat(link, room);
-            }
+            (Hook::Join { room, fresh: true }, Err(_)) => self.unseat(link, room),
+            (Hook::Leave { room }, Ok(_)) => self.left(link, room),
             (
                 Hook::None
                 | Hook::Attach { .. }
@@ -341,14 +328,13 @@ impl Hub {
     fn attached(&self, link: &Arc<Link>, attached: &mut Attached) {
         let Some(me) = link.me() else { return };
         let mut state = self.write();
-        let place = Place { registration: attached.registration, link: link.clone() };
-        let before = state.agents.insert(me.agent.clone(), place);
-        let before = before.filter(|place| place.link.id != link.id);
-        if let Some(place) = &before {
-            self.note_live(&state, &place.link);
+        let before = state.agents.insert(me.agent.clone(), Place::new(attached.registration, link));
+        let before = before.filter(|place| !place.has(link));
+        for link in before.iter().flat_map(|place| &place.links) {
+            self.note_live(&state, link);
         }
-        let seen: HashMap<_, _> = match (&before, attached.displaced) {
-            (Some(place), Some(_)) => place.link.resume_points().into_iter().collect(),
+        let seen = match (&before, attached.displaced) {
+            (Some(place), Some(_)) => place.resume_points(),
             (Some(_), None) | (None, _) => HashMap::new(),
         };
         let restored = attached.restored.iter_mut().flatten();
@@ -359,16 +345,17 @@ impl Hub {
             state.seat(link, *room, true);
             // The connection before may have come from elsewhere, or this one does.
             let came = match &before {
-                Some(place) => place.link.came_with(*room),
+                Some(place) => place.came_with(*room),
                 None => self.served_to(me, *room).came_with(*cursor).unwrap_or(*cursor),
             };
             link.resumes(*room, came);
         }
         if let Some(place) = before {
-            state.unseat_everywhere(&place.link);
-            place.link.end(Ending::Replaced);
-            self.leaves(&place.link, Vec::new());
+            place.links.iter().for_each(|link| state.replaced(link));
+            // They have been told the same.
+            place.links.first().into_iter().for_each(|link| self.leaves(link, Vec::new()));
         }
+        self.lingering().is_back(&me.agent);
         self.away().is_back(me, attached.restored.is_some());
     }
 
@@ -409,6 +396,10 @@ impl Hub {
         self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lingering(&self) -> MutexGuard<'_, Lingering> {
+        self.lingering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, State> {
         // A panic while it was held ends the process in the daemon; tests may go on.
         self.state.read().unwrap_or_else(PoisonError::into_inner)
@@ -421,7 +412,8 @@ impl Hub {
 
 impl State {
     fn registered(&self) -> impl Iterator<Item = (&Me, &Arc<Link>)> {
-        self.agents.values().filter_map(|place| Some((place.link.me()?, &place.link)))
+        let links = self.agents.values().flat_map(|place| &place.links);
+        links.filter_map(|link| Some((link.me()?, link)))
     }
 
     fn seat(&mut self, link: &Arc<Link>, room: RoomId, held: bool) -> bool {
@@ -441,10 +433,16 @@ impl State {
         }
     }
 
+    /// The agent of a connection has another one, which takes its place.
+    fn replaced(&mut self, link: &Link) {
+        self.unseat_everywhere(link);
+        link.end(Ending::Replaced);
+    }
+
     /// The agents attached here that a message mentions and that may read it.
     fn mentioned(&self, room: &Room, said: &Said) -> BTreeMap<LinkId, Arc<Link>> {
         let places = said.mentions.iter().filter_map(|agent| self.agents.get(agent));
-        let links = places.map(|place| &place.link);
+        let links = places.flat_map(|place| &place.links);
         let may = |link: &&Arc<Link>| {
             link.me().is_some_and(|me| room.facts.readable_by(me.key, Some(&me.agent)))
         };

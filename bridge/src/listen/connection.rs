@@ -4,6 +4,12 @@ use std::{
     collections::VecDeque,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use mesh::{
+    api::command::Caller,
+    name::{id::RoomId, number::Number},
 };
 
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -241,6 +247,12 @@ impl<R: Source> Connection<'_, R> {
                     let reply = self.inbox.reply(&self.shared.hub, &self.link, hook, then);
                     self.shared.mesh.call(command, reply);
                 }
+                Step::Beside { me, voice, then } => {
+                    then(&mut self.seat, self.shared.hub.sits_beside(&self.link, me, voice));
+                    for step in self.seat.take_steps().into_iter().rev() {
+                        steps.push_front(step);
+                    }
+                }
                 Step::Webhooks(ask) => {
                     let answering = ask(&self.shared.webhooks);
                     let (inbox, link) = (self.inbox.clone(), self.link.clone());
@@ -313,10 +325,38 @@ impl<R: Source> Connection<'_, R> {
                 self.link.session_woken().await;
             }
         }
-        self.shared.hub.disconnect(&self.link);
+        // Other connections of the agent stay, and with them the agent.
+        let Some(seen) = self.shared.hub.disconnect(&self.link) else { return };
         let Some(caller) = self.seat.caller() else { return };
-        backend::detach(&*self.shared.mesh, caller, &self.link.seen()).await;
+        match self.seat.lingers().filter(|_| self.link.ending().lets_linger()) {
+            Some(time) => linger(&self.shared, caller, seen, time).await,
+            None => backend::detach(&*self.shared.mesh, caller, &seen).await,
+        }
     }
+}
+
+/// The agent stays for a while. Its connection counts no longer, so that a task of its own waits for the end of that.
+async fn linger(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    seen: Vec<(RoomId, Number)>,
+    time: Duration,
+) {
+    // Before the mesh knows: the agent may be back at once.
+    let mut over = shared.hub.lingers(caller);
+    backend::linger(&*shared.mesh, caller, &seen).await;
+    let (shared, caller) = (shared.clone(), caller.clone());
+    tokio::spawn(async move {
+        let let_go = match timeout(time, &mut over).await {
+            Ok(ended) => ended.is_ok(),
+            Err(_) => true,
+        };
+        // Else it is back.
+        if let_go {
+            shared.hub.lingers_no_longer(&caller);
+            backend::detach(&*shared.mesh, &caller, &[]).await;
+        }
+    });
 }
 
 fn locked(talk: &Talk) -> MutexGuard<'_, Option<Box<dyn Conversation>>> {

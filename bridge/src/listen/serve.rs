@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use mesh::name::id::KeyPrint;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -184,6 +185,12 @@ impl Bridge {
     /// The answer of `/readyz`. Not ready until told so.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Messages and acts of a key at this node within the last minute.
+    #[must_use]
+    pub fn said_by(&self, key: KeyPrint) -> u32 {
+        self.shared.rules.said_by(key, Instant::now())
     }
 
     /// Counts of its work so far.

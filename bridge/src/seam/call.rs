@@ -1,5 +1,7 @@
 //! Calls: one struct for each thing that a client can ask of a node, and how each is put to the mesh.
 
+use std::time::Duration;
+
 use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
@@ -11,6 +13,7 @@ use mesh::{
     },
     limits::{CONTENT_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::{
+        agent::DRAWN_BYTES,
         id::{AgentId, MessageId, RoomId},
         number::Number,
     },
@@ -102,12 +105,38 @@ pub struct Attach {
     pub key: Secret,
     /// Its name.
     pub name: String,
-    /// A stable id; `None`: a fresh one is drawn.
-    pub agent: Option<String>,
+    /// Which id it is to have.
+    pub identity: Identity,
     /// Its skills, in its own words.
     pub capabilities: Vec<String>,
     /// Take the id over if it is connected, and the rooms back if it was just lost.
     pub reconnect: bool,
+    /// After its connection has ended the agent stays for so long, with its seats, its lead, its ballots and its presence,
+    /// unless it comes back before: at most [`limits::LINGER_MAX`]. Zero: it goes with its connection.
+    pub linger: Duration,
+}
+
+/// The id that an agent wishes to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// A fresh one: the node draws it.
+    Fresh,
+    /// The one that is made from these bytes and its key: it is the key's alone, without a claim. All connections of a node
+    /// that register so with the same bytes and key are one agent.
+    Drawn([u8; DRAWN_BYTES]),
+    /// This one, of its own choice.
+    Named(String),
+}
+
+impl Identity {
+    /// The id, if it is one of the agent's choice.
+    #[must_use]
+    pub fn named(&self) -> Option<&str> {
+        match self {
+            Identity::Named(agent) => Some(agent),
+            Identity::Fresh | Identity::Drawn(_) => None,
+        }
+    }
 }
 
 /// Look at a room that the agent may read: for dialects that refuse something else only then.

@@ -26,12 +26,12 @@ use super::{
 use crate::{
     backend::ReadError,
     config::Shown,
-    delivery::hook::Hook,
     delivery::{ending::Ending, link, notice, reread},
+    delivery::{hook::Hook, hub::Beside},
     ids, limits,
     seam::{
         answer::{self, Resumed, Welcome},
-        call::{Attach, Call},
+        call::{Attach, Call, Identity},
         refusal::{Bound, Refusal},
     },
     secret::Secret,
@@ -51,6 +51,8 @@ struct Attaching {
     name: String,
     /// Signs for its key. `None`: the node checks no keys.
     signer: Option<Arc<KeySecret>>,
+    /// Other connections may be the same agent.
+    shares: bool,
 }
 
 impl Seat {
@@ -75,17 +77,47 @@ impl Seat {
                 then(seat, Err(checked.err().unwrap_or(refusal)));
             });
         }
-        let stable = call.agent.is_some();
-        let agent: AgentId = match call.agent {
-            Some(agent) => agent.into(),
-            None => drawn(ids::random(), key),
+        self.linger = call.linger.min(limits::LINGER_MAX);
+        let (stable, agent): (bool, AgentId) = match &call.identity {
+            Identity::Fresh => (false, drawn(ids::random(), key)),
+            Identity::Drawn(random) => (true, drawn(*random, key)),
+            Identity::Named(agent) => (true, agent.as_str().into()),
         };
+        let me = link::Me { agent, key, stable };
+        let shown = Shown { key, own, opener, secret };
+        match call.identity {
+            Identity::Fresh | Identity::Named(_) => self.attach_alone(call, me, shown, then),
+            Identity::Drawn(_) => {
+                self.state = State::Attaching;
+                let (voice, sitter) = (self.voice.clone(), me.clone());
+                let then = move |seat: &mut Seat, beside| match beside {
+                    Beside::Alone => seat.attach_alone(call, me, shown, then),
+                    Beside::Full => {
+                        seat.state = State::Fresh;
+                        let max = limits::CONNECTIONS_PER_AGENT_MAX;
+                        then(seat, Err(Refusal::Mesh(command::Refused::TooManyAgents { max })));
+                    }
+                    Beside::Seated(party) => {
+                        seat.state = State::Attached(party);
+                        then(seat, Ok(Welcome { agent: me.agent, name: call.name, resumed: None }));
+                        seat.steps.push(Step::Open);
+                    }
+                };
+                self.steps.push(Step::Beside { me: sitter, voice, then: Box::new(then) });
+            }
+        }
+    }
+
+    /// Has the mesh attach an agent that has no other connection here that this one could share.
+    fn attach_alone(&mut self, call: Attach, me: link::Me, shown: Shown, then: Then<Welcome>) {
+        let Shown { key, own, opener, secret } = shown;
+        let link::Me { agent, stable, .. } = me.clone();
+        let shares = matches!(call.identity, Identity::Drawn(_));
         // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
         let here = &self.rules.config.here;
         let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());
         let claim = secret.as_ref().filter(|_| stable);
         let claim = claim.and_then(|secret| KeySignature::of_claim(secret, here.mesh, &agent).ok());
-        let me = link::Me { agent, key, stable };
         let name = call.name.clone();
         let mailbox = secret.as_ref().and_then(|secret| secret.mailbox().ok().cloned());
         let signer = secret.map(Arc::new);
@@ -109,7 +141,8 @@ impl Seat {
             seat.state = State::Fresh;
             match answer::read(ended, Bound::Agents) {
                 Ok(attached) => {
-                    seat.attached(Attaching { reader: me, name, signer }, attached, then)
+                    let who = Attaching { reader: me, name, signer, shares };
+                    seat.attached(who, attached, then)
                 }
                 Err(refusal) => then(seat, Err(refusal)),
             }
@@ -127,11 +160,14 @@ impl Seat {
     }
 
     fn attached(&mut self, who: Attaching, attached: Attached, then: Then<Welcome>) {
-        let Attaching { reader, name, signer } = who;
+        let Attaching { reader, name, signer, shares } = who;
         let Attached { registration, restored, addressed, standing, .. } = attached;
         let link::Me { agent, key, stable } = reader.clone();
         let caller = Caller { agent, key, registration };
         let me = Arc::new(Party::Agent { caller, standing, stable, signer });
+        if shares {
+            self.rules.hub.share(&me);
+        }
         if restored.is_none() && addressed.is_empty() {
             let welcome = Welcome { agent: reader.agent, name, resumed: None };
             self.state = State::Attached(me);
@@ -300,5 +336,5 @@ impl Ask for ShowKey {
 }
 
 fn check(call: &Attach) -> Result<(), Refusal> {
-    Ok(check_attach(&call.name, call.agent.as_deref(), &call.capabilities)?)
+    Ok(check_attach(&call.name, call.identity.named(), &call.capabilities)?)
 }

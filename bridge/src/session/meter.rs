@@ -49,6 +49,15 @@ impl Meter {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         windows.window(key, second).is_some_and(|window| window.take(max, second))
     }
+
+    /// How many a key has taken within the last minute.
+    pub(crate) fn taken(&self, key: KeyPrint, now: Instant) -> u32 {
+        let second = now.saturating_duration_since(self.start).as_secs();
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(window) = windows.by_key.get_mut(&key) else { return 0 };
+        window.pass(second);
+        window.total
+    }
 }
 
 impl Windows {
@@ -79,6 +88,17 @@ impl Window {
     }
 
     fn take(&mut self, max: u32, second: u64) -> bool {
+        let second = self.pass(second);
+        if self.total >= max {
+            return false;
+        }
+        self.total += 1;
+        self.counts[slot(second)] += 1;
+        true
+    }
+
+    /// Forgets what is over a minute old. Returns the present second.
+    fn pass(&mut self, second: u64) -> u64 {
         // Threads may come here in another order than they read the clock in.
         let second = second.max(self.newest);
         let gone = usize::try_from(second - self.newest).unwrap_or(SLOTS).min(SLOTS);
@@ -87,12 +107,7 @@ impl Window {
             self.total -= std::mem::take(&mut self.counts[slot]);
         }
         self.newest = second;
-        if self.total >= max {
-            return false;
-        }
-        self.total += 1;
-        self.counts[slot(second)] += 1;
-        true
+        second
     }
 }
 
@@ -124,6 +139,9 @@ mod tests {
         assert_eq!(took(90_999, 9), 0);
         assert_eq!(took(91_000, 9), 6);
         assert_eq!(took(10_000_000, 20), 10);
+        let taken = |ms| meter.taken(A, at(ms));
+        assert_eq!([10_000_100, 10_059_000, 10_061_000].map(taken), [10, 10, 0]);
+        assert_eq!(meter.taken(KeyPrint([3; 16]), at(0)), 0);
     }
 
     #[test]

@@ -3,7 +3,12 @@
 //! A step is done in its order by the connection, or by the desk for a visitor without one, which resumes the seat with the
 //! answer or the rows.
 
-use std::{fmt, pin::Pin, sync::Arc, time::Instant};
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use mesh::{
@@ -23,8 +28,8 @@ use super::{
 };
 use crate::{
     backend::ReadError,
-    delivery::hook::Hook,
     delivery::{ending::Ending, link},
+    delivery::{hook::Hook, hub::Beside},
     limits,
     reply::Ended,
     seam::{
@@ -40,6 +45,9 @@ pub(crate) type Then<A> = Box<dyn FnOnce(&mut Seat, Result<A, Refusal>) + Send>;
 
 /// The continuation of a command.
 pub(crate) type OnEnd = Box<dyn FnOnce(&mut Seat, Ended) + Send>;
+
+/// The continuation of a look for other connections of the agent.
+pub(crate) type OnBeside = Box<dyn FnOnce(&mut Seat, Beside) + Send>;
 
 /// The session goes on.
 pub(crate) type Resume = Box<dyn FnOnce(&mut Seat) + Send>;
@@ -58,6 +66,8 @@ pub(crate) enum Step {
     Call { command: Command, hook: Hook, then: OnEnd },
     /// Ask the webhooks.
     Webhooks(AskWebhooks),
+    /// Be one more connection of an agent that is attached here.
+    Beside { me: link::Me, voice: Arc<dyn Voice>, then: OnBeside },
     /// Read.
     Read(Box<dyn Reading>),
     /// The client has come to a room with a cursor that may be of another node; zero: it was here before.
@@ -88,6 +98,8 @@ pub struct Seat {
     frame: usize,
     pub(super) state: State,
     waiting: Waiting,
+    /// For how long the agent stays when its connection has ended.
+    pub(super) linger: Duration,
     /// Where the last page of the delivery log ended: its cursor needs no second look.
     pub(super) paged: Option<Paged>,
     pub(super) steps: Vec<Step>,
@@ -244,6 +256,7 @@ impl Seat {
             frame: 0,
             state: State::Fresh,
             waiting: Waiting::default(),
+            linger: Duration::ZERO,
             paged: None,
             steps: Vec::new(),
         }
@@ -292,6 +305,11 @@ impl Seat {
             State::Attaching => true,
             State::Fresh | State::Resuming(_) | State::Attached(_) => false,
         }
+    }
+
+    /// For how long the agent stays when its connection has ended, if it wishes to.
+    pub(crate) fn lingers(&self) -> Option<Duration> {
+        Some(self.linger).filter(|time| !time.is_zero())
     }
 
     /// The agent that has to be detached when the connection ends.

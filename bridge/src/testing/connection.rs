@@ -103,11 +103,14 @@ impl Connection {
     /// The connection ends.
     pub fn hang_up(self) {
         self.cut();
-        self.hub.disconnect(&self.link);
-        if let Some(caller) = self.seat.caller() {
+        let Some(seen) = self.hub.disconnect(&self.link) else { return };
+        if let Some(caller) = self.seat.caller().cloned() {
             let (reply, _) = Reply::once();
-            let (caller, seen) = (caller.clone(), self.link.seen());
-            self.fake.call(Command::Detach { caller, seen }, reply);
+            let command = match self.seat.lingers() {
+                Some(_) => Command::Linger { caller, seen },
+                None => Command::Detach { caller, seen },
+            };
+            self.fake.call(command, reply);
         }
     }
 
@@ -142,6 +145,13 @@ impl Connection {
                 Step::Call { command, hook, then } => {
                     let reply = self.inbox.reply(&self.hub, &self.link, hook, then);
                     self.fake.call(command, reply);
+                }
+                Step::Beside { me, voice, then } => {
+                    let beside = self.hub.sits_beside(&self.link, me, voice);
+                    then(&mut self.seat, beside);
+                    for step in self.seat.take_steps().into_iter().rev() {
+                        steps.push_front(step);
+                    }
                 }
                 // Asked over a socket: there is no runtime here. Nobody waits for the answer.
                 Step::Webhooks(_) => {}

@@ -31,7 +31,7 @@ use crate::{
     dialect::{Conversation, Dialect, First, Heard, Manners, Site},
     read::Desk,
     seam::{
-        call::{Attach, Join, Say},
+        call::{Attach, Identity, Join, Say},
         event::{Event, Frames, Message, Recipient, Voice},
         refusal::Refusal,
     },
@@ -180,9 +180,10 @@ fn attach(agent: String) -> Attach {
     Attach {
         key: Secret::new(KEY),
         name: agent.clone(),
-        agent: Some(agent),
+        identity: Identity::Named(agent),
         capabilities: Vec::new(),
         reconnect: true,
+        linger: Duration::ZERO,
     }
 }
 

@@ -48,5 +48,6 @@ pub fn presence(bytes: usize) -> Event {
         connected_ms: 0,
         last_active_ms: 0,
         presence: Presence { detail: Some("x".repeat(bytes)), ..Presence::default() },
+        lingers: false,
     }))
 }

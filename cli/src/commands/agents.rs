@@ -1,15 +1,19 @@
 //! `clawmesh agents`.
 
 use protocol::object::Agent;
+use protocol::operator::Attendee;
 use protocol::request::ListAgents;
 
 use crate::context::Context;
 use crate::format;
+use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
 use crate::output::Output;
 use crate::table;
 
-/// List the connected agents of the key, at whichever node they are.
+/// List the agents of the key, at whichever node they are.
+///
+/// `away`: without a connection at present; it keeps its seats for some minutes.
 #[derive(Debug, clap::Args)]
 pub struct Agents {
     /// Only the members of this room (id, or exact name)
@@ -18,17 +22,46 @@ pub struct Agents {
     /// Also by whose word each speaks: its key's, or only its node's
     #[arg(short, long)]
     pub verbose: bool,
+    /// All agents at the node of this machine, of every key, with their rooms: for its operator
+    #[arg(long, conflicts_with_all = ["room", "verbose"])]
+    pub all: bool,
+    #[command(flatten)]
+    pub operator: Operator,
 }
 
 pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> {
+    if args.all {
+        let agents = args.operator.agents().await?;
+        cx.output.list(&agents, "no agents", || attendance(&cx.output, &agents))?;
+        return Ok(Outcome::Done);
+    }
     let client = cx.client().await?;
     let room_id = cx.some_room(&client, args.room.as_deref()).await?;
     let list = client.call(ListAgents { room_id }).await?;
     let agents = &list.agents;
-    cx.output.show(&list, || {
+    cx.output.list(&list, "no agents", || {
         if args.verbose { words(&cx.output, agents) } else { lines(&cx.output, agents, None) }
     })?;
     Ok(Outcome::Done)
+}
+
+/// All agents of a node as a table.
+fn attendance(output: &Output, agents: &[Attendee]) -> Vec<String> {
+    let heads = ["name", "doing", "rooms", "key", "a minute", "id"];
+    table::lines(output, &heads, agents.iter().map(attendee).collect())
+}
+
+/// A row: name, doing, rooms, the beginning of its key, how much that says in a minute, id.
+pub(crate) fn attendee(one: &Attendee) -> Vec<String> {
+    let key = one.agent.mesh.as_ref().and_then(|note| note.key.as_deref()).unwrap_or("none");
+    vec![
+        one.agent.name.clone(),
+        format::doing(&one.agent),
+        one.rooms.join(", "),
+        key.chars().take(8).collect(),
+        one.per_minute.to_string(),
+        one.agent.agent_id.clone(),
+    ]
 }
 
 /// By whose word agents speak, as a table. A node that was shown an agent's key can speak for it; that it was shown the key is

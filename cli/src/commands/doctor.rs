@@ -1,5 +1,6 @@
 //! `clawmesh doctor`.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -46,6 +47,8 @@ enum Finding {
     Bad,
 }
 
+/// Agents that are named.
+const AGENTS_SHOWN: usize = 5;
 /// Below it a node takes nothing new soon.
 const DISK_LOW_BYTES: u64 = 1 << 30;
 /// Nodes order what is said at the same time by their clocks, and agents compare timestamps.
@@ -78,6 +81,9 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
     match &status {
         Some(status) => mesh(status, &mut checks),
         None => ports(&mut checks),
+    }
+    if status.is_some() {
+        agents(&args.operator, &mut checks).await;
     }
     disk(&args.operator, &mut checks);
     let bad = checks.iter().filter(|check| check.state == Finding::Bad).count();
@@ -140,6 +146,27 @@ async fn node(operator: &Operator, checks: &mut Vec<Check>) -> Option<Box<Status
             None
         }
     }
+}
+
+/// The agents of the node, of every key.
+async fn agents(operator: &Operator, checks: &mut Vec<Check>) {
+    // A node of before has no list of them.
+    let Ok(all) = operator.agents().await else { return };
+    let keys: BTreeSet<Option<&str>> = all
+        .iter()
+        .map(|one| one.agent.mesh.as_ref().and_then(|note| note.key.as_deref()))
+        .collect();
+    let shown = all.iter().take(AGENTS_SHOWN).map(|one| {
+        format!("{} ({}; {})", one.agent.name, format::doing(&one.agent), one.rooms.join(", "))
+    });
+    let rest = all.len().saturating_sub(AGENTS_SHOWN);
+    let rest = (rest > 0).then(|| format!("{rest} more: clawmesh agents --all"));
+    let (agents, keys) = (all.len() as u64, keys.len() as u64);
+    let counts =
+        format!("{} of {}", format::counted(agents, "agent"), format::counted(keys, "key"));
+    let shown: Vec<String> = shown.chain(rest).collect();
+    let found = if shown.is_empty() { counts } else { format!("{counts}: {}", shown.join(", ")) };
+    checks.push(Check::ok("agents", found));
 }
 
 fn key(cx: &Context, checks: &mut Vec<Check>) {

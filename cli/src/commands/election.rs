@@ -14,7 +14,7 @@ use crate::outcome::{Failure, Outcome};
 
 /// Elect a leader; decide as the leader.
 ///
-/// A leader leads while it is connected: use `clawmesh shell`, or --agent-id.
+/// A leader leads while it is connected, and for two minutes after its last command: under the same --name or --agent-id.
 #[derive(Debug, clap::Subcommand)]
 pub enum ElectionCommand {
     /// Start an election among those who are in the room, and wait for its end
@@ -52,8 +52,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) async fn run(cx: &Context, args: ElectionCommand) -> Result<Outcome, Failure> {
     match args {
         ElectionCommand::Start { room, no_wait: false } => {
-            let (client, events) = cx.connect().await?;
+            let (client, mut events) = cx.connect().await?;
             let room_id = cx.join(&client, &room).await?;
+            // They came before that answer: of an earlier election, if it ended since this agent's last command.
+            while let Ok(Some(_)) = timeout(Duration::ZERO, events.next()).await {}
             let election = client.call(ElectLeader { room_id: room_id.clone() }).await?;
             let count = format::counted(election.candidates.len() as u64, "candidate");
             cx.output.note(&format!("{count}; who does not want to lead declines within 2 s"))?;

@@ -1,8 +1,10 @@
 //! `clawmesh history`.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use client::client::Client;
+use client::limits::PAGE_MESSAGES;
 use client::messages::{Item, Messages, Start};
 use protocol::limits::HISTORY_LIMIT_DEFAULT;
 use protocol::object::Message;
@@ -62,6 +64,9 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         since_seq: args.since_seq.map(|seq| seq.0),
     };
     let page = page(&cx, &client, &pick, ask).await?;
+    if page.is_none() {
+        cx.output.note_empty("no messages")?;
+    }
     let Some(events) = events else { return Ok(Outcome::Done) };
     let from = page.or(args.since_seq.map(|seq| seq.0));
     let start = Start::After(from.unwrap_or(tip));
@@ -69,18 +74,63 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
     follow(&cx, &pick, &mut messages).await
 }
 
-/// Shows a page. The number of its last message.
+/// The longest page that a node gives. More are read page by page.
+const PAGE_MAX: u64 = 1_000;
+/// Numbers below it are of the home era, and without gaps as long as nothing fails.
+const HOME_ERA_END: u64 = 1 << 35;
+
+/// Shows a page, of any length. The number of its last message.
 pub(super) async fn page(
     cx: &Context,
     client: &Client,
     pick: &Pick,
     ask: GetHistory,
 ) -> Result<Option<u64>, Failure> {
+    if ask.limit > PAGE_MAX {
+        return pages(cx, client, pick, ask).await;
+    }
     let page = client.call(ask).await?;
     for message in &page.messages {
         show(cx, pick, message)?;
     }
     Ok(page.messages.last().map(|message| message.seq))
+}
+
+/// Shows more than a page: the oldest after a cursor as they come, or the newest when all are there.
+async fn pages(
+    cx: &Context,
+    client: &Client,
+    pick: &Pick,
+    mut ask: GetHistory,
+) -> Result<Option<u64>, Failure> {
+    let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
+    let newest = ask.since.is_none() && ask.since_seq.is_none();
+    if newest {
+        let tip = client.call(RoomTip { room_id: ask.room_id.clone() }).await?.seq;
+        ask.since_seq = Some(if tip < HOME_ERA_END { tip.saturating_sub(ask.limit) } else { 0 });
+    }
+    let (mut kept, mut count, mut last) = (VecDeque::new(), 0, None);
+    while count < limit || newest {
+        ask.limit = PAGE_MESSAGES;
+        let page = client.call(ask.clone()).await?.messages;
+        let Some(end) = page.last().map(|message| message.seq) else { break };
+        (ask.since, ask.since_seq) = (None, Some(end));
+        for message in page {
+            if newest {
+                kept.push_back(message);
+                kept.drain(..kept.len().saturating_sub(limit));
+            } else if count < limit {
+                last = Some(message.seq);
+                show(cx, pick, &message)?;
+            }
+            count += 1;
+        }
+    }
+    for message in kept {
+        last = Some(message.seq);
+        show(cx, pick, &message)?;
+    }
+    Ok(last)
 }
 
 /// Shows messages as they come, until interrupted.

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::format::{self, name};
 use crate::outcome::{Failure, Outcome};
+use crate::pick;
 
 /// Watch everything that happens: messages, thinking, joins, leaves, rooms, votes, tasks, turns
 ///
@@ -42,7 +43,10 @@ pub(crate) async fn run(cx: &Context, args: Monitor) -> Result<Outcome, Failure>
                 if let (Pushed::RoomCreated(room), None) = (&pushed, &only) {
                     join(&client, &room.room_id).await?;
                 }
-                show(cx, &pushed)?;
+                // The agent may have a seat elsewhere from an earlier command.
+                if only.as_ref().is_none_or(|only| is_of(&pushed, only)) {
+                    show(cx, &pushed)?;
+                }
                 if let Pushed::RoomDestroyed(RoomDestroyed { room_id }) = pushed
                     && only == Some(room_id)
                 {
@@ -56,6 +60,12 @@ pub(crate) async fn run(cx: &Context, args: Monitor) -> Result<Outcome, Failure>
         }
     }
     Err(Failure::Disconnected)
+}
+
+/// Whether an event is of a room, or of none.
+fn is_of(event: &Pushed, room: &str) -> bool {
+    let payload = json!(event);
+    payload["room_id"].as_str().is_none_or(|of| of == room)
 }
 
 fn note(cx: &Context, text: &str) -> Result<(), Failure> {
@@ -113,6 +123,8 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
 }
 
 fn said(cx: &Context, kind: &str, message: &Message) -> String {
+    // People see it beside the name.
+    let kind = if cx.output.is_for_people() && pick::is_thinking(message) { "" } else { kind };
     format!("{kind}{}", format::message(&cx.output, message))
 }
 

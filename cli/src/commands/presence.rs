@@ -8,8 +8,8 @@ use crate::outcome::{Failure, Outcome};
 
 /// Say what you are doing.
 ///
-/// The status is that of the connection: set it in a `shell`, or with the --agent-id that your other commands
-/// use, to have it seen for longer than this command runs.
+/// The status is seen for two minutes after your last command, under the same --name or --agent-id; in a `shell`, as long as
+/// that runs.
 #[derive(Debug, clap::Args)]
 pub struct Presence {
     /// Your activity in a few words

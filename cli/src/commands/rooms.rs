@@ -47,6 +47,8 @@ pub enum Rooms {
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// Name that no other room has
+    // Not `name`: that is the id of --name, which would be refused here.
+    #[arg(id = "room_name", value_name = "NAME")]
     pub name: String,
     /// The purpose of the room
     #[arg(long, value_name = "TEXT")]
@@ -128,7 +130,7 @@ async fn list(cx: &Context, parent: Option<String>) -> Result<Outcome, Failure> 
     let client = cx.client().await?;
     let parent_id = cx.some_room(&client, parent.as_deref()).await?;
     let list = client.call(ListRooms { parent_id }).await?;
-    cx.output.show(&list, || lines(&cx.output, &list.rooms))?;
+    cx.output.list(&list, "no rooms", || lines(&cx.output, &list.rooms))?;
     Ok(Outcome::Done)
 }
 

@@ -18,7 +18,8 @@ pub(crate) async fn run(cx: &Context, _: Status) -> Result<Outcome, Failure> {
     client.call(Ping {}).await?;
     let took = asked.elapsed().as_secs_f64() * 1000.0;
     let rooms = client.call(ListRooms { parent_id: None }).await?.rooms.len() as u64;
-    let agents = client.call(ListAgents { room_id: None }).await?.agents.len() as u64;
+    let agents = client.call(ListAgents { room_id: None }).await?.agents;
+    let agents = agents.iter().filter(|agent| !format::is_away(agent)).count() as u64;
     let status = serde_json::json!({ "answers_in_ms": took, "rooms": rooms, "agents": agents });
     cx.output.show(&status, || {
         vec![

@@ -93,7 +93,7 @@ pub(crate) async fn run(cx: &Context, args: Sub) -> Result<Outcome, Failure> {
         Sub::List { room } => {
             let room_id = cx.some_room(&client, room.as_deref()).await?;
             let list = client.call(ListSubscriptions { room_id }).await?;
-            cx.output.show(&list, || lines(&cx.output, &list.subscriptions))?;
+            cx.output.list(&list, "no subscriptions", || lines(&cx.output, &list.subscriptions))?;
         }
         Sub::Delete { subscription } => {
             let ask = Unsubscribe { subscription_id: subscription.clone() };

@@ -108,7 +108,7 @@ pub(crate) async fn run(cx: &Context, args: TaskCommand) -> Result<Outcome, Fail
             let room_id = cx.room(&client, &room).await?;
             let status = status.map(TaskStatus::from);
             let list = client.call(ListTasks { room_id, status }).await?;
-            cx.output.show(&list, || lines(&cx.output, &list.tasks))?;
+            cx.output.list(&list, "no tasks", || lines(&cx.output, &list.tasks))?;
         }
     }
     Ok(Outcome::Done)

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use client::client::Client;
-use protocol::object::Agent;
-use protocol::operator::{Peer, Room, Status};
-use protocol::request::ListAgents;
+use protocol::operator::{Attendee, Peer, Room, Status};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -15,9 +12,9 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Row, Table};
 
+use crate::commands::agents::attendee;
 use crate::commands::mesh::{link, node_name};
-use crate::context::Context;
-use crate::format::{self, name};
+use crate::format::name;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
 use crate::seq::Short;
@@ -36,17 +33,15 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// How long a key press waits at most.
 const KEYS_EVERY: Duration = Duration::from_millis(50);
 
-pub(crate) async fn run(cx: &Context, args: Top) -> Result<Outcome, Failure> {
+pub(crate) async fn run(args: Top) -> Result<Outcome, Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::NoTerminal);
     }
     let mut view = View::default();
     // Before the screen changes: a failure is printed on the usual one.
     view.update(args.operator.status().await?);
-    // Without the key there are no agents to be seen: everything else is.
-    let client = cx.client().await.ok();
     let mut terminal = ratatui::try_init()?;
-    let result = show(&mut terminal, &args.operator, client, &mut view).await;
+    let result = show(&mut terminal, &args.operator, &mut view).await;
     ratatui::try_restore()?;
     result
 }
@@ -54,11 +49,10 @@ pub(crate) async fn run(cx: &Context, args: Top) -> Result<Outcome, Failure> {
 async fn show(
     terminal: &mut ratatui::DefaultTerminal,
     operator: &Operator,
-    client: Option<Client>,
     view: &mut View,
 ) -> Result<Outcome, Failure> {
     let mut looked = Instant::now();
-    view.agents = agents(client.as_ref()).await;
+    view.agents = agents(operator).await;
     loop {
         terminal.draw(|frame| draw(frame, view))?;
         while event::poll(Duration::ZERO)? {
@@ -74,15 +68,14 @@ async fn show(
                 // It may be restarting.
                 Err(failure) => view.trouble = Some(failure.to_string()),
             }
-            view.agents = agents(client.as_ref()).await;
+            view.agents = agents(operator).await;
         }
     }
 }
 
-async fn agents(client: Option<&Client>) -> Vec<Agent> {
-    let Some(client) = client else { return Vec::new() };
-    let list = tokio::time::timeout(REFRESH, client.call(ListAgents { room_id: None })).await;
-    list.ok().and_then(Result::ok).map(|list| list.agents).unwrap_or_default()
+/// Of every key. A node of before has no list of them: everything else is shown.
+async fn agents(operator: &Operator) -> Vec<Attendee> {
+    operator.agents().await.unwrap_or_default()
 }
 
 fn ends(event: &Event) -> bool {
@@ -96,7 +89,7 @@ fn ends(event: &Event) -> bool {
 #[derive(Debug, Default)]
 struct View {
     status: Option<Box<Status>>,
-    agents: Vec<Agent>,
+    agents: Vec<Attendee>,
     /// Messages a second, by room.
     rates: BTreeMap<String, f64>,
     tips: BTreeMap<String, u64>,
@@ -213,24 +206,20 @@ fn draw_rooms(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
     frame.render_widget(table, area);
 }
 
-fn draw_agents(frame: &mut Frame<'_>, area: Rect, agents: &[Agent]) {
-    let row = |agent: &Agent| {
-        let node = agent.mesh.as_ref().and_then(|note| note.node.as_deref()).unwrap_or_default();
-        let cells = [
-            name(&agent.name),
-            name(&format::doing(agent)),
-            node.chars().take(8).collect(),
-            name(&agent.agent_id),
-        ];
-        Row::new(cells.map(Cell::from))
-    };
-    let heads = ["agent", "doing", "node", "id"];
-    let widths =
-        [Constraint::Fill(1), Constraint::Fill(2), Constraint::Length(9), Constraint::Fill(1)];
+fn draw_agents(frame: &mut Frame<'_>, area: Rect, agents: &[Attendee]) {
+    let row =
+        |one: &Attendee| Row::new(attendee(one).into_iter().map(|text| Cell::from(name(&text))));
+    let heads = ["agent", "doing", "rooms", "key", "a minute", "id"];
+    let widths = [Constraint::Fill(2), Constraint::Fill(2), Constraint::Fill(2)];
+    let widths = widths.into_iter().chain([
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Fill(1),
+    ]);
     let rows = agents.iter().take(usize::from(area.height)).map(row);
     let table = Table::new(rows, widths)
         .header(Row::new(heads).bold())
-        .block(Block::bordered().title("agents of this key"));
+        .block(Block::bordered().title("agents at this node, of all keys"));
     frame.render_widget(table, area);
 }
 
@@ -289,6 +278,9 @@ mod tests {
         view.update(status(10));
         view.at = Instant::now().checked_sub(Duration::from_secs(1));
         view.update(status(1_010));
+        let agent = r#"{"agent_id":"a1","name":"ann\u001b","connected_at":"t","last_active":"t","rooms":["council"],"per_minute":7,
+            "mesh":{"lingers":true,"key":"00112233445566778899aabbccddeeff"}}"#;
+        view.agents = vec![serde_json::from_str(agent).unwrap()];
         for size in [(100, 30), (20, 5), (1, 1)] {
             let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
             terminal.draw(|frame| draw(frame, &view)).unwrap();
@@ -296,7 +288,19 @@ mod tests {
                 continue;
             }
             let text = terminal.backend().to_string();
-            for part in ["alice", "bob\\u{1b}", "lobby", "1010", "3 to fetch", "/s"] {
+            for part in [
+                "alice",
+                "bob\\u{1b}",
+                "lobby",
+                "1010",
+                "3 to fetch",
+                "/s",
+                "ann\\u{1b}",
+                "away, idle",
+                "council",
+                "00112233",
+                "7",
+            ] {
                 assert!(text.contains(part), "{part}: {text}");
             }
             assert!(view.rate(&view.status.as_ref().unwrap().rooms[0]) > 500.0);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use client::error::CallError;
+use protocol::code::Code;
 use protocol::request::{CastVote, CreateVote, GetVoteStatus, ListVotes};
 
 use crate::args::seconds;
@@ -16,7 +18,8 @@ pub enum VoteCommand {
     Create(Create),
     /// Cast your ballot
     ///
-    /// Only agents that were in the room when the vote was opened may vote, under the same --agent-id.
+    /// Only agents that were in the room when the vote was opened may vote: under the same --name or --agent-id, within two
+    /// minutes of each other's commands.
     Cast {
         /// The vote's id
         vote: String,
@@ -78,7 +81,8 @@ pub(crate) async fn run(cx: &Context, args: VoteCommand) -> Result<Outcome, Fail
                     place(&open.options, option)?
                 }
             };
-            let cast = client.call(CastVote { vote_id: vote, option_index }).await?;
+            let cast = client.call(CastVote { vote_id: vote, option_index }).await;
+            let cast = cast.map_err(no_voter)?;
             let line = || format!("Cast: {} of {} so far", cast.votes_cast, cast.eligible_voters);
             cx.output.show(&cast, || vec![line()])?;
         }
@@ -89,10 +93,19 @@ pub(crate) async fn run(cx: &Context, args: VoteCommand) -> Result<Outcome, Fail
         VoteCommand::History { room, limit } => {
             let room_id = cx.room(&client, &room).await?;
             let votes = client.call(ListVotes { room_id, limit }).await?;
-            cx.output.show(&votes, || votes.votes.iter().flat_map(format::vote).collect())?;
+            cx.output
+                .list(&votes, "no votes", || votes.votes.iter().flat_map(format::vote).collect())?;
         }
     }
     Ok(Outcome::Done)
+}
+
+/// A ballot that was refused.
+fn no_voter(source: CallError) -> Failure {
+    if matches!(source, CallError::Refused { code: Code::AccessDenied | Code::NotInRoom, .. }) {
+        return Failure::NoVoter { source };
+    }
+    source.into()
 }
 
 /// The number of an option that is given by its text: exactly, or else in any case if no other is so called.

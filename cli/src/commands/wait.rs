@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use client::events::Event;
 use client::messages::{Item, Messages, Start};
+use client::options::is_drawn;
 use protocol::event::{AgentJoined, AgentLeft, Event as Pushed, RoomDestroyed};
 use protocol::object::Message;
 use protocol::request::{ListAgents, RoomTip};
@@ -21,8 +22,8 @@ use crate::pick::{self, Pick};
 /// Wait for the next message in a room
 ///
 /// Prints the message as JSON and exits 0; exits 1 when --timeout passes, 2 when --idle-timeout
-/// passes, 3 when the message ends the conversation. Thinking pulses and one's own messages (same
-/// agent id; without a stable id, same name) are passed over.
+/// passes, 3 when the message ends the conversation. Thinking pulses and one's own messages (same agent id; where a server
+/// gives each command another one, same name) are passed over.
 #[derive(Debug, clap::Args)]
 pub struct Wait {
     /// Room id, or exact name
@@ -97,8 +98,12 @@ pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure>
     };
     let room_id = cx.room(&client, &args.room).await?;
     let start = start(stored, args.since_seq);
+    let me = Me {
+        agent_id: client.agent_id().to_owned(),
+        chosen: cx.node.agent_id.is_some(),
+        name: cx.node.name().to_owned(),
+    };
     let messages = Messages::open(client, events, room_id.clone(), start).await?;
-    let me = Me { agent_id: cx.node.agent_id.clone(), name: cx.node.name().to_owned() };
     let kept = Kept { file, seq: stored, at: Instant::now() };
     let names = HashMap::new();
     let mut waiter = Waiter { cx: &cx, args, room_id, me, messages, names, kept };
@@ -143,16 +148,17 @@ struct Waiter<'a> {
 
 /// Whose messages are one's own.
 struct Me {
-    agent_id: Option<String>,
+    agent_id: String,
+    /// The id was given, and so is that of all one's commands.
+    chosen: bool,
     name: String,
 }
 
 impl Me {
     fn wrote(&self, message: &Message) -> bool {
-        match &self.agent_id {
-            Some(id) => message.agent_id == *id,
-            None => message.agent_name == self.name,
-        }
+        // A drawn id says who it is, and others may have the same name. Other ids that nobody chose are new with each command.
+        let by_name = !self.chosen && !is_drawn(&message.agent_id);
+        message.agent_id == self.agent_id || by_name && message.agent_name == self.name
     }
 }
 
@@ -371,15 +377,21 @@ mod tests {
     }
 
     #[test]
-    fn own_messages_are_known_by_the_stable_id_or_else_by_name() {
+    fn own_messages_are_known_by_the_id_and_by_name_only_if_the_id_says_nothing() {
+        const DRAWN: &str = "01020304-0506-8364-ac72-b3752bbe0d9b";
         let message = sample(1, None);
-        let me = |agent_id: Option<&str>, name: &str| Me {
-            agent_id: agent_id.map(str::to_owned),
+        let me = |agent_id: &str, chosen, name: &str| Me {
+            agent_id: agent_id.to_owned(),
+            chosen,
             name: name.to_owned(),
         };
-        assert!(me(None, "alice").wrote(&message));
-        assert!(!me(None, "bob").wrote(&message));
-        assert!(me(Some("a"), "bob").wrote(&message));
-        assert!(!me(Some("b"), "alice").wrote(&message));
+        assert!(me(DRAWN, false, "alice").wrote(&message), "of a server that draws no ids");
+        assert!(!me(DRAWN, false, "bob").wrote(&message));
+        assert!(me("a", true, "bob").wrote(&message));
+        assert!(!me("b", true, "alice").wrote(&message));
+        let message = Message { agent_id: DRAWN.to_owned(), ..message };
+        assert!(me(DRAWN, false, "bob").wrote(&message));
+        let other = "01020304-0507-8364-ac72-b3752bbe0d9b";
+        assert!(!me(other, false, "alice").wrote(&message), "another one of this name");
     }
 }

@@ -9,6 +9,7 @@ mod interactive;
 mod lantern;
 mod operators;
 mod running;
+mod same;
 mod support;
 mod talk;
 mod tls;

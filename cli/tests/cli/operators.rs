@@ -76,6 +76,44 @@ fn a_directory_names_the_node_wherever_it_stands() {
 }
 
 #[test]
+fn the_operator_of_a_node_sees_the_agents_of_every_key() {
+    let world = World::of(1);
+    world.room("council");
+    let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();
+    let node = testnet::binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let minted =
+        std::process::Command::new(node).args(["keys", "mint", "--data-dir", &dir]).output();
+    let minted = String::from_utf8(minted.unwrap().stdout).unwrap();
+    let key = minted.lines().next().expect("it prints the key").trim().to_owned();
+    world.ok(0, "ada", &["send", "council", "I am here"]);
+    world.ok(0, "eve", &["--key", &key, "send", "council", "and I"]);
+    let own = world.ok(0, "ada", &["agents"]);
+    assert!(own.contains("ada") && !own.contains("eve"), "of one's own key: {own}");
+    let all = parsed(&world.bare(&["agents", "--all", "--data-dir", &dir, "--json"]).run().ok());
+    let of = |name: &str| {
+        let all = all.as_array().unwrap().iter();
+        let found = all.clone().find(|one| one["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name}: {all:?}")).clone()
+    };
+    for name in ["ada", "eve"] {
+        assert_eq!(
+            (&of(name)["rooms"], &of(name)["mesh"]["lingers"]),
+            (&json!(["council"]), &json!(true))
+        );
+        assert_eq!(of(name)["per_minute"], 1);
+    }
+    assert_ne!(of("ada")["mesh"]["key"], of("eve")["mesh"]["key"]);
+    let table = world.bare(&["agents", "--all", "--data-dir", &dir]).run().ok();
+    assert!(
+        table.lines().any(|line| line.starts_with("eve") && line.contains("council")),
+        "{table}"
+    );
+    let doctor = world.bare(&["doctor", "--data-dir", &dir]).run().ok();
+    let line = doctor.lines().find(|line| line.starts_with("ok   agents")).expect("they are named");
+    assert!(line.contains("of 2 keys") && line.contains("eve (away, idle; council)"), "{line}");
+}
+
+#[test]
 fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     let mut world = World::of(1);
     let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();

@@ -210,6 +210,50 @@ fn votes_elections_decisions_and_tasks() {
 }
 
 #[test]
+fn a_history_of_any_length_is_read_and_may_be_cut_off() {
+    let world = World::of(1);
+    let room = world.room("long");
+    let none = world.call(0, "eve", &["history", "long"]).run();
+    assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (0, "", "(no messages)\n"));
+    for list in [&["vote", "history", "long"][..], &["task", "list", "long"], &["sub", "list"]] {
+        let none = world.call(0, "eve", list).run();
+        assert!(none.stdout.is_empty() && none.stderr.starts_with("(no "), "{list:?}: {none:?}");
+        let none = world.call(0, "eve", &[list, &["--json"]].concat()).run();
+        assert_eq!(none.stderr, "", "programs see it");
+    }
+    let mut bulk = world.agent(0, "bulk");
+    world.runtime.block_on(async {
+        bulk.call("join_room", json!({"room_id": room})).await.unwrap();
+        for n in 1..=1_205 {
+            let say = json!({"room_id": room, "content": format!("{n}")});
+            bulk.call("send_message", say).await.unwrap();
+        }
+    });
+    let seqs = |args: &[&str]| -> Vec<u64> {
+        let args = [&["history", "long", "--json"], args].concat();
+        let page = lines(&world.ok(0, "eve", &args));
+        page.iter().map(|message| message["seq"].as_u64().unwrap()).collect()
+    };
+    let all = |from: u64, to: u64| (from..=to).collect::<Vec<_>>();
+    assert_eq!(seqs(&["--limit", "2000"]), all(1, 1_205));
+    assert_eq!(seqs(&["--limit", "1100"]), all(106, 1_205), "the newest");
+    assert_eq!(
+        seqs(&["--limit", "1100", "--since-seq", "5"]),
+        all(6, 1_105),
+        "the oldest after it"
+    );
+    // As `head -1` does.
+    let mut command = world.call(0, "eve", &["history", "long", "--limit", "2000"]).command();
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ended = world.runtime.block_on(async {
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        child.wait_with_output().await.unwrap()
+    });
+    assert_eq!((ended.status.code(), &*ended.stderr), (Some(0), &b""[..]), "it ends quietly");
+}
+
+#[test]
 fn webhooks_are_made_listed_and_deleted() {
     let world = World::with(1, &["--allow-private-webhooks"]);
     let room = world.room("hooked");

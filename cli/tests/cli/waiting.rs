@@ -141,11 +141,11 @@ fn a_monitor_tells_what_happens() {
     let world = World::of(1);
     world.room("war-room");
     let mut all = world.call(0, "eve", &["monitor"]).spawn();
-    let mut frames = world.call(0, "eve", &["monitor", "--room", "war-room", "--json"]).spawn();
+    let mut frames = world.call(0, "eva", &["monitor", "--room", "war-room", "--json"]).spawn();
     let handle = world.runtime.handle().clone();
     world.until("both watch", || {
         let agents = world.ok(0, "ada", &["agents", "--room", "war-room"]);
-        agents.lines().filter(|line| line.starts_with("eve")).count() == 2
+        agents.lines().filter(|line| line.starts_with("ev")).count() == 2
     });
     world.ok(0, "ada", &["send", "war-room", "hello"]);
     world.ok(0, "ada", &["rooms", "create", "beta", "--public"]);

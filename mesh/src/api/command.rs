@@ -144,6 +144,9 @@ pub enum Command {
     /// Its connection is gone. A stale registration does nothing. `seen`: the last number written to
     /// it per room. → [`Outcome::Done`]
     Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
+    /// Its connection is gone, and until it is detached it keeps its seats, its lead, its ballots and its presence. The next
+    /// registration of the id with its key goes on with them, whatever that asks for. → [`Outcome::Done`]
+    Linger { caller: Caller, seen: Vec<(RoomId, Number)> },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
     /// The direct room of the caller and another agent, made if there is none. `signer`: signs and opens for the caller's key;
@@ -211,6 +214,8 @@ pub enum Command {
     SetRoom(Box<RoomSet>),
     /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
     ChangeFile(Box<FileChange>),
+    /// All agents of this node, of every key, for its operator. → [`Outcome::Attendance`]
+    Attendance,
     /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
     FindAgent { agent: AgentId },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
@@ -393,6 +398,8 @@ pub enum Outcome {
     Rooms(Vec<RoomView>),
     /// Agents.
     Agents(Vec<AgentView>),
+    /// By when they were attached.
+    Attendance(Vec<Attendee>),
     /// All about a room.
     RoomInfo(RoomInfo),
     /// A vote.
@@ -612,6 +619,17 @@ pub struct AgentView {
     pub last_active_ms: u64,
     /// Its presence.
     pub presence: Presence,
+    /// It has no connection at present: [`Command::Linger`].
+    pub lingers: bool,
+}
+
+/// An agent as the operator of its node sees it.
+#[derive(Clone, Debug)]
+pub struct Attendee {
+    /// The agent.
+    pub view: AgentView,
+    /// Names of the rooms it is in; ids of those whose names this node cannot read.
+    pub rooms: Vec<String>,
 }
 
 /// All about a room.

@@ -75,13 +75,16 @@ impl Agents {
         let earlier =
             known.rosters.latest(&attach.agent).map(|(node, record)| (node, record.clone()));
         let earlier = earlier.filter(|(_, record)| {
-            attach.reconnect && known.directory.current(record.key) == attach.key
+            let comes_back = attach.reconnect || record.lingers;
+            comes_back && known.directory.current(record.key) == attach.key
         });
+        let lingered = earlier.as_ref().filter(|(_, record)| record.lingers);
+        let presence = lingered.map(|(_, record)| record.presence.clone()).unwrap_or_default();
         let was_here =
             earlier.as_ref().is_some_and(|(node, record)| *node == me && record.gone.is_none());
         let restored = earlier.as_ref().map(|(_, record)| {
             let by = Reader { key: attach.key, agent: Some(attach.agent.clone()) };
-            restore_seats(known, &by, record, was_here)
+            restore_seats(known, &by, record, was_here && !record.lingers)
         });
         let by = Reader { key: attach.key, agent: Some(attach.agent.clone()) };
         let mut rooms = restored.clone().unwrap_or_default();
@@ -96,10 +99,11 @@ impl Agents {
             registered: known.rosters.stamp(now),
             connected_ms: now.wall_ms,
             last_active_ms: now.wall_ms,
-            presence: Presence::default(),
+            presence,
             rooms,
             reconnected: restored.is_some(),
             gone: None,
+            lingers: false,
         };
         for room in record.rooms.keys() {
             known.list_if_ephemeral(*room);
@@ -365,7 +369,8 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
     let connected = known.rosters.record(agent);
     match connected {
         Some((_, record))
-            if !attach.reconnect || known.directory.current(record.key) != attach.key =>
+            if !(attach.reconnect || record.lingers)
+                || known.directory.current(record.key) != attach.key =>
         {
             Err(Refused::AgentTaken(agent.clone()))
         }
@@ -381,6 +386,7 @@ pub(super) fn restore_agents(known: &mut Known) {
     for change in agents {
         if let RosterChange::Agent(agent, mut record) = change {
             record.gone = Some(known.rosters.stamp(known.cx.now));
+            record.lingers = false;
             known.rosters.put(known.cx.now, agent, record);
         }
     }
@@ -392,13 +398,13 @@ fn restore_seats(
     known: &Known,
     by: &Reader,
     record: &AgentRecord,
-    was_here: bool,
+    taken_over: bool,
 ) -> BTreeMap<RoomId, Seat> {
     let seats = record.rooms.iter().filter(|(room, _)| known.may_read(by, **room).is_ok());
     seats
         .map(|(room, seat)| {
             let tip = known.rooms.get(room).map_or(Number::ZERO, |room| room.tip());
-            (*room, Seat { seen: if was_here { tip } else { seat.seen }, ..*seat })
+            (*room, Seat { seen: if taken_over { tip } else { seat.seen }, ..*seat })
         })
         .collect()
 }
@@ -491,9 +497,23 @@ pub(super) fn leaving(
     Ok(record)
 }
 
+/// A connection ends, and its agent stays until it is detached. Of a stale registration nothing does.
+pub(super) fn linger(
+    known: &mut Known,
+    caller: &Caller,
+    seen: &[(RoomId, Number)],
+) -> Result<Outcome, Refused> {
+    if let Ok(mut record) = leaving(known, caller, seen) {
+        record.lingers = true;
+        known.rosters.put(known.cx.now, caller.agent.clone(), record);
+    }
+    Ok(Outcome::Done)
+}
+
 /// An agent of this node is gone, and may come back.
 pub(super) fn let_go(known: &mut Known, agent: &AgentId, mut record: AgentRecord) {
     known.registrations.remove(agent);
+    record.lingers = false;
     record.gone = Some(known.rosters.stamp(known.cx.now));
     known.rosters.put(known.cx.now, agent.clone(), record);
 }
@@ -503,6 +523,7 @@ pub(super) fn let_all_go(known: &mut Known) {
     let agents: Vec<(AgentId, AgentRecord)> =
         known.rosters.own_agents().map(|(agent, record)| (agent.clone(), record.clone())).collect();
     for (agent, mut record) in agents {
+        record.lingers = false;
         record.gone = Some(known.rosters.stamp(known.cx.now));
         known.rosters.put(known.cx.now, agent, record);
     }

@@ -191,11 +191,11 @@ fn agents_of(known: &Known, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &A
 }
 
 /// Whether one more agent of the key may be connected here. An agent that takes over a connection of
-/// this node is not one more.
+/// this node is not one more, and agents without a connection do not count.
 pub(super) fn may_have_agent(known: &Known, attach: &Attach) -> Result<(), Refused> {
     let Some(max) = limits_of(known, attach.key).agents else { return Ok(()) };
     let others = agents_of(known, attach.key)
-        .filter(|(agent, _)| !(attach.reconnect && **agent == attach.agent));
+        .filter(|(agent, record)| !(record.lingers || attach.reconnect && **agent == attach.agent));
     if others.count() >= max { Err(Refused::TooManyAgents { max }) } else { Ok(()) }
 }
 

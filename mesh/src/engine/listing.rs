@@ -1,11 +1,11 @@
 //! Lists and reports, for clients and operators.
 
 use super::{elections, known::Known, membership, turn_token};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     api::{
-        command::{AgentView, Outcome, Reader, Refused, RoomInfo, RoomView},
+        command::{AgentView, Attendee, Outcome, Reader, Refused, RoomInfo, RoomView},
         status::{NodeStatus, RoomStatus, Status},
     },
     name::id::{AgentId, NodeId, RoomId},
@@ -45,6 +45,35 @@ pub(super) fn list_agents(
     Ok(Outcome::Agents(known.members_of(room)))
 }
 
+/// All agents of this node, for its operator.
+pub(super) fn attendance(known: &Known) -> Vec<Attendee> {
+    let name = |room: &RoomId| {
+        known.told.get(room).map_or_else(|| room.to_uuid(), |view| view.name.to_string())
+    };
+    let all = known.rosters.own_agents().filter_map(|(agent, record)| {
+        let rooms = record.rooms.keys().map(name).collect();
+        Some(Attendee { view: known.agent(agent)?, rooms })
+    });
+    let mut all: Vec<Attendee> = all.collect();
+    all.sort_by(|a, b| {
+        (a.view.connected_ms, &a.view.agent).cmp(&(b.view.connected_ms, &b.view.agent))
+    });
+    all
+}
+
+/// How many agents are connected to each node: those that linger are not.
+fn connected(known: &Known) -> BTreeMap<NodeId, usize> {
+    let mut counts = BTreeMap::new();
+    for agent in known.rosters.agents() {
+        if let Some((node, record)) = known.rosters.record(agent)
+            && !record.lingers
+        {
+            *counts.entry(node).or_default() += 1;
+        }
+    }
+    counts
+}
+
 /// An agent that is in a roster: attached to a node, or gone a moment ago.
 pub(super) fn find_agent(known: &Known, agent: &AgentId) -> Outcome {
     Outcome::Agents(known.agent(agent).into_iter().collect())
@@ -68,6 +97,7 @@ pub(super) fn room_info(known: &Known, by: &Reader, room: RoomId) -> Result<Outc
 /// The state of this node, for its operator.
 pub(super) fn status(known: &Known) -> Status {
     let now = known.cx.now.mono;
+    let connected = connected(known);
     let heard = known.live.heard().map(|(node, _)| node).chain(known.live.others.iter().copied());
     let mut nodes: Vec<_> = heard.collect();
     nodes.sort_unstable();
@@ -80,7 +110,7 @@ pub(super) fn status(known: &Known) -> Status {
             connected: known.live.up.contains(&node),
             alive: known.live.is_alive(now, node),
             heard_ms_ago: heard.and_then(|age| u64::try_from(age).ok()),
-            agents: known.rosters.count_at(node),
+            agents: connected.get(&node).copied().unwrap_or_default(),
         }
     });
     Status {
@@ -88,8 +118,8 @@ pub(super) fn status(known: &Known) -> Status {
         mesh: known.cx.mesh,
         nodes: nodes.collect(),
         rooms: known.rooms.values().filter_map(|room| room_status(known, room)).collect(),
-        agents: known.rosters.count_at(known.cx.me),
-        agents_mesh: known.rosters.agents().count(),
+        agents: connected.get(&known.cx.me).copied().unwrap_or_default(),
+        agents_mesh: connected.values().sum(),
         faults: known.cx.faults,
         blamed: known.cx.blamed.iter().map(|(node, faults)| (*node, *faults)).collect(),
         forked: forked(known),

@@ -530,6 +530,7 @@ fn record(room: RoomId) -> AgentRecord {
         rooms: [(room, Seat { joined: 1, seen: Number::ZERO })].into(),
         reconnected: false,
         gone: None,
+        lingers: false,
     }
 }
 
@@ -697,6 +698,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         rooms: Default::default(),
         reconnected: false,
         gone: None,
+        lingers: false,
     };
     // Of a node that is not heard nothing counts.
     node.hears_beacon((5, 5), (1, 1, NONE));

@@ -532,6 +532,7 @@ impl Rosters {
             connected_ms: record.connected_ms,
             last_active_ms: record.last_active_ms,
             presence: record.presence.clone(),
+            lingers: record.lingers,
         })
     }
 

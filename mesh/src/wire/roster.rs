@@ -89,6 +89,9 @@ pub struct AgentRecord {
     /// Disconnected, at this stamp: kept so that it can come back anywhere.
     #[n(9)]
     pub gone: Option<u64>,
+    /// Without a connection, and still in its rooms: its node lets it go when it does not come back in time.
+    #[cbor(n(10), default)]
+    pub lingers: bool,
 }
 
 /// The announcement of an ephemeral room.

@@ -676,6 +676,7 @@ impl Liar {
             rooms: [(room, seat)].into(),
             reconnected: false,
             gone: None,
+            lingers: false,
         }
     }
 

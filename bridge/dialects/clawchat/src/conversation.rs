@@ -9,8 +9,8 @@ use bridge::{
     seam::{
         answer::{Page, Welcome},
         call::{
-            Attach, CreateRoom, CreateShared, From, History, Join, Leave, ListAgents, Look,
-            OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
+            Attach, CreateRoom, CreateShared, From, History, Identity, Join, Leave, ListAgents,
+            Look, OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
         event::Recipient,
         refusal::Refusal,
@@ -265,12 +265,20 @@ impl Turn {
             let text = format!("this node speaks protocol version {PROTOCOL_VERSION} only");
             return self.refuse(seat, Problem::new(Code::UnsupportedProtocol, text));
         }
+        let wishes = register.mesh.unwrap_or_default();
+        let identity = match (register.agent_id, wishes.draw) {
+            (Some(agent), _) => Identity::Named(agent),
+            (None, Some(random)) => Identity::Drawn(random),
+            (None, None) => Identity::Fresh,
+        };
         let attach = Attach {
             key: Secret::new(register.key.expose()),
             name: register.name,
-            agent: register.agent_id,
+            identity,
             capabilities: register.capabilities,
-            reconnect: register.reconnect,
+            // Its other connection may be the one that begins at this moment.
+            reconnect: register.reconnect || wishes.draw.is_some(),
+            linger: Duration::from_secs(wishes.linger_secs.unwrap_or(0)),
         };
         self.ask(seat, attach, registered);
     }

@@ -127,7 +127,9 @@ pub(crate) fn file(view: &FileView) -> File {
     File { path, size: length.into(), media_type: media, by, updated_at }
 }
 
-pub(crate) fn agent(view: &AgentView) -> Agent {
+/// An agent, as clients see it.
+#[must_use]
+pub fn agent(view: &AgentView) -> Agent {
     Agent {
         agent_id: view.agent.to_string(),
         name: view.name.to_string(),
@@ -138,6 +140,7 @@ pub(crate) fn agent(view: &AgentView) -> Agent {
         status_detail: view.presence.detail.clone(),
         progress: progress(&view.presence),
         mesh: Some(MeshNote {
+            lingers: view.lingers.then_some(true),
             node: Some(view.node.to_string()),
             verified: view.verified.then_some(true),
             key: view.key.checked().map(|key| key.to_string()),

@@ -42,7 +42,7 @@ mod tests;
 mod voice;
 
 pub use codes::Refusals;
-pub use encode::timestamp;
+pub use encode::{agent, timestamp};
 
 use conversation::Talk;
 use voice::Voice;

@@ -5,6 +5,7 @@ mod away;
 mod direct;
 mod echo;
 mod keys;
+mod lingering;
 mod readers;
 mod session;
 mod shared;

@@ -179,6 +179,9 @@ impl Command {
             Command::Detach { seen, .. } => {
                 Traits::of("detach").asks().bytes(seen.len() * size_of::<(u128, u64)>())
             }
+            Command::Linger { seen, .. } => {
+                Traits::of("linger").asks().bytes(seen.len() * size_of::<(u128, u64)>())
+            }
             Command::CreateRoom { caller, room } => Traits::of("create_room")
                 .room_if(caller.key, room.parent)
                 .bytes(room.name.len() + length(room.description.as_ref())),
@@ -277,6 +280,7 @@ impl Command {
                 Traits::of("roam").bytes(entries.len() * size_of::<LocalRef>())
             }
             Command::Status => Traits::of("status").asks().stopping(),
+            Command::Attendance => Traits::of("attendance").asks(),
             Command::Behind => Traits::of("behind").asks().stopping(),
             Command::Members => Traits::of("members").asks(),
             Command::Part { .. } => Traits::of("part"),
@@ -318,7 +322,7 @@ impl Outcome {
             Outcome::Joined(_) => Promise::Durable,
             Outcome::Said(_) => Promise::Durable,
             Outcome::Rooms(_) => Promise::None,
-            Outcome::Agents(_) => Promise::None,
+            Outcome::Agents(_) | Outcome::Attendance(_) => Promise::None,
             Outcome::RoomInfo(_) => Promise::None,
             Outcome::Vote(_) => Promise::Durable,
             Outcome::Votes(_) => Promise::None,

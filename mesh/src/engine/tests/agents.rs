@@ -79,6 +79,59 @@ fn who_comes_back_with_its_key_has_its_seats_and_what_it_has_seen() {
 }
 
 #[test]
+fn who_lingers_stays_until_it_is_detached_and_goes_on_where_it_was() {
+    for reconnect in [true, false] {
+        let mut node = Node::new(1);
+        let (caller, lobby) = (node.joins("me"), node.lobby());
+        let other = node.joins("other");
+        let presence = Presence { detail: Some("busy".to_owned()), ..Presence::default() };
+        node.ask(Command::SetPresence { caller: caller.clone(), presence: presence.clone() })
+            .expect("it is attached");
+        node.effects.clear();
+        let seen = vec![(lobby, Number::ZERO)];
+        node.ask(Command::Linger { caller: caller.clone(), seen: seen.clone() }).expect("it may");
+        node.say(&other, lobby).expect("a member");
+        let Ok(Outcome::Attendance(all)) = node.ask(Command::Attendance) else { panic!("a list") };
+        let seen_by_operator: Vec<_> =
+            all.iter().map(|it| (&*it.view.name, it.view.lingers, it.rooms.join(" "))).collect();
+        let lobby_name = || "lobby".to_owned();
+        assert_eq!(seen_by_operator, [("me", true, lobby_name()), ("other", false, lobby_name())]);
+        let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("a status") };
+        assert_eq!((status.agents, status.agents_mesh), (1, 1), "connected is one");
+        let view = |node: &Node| node.engine.known.agent(&"me".into()).expect("it is listed");
+        assert_eq!((node.members().len(), view(&node).lingers), (2, true));
+        assert!(!node.engine.known.rosters.own("other").expect("connected").lingers);
+        let it = node.register(registers("me", (KEY, reconnect))).expect("it is its own");
+        assert_eq!(it.restored, Some(seen), "it is told of what it missed");
+        assert_eq!(it.displaced, Some(caller.registration));
+        assert_eq!((view(&node).lingers, view(&node).presence), (false, presence));
+        let left = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Notify { event: RoomEvent::Left { .. } | RoomEvent::Joined { .. }, .. }
+            )
+        };
+        assert!(!node.effects.iter().any(left), "nobody sees it leave, or come");
+        // The end of the first connection's time is no matter of the second.
+        node.ask(Command::Detach { caller, seen: Vec::new() }).expect("a stale one does nothing");
+        assert_eq!(node.members().len(), 2);
+    }
+}
+
+#[test]
+fn who_lingers_and_is_detached_is_gone_and_another_key_has_no_use_of_it() {
+    let mut node = Node::new(1);
+    let caller = node.joins("me");
+    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new() }).expect("it may");
+    let other = node.register(registers("me", (OTHER_KEY, true)));
+    assert_eq!(other.map(drop), Err(Refused::AgentTaken("me".into())));
+    node.ask(Command::Detach { caller, seen: Vec::new() }).expect("its time is over");
+    assert!(node.members().is_empty());
+    let it = node.register(registers("me", (KEY, false))).expect("it is free");
+    assert_eq!(it.restored, None);
+}
+
+#[test]
 fn agents_are_told_as_who_they_are_if_they_say_it_shortly() {
     let mut node = Node::new(1);
     let mut takes = |change: &dyn Fn(&mut Attach)| {

@@ -177,6 +177,7 @@ fn seated(agent: &str, key: KeyPrint, room: RoomId) -> RosterChange {
         rooms: [(room, Seat { joined: 1, seen: Number::ZERO })].into(),
         reconnected: false,
         gone: None,
+        lingers: false,
     };
     RosterChange::Agent(agent.into(), record)
 }

@@ -39,6 +39,7 @@ fn news(version: u64, whole: bool, agent: &str) -> RosterNews {
         rooms: BTreeMap::new(),
         reconnected: false,
         gone: None,
+        lingers: false,
     };
     let changes = vec![RosterChange::Agent(agent.into(), record)];
     let what =
@@ -102,6 +103,7 @@ fn record(registered: u64, rooms: &[(u8, u64)]) -> AgentRecord {
         rooms: rooms.iter().map(seat).collect(),
         reconnected: false,
         gone: None,
+        lingers: false,
     }
 }
 

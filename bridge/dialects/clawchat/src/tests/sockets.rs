@@ -37,6 +37,7 @@ use crate::{ClawChat, MANNERS};
 mod files;
 mod hostile;
 mod http;
+mod lingering;
 
 /// Nothing in these tests takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
