@@ -1,7 +1,7 @@
 //! `clawmesh serve`, `clawmesh auth` and `clawmesh invite-agent`: commands that `clawmeshd` carries out.
 //!
 //! All that follows belongs to `clawmeshd`, which takes this program's place. So these commands are recognised before
-//! the command line is parsed ([`handed_over`]): options such as `--socket` mean the node's then.
+//! the command line is parsed (`handed_over`): options such as `--socket` mean the node's then.
 
 use std::env;
 use std::ffi::OsString;
