@@ -251,7 +251,9 @@ impl Agents {
         for side in sides.iter() {
             self.left.remove(&(side.0.clone(), room));
             // Else it has one when clients see the room: see `note_shown`.
-            if !known.is_unread(room) && self.seat(known, side, room, seen, said.agent == *side.0) {
+            if !known.is_unread(room)
+                && self.seat(known, (side.0, side.1, room), seen, said.agent == *side.0)
+            {
                 tell_seated(known, side.0, room, None);
             }
         }
@@ -264,7 +266,7 @@ impl Agents {
         for (agent, key) in direct.sides.clone().iter() {
             let by = Reader { key: known.directory.current(key), agent: Some(agent.clone()) };
             if let Some(after) = self.waits_after(known, &by, room)
-                && self.seat(known, (agent, key), room, after, false)
+                && self.seat(known, (agent, key, room), after, false)
             {
                 tell_seated(known, agent, room, Some(after));
             }
@@ -275,8 +277,7 @@ impl Agents {
     fn seat(
         &mut self,
         known: &mut Known,
-        (agent, key): (&AgentId, KeyPrint),
-        room: RoomId,
+        (agent, key, room): (&AgentId, KeyPrint, RoomId),
         seen: Number,
         writes: bool,
     ) -> bool {
