@@ -6,20 +6,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use mesh::name::id::NodeId;
 use protocol::operator::Peer;
-use tokio::time::sleep;
 
 use crate::{
-    control::Control,
-    limits::{
-        CLOCK_DIFFERS_MS, CLOCK_SAMPLES, CLOCK_SAMPLES_MIN, CLOCK_STALE_AFTER,
-        CLOCKS_LOOKED_AT_EVERY, CLOCKS_MAX,
-    },
+    limits::{CLOCK_DIFFERS_MS, CLOCK_SAMPLES, CLOCK_SAMPLES_MIN, CLOCK_STALE_AFTER, CLOCKS_MAX},
     members,
 };
 
@@ -94,11 +89,11 @@ pub(crate) fn words(ahead_ms: i64) -> String {
 
 /// The peers whose clocks were told to differ.
 #[derive(Debug, Default)]
-struct Told(BTreeSet<String>);
+pub(crate) struct Told(BTreeSet<String>);
 
 impl Told {
-    /// What is to be said now of these peers. Of each of them once, until its clock is right again.
-    fn news(&mut self, peers: &[Peer]) -> Vec<News> {
+    /// The findings that are new of these peers. Of each of them one, until its clock is right again.
+    pub(crate) fn news(&mut self, peers: &[Peer]) -> Vec<News> {
         let mut news = Vec::new();
         for peer in peers {
             let (Some(id), Some(ahead_ms)) = (&peer.node_id, peer.clock_ahead_ms) else { continue };
@@ -116,31 +111,11 @@ impl Told {
     }
 }
 
+/// A clock begins to differ, or agrees again.
 #[derive(Debug, PartialEq, Eq)]
-enum News {
+pub(crate) enum News {
     Differs { name: String, ahead_ms: i64 },
     Agrees { name: String },
-}
-
-/// Says in the log whose clock differs, and whose does not any more, for as long as the node runs.
-pub(crate) async fn tell(control: Arc<Control>) {
-    let mut told = Told::default();
-    loop {
-        sleep(CLOCKS_LOOKED_AT_EVERY).await;
-        let Ok(status) = control.report().await else { continue };
-        for news in told.news(&status.peers) {
-            match news {
-                News::Differs { name, ahead_ms } => tracing::warn!(
-                    event = "clock_differs",
-                    "the clock of {name} is {} this node's: set the wrong one right, with NTP",
-                    words(ahead_ms)
-                ),
-                News::Agrees { name } => {
-                    tracing::info!("the clock of {name} agrees with this node's again");
-                }
-            }
-        }
-    }
 }
 
 impl Samples {

@@ -49,6 +49,7 @@ pub mod report;
 mod secret;
 pub mod settings;
 mod start;
+mod telling;
 pub mod ticket;
 mod topics;
 

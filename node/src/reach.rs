@@ -1,16 +1,11 @@
 //! Whether other nodes reach this one, or only through a third: a node of which that is true is alone
 //! when that one goes, and its operator is to know.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::net::SocketAddr;
 
 use protocol::operator::Peer;
-use tokio::time::sleep;
 
-use crate::{control::Control, members, ticket};
-
-/// Between two looks. Only a finding of two looks in a row is told: nodes that come and go are connected
-/// anew within less.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+use crate::{members, ticket};
 
 /// The node without which this one would be alone: the only one that it is connected to, although
 /// others are heard through it, or would be if they could connect to this one. `listening`: where
@@ -35,28 +30,6 @@ fn is_elsewhere(address: &str) -> bool {
 /// For people.
 pub(crate) fn sentence(through: &str) -> String {
     format!("reached only through {through}: if that goes, you are alone")
-}
-
-/// Says in the log when that begins and ends, for as long as the node runs.
-pub(crate) async fn tell(control: Arc<Control>) {
-    let (mut seen, mut told) = (None, None);
-    loop {
-        sleep(LOOK_EVERY).await;
-        let Ok(status) = control.report().await else { continue };
-        let now = status.only_through;
-        if now == seen && now != told {
-            match &now {
-                Some(through) => tracing::warn!(
-                    event = "only_through",
-                    "this node is {}; open its port for other nodes, or give --listen an address that they reach",
-                    sentence(through)
-                ),
-                None => tracing::info!("this node is not reached through one node alone any more"),
-            }
-            told.clone_from(&now);
-        }
-        seen = now;
-    }
 }
 
 #[cfg(test)]

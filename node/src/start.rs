@@ -36,7 +36,7 @@ use crate::{
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, certificate, chance,
     clock::Clock,
-    clocks::{self, Clocks},
+    clocks::Clocks,
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
@@ -58,11 +58,11 @@ use crate::{
     metrics::{Sources, meters::Meters},
     outgoing::Outgoing,
     queue::{Asker, Queue},
-    reach,
     remembered::Remembered,
     report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
     settings::{Auth, HttpRead, Listen, Settings, Signup},
+    telling,
     topics::TOPICS,
 };
 
@@ -337,8 +337,8 @@ impl Doors {
         let mut sockets = vec![control_file];
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
-        operators.spawn(reach::tell(control.clone()));
-        operators.spawn(clocks::tell(control.clone()));
+        operators.spawn(telling::reach(control.clone()));
+        operators.spawn(telling::clocks(control.clone()));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });

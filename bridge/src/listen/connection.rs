@@ -328,7 +328,7 @@ impl<R: Source> Connection<'_, R> {
         // Other connections of the agent stay, and with them the agent.
         let Some(seen) = self.shared.hub.disconnect(&self.link) else { return };
         let Some(caller) = self.seat.caller() else { return };
-        match self.seat.lingers().filter(|_| self.link.ending().lets_linger()) {
+        match self.seat.linger.filter(|_| self.link.ending().lets_linger()) {
             Some(time) => linger(&self.shared, caller, seen, time).await,
             None => backend::detach(&*self.shared.mesh, caller, &seen).await,
         }

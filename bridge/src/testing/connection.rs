@@ -106,7 +106,7 @@ impl Connection {
         let Some(seen) = self.hub.disconnect(&self.link) else { return };
         if let Some(caller) = self.seat.caller().cloned() {
             let (reply, _) = Reply::once();
-            let command = match self.seat.lingers() {
+            let command = match self.seat.linger {
                 Some(_) => Command::Linger { caller, seen },
                 None => Command::Detach { caller, seen },
             };

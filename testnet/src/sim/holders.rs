@@ -29,9 +29,7 @@ use mesh::{
     api::{
         agenda::NewKey,
         batch::Change,
-        command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, ShareAct, Speech,
-        },
+        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Speech},
         event::AgentEvent,
     },
     name::{
@@ -47,10 +45,7 @@ use mesh::{
     },
 };
 
-use self::{
-    asked::{Asked, Registering},
-    shared::Come,
-};
+use self::asked::{Asked, Registering};
 use super::{
     agents::say,
     cluster::Cluster,
@@ -421,10 +416,7 @@ impl Part for Holders {
                 self.shared_is_made(cluster, key, view);
             }
             (Asked::Share(room, act), Ok(_)) => {
-                if act == ShareAct::Give {
-                    cluster.coverage.count(Happening::Shared);
-                }
-                self.note_sharing(room, act, Come::Done);
+                self.is_shared(cluster, (room, act));
             }
             (Asked::Join(i, room), Ok(_)) => {
                 self.holders[i].rooms.insert(room);

@@ -22,12 +22,12 @@ pub(super) fn rooms_are_their_keys(world: &mut World) -> Result<(), Broken> {
         return Ok(());
     }
     for shared in world.holders.shared.all() {
-        let SharedRoom { room, maker, given, taken } = shared;
+        let SharedRoom { room, maker, other, given, taken } = shared;
         let may = given != Come::Nowhere && taken != Come::Done;
         let must = given == Come::Done && taken == Come::Nowhere;
         is_seen(world, room, maker, Some(true))?;
-        is_seen(world, room, shared.other(), (may == must).then_some(must))?;
-        let prints = [maker, shared.other()].map(|key| world.holders.keys[key].print);
+        is_seen(world, room, other, (may == must).then_some(must))?;
+        let prints = [maker, other].map(|key| world.holders.keys[key].print);
         let keys = if given == Come::Nowhere { &prints[..1] } else { &prints };
         for node in 0..world.cluster.nodes.len() {
             let id = world.cluster.nodes[node].id;
