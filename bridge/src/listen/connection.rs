@@ -328,10 +328,11 @@ impl<R: Source> Connection<'_, R> {
         // Other connections of the agent stay, and with them the agent.
         let Some(seen) = self.shared.hub.disconnect(&self.link) else { return };
         let Some(caller) = self.seat.caller() else { return };
-        match self.seat.lingers().filter(|_| self.link.ending().lets_linger()) {
-            Some(time) => linger(&self.shared, caller, seen, time).await,
-            None => backend::detach(&*self.shared.mesh, caller, &seen).await,
+        let time = self.seat.linger;
+        if time.is_zero() || !self.link.ending().lets_linger() {
+            return backend::detach(&*self.shared.mesh, caller, &seen).await;
         }
+        linger(&self.shared, caller, seen, time).await;
     }
 }
 

@@ -86,12 +86,12 @@ impl Seat {
         let me = link::Me { agent, key, stable };
         let shown = Shown { key, own, opener, secret };
         match call.identity {
-            Identity::Fresh | Identity::Named(_) => self.attach_alone(call, me, shown, then),
+            Identity::Fresh | Identity::Named(_) => attach_alone(self, call, me, shown, then),
             Identity::Drawn(_) => {
                 self.state = State::Attaching;
                 let (voice, sitter) = (self.voice.clone(), me.clone());
                 let then = move |seat: &mut Seat, beside| match beside {
-                    Beside::Alone => seat.attach_alone(call, me, shown, then),
+                    Beside::Alone => attach_alone(seat, call, me, shown, then),
                     Beside::Full => {
                         seat.state = State::Fresh;
                         let max = limits::CONNECTIONS_PER_AGENT_MAX;
@@ -106,47 +106,6 @@ impl Seat {
                 self.steps.push(Step::Beside { me: sitter, voice, then: Box::new(then) });
             }
         }
-    }
-
-    /// Has the mesh attach an agent that has no other connection here that this one could share.
-    fn attach_alone(&mut self, call: Attach, me: link::Me, shown: Shown, then: Then<Welcome>) {
-        let Shown { key, own, opener, secret } = shown;
-        let link::Me { agent, stable, .. } = me.clone();
-        let shares = matches!(call.identity, Identity::Drawn(_));
-        // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
-        let here = &self.rules.config.here;
-        let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());
-        let claim = secret.as_ref().filter(|_| stable);
-        let claim = claim.and_then(|secret| KeySignature::of_claim(secret, here.mesh, &agent).ok());
-        let name = call.name.clone();
-        let mailbox = secret.as_ref().and_then(|secret| secret.mailbox().ok().cloned());
-        let signer = secret.map(Arc::new);
-        let attach = command::Attach {
-            agent: me.agent.clone(),
-            stable,
-            reconnect: call.reconnect,
-            key,
-            own,
-            opener,
-            mailbox,
-            claim: claim.map(Box::new),
-            shown: shown.map(Box::new),
-            name: call.name,
-            capabilities: call.capabilities,
-        };
-        let hook = Hook::Attach { me: me.clone(), voice: self.voice.clone() };
-        self.state = State::Attaching;
-        self.send(Command::Attach(attach), hook, Place::Any, move |seat, ended| {
-            // Refused: it may try again on the same connection.
-            seat.state = State::Fresh;
-            match answer::read(ended, Bound::Agents) {
-                Ok(attached) => {
-                    let who = Attaching { reader: me, name, signer, shares };
-                    seat.attached(who, attached, then)
-                }
-                Err(refusal) => then(seat, Err(refusal)),
-            }
-        });
     }
 
     /// Asks of which kind a key is, if it is valid here.
@@ -311,6 +270,47 @@ impl Seat {
             other @ (State::Fresh | State::Attaching | State::Attached(_)) => self.state = other,
         }
     }
+}
+
+/// Has the mesh attach an agent that has no other connection here that this one could share.
+fn attach_alone(seat: &mut Seat, call: Attach, me: link::Me, shown: Shown, then: Then<Welcome>) {
+    let Shown { key, own, opener, secret } = shown;
+    let link::Me { agent, stable, .. } = me.clone();
+    let shares = matches!(call.identity, Identity::Drawn(_));
+    // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
+    let here = &seat.rules.config.here;
+    let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());
+    let claim = secret.as_ref().filter(|_| stable);
+    let claim = claim.and_then(|secret| KeySignature::of_claim(secret, here.mesh, &agent).ok());
+    let name = call.name.clone();
+    let mailbox = secret.as_ref().and_then(|secret| secret.mailbox().ok().cloned());
+    let signer = secret.map(Arc::new);
+    let attach = command::Attach {
+        agent: me.agent.clone(),
+        stable,
+        reconnect: call.reconnect,
+        key,
+        own,
+        opener,
+        mailbox,
+        claim: claim.map(Box::new),
+        shown: shown.map(Box::new),
+        name: call.name,
+        capabilities: call.capabilities,
+    };
+    let hook = Hook::Attach { me: me.clone(), voice: seat.voice.clone() };
+    seat.state = State::Attaching;
+    seat.send(Command::Attach(attach), hook, Place::Any, move |seat, ended| {
+        // Refused: it may try again on the same connection.
+        seat.state = State::Fresh;
+        match answer::read(ended, Bound::Agents) {
+            Ok(attached) => {
+                let who = Attaching { reader: me, name, signer, shares };
+                seat.attached(who, attached, then)
+            }
+            Err(refusal) => then(seat, Err(refusal)),
+        }
+    });
 }
 
 /// Show a key, without becoming an agent. The answer is its holder.

@@ -98,8 +98,8 @@ pub struct Seat {
     frame: usize,
     pub(super) state: State,
     waiting: Waiting,
-    /// For how long the agent stays when its connection has ended.
-    pub(super) linger: Duration,
+    /// For how long the agent stays when its connection has ended. Zero: not at all.
+    pub(crate) linger: Duration,
     /// Where the last page of the delivery log ended: its cursor needs no second look.
     pub(super) paged: Option<Paged>,
     pub(super) steps: Vec<Step>,
@@ -305,11 +305,6 @@ impl Seat {
             State::Attaching => true,
             State::Fresh | State::Resuming(_) | State::Attached(_) => false,
         }
-    }
-
-    /// For how long the agent stays when its connection has ended, if it wishes to.
-    pub(crate) fn lingers(&self) -> Option<Duration> {
-        Some(self.linger).filter(|time| !time.is_zero())
     }
 
     /// The agent that has to be detached when the connection ends.

@@ -106,9 +106,9 @@ impl Connection {
         let Some(seen) = self.hub.disconnect(&self.link) else { return };
         if let Some(caller) = self.seat.caller().cloned() {
             let (reply, _) = Reply::once();
-            let command = match self.seat.lingers() {
-                Some(_) => Command::Linger { caller, seen },
-                None => Command::Detach { caller, seen },
+            let command = match self.seat.linger.is_zero() {
+                false => Command::Linger { caller, seen },
+                true => Command::Detach { caller, seen },
             };
             self.fake.call(command, reply);
         }
