@@ -250,17 +250,15 @@ mod tests {
         let at = |line: &str| parse(line).unwrap().node.url;
         let (a, b) =
             (Address::web_socket("ws://a/ws").unwrap(), Address::web_socket("ws://b").unwrap());
-        assert_eq!(at("clawmesh --url ws://a/ws rooms list"), std::slice::from_ref(&a));
-        assert_eq!(at("clawmesh rooms list --url ws://a/ws,ws://b"), [a.clone(), b.clone()]);
-        assert_eq!(at("clawmesh rooms --url ws://a/ws list"), std::slice::from_ref(&a));
-        assert_eq!(
-            at("clawmesh --url ws://b rooms list --url ws://a/ws"),
-            std::slice::from_ref(&a)
-        );
+        let only_a = vec![a.clone()];
+        assert_eq!(at("clawmesh --url ws://a/ws rooms list"), only_a);
+        assert_eq!(at("clawmesh rooms list --url ws://a/ws,ws://b"), [a, b]);
+        assert_eq!(at("clawmesh rooms --url ws://a/ws list"), only_a);
+        assert_eq!(at("clawmesh --url ws://b rooms list --url ws://a/ws"), only_a);
         let create = "sub create lobby --url http://hook --secret s";
         let cli = parse(&format!("clawmesh --url ws://a/ws {create}")).unwrap();
         let Command::Sub(sub::Sub::Create(create)) = cli.command else { panic!("not create") };
-        assert_eq!((cli.node.url, create.webhook_url.as_str()), (vec![a], "http://hook"));
+        assert_eq!((cli.node.url, create.webhook_url.as_str()), (only_a, "http://hook"));
         assert!(parse("clawmesh rooms list --url http://node/ws").is_err());
     }
 

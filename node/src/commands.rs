@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod generate;
 mod import;
 mod invite;
 mod invite_agent;
@@ -16,7 +17,7 @@ mod up;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use output::note;
 
@@ -47,6 +48,8 @@ enum Command {
     Retire(members::Retire),
     Leave(members::Leave),
     RotateSecret(members::RotateSecret),
+    Completions(generate::Completions),
+    Man(generate::Man),
 }
 
 /// Runs the command line `arguments`, the program's name first.
@@ -75,6 +78,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Retire(retire) => retire.run(),
         Command::Leave(leave) => leave.run(),
         Command::RotateSecret(rotate) => rotate.run(),
+        Command::Completions(completions) => completions.run(Arguments::command()),
+        Command::Man(man) => man.run(Arguments::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

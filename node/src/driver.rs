@@ -33,7 +33,7 @@ use crate::{
     beacon::PulseCell,
     clock::Clock,
     ending::{End, Ending},
-    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
+    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, REMOVAL_NEWS_MS, SETTLE_AFTER, TURN_WITHIN},
     metrics::meters::Meters,
     outgoing::{Outgoing, Question},
     queue::{Asker, Item, Queue},
@@ -376,6 +376,15 @@ fn warn(alarm: &Alarm) {
 
 fn warn_of_removal(node: NodeId, removal: Parted) {
     let by = removal.by.short();
+    let how = match removal.why {
+        Parting::Expelled => "was expelled from the mesh",
+        Parting::Left => "left the mesh",
+        Parting::Retired => "was retired",
+    };
+    if is_long_ago(removal.wall_ms, Clock::start().now().wall_ms) {
+        tracing::info!("node {node} {how}, said node {by}, long ago");
+        return;
+    }
     match removal.why {
         Parting::Expelled => tracing::warn!(
             event = "expelled",
@@ -386,6 +395,12 @@ fn warn_of_removal(node: NodeId, removal: Parted) {
             tracing::warn!(event = "retired", "node {node} was retired by node {by}")
         }
     }
+}
+
+/// Whether that was no news to anybody who has been here: a node that joins, or comes back, hears of all that ever was. By the
+/// clocks of two nodes, in Unix milliseconds.
+fn is_long_ago(then_ms: u64, now_ms: u64) -> bool {
+    now_ms.saturating_sub(then_ms) > REMOVAL_NEWS_MS
 }
 
 /// This node was removed from the mesh.
@@ -401,4 +416,17 @@ fn farewell(removal: Parted) {
         "this node {how}: it can be read, and writes nothing more; to be in the mesh again, start another \
          with a ticket and another --data-dir"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removals_are_news_for_an_hour() {
+        let then = 1_800_000_000_000;
+        assert!(!is_long_ago(then, then) && !is_long_ago(then, then + REMOVAL_NEWS_MS));
+        assert!(is_long_ago(then, then + REMOVAL_NEWS_MS + 1));
+        assert!(!is_long_ago(then, then - 1), "a clock that is behind");
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Nodes that were removed longer ago are no warning to a node that hears of it now, in milliseconds: an hour, longer than a
+/// restart takes, or a disturbance of the network.
+pub const REMOVAL_NEWS_MS: u64 = 60 * 60 * 1_000;
 /// Inputs handled in one turn: as many as gather during one commit, with room to spare.
 pub const INPUTS_PER_TURN: usize = 1_024;
 /// And no more of them once a turn has taken this long: a client that asks for little is not to

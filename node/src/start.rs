@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
@@ -317,17 +317,25 @@ impl Running {
 impl Doors {
     async fn open(settings: &Settings, dir: &DataDir) -> Result<Doors> {
         let tcp = match &settings.tcp {
-            Some(at) => Some(listen::tcp("tcp", at).await?),
+            Some(at) => Some(listen::tcp("tcp", at).await),
             None => None,
         };
         let http = match &settings.http {
-            Some(at) => Some(listen::tcp("http", at).await?),
+            Some(at) => Some(listen::tcp("http", at).await),
             None => None,
         };
         let unix = match &settings.socket {
-            Some(path) => Some(listen::unix("socket", path, settings.group.as_ref()).await?),
+            Some(path) => Some(listen::unix("socket", path, settings.group.as_ref()).await),
             None => None,
         };
+        let (mut wrong, addresses) = (Vec::new(), listening(dir, settings).await);
+        let mut bound = |error: anyhow::Error| wrong.push(format!("{error:#}"));
+        let tcp = tcp.and_then(|tcp| tcp.map_err(&mut bound).ok());
+        let http = http.and_then(|http| http.map_err(&mut bound).ok());
+        let unix = unix.and_then(|unix| unix.map_err(&mut bound).ok());
+        addresses.iter().filter_map(|at| is_free(*at).err()).for_each(bound);
+        // All at once: who has changed one flag does not want to hear of the next.
+        ensure!(wrong.is_empty(), "{}", wrong.join("; and "));
         Ok(Doors { tcp, http, unix, control: control::bind(dir).await? })
     }
 
@@ -473,13 +481,7 @@ impl Clients {
 
 async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
     let listen = listening(dir, settings).await;
-    for address in &listen {
-        // libp2p would share the port with another process, and get some of the connections.
-        drop(
-            std::net::TcpListener::bind(address)
-                .map_err(|error| cannot_listen(*address, &error))?,
-        );
-    }
+    listen.iter().try_for_each(|at| is_free(*at))?;
     // A node that was removed from the mesh is an archive: it has nothing to say to anybody.
     let archive = member.summary.node.as_ref().is_some_and(|record| record.parted.is_some());
     let (pre_shared_key, former_keys) = pre_shared_keys(&member.mesh);
@@ -512,6 +514,12 @@ async fn listening(dir: &DataDir, settings: &Settings) -> Vec<SocketAddr> {
         }
     }
     facing::addresses(&settings.listen, &inviters).await
+}
+
+/// libp2p would share the port with another process, and get some of the connections.
+fn is_free(address: SocketAddr) -> Result<()> {
+    let bound = std::net::TcpListener::bind(address);
+    bound.map(drop).map_err(|error| cannot_listen(address, &error))
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {

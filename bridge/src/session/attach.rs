@@ -272,32 +272,6 @@ impl Seat {
     }
 }
 
-/// Show a key, without becoming an agent. The answer is its holder.
-pub(crate) struct ShowKey(pub(crate) Secret);
-
-impl Call for ShowKey {
-    type Answer = Party;
-}
-
-impl Ask for ShowKey {
-    fn begin(self, seat: &mut Seat, then: Then<Party>) {
-        match seat.rules.config.auth.identify(self.0.expose()) {
-            Some(Shown { key, own, secret, .. }) => {
-                seat.check_key(key, own, move |seat, checked| {
-                    let signer = secret.map(Arc::new);
-                    let holder = |standing| Party::Holder { key, standing, signer, named: None };
-                    then(seat, checked.map(holder));
-                })
-            }
-            None => then(seat, Err(Refusal::Mesh(command::Refused::NoKey))),
-        }
-    }
-}
-
-fn check(call: &Attach) -> Result<(), Refusal> {
-    Ok(check_attach(&call.name, call.identity.named(), &call.capabilities)?)
-}
-
 /// Has the mesh attach an agent that has no other connection here that this one could share.
 fn attach_alone(seat: &mut Seat, call: Attach, me: link::Me, shown: Shown, then: Then<Welcome>) {
     let Shown { key, own, opener, secret } = shown;
@@ -337,4 +311,30 @@ fn attach_alone(seat: &mut Seat, call: Attach, me: link::Me, shown: Shown, then:
             Err(refusal) => then(seat, Err(refusal)),
         }
     });
+}
+
+/// Show a key, without becoming an agent. The answer is its holder.
+pub(crate) struct ShowKey(pub(crate) Secret);
+
+impl Call for ShowKey {
+    type Answer = Party;
+}
+
+impl Ask for ShowKey {
+    fn begin(self, seat: &mut Seat, then: Then<Party>) {
+        match seat.rules.config.auth.identify(self.0.expose()) {
+            Some(Shown { key, own, secret, .. }) => {
+                seat.check_key(key, own, move |seat, checked| {
+                    let signer = secret.map(Arc::new);
+                    let holder = |standing| Party::Holder { key, standing, signer, named: None };
+                    then(seat, checked.map(holder));
+                })
+            }
+            None => then(seat, Err(Refusal::Mesh(command::Refused::NoKey))),
+        }
+    }
+}
+
+fn check(call: &Attach) -> Result<(), Refusal> {
+    Ok(check_attach(&call.name, call.identity.named(), &call.capabilities)?)
 }

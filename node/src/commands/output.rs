@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Result, anyhow};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use crate::settings::LogFormat;
 
@@ -14,7 +14,9 @@ pub(super) fn log_to_stderr(filter: &str) -> Result<()> {
 
 /// The same, in a format (`--log-format`).
 pub(super) fn log_as(filter: &str, format: LogFormat) -> Result<()> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| anyhow!("--log {filter}: {error}"))?;
+    let directives = directives(filter)?;
+    let filter =
+        EnvFilter::try_new(directives).map_err(|error| anyhow!("--log {filter}: {error}"))?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
@@ -27,6 +29,45 @@ pub(super) fn log_as(filter: &str, format: LogFormat) -> Result<()> {
         LogFormat::Json => drop(logs.json().flatten_event(true).try_init()),
     }
     Ok(())
+}
+
+/// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library
+/// does on its way.
+const OURS: [&str; 10] = [
+    "bridge",
+    "clawchat",
+    "clawmeshd",
+    "client",
+    "import",
+    "mesh",
+    "net",
+    "node",
+    "protocol",
+    "store",
+];
+
+/// `--log` as a filter: a level alone is that of this program, and libraries warn; `TARGET=LEVEL` is as it says.
+fn directives(text: &str) -> Result<String> {
+    let (mut general, mut special) = (Vec::new(), Vec::new());
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        if part.contains(['=', '[']) {
+            special.push(part.to_owned());
+            continue;
+        }
+        let level =
+            part.parse::<LevelFilter>().ok().filter(|_| part.chars().all(char::is_alphabetic));
+        // A target alone would be a filter, too; so is every mistyped level, and then nothing is logged any more.
+        let level = level.ok_or_else(|| {
+            anyhow!(
+                "--log {text}: {part:?} is no level: give off, error, warn, info, debug or trace, and TARGET=LEVEL for \
+                 single libraries"
+            )
+        })?;
+        general.push(level.min(LevelFilter::WARN).to_string());
+        general.extend(OURS.iter().map(|package| format!("{package}={level}")));
+    }
+    general.append(&mut special);
+    Ok(general.join(","))
 }
 
 /// The answer, on stdout. Fails when nobody reads it.
@@ -53,5 +94,24 @@ impl Percent {
             note(&format!("{tens}0 %"));
         }
         self.0 = self.0.max(tens);
+    }
+}
+
+#[cfg(test)]
+mod filter_tests {
+    use super::*;
+
+    #[test]
+    fn a_level_alone_is_ours_and_a_mistyped_one_is_none() {
+        let debug = directives("debug").unwrap();
+        assert!(debug.starts_with("warn,") && debug.contains("node=debug"), "{debug}");
+        let theirs = directives("libp2p=debug, debug").unwrap();
+        assert!(theirs.ends_with(",libp2p=debug"), "what is special counts: {theirs}");
+        assert!(directives("error").unwrap().starts_with("error,"));
+        assert_eq!(directives("mesh=trace").unwrap(), "mesh=trace");
+        for wrong in ["inof", "debug,inof", "libp2p", "3"] {
+            let error = directives(wrong).unwrap_err().to_string();
+            assert!(error.contains("--log") && error.contains("info, debug"), "{error}");
+        }
     }
 }

@@ -12,11 +12,7 @@ mod report;
 mod rooms;
 mod steps;
 
-use std::{
-    collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use mesh::name::{
     id::RoomId,
@@ -33,6 +29,7 @@ use steps::Steps;
 use crate::{
     copy::Progress,
     error::{OpenError, ReadError},
+    panics::caught,
     reader::Reader,
     store,
 };
@@ -47,12 +44,12 @@ pub fn check(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, O
     let mut database = store::look(dir)?;
     let mut report = Report::default();
     // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
-    let whole = catch_unwind(AssertUnwindSafe(|| database.check_integrity()));
+    let whole = caught(|| database.check_integrity());
     if !matches!(whole, Ok(Ok(true))) {
         report.add(Place::Store, Problem::Pages);
     }
-    let rows = AssertUnwindSafe(|| look(&database.begin_read()?, &Strict, progress, &mut report));
-    let why = match catch_unwind(rows) {
+    let rows = || look(&database.begin_read()?, &Strict, progress, &mut report);
+    let why = match caught(rows) {
         Ok(Ok(())) => return Ok(report),
         Ok(Err(error)) => chain(&error),
         Err(_) => "its pages contradict each other".to_owned(),

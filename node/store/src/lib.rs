@@ -18,6 +18,7 @@ mod databases;
 pub mod error;
 mod held;
 pub mod limits;
+mod panics;
 mod plan;
 mod prune;
 mod reader;

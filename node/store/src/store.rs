@@ -3,7 +3,6 @@
 use std::{
     fs::OpenOptions,
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
         Arc, OnceLock, Weak,
@@ -26,6 +25,7 @@ use crate::{
     error::{CommitError, OpenError, ReadError},
     held::{HoldBack, is_full},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
+    panics::caught,
     plan::{Keep, Plan, Rows, Seat, Seats},
     prune::{self, Drops},
     reader::Reader,
@@ -92,8 +92,8 @@ impl Store {
         let failed = |source| refused(&file, source);
         let backend = HoldBack::new(backend);
         // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
-        let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
-        let Opened { disk, seats, repaired } = catch_unwind(look).unwrap_or_else(|_| {
+        let look = || inspect(backend.clone(), dir, &file);
+        let Opened { disk, seats, repaired } = caught(look).unwrap_or_else(|_| {
             let why = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { file: file.clone(), why })
         })?;
@@ -250,8 +250,8 @@ impl Store {
     fn open_again(&mut self) -> Result<(), CommitError> {
         let again = self.backend.again().map_err(|error| storage(redb::Error::Io(error)))?;
         let (dir, file) = &self.place;
-        let look = AssertUnwindSafe(|| inspect(again.clone(), dir, file));
-        let opened = catch_unwind(look).unwrap_or_else(|_| {
+        let look = || inspect(again.clone(), dir, file);
+        let opened = caught(look).unwrap_or_else(|_| {
             let why = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { file: file.clone(), why })
         });
@@ -319,8 +319,8 @@ fn held(dir: &Path) -> Result<(Database, HoldBack), OpenError> {
     let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
     let backend =
         HoldBack::new(FileBackend::new(open).map_err(|error| failed(io::Error::other(error)))?);
-    let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
-    let opened = catch_unwind(look).unwrap_or_else(|_| {
+    let look = || inspect(backend.clone(), dir, &file);
+    let opened = caught(look).unwrap_or_else(|_| {
         let why = "its pages contradict each other".to_owned();
         Err(OpenError::Damaged { file: file.clone(), why })
     })?;

@@ -211,3 +211,29 @@ fn a_check_is_of_a_stopped_node() {
     // Nothing was wrong, so nothing was copied or written.
     assert!(!dir.path().join("clawmesh.redb.before-repair").exists());
 }
+
+#[test]
+fn a_check_of_a_damaged_store_says_so_and_does_not_panic() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    Agent::open(&node).say("one");
+    node.stop();
+    let store = dir.path().join("clawmesh.redb");
+    let sound = fs::read(&store).unwrap();
+    // At many places, one at a time: some are in pages that are not used.
+    let places = (4_096..sound.len()).step_by(sound.len() / 24);
+    let mut found = 0;
+    for place in places {
+        let mut bytes = sound.clone();
+        bytes.iter_mut().skip(place).take(64).for_each(|byte| *byte ^= 0x5a);
+        fs::write(&store, bytes).unwrap();
+        let output = clawmeshd(&["check", "--data-dir", text(dir.path())]).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!told.contains("panicked"), "at {place}: {told}");
+        if !output.status.success() {
+            found += 1;
+            assert!(told.contains("error: "), "at {place}: {told}");
+        }
+    }
+    assert!(found > 0, "no damage was found");
+}

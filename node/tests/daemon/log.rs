@@ -41,6 +41,77 @@ fn a_log_of_objects_has_names_for_warnings() {
 }
 
 #[test]
+fn a_level_that_does_not_exist_is_refused_and_a_level_is_that_of_this_program() {
+    let dir = temp();
+    let why = refused(dir.path(), &["--no-auth", "--log", "inof"]);
+    assert!(why.contains("--log inof") && why.contains("info, debug"), "{why}");
+    for (filter, theirs) in [("debug", false), ("debug,libp2p=debug", true)] {
+        let arguments = ["--no-auth", "--log-format", "json", "--log", filter];
+        let mut child = clawmeshd(&up_arguments(dir.path().to_str().unwrap(), &arguments))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let id = child.id().to_string();
+        assert!(
+            std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success()
+        );
+        assert_eq!(ended(&mut child).code(), Some(0));
+        let mut log = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut log).unwrap();
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let debug: Vec<String> = lines
+            .filter(|line| line["level"] == "DEBUG")
+            .map(|line| line["target"].as_str().unwrap().to_owned())
+            .collect();
+        let of_libp2p = debug.iter().any(|target| target.starts_with("libp2p"));
+        assert_eq!(of_libp2p, theirs, "{filter}: {debug:?}");
+    }
+}
+
+#[test]
+fn all_ports_that_are_taken_are_named_at_once() {
+    let dir = temp();
+    let taken = ["tcp", "http", "listen"].map(|flag| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        (flag, listener.local_addr().unwrap().to_string(), listener)
+    });
+    let mut arguments =
+        vec!["up".to_owned(), "--data-dir".to_owned(), dir.path().display().to_string()];
+    arguments.extend(["--no-auth", "--no-socket"].map(String::from));
+    for (flag, at, _) in &taken {
+        arguments.extend([format!("--{flag}"), at.clone()]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = clawmeshd(&arguments).output().unwrap();
+    let why = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    for (flag, at, _) in &taken {
+        assert!(why.contains(&format!("--{flag} {at}")), "no --{flag}: {why}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = clawmeshd(&["completions", shell]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        for word in ["rotate-secret", "no-discovery", "invite"] {
+            assert!(text.contains(word), "{shell}: no {word}");
+        }
+    }
+    let dir = temp();
+    let pages = dir.path().join("man");
+    assert!(clawmeshd(&["man", pages.to_str().unwrap()]).output().unwrap().status.success());
+    for page in ["clawmeshd", "clawmeshd-up", "clawmeshd-keys-mint"] {
+        let text = std::fs::read_to_string(pages.join(format!("{page}.1"))).unwrap();
+        assert!(text.contains(".SH NAME"), "{page}: {text}");
+    }
+}
+
+#[test]
 fn a_service_manager_is_told() {
     let dir = temp();
     let socket = dir.path().join("notify.sock");
