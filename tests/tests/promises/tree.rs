@@ -143,6 +143,8 @@ const PACKAGES: &[Package] = &[
             "anyhow",
             "bytes",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "etcetera",
             "getrandom",
             "serde",
