@@ -146,6 +146,8 @@ const PACKAGES: &[Package] = &[
             "anyhow",
             "bytes",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "etcetera",
             "getrandom",
             "nix",
