@@ -4,8 +4,8 @@ use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         command::{
-            self, AgentView, Command, Durable, Encryption, FileAct, FileChange, NewRoom, RoomInfo,
-            RoomView, SaidOk, ShareAct, Speech,
+            self, AgentView, Command, Durable, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
+            ShareAct, Speech,
         },
         rules::check_references,
     },
@@ -16,7 +16,7 @@ use mesh::{
     },
     records::{
         details::{Details, DetailsUpdate},
-        files::{FileView, NewFile},
+        files::FileView,
         profile::ProfileUpdate,
     },
     wire::{acts::TaskStatus, entry::DedupId, roster::Presence},
@@ -40,8 +40,10 @@ use crate::{
 };
 
 mod attach;
+mod files;
 
 pub use attach::{Attach, Identity};
+pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 
 /// A call: a question with the type of its answer.
 pub trait Call: Send + 'static {
@@ -257,43 +259,6 @@ pub struct SetRoom {
     pub room: RoomId,
     /// The change.
     pub update: DetailsUpdate,
-}
-
-/// The files of a room, by path.
-#[derive(Clone, Copy, Debug)]
-pub struct ListFiles(pub RoomId);
-
-/// A file of a room.
-#[derive(Clone, Debug)]
-pub struct GetFile {
-    /// The room.
-    pub room: RoomId,
-    /// Its path.
-    pub path: String,
-}
-
-/// Write a file of a room that the caller's key has made. Answered when it is durable.
-#[derive(Clone, Debug)]
-pub struct PutFile {
-    /// The room.
-    pub room: RoomId,
-    /// The agent in whose name it is written: one of the key's. `None`: the agent that asks, if it is one.
-    pub agent: Option<AgentId>,
-    /// The file.
-    pub file: NewFile,
-    /// How the client sealed its bytes: its dialect says so.
-    pub encryption: Encryption,
-}
-
-/// Delete a file of a room that the caller's key has made.
-#[derive(Clone, Debug)]
-pub struct RemoveFile {
-    /// The room.
-    pub room: RoomId,
-    /// As in [`PutFile`].
-    pub agent: Option<AgentId>,
-    /// Its path.
-    pub path: String,
 }
 
 /// Tell others that one is typing, or not any more.
@@ -639,42 +604,6 @@ impl ToMesh for SetRoom {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         let SetRoom { room, update } = self;
         Ok(Command::SetRoom(Box::new(command::RoomSet { caller, room, signer, update })))
-    }
-}
-
-fn change_file(party: &Party, room: RoomId, by: Option<AgentId>, act: FileAct) -> Command {
-    let agent = by.or_else(|| party.agent().cloned());
-    let (key, signer) = (party.key(), party.signer().cloned());
-    Command::ChangeFile(Box::new(FileChange { room, key, agent, signer, act }))
-}
-
-impl ToMesh for PutFile {
-    const ROW: Row = Row::counted(Bound::Room);
-
-    fn room(&self) -> Option<RoomId> {
-        Some(self.room)
-    }
-
-    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
-        Ok(self.file.check()?)
-    }
-
-    fn command(self, party: &Party) -> Result<Command, Refusal> {
-        let PutFile { room, agent, file, encryption } = self;
-        Ok(change_file(party, room, agent, FileAct::Put(file, encryption)))
-    }
-}
-
-impl ToMesh for RemoveFile {
-    const ROW: Row = Row::counted(Bound::Room);
-
-    fn room(&self) -> Option<RoomId> {
-        Some(self.room)
-    }
-
-    fn command(self, party: &Party) -> Result<Command, Refusal> {
-        let RemoveFile { room, agent, path } = self;
-        Ok(change_file(party, room, agent, FileAct::Remove(path)))
     }
 }
 
