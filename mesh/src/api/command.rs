@@ -1,5 +1,6 @@
 //! Commands of local clients, their outcomes, and refusals.
 
+mod rooms;
 pub mod traits;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -21,7 +22,7 @@ use crate::{
         key::{KeySecret, Mailbox},
         number::Number,
     },
-    records::{details::DetailsUpdate, files::NewFile, profile::ProfileUpdate},
+    records::profile::ProfileUpdate,
     wire::{
         acts::TaskStatus,
         entry::{DedupId, Parting},
@@ -29,6 +30,8 @@ use crate::{
         signatures::KeySignature,
     },
 };
+
+pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,67 +75,6 @@ impl Caller {
     pub fn reader(&self) -> Reader {
         Reader { key: self.key, agent: Some(self.agent.clone()) }
     }
-}
-
-/// The details that a room is to have.
-#[derive(Clone, Debug)]
-pub struct RoomSet {
-    /// The agent that asks.
-    pub caller: Caller,
-    /// The room.
-    pub room: RoomId,
-    /// As in [`Command::SetProfile`].
-    pub signer: Option<Arc<KeySecret>>,
-    /// The change.
-    pub update: DetailsUpdate,
-}
-
-/// A change of the keys that have a shared room, by the key that made it.
-#[derive(Clone, Debug)]
-pub struct Share {
-    /// The agent that asks.
-    pub caller: Caller,
-    /// As in [`Command::SetProfile`].
-    pub signer: Option<Arc<KeySecret>>,
-    /// The room.
-    pub room: RoomId,
-    /// An agent of the key.
-    pub agent: AgentId,
-    /// The change.
-    pub act: ShareAct,
-}
-
-/// See [`Share`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShareAct {
-    /// The key has the room from now on, with all that was said in it.
-    Give,
-    /// Its agents are out of it, for ever.
-    Take,
-}
-
-/// A change of a room's file, by the holder of a key, not necessarily an agent that is attached.
-#[derive(Clone, Debug)]
-pub struct FileChange {
-    /// The room.
-    pub room: RoomId,
-    /// The key.
-    pub key: KeyPrint,
-    /// The agent in whose name it is written: one of the key's.
-    pub agent: Option<AgentId>,
-    /// As in [`Command::SetProfile`].
-    pub signer: Option<Arc<KeySecret>>,
-    /// The change.
-    pub act: FileAct,
-}
-
-/// See [`FileChange`].
-#[derive(Clone, Debug)]
-pub enum FileAct {
-    /// A file is to be this.
-    Put(NewFile, Encryption),
-    /// The file of this path is deleted.
-    Remove(String),
 }
 
 /// A request of a local client.

@@ -1,0 +1,73 @@
+//! Changes of what belongs to a room, and is no message: its details, its files, and the keys that have it.
+
+use std::sync::Arc;
+
+use super::{Caller, Encryption};
+use crate::{
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        key::KeySecret,
+    },
+    records::{details::DetailsUpdate, files::NewFile},
+};
+
+/// The details that a room is to have.
+#[derive(Clone, Debug)]
+pub struct RoomSet {
+    /// The agent that asks.
+    pub caller: Caller,
+    /// The room.
+    pub room: RoomId,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// The change.
+    pub update: DetailsUpdate,
+}
+
+/// A change of the keys that have a shared room, by the key that made it.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The agent that asks.
+    pub caller: Caller,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// The room.
+    pub room: RoomId,
+    /// An agent of the key.
+    pub agent: AgentId,
+    /// The change.
+    pub act: ShareAct,
+}
+
+/// See [`Share`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareAct {
+    /// The key has the room from now on, with all that was said in it.
+    Give,
+    /// Its agents are out of it, for ever.
+    Take,
+}
+
+/// A change of a room's file, by the holder of a key, not necessarily an agent that is attached.
+#[derive(Clone, Debug)]
+pub struct FileChange {
+    /// The room.
+    pub room: RoomId,
+    /// The key.
+    pub key: KeyPrint,
+    /// The agent in whose name it is written: one of the key's.
+    pub agent: Option<AgentId>,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// The change.
+    pub act: FileAct,
+}
+
+/// See [`FileChange`].
+#[derive(Clone, Debug)]
+pub enum FileAct {
+    /// A file is to be this.
+    Put(NewFile, Encryption),
+    /// The file of this path is deleted.
+    Remove(String),
+}
