@@ -259,7 +259,7 @@ mod tests {
         let cli = parse(&format!("clawmesh --url ws://a/ws {create}")).unwrap();
         let Command::Sub(sub::Sub::Create(create)) = cli.command else { panic!("not create") };
         assert_eq!((cli.node.url, create.webhook_url.as_str()), (only_a, "http://hook"));
-        assert!(parse("clawmesh rooms list --url http://node/ws").is_err());
+        assert!(parse("clawmesh rooms list --url x://node/ws").is_err());
     }
 
     #[test]

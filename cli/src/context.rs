@@ -12,6 +12,7 @@ use client::options::{Authorities, Options, Policy};
 use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
+use protocol::object::Room;
 use protocol::request::{JoinRoom, ListRooms};
 use protocol::value::ApiKey;
 use tokio::time::{Instant, sleep};
@@ -122,7 +123,7 @@ impl Context {
     /// [`Failure::RoomUnknown`], [`Failure::RoomAmbiguous`], or the node's refusal.
     pub async fn room(&self, client: &Client, room: &str) -> Result<String, Failure> {
         let list = client.call(ListRooms { parent_id: None }).await?;
-        let room = choose(&list.rooms, room, |room| (&room.room_id, &room.name))?;
+        let room = choose_room(&list.rooms, room)?;
         if self.node.room_key.is_some() && !room.encrypted {
             let name = format::name(&room.name);
             self.output.note(&format!(
@@ -232,6 +233,24 @@ fn explain(error: ConnectError) -> Failure {
     }
 }
 
+/// The room of an id or exact name. Of several of one name that of the own key: others may give it shared rooms of any name.
+///
+/// # Errors
+/// [`Failure::RoomUnknown`], [`Failure::RoomAmbiguous`].
+pub(crate) fn choose_room<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
+    match choose(rooms, wanted, |room| (&room.room_id, &room.name)) {
+        Err(failure @ Failure::RoomAmbiguous { .. }) => {
+            let own = |room: &&Room| room.name == wanted && room.owner_key.is_some();
+            let mut own = rooms.iter().filter(own);
+            match (own.next(), own.next()) {
+                (Some(room), None) => Ok(room),
+                (Some(_) | None, _) => Err(failure),
+            }
+        }
+        chosen => chosen,
+    }
+}
+
 /// An id wins over a name, so that nobody can take a room over by naming another like its id.
 pub(crate) fn choose<'a, R>(
     rooms: &'a [R],
@@ -253,7 +272,6 @@ pub(crate) fn choose<'a, R>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::object::Room;
     use std::io;
 
     fn missing() -> io::Error {

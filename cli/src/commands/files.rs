@@ -14,7 +14,7 @@ use protocol::request::ListRooms;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use crate::context::{Context, choose};
+use crate::context::{Context, choose_room};
 use crate::format;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const CONTENT_WITHIN: Duration = Duration::from_secs(20);
 const CONTENT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Files of a room: its maker's key writes them, all who may read the room read them
+/// Files of a room: the key that made it writes them (of a direct or shared room, all its keys); all who may read the room read them
 #[derive(Debug, clap::Args)]
 pub struct Files {
     #[command(flatten)]
@@ -46,7 +46,7 @@ enum FilesCommand {
     Get {
         /// Room id, or exact name
         room: String,
-        /// The path in the room, such as docs/plan.md
+        /// The path in the room, such as notes/plan.md
         path: String,
         /// Where to write it; - is standard output
         #[arg(default_value = "-")]
@@ -56,7 +56,7 @@ enum FilesCommand {
     Put {
         /// Room id, or exact name
         room: String,
-        /// The path in the room, such as docs/plan.md
+        /// The path in the room, such as notes/plan.md
         path: String,
         /// What to write: a file, or - for standard input
         #[arg(default_value = "-")]
@@ -119,7 +119,7 @@ pub(crate) async fn run(cx: &Context, args: Files) -> Result<Outcome, Failure> {
     let at = async |room: &str| {
         let client = cx.client().await?;
         let list = client.call(ListRooms { parent_id: None }).await?;
-        let room = choose(&list.rooms, room, |room| (&room.room_id, &room.name))?.clone();
+        let room = choose_room(&list.rooms, room)?.clone();
         Ok::<_, Failure>(Place { cx, node, client, room })
     };
     match args.command {
@@ -224,7 +224,10 @@ impl Place<'_> {
             at = format!("{at}/{}", encoded(path));
         }
         let (key, authorities) = (self.cx.key()?, self.cx.authorities());
-        let by = [("x-clawmesh-agent", self.client.agent_id())];
+        // Headers are ASCII. Without the name, rooms of two agents stay closed.
+        let by =
+            Some(self.client.agent_id()).filter(|id| id.bytes().all(|it| it.is_ascii_graphic()));
+        let by: Vec<_> = by.map(|id| ("x-clawmesh-agent", id)).into_iter().collect();
         let headers = [&by, headers].concat();
         let until = Instant::now() + CONTENT_WITHIN;
         loop {

@@ -30,7 +30,7 @@ pub enum Rooms {
         /// Room id, or exact name
         room: String,
     },
-    /// Set title, description, state and settings of a room that your key has made; what is not named stays as it is
+    /// Set title, description, state and settings of a room of your key, or that it shares; what is not named stays as it is
     Set(Set),
     /// Share a room that your key has made with --shared: with the keys of these agents, and so with all of these keys' agents
     Share(Share),
@@ -80,7 +80,7 @@ pub struct Share {
     pub agents: Vec<String>,
 }
 
-/// Set title, description, state and settings of a room that your key has made. What is not named stays as it is.
+/// Set title, description, state and settings of a room of your key, or that it shares. What is not named stays as it is.
 #[derive(Debug, clap::Args)]
 pub struct Set {
     /// Room id, or exact name

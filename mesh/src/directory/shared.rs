@@ -50,7 +50,8 @@ pub(crate) struct SharedRoom {
 #[derive(Debug, Default)]
 pub(crate) struct SharedRooms {
     told: BTreeMap<RecordKey, Told>,
-    by_group: BTreeMap<RoomId, BTreeSet<RecordKey>>,
+    /// By group and owner: others may write as much about a group as they like.
+    by_group: BTreeMap<(RoomId, KeyPrint), BTreeSet<RecordKey>>,
     by_key: BTreeMap<KeyPrint, BTreeSet<RecordKey>>,
     rooms: BTreeMap<RoomId, SharedRoom>,
     /// The rooms, by their groups.
@@ -65,6 +66,8 @@ pub(crate) struct SharedRooms {
 pub(crate) trait Successions {
     /// The key to which all that was this one's has come.
     fn current(&self, key: KeyPrint) -> KeyPrint;
+    /// The key, and the ones whose belongings have come to it.
+    fn line(&self, key: KeyPrint) -> Vec<KeyPrint>;
     /// Whether a key counts no more.
     fn is_revoked(&self, key: KeyPrint) -> bool;
 }
@@ -72,6 +75,10 @@ pub(crate) trait Successions {
 impl Successions for Keys {
     fn current(&self, key: KeyPrint) -> KeyPrint {
         self.current(key)
+    }
+
+    fn line(&self, key: KeyPrint) -> Vec<KeyPrint> {
+        self.line(key)
     }
 
     fn is_revoked(&self, key: KeyPrint) -> bool {
@@ -83,7 +90,7 @@ impl SharedRooms {
     /// A record is kept.
     pub(crate) fn learn(&mut self, key: RecordKey, told: Told) {
         let (group, of) = told.sharing.about();
-        self.by_group.entry(group).or_default().insert(key);
+        self.by_group.entry((group, told.owner)).or_default().insert(key);
         self.by_key.entry(of).or_default().insert(key);
         self.told.insert(key, told);
         self.news.push(key);
@@ -93,7 +100,7 @@ impl SharedRooms {
     pub(crate) fn forget(&mut self, key: RecordKey) {
         let Some(told) = self.told.remove(&key) else { return };
         let (group, of) = told.sharing.about();
-        remove(&mut self.by_group, group, key);
+        remove(&mut self.by_group, (group, told.owner), key);
         remove(&mut self.by_key, of, key);
         self.gone.insert(group);
     }
@@ -140,10 +147,10 @@ impl SharedRooms {
         self.rooms.values().filter(own).count()
     }
 
-    /// Whether a room that this key has is called so.
+    /// Whether a room that this key has made is called so. Others may give it rooms of any name.
     pub(crate) fn is_named(&self, name: &str, key: KeyPrint, keys: &impl Successions) -> bool {
         let mut named = self.rooms.values().filter(|room| room.facts.name == name);
-        named.any(|room| self.keys_of(room.group, keys).contains(&keys.current(key)))
+        named.any(|room| keys.current(room.group.maker) == keys.current(key))
     }
 
     /// The keys that have the room of a group now: those that it was given to, and that were not taken out. None once its
@@ -151,7 +158,7 @@ impl SharedRooms {
     pub(crate) fn keys_of(&self, group: Shared, keys: &impl Successions) -> BTreeSet<KeyPrint> {
         let maker = keys.current(group.maker);
         let (mut given, mut taken) = (BTreeSet::new(), BTreeSet::new());
-        for told in self.by_makers(group, maker, keys) {
+        for told in self.by_makers(group, keys) {
             match &told.sharing {
                 Sharing::Given(it) => given.insert(keys.current(it.key)),
                 Sharing::Taken(it) => taken.insert(keys.current(it.key)),
@@ -168,31 +175,30 @@ impl SharedRooms {
         key: KeyPrint,
         keys: &impl Successions,
     ) -> bool {
-        let mut told = self.by_makers(group, keys.current(group.maker), keys);
+        let mut told = self.by_makers(group, keys);
         told.any(|told| matches!(&told.sharing, Sharing::Taken(it) if keys.current(it.key) == key))
     }
 
     /// Whether a key had it at any time.
     pub(crate) fn was_given(&self, group: Shared, key: KeyPrint, keys: &impl Successions) -> bool {
-        let mut told = self.by_makers(group, keys.current(group.maker), keys);
+        let mut told = self.by_makers(group, keys);
         told.any(|told| matches!(&told.sharing, Sharing::Given(it) if keys.current(it.key) == key))
     }
 
     /// How many keys had it at any time.
     pub(crate) fn count_given(&self, group: Shared, keys: &impl Successions) -> usize {
-        let told = self.by_makers(group, keys.current(group.maker), keys);
+        let told = self.by_makers(group, keys);
         told.filter(|told| matches!(told.sharing, Sharing::Given(_))).count()
     }
 
     fn by_makers<'s>(
         &'s self,
         group: Shared,
-        maker: KeyPrint,
         keys: &'s impl Successions,
     ) -> impl Iterator<Item = &'s Told> + 's {
-        let of_group = self.by_group.get(&group.id).into_iter().flatten();
-        let told = of_group.filter_map(|key| self.told.get(key));
-        told.filter(move |told| keys.current(told.owner) == maker)
+        let owners = keys.line(keys.current(group.maker)).into_iter();
+        let of_owner = move |owner| self.by_group.get(&(group.id, owner)).into_iter().flatten();
+        owners.flat_map(of_owner).filter_map(|key| self.told.get(key))
     }
 }
 
@@ -225,6 +231,11 @@ mod tests {
     impl Successions for Changed {
         fn current(&self, key: KeyPrint) -> KeyPrint {
             self.replaced.filter(|(old, _)| *old == key).map_or(key, |(_, new)| new)
+        }
+
+        fn line(&self, key: KeyPrint) -> Vec<KeyPrint> {
+            let before = self.replaced.filter(|(_, new)| *new == key).map(|(old, _)| old);
+            [key].into_iter().chain(before).collect()
         }
 
         fn is_revoked(&self, key: KeyPrint) -> bool {

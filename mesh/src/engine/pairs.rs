@@ -64,6 +64,9 @@ pub(super) struct Pairs {
     held: BTreeMap<KeyPrint, Held>,
     /// Keys of which it is to be looked whether others have begun pairs with them.
     new: BTreeSet<KeyPrint>,
+    /// Keys that are held here since just now: rooms that were given to them before have not been tried yet. Each is tried once,
+    /// as it costs work on the curve.
+    fresh: BTreeSet<KeyPrint>,
     /// How many keys' public halves were known when it was looked last.
     halves: usize,
     opened: Vec<Opened>,
@@ -80,6 +83,7 @@ impl Pairs {
         let held = Held { secret: mailbox.clone(), public: mailbox.public() };
         self.held.insert(key, held);
         self.new.insert(key);
+        self.fresh.insert(key);
     }
 
     /// Holds the mailboxes that are kept with the sealed directories of their keys.
@@ -117,9 +121,7 @@ impl Pairs {
             // The other half may have been unknown when the record came.
             self.new.extend(self.held.keys().filter(|key| records.owns_pairs(**key)));
         }
-        let mut new = BTreeSet::new();
         while let Some(key) = self.new.pop_first() {
-            new.insert(key);
             self.inherit(known, &mut following, key);
             let others = self.told(known, records, key);
             begun.extend(others.into_iter().map(|other| (key, other)));
@@ -127,7 +129,7 @@ impl Pairs {
         for (key, other) in begun {
             self.follow(known, &mut following, key, other);
         }
-        self.follow_given(known, &mut following, &new);
+        self.follow_given(known, records, &mut following);
     }
 
     /// A key that is held here may have replaced another one: what opened that one's rooms is sealed to it.

@@ -23,7 +23,7 @@ use crate::{
     limits::RECORD_AHEAD_MAX,
     name::{
         group::Group,
-        id::{KeyPrint, NodeId},
+        id::{KeyPrint, NodeId, RoomId},
     },
     records::{
         digest::Bucket,
@@ -163,7 +163,10 @@ impl Records {
 
     /// A record is not kept any more, and its content with it.
     fn forget(&mut self, known: &mut Known, name: Name) {
-        known.directory.shared.forget(name.key);
+        let shares = [shared::GIVEN.number, shared::TAKEN.number].contains(&name.collection);
+        if shares && name.space == Space::Mesh {
+            known.directory.shared.forget(name.key);
+        }
         change(known, name, None);
         self.contents.change(known, name, None);
     }
@@ -206,6 +209,17 @@ impl Records {
     pub(super) fn on_cut(&mut self, known: &mut Known) {
         let sets = self.spaces.values().flat_map(Sets::iter);
         let owners: BTreeSet<KeyPrint> = sets.flat_map(Set::owners).collect();
+        for owner in owners {
+            self.answered_by(known, owner);
+        }
+    }
+
+    /// A record goes by which a key had a shared room: that key owns nothing there any more.
+    pub(super) fn on_key_gone(&mut self, known: &mut Known, group: RoomId) {
+        let of_group = |space: &Space| matches!(space, Space::Followers(Group::Shared(shared)) if shared.id == group);
+        let sets = self.spaces.iter().filter(|(space, _)| of_group(space));
+        let owners: BTreeSet<KeyPrint> =
+            sets.flat_map(|(_, sets)| sets.iter()).flat_map(Set::owners).collect();
         for owner in owners {
             self.answered_by(known, owner);
         }

@@ -127,6 +127,25 @@ impl Away {
         }
     }
 
+    /// Agents that may not read a room any more are not told of it: `told` that it is gone, instead.
+    pub(super) fn shut_out(&mut self, room: RoomId, facts: &RoomFacts, told: &Notice) {
+        let mut out = Vec::new();
+        for (agent, absent) in &mut self.agents {
+            let Some(rooms) = &mut absent.rooms else { continue };
+            if facts.readable_by(absent.key, Some(agent)) || !rooms.remove(&room) {
+                continue;
+            }
+            let of_room = |kept: &&Kept| kept.notice.room == room;
+            let gone = absent.notices.iter().filter(of_room).map(|kept| kept.bytes);
+            self.bytes -= gone.sum::<usize>();
+            absent.notices.retain(|kept| kept.notice.room != room);
+            out.push(agent.clone());
+        }
+        for agent in out {
+            self.push(&agent, told.clone());
+        }
+    }
+
     pub(super) fn push(&mut self, agent: &AgentId, notice: Notice) {
         let Some(absent) = self.agents.get_mut(agent) else { return };
         let bytes = notice.told.frames(&absent.voice).bytes();

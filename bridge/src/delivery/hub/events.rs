@@ -230,7 +230,11 @@ impl Hub {
         room.and_modify(|room| room.facts = facts.clone())
             .or_insert_with(|| Room::new(facts.clone(), view.tip));
         if let Some(before) = &before {
-            state.shut_out(view.room, before, &facts);
+            let closed = Arc::new(Told::new(Event::RoomClosed { room: view.room }));
+            state.shut_out(view.room, before, &facts, &closed);
+            if let Some(room) = state.rooms.get(&view.room) {
+                self.away().shut_out(view.room, &facts, &room.notice(view.room, closed));
+            }
         }
         if !announce {
             return;
@@ -268,12 +272,11 @@ impl Hub {
 
 impl State {
     /// Agents that may not read a room any more are told that it is gone, and hear nothing of it.
-    fn shut_out(&mut self, room: RoomId, before: &RoomFacts, now: &RoomFacts) {
+    fn shut_out(&mut self, room: RoomId, before: &RoomFacts, now: &RoomFacts, told: &Arc<Told>) {
         let out = |me: &Me| {
             let reads = |facts: &RoomFacts| facts.readable_by(me.key, Some(&me.agent));
             reads(before) && !reads(now)
         };
-        let told = Arc::new(Told::new(Event::RoomClosed { room }));
         let links = self.registered().filter(|(me, _)| out(me));
         let links: Vec<Arc<Link>> = links.map(|(_, link)| link.clone()).collect();
         for link in links {
@@ -281,7 +284,7 @@ impl State {
             if let Some(known) = self.rooms.get_mut(&room) {
                 known.seats.remove(&link.id);
             }
-            link.tell(&told);
+            link.tell(told);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Shared rooms: making one, giving it to keys and taking it from them, and opening what was given to a key whose mailbox is
 //! held here (`docs/decisions/shared-rooms.md`).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{Following, NO_KEY, Opened, Pairs, SHORT, key_of, no_mailbox};
 use crate::{
@@ -51,21 +51,24 @@ impl Pairs {
 
     /// Opens the rooms that were given to keys which are held here: of those that are `new` here all, of others the newest.
     pub(super) fn follow_given(
-        &self,
+        &mut self,
         known: &mut Known,
+        records: &mut Records,
         following: &mut Following<'_>,
-        new: &BTreeSet<KeyPrint>,
     ) {
         let (mut changed, mut given) = (known.directory.shared.take_gone(), Vec::new());
+        for group in &changed {
+            records.on_key_gone(known, *group);
+        }
         for record in known.directory.shared.take_news() {
             let Some(told) = known.directory.shared.told(record) else { continue };
             let (group, key) = told.sharing.about();
             changed.insert(group);
             given.push((key, record));
         }
-        for key in new {
-            let records = known.directory.shared.given_to(*key);
-            given.extend(records.into_iter().map(|record| (*key, record)));
+        for key in std::mem::take(&mut self.fresh) {
+            let records = known.directory.shared.given_to(key);
+            given.extend(records.into_iter().map(|record| (key, record)));
         }
         for (key, record) in given {
             if let Some(room) = self.opened_by(known, key, record) {
@@ -97,8 +100,10 @@ impl Pairs {
         // A successor gives the rooms of the key that it has replaced.
         let makers = keys.line(keys.current(told.owner));
         let maker = makers.into_iter().find(|key| facts.group(mesh, *key).id == given.group)?;
+        let group = facts.group(mesh, maker);
         let few = known.directory.shared.count_of(maker, &*keys) < SHARED_PER_KEY_MAX;
-        (few && fits(&facts)).then(|| SharedRoom { group: facts.group(mesh, maker), facts })
+        let is_out = known.directory.shared.was_taken_from(group, keys.current(key), &*keys);
+        (few && !is_out && fits(&facts)).then_some(SharedRoom { group, facts })
     }
 }
 
@@ -132,6 +137,9 @@ fn follow(
     known.directory.shared.open(id, room);
     // Nobody's home, as of a direct room.
     known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, Reach::Followers(group));
+    // The room may have been here before its records were read, or before the key came that opens them.
+    known.note_sealed(id, group);
+    known.unseat_others(id);
     if let Origin::Given = origin {
         known.note_unread(id);
     }

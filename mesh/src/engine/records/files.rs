@@ -47,10 +47,13 @@ impl Records {
                 let shelf = admit(known, key, room, agent.as_ref())?;
                 let draft = files::deletion(&shelf.at, &path);
                 let set = self.set(shelf.at.space, draft.collection);
-                let shows = |set: &Set| {
-                    latest(set, draft.id, &shelf.keys).is_some_and(|record| set.is_live(record))
+                // Beneath the deletion of another key one's own state still takes its place.
+                let is_there = |set: &Set| {
+                    let shown = latest(set, draft.id, &shelf.keys);
+                    let own = RecordKey { id: draft.id, owner: Some(key) };
+                    set.is_live(own) || shown.is_some_and(|record| set.is_live(record))
                 };
-                if !set.is_some_and(shows) {
+                if !set.is_some_and(is_there) {
                     return Err(Refused::NoFile);
                 }
                 self.write(known, &Writing::of_room(key, signer, &shelf), vec![draft.into()])?;

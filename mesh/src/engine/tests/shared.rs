@@ -12,7 +12,11 @@ use crate::{
     directory::shared::SharedRoom,
     limits::SHARED_DESCRIPTION_BYTES_MAX,
     name::group::{Group, Shared},
-    records::shared::{Ends, Given},
+    records::{
+        profile,
+        shared::{Ends, Given, Taken},
+    },
+    wire::record::{Draft, Space, Stamp},
 };
 
 const ANNS: KeyPrint = PRINTS[2];
@@ -199,8 +203,60 @@ fn shared_rooms_outlive_a_restart() {
     let (ann, bob) = (three.world.come(0, "ann", ANNS), three.world.come(1, "bob", BOBS));
     three.joins(0, &ann).expect("it is hers");
     three.joins(1, &bob).expect("it is shared with his key");
+    assert_eq!((three.members(0).len(), three.members(1).len()), (2, 2));
     three.world.says(1, &bob, room, "after").expect("it is written");
     assert_eq!(three.world.heard(0), ["after"]);
+    three.world.ask(1, set(&bob, room, title("his"))).expect("he writes it, too");
+    three.world.pass(STEP * 30);
+    assert_eq!(three.world.nodes[0].title(room).as_deref(), Some("his"));
+}
+
+#[test]
+fn a_key_that_was_taken_out_before_it_came_back_or_came_at_all_is_out() {
+    let mut three = Three::new();
+    let (ann, room) = (three.ann.clone(), three.room);
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    three.world.restart_reading(1);
+    three.world.link();
+    three.world.pass(STEP * 20);
+    three.share("bob", ShareAct::Take).expect("it is hers");
+    let bob = three.world.come(1, "bob", BOBS);
+    assert_eq!(three.seen(1, &bob.reader()), []);
+    let refused = three.world.says(1, &bob, room, "still?").unwrap_err();
+    assert!(matches!(refused, Refused::NotYours | Refused::NoRoom), "{refused:?}");
+    // A node that never had the room does not open it for the key.
+    three.world.come(2, "bea", BOBS);
+    three.world.pass(STEP * 20);
+    assert!(!three.world.has_room(2, room));
+    three.joins(0, &ann).expect("it is hers");
+    assert_eq!(three.members(0), ["ann"]);
+}
+
+#[test]
+fn what_others_write_about_a_room_changes_nothing_of_it() {
+    let mut three = Three::new();
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    let (room, eve) = (three.room, signer(EVES).expect("it is one"));
+    let group = three.world.nodes[0].engine.known.directory.shared.room(room).cloned();
+    let group = group.expect("it is open").group;
+    // Eve takes Bob out, and writes something else under the name of Ann's record.
+    let taken = Taken { group: group.id, key: BOBS }.draft();
+    let Engine { records, known, .. } = &mut three.world.nodes[2].engine;
+    records.write_open(known, (EVES, Some(&eve)), taken).expect("it is her word");
+    three.world.pass(STEP * 20);
+    let bob = three.bob.clone();
+    assert_eq!(three.seen(1, &bob.reader()).len(), 1);
+    let ann = signer(ANNS).expect("it is one");
+    let given = Taken { group: group.id, key: BOBS }.draft().id;
+    three.share("bob", ShareAct::Take).expect("it is hers");
+    let known = &three.world.nodes[0].engine.known;
+    let gone =
+        Draft { space: Space::Mesh, collection: profile::COLLECTION.number, id: given, body: None };
+    let (mesh, at) = (known.cx.mesh, Stamp::after(known.cx.now.wall_us, None));
+    let gone = gone.sign(&ann, mesh, at).expect("it is long enough");
+    three.world.nodes[1].hear_record(gone);
+    three.world.pass(STEP * 20);
+    assert_eq!(three.seen(1, &bob.reader()), [], "he is out still");
 }
 
 #[test]
@@ -278,6 +334,8 @@ fn all_keys_of_a_shared_room_write_its_details_and_files_and_the_latest_shows() 
     assert_eq!(shown(&three), of("his", Some("his")));
     ask(&mut three, 0, remove(&ann, room, "a")).expect("she deletes what he wrote");
     assert_eq!(shown(&three), of("his", None));
+    // He makes room of his own state, which lies beneath hers.
+    ask(&mut three, 1, remove(&bob, room, "a")).expect("his is there");
     assert_eq!(ask(&mut three, 1, remove(&bob, room, "a")), Err(Refused::NoFile));
     ask(&mut three, 1, put(&bob, room, file("a", b"again"))).expect("so may he");
     assert_eq!(shown(&three), of("his", Some("again")));
