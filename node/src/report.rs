@@ -340,6 +340,7 @@ fn room(status: RoomStatus) -> Room {
     Room {
         room_id: status.room.to_uuid(),
         name: status.name,
+        public: status.public,
         era: status.era.c(),
         lane: status.era.lane(),
         sequencer: status.sequencer.to_string(),
@@ -428,6 +429,7 @@ mod tests {
         let status = RoomStatus {
             room: mesh::name::id::RoomId([1; 16]),
             name,
+            public: true,
             era: mesh::name::number::Era::HOME,
             sequencer: mesh::name::id::NodeId([2; 32]),
             tip: mesh::name::number::Number(0),

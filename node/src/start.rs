@@ -405,18 +405,18 @@ fn auth(auth: &Auth, group: Option<&Group>) -> Result<(BridgeAuth, Option<PathBu
     match auth {
         Auth::Open => Ok((BridgeAuth::Open, None)),
         Auth::KeyFile(file) => {
+            let file = std::path::absolute(file)?;
             if let (Some(group), Some(dir)) = (group, file.parent()) {
                 group.make_dir(dir).with_context(|| format!("--key-file {}", file.display()))?;
             }
-            let key = match ApiKey::read(file)? {
+            let key = match ApiKey::read(&file)? {
                 Some(key) => key,
-                None => ApiKey::make(file)?,
+                None => ApiKey::make(&file)?,
             };
             match group {
-                Some(group) => group.share_file(file)?,
-                None => api_key::warn_if_shared(file)?,
+                Some(group) => group.share_file(&file)?,
+                None => api_key::warn_if_shared(&file)?,
             }
-            let file = std::path::absolute(file)?;
             Ok((BridgeAuth::Key(NodeKey::new(key.text())), Some(file)))
         }
     }

@@ -271,6 +271,8 @@ pub struct Room {
     pub room_id: String,
     /// Its name.
     pub name: String,
+    /// Visible to every key.
+    pub public: bool,
     /// `c` of its era: 0 is the home era.
     pub era: u32,
     /// Of its era; `None` in the home era.

@@ -133,8 +133,7 @@ pub(crate) async fn run(cx: &Context, args: Files) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Where the node answers over HTTP: at the URL that is given, or where the node of the directory says so, or where nodes
-/// listen without flags.
+/// Where the node answers over HTTP: at the URL that is given, or where the node of the directory says so.
 fn http_of(cx: &Context, operator: &Operator) -> Result<WebSocketUrl, Failure> {
     let given = cx.node.url.iter().find_map(|at| match at {
         Address::WebSocket(url) => Some(url.clone()),
@@ -147,7 +146,8 @@ fn http_of(cx: &Context, operator: &Operator) -> Result<WebSocketUrl, Failure> {
     if elsewhere && operator.data_dir.is_none() {
         return Err(Failure::FilesOverHttp);
     }
-    let at = operator.http()?.unwrap_or_else(|| "http://127.0.0.1:9230".to_owned());
+    // Nothing is guessed: the key goes there.
+    let at = operator.http()?.ok_or(Failure::FilesOverHttp)?;
     // `http` is `ws` here, and `https` is `wss`.
     match Address::web_socket(&at.replacen("http", "ws", 1)) {
         Ok(Address::WebSocket(url)) => Ok(url),

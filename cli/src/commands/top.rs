@@ -234,6 +234,7 @@ mod tests {
         let room = Room {
             room_id: "r".into(),
             name: "lobby".into(),
+            public: true,
             era: 0,
             lane: None,
             sequencer: "b".repeat(64),

@@ -88,6 +88,8 @@ pub struct RoomStatus {
     pub room: RoomId,
     /// Its name.
     pub name: String,
+    /// Visible to every key.
+    pub public: bool,
     /// The era it is in.
     pub era: Era,
     /// The node that issues numbers there.

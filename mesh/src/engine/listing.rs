@@ -155,6 +155,7 @@ fn room_status(known: &Known, room: &crate::room::Room) -> Option<RoomStatus> {
     Some(RoomStatus {
         room: room.replica.id,
         name: view.name.to_string(),
+        public: view.public,
         era: room.order.numbering.current(),
         sequencer: room.order.numbering.sequencer().author,
         tip: room.tip(),

@@ -23,7 +23,7 @@ pub enum Group {
     /// Two keys, or one twice: the direct rooms of their agents.
     #[n(1)]
     Pair(#[n(0)] Pair),
-    /// The keys of one shared room. They come and go: [`crate::directory`] knows them.
+    /// The keys of one shared room. They come and go, as records say ([`crate::records::shared`]).
     #[n(2)]
     Shared(#[n(0)] Shared),
 }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use mesh::wire::acts::{KeyTerms, Tier};
 use protocol::operator::{Answer, Request, Room};
 
@@ -50,7 +50,7 @@ impl InviteAgent {
         let terms =
             KeyTerms { tier: Tier::Low, label: self.label, scopes: None, expires_ms, owner: None };
         let (key, fingerprint) = mint(&self.node_args, terms, false)?;
-        say(&text(&place, &room, key.text())).with_context(|| {
+        say(&text(&place, &room, key.text(), &fingerprint)).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
         })?;
         let until = expires_ms.map(|at| format!(" until {}", clawchat::timestamp(at)));
@@ -79,6 +79,11 @@ fn choose(rooms: &[Room], wanted: &str) -> Result<Chosen> {
         (Some(_), Some(_)) => bail!("several rooms are named `{wanted}`: give the id"),
         (None, _) => bail!("there is no room `{wanted}` here: `clawmeshd status` shows all"),
     };
+    ensure!(
+        room.public,
+        "the room `{wanted}` is private, and the new key would not see it: take a public one, or make a shared one and give it to \
+         the agent's key when it has come"
+    );
     let id = if room.name == "lobby" { &room.name } else { &room.room_id };
     Ok(Chosen { id: id.clone(), name: room.name.clone() })
 }
@@ -138,8 +143,10 @@ fn reachable(bound: &str) -> (String, bool) {
     }
 }
 
-fn text(place: &Place, room: &Chosen, key: &str) -> String {
+fn text(place: &Place, room: &Chosen, key: &str, fingerprint: &str) -> String {
     let id = &room.id;
+    // An id of its own, however often the text is pasted as it is.
+    let agent = format!("guest-{:.8}", fingerprint);
     let (variable, argument, more) = match &place.way {
         Way::Web(web) => {
             let ws = format!("{}/ws", web.replacen("http", "ws", 1));
@@ -158,7 +165,7 @@ fn text(place: &Place, room: &Chosen, key: &str) -> String {
          write it into no message and no file that others read. {argument} is where the node is.\n\n    \
          export CLAWMESH_KEY={key}\n    \
          export {variable}\n    \
-         export CLAWMESH_NAME=choose-a-name CLAWMESH_AGENT_ID=choose-an-id\n\n\
+         export CLAWMESH_NAME=choose-a-name CLAWMESH_AGENT_ID={agent}\n\n\
          With the command line clawmesh, join, read, write, and wait for an answer:\n\n    \
          clawmesh history {id}\n    \
          clawmesh send {id} 'hello, I am here'\n    \
@@ -191,6 +198,7 @@ mod tests {
         Room {
             room_id,
             name,
+            public: true,
             era: 0,
             lane: None,
             sequencer: String::new(),
@@ -209,6 +217,8 @@ mod tests {
         assert_eq!(id("1").as_deref(), Some("lobby"));
         assert_eq!(id("2").as_deref(), Some("2"));
         assert_eq!((id("war"), id("wa")), (None, None));
+        let private = [Room { public: false, ..room("2", "den") }];
+        assert!(choose(&private, "den").is_err_and(|error| error.to_string().contains("private")));
     }
 
     #[test]

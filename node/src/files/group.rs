@@ -26,7 +26,8 @@ const ENTER: u32 = 0o750;
 impl Group {
     /// The group of this name, or of this number; `None`: the system has none.
     pub(crate) fn find(name: &str) -> io::Result<Option<Group>> {
-        if let Ok(gid) = name.parse() {
+        // The highest number means "as it is" to the system.
+        if let Some(gid) = name.parse().ok().filter(|gid| *gid != u32::MAX) {
             return Ok(Some(Group { name: name.to_owned(), gid }));
         }
         let found = nix::unistd::Group::from_name(name).map_err(io::Error::from)?;

@@ -30,6 +30,11 @@ impl Lingering {
     /// An agent begins to linger. What is returned ends before its time: with a value if the agent is to be detached, without
     /// one if it is back.
     pub(super) fn begin(&mut self, caller: &Caller) -> oneshot::Receiver<()> {
+        let newer = self.agents.get(&caller.agent);
+        if newer.is_some_and(|newer| newer.caller.registration > caller.registration) {
+            // An old connection ends late: the agent has been back since, and lingers from then on.
+            return oneshot::channel().1;
+        }
         self.is_back(&caller.agent);
         let of_key = self.of_key(caller.key);
         if of_key.len() >= limits::LINGERING_PER_KEY_MAX {
@@ -112,6 +117,18 @@ mod tests {
         let (agents, order) = (lingering.agents.len(), lingering.order.len());
         assert!(agents <= limits::LINGERING_MAX && agents == order, "{agents} {order}");
         drop((rest, last));
+    }
+
+    #[test]
+    fn an_old_connection_that_ends_late_ends_no_newer_time() {
+        let mut lingering = Lingering::default();
+        let newer = Caller { registration: Registration(2), ..caller("x", 1) };
+        let mut time = lingering.begin(&newer);
+        let mut late = lingering.begin(&caller("x", 1));
+        assert_eq!(late.try_recv(), Err(TryRecvError::Closed), "as if it were back");
+        assert_eq!(time.try_recv(), Err(TryRecvError::Empty), "the newer one goes on");
+        lingering.is_over(&newer);
+        assert!(lingering.agents.is_empty());
     }
 
     #[test]

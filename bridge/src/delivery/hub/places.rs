@@ -11,7 +11,7 @@ use mesh::{
 };
 use tokio::sync::oneshot;
 
-use super::{Ending, Hub, Link, Me, Moment};
+use super::{Ending, Hub, Life, Link, Me, Moment};
 use crate::{limits::CONNECTIONS_PER_AGENT_MAX, seam::event::Voice, session::party::Party};
 
 /// Where an agent is connected.
@@ -77,6 +77,10 @@ impl Hub {
         let Some(party) = place.shared.clone().filter(|party| party.key() == me.key) else {
             return Beside::Alone;
         };
+        // Connections that are about to end are of a key that is valid no more, or were replaced: the mesh says which.
+        if !place.links.iter().any(|link| link.life() == Life::Open) {
+            return Beside::Alone;
+        }
         if place.links.len() >= CONNECTIONS_PER_AGENT_MAX {
             return Beside::Full;
         }
