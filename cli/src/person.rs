@@ -2,7 +2,7 @@
 
 use client::options::drawn_from;
 use protocol::value::{DRAWN_BYTES, RegisterOptions};
-use rustix::process::{getpid, getuid};
+use rustix::process::{getpid, getppid, getuid};
 use rustix::system::uname;
 
 /// An agent stays for so long after a command: time to read the answer and to type, or paste, the next one. Two minutes, as a
@@ -23,8 +23,9 @@ fn part(name: Option<&str>) -> [u8; DRAWN_BYTES] {
     match name {
         Some(name) => drawn_from(&[&user, &host, "name", name]),
         None => {
-            // Without a session every call is its own: it cannot be told from others.
-            let session = session().unwrap_or_else(|| getpid().as_raw_nonzero().get());
+            // Without a session it is the program that calls: a shell or a script. Without one every call is its own.
+            let caller = || getppid().unwrap_or_else(getpid).as_raw_nonzero().get();
+            let session = session().unwrap_or_else(caller);
             drawn_from(&[&user, &host, "session", &session.to_string()])
         }
     }
