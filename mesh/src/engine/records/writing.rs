@@ -216,6 +216,9 @@ impl Records {
                 draft.collection == kind.number && set.head(set.key(draft.id, by.key)).is_none()
             };
             let new = unsigned.iter().filter(is_new).count();
+            if new == 0 {
+                continue;
+            }
             let (of_key, of_node) = (set.count_of(by.key), set.count_at(answers));
             let (whose, count, max) = if of_key + new > kind.owner_max {
                 ("the key", of_key, kind.owner_max)
@@ -224,13 +227,11 @@ impl Records {
             } else {
                 ("the node that minted the key", of_node, kind.node_max)
             };
-            if new > 0 {
-                let text = format!(
-                    "{whose} has {count} records of {}, deleted ones included, and may have {max}",
-                    kind.name
-                );
-                return Err(Refused::Full(text));
-            }
+            let text = format!(
+                "{whose} has {count} records of {}, deleted ones included, and may have {max}",
+                kind.name
+            );
+            return Err(Refused::Full(text));
         }
         Ok(())
     }
