@@ -1,7 +1,7 @@
 //! The prompt and the line that is being typed, as they stand on a terminal.
 //!
-//! The terminal breaks long lines itself. Of a line that would not fit on the screen as a whole only the rows around the
-//! cursor are shown: rows that have left the screen cannot be written again.
+//! The terminal breaks long lines itself. Of a line that would take more than half of the screen only the rows around the
+//! cursor are shown: what arrives has to be seen above it, and rows that have left the screen cannot be written again.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ impl Picture {
     pub(crate) fn of(text: &str, at: usize, size: Size) -> Picture {
         let layout = Layout::of(text, at, size.columns);
         let count = layout.rows.len();
-        let shown = count.min(size.rows);
+        let shown = count.min(size.rows.div_ceil(2));
         // As much before the cursor as fits, for one types at the end.
         let first = (layout.cursor.0 + 1).saturating_sub(shown);
         let last = first + shown - 1;
@@ -125,8 +125,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn picture(text: &str, at: usize, columns: usize, rows: usize) -> Picture {
-        Picture::of(text, at, Size { columns, rows })
+    fn picture(text: &str, at: usize, columns: usize, half: usize) -> Picture {
+        Picture::of(text, at, Size { columns, rows: 2 * half })
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_beyond_the_screen_the_rows_at_the_cursor_are_shown() {
+    fn of_a_line_beyond_half_of_the_screen_the_rows_at_the_cursor_are_shown() {
         let text: String = ('a'..='z').chain('0'..='9').collect();
         let end = picture(&text, text.len(), 10, 2);
         assert_eq!(end.written, "stuvwxyz0123456789\r\u{1b}[8C");
