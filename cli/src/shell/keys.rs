@@ -100,7 +100,7 @@ impl Keys {
                 self.held.clear();
                 key
             }
-            // What is no text is dropped.
+            // Bytes that are no text are dropped.
             Err(error) => {
                 if error.error_len().is_some() {
                     self.held.clear();

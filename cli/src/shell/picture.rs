@@ -58,7 +58,7 @@ impl Picture {
         Picture { written, cells, below }
     }
 
-    /// What takes it away, on a terminal of so many columns now.
+    /// Sequences that take it away, on a terminal of so many columns now.
     pub(crate) fn erased(&self, columns: usize) -> String {
         // A terminal that has become narrower or wider has broken the line anew.
         match self.cells / columns {
@@ -67,7 +67,7 @@ impl Picture {
         }
     }
 
-    /// What leaves it as it is and goes below it.
+    /// Sequences that leave it as it is and go below it.
     pub(crate) fn left(&self) -> String {
         match self.below {
             0 => "\r\n".to_owned(),
@@ -76,7 +76,7 @@ impl Picture {
     }
 }
 
-/// What is drawn for a character: never one that steers the terminal.
+/// The character that stands for one on the screen: never one that steers it.
 fn drawn(c: char) -> char {
     match c {
         '\t' => ' ',

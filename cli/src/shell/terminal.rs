@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tokio::sync::mpsc;
 
-/// What comes from the terminal.
+/// News of the terminal.
 #[derive(Debug)]
 pub(crate) enum Input {
     Bytes(Vec<u8>),

@@ -1,7 +1,7 @@
 //! Lines that a person types at a terminal, while others speak.
 //!
-//! One task paints and prints, so that nothing comes between: whoever prints takes the line away first
-//! ([`Typed::hide`]), and it is painted again when the next key is waited for.
+//! One task paints and prints, so that nothing comes between: the line is taken away before anything is
+//! printed ([`Typed::hide`]), and it is painted again when the next key is waited for.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) struct Typed<'a> {
     commands: Vec<String>,
 }
 
-/// What a key has led to.
+/// The outcome of a key.
 enum Pressed {
     /// The line is edited.
     Edited,

@@ -67,7 +67,7 @@ pub(crate) struct Typed {
     screen: Arc<Screen>,
 }
 
-/// What came to the terminal.
+/// The bytes that came to the terminal.
 struct Screen {
     came: Mutex<Came>,
     changed: Condvar,
