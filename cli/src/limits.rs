@@ -24,3 +24,9 @@ pub const HELLO_CAPABILITIES_MAX: usize = 64;
 
 /// Numbers of one message that are noted: nodes tell 32.
 pub const NUMBERS_OF_MESSAGE_MAX: usize = 64;
+
+/// Bytes of a line that is typed in the shell: no node takes a longer message.
+pub const TYPED_BYTES_MAX: usize = 256 * 1024;
+
+/// Lines that the shell's arrow keys bring back.
+pub const TYPED_LINES_MAX: usize = 500;
