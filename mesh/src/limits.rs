@@ -163,7 +163,7 @@ pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
 /// mostly less, and an answer that was cut at [`WANT_REPLY_BYTES`] is at least 64 of the largest. Such a peer is compared with
 /// again when the round is over: some 4,000 small records come in one.
 pub const RECORDS_GO_ON_FROM: usize = 32;
-/// A round is over, too, when nothing has come for so long: a peer does not answer what it has nothing for.
+/// A round is over, too, when nothing has come for so long: a peer that has nothing for a part does not answer.
 pub const RECORDS_GO_ON_AFTER: Duration = Duration::from_millis(500);
 /// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
 pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);

@@ -82,7 +82,7 @@ impl Records {
     /// Takes in the records of the store. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
     pub(super) fn restore(&mut self, known: &mut Known, mut stored: Vec<StoredRecord>) {
-        // Who may own records in the space of followers, records of the mesh say: they are the first.
+        // Those of the mesh are the first: they say which keys may own records in the space of followers.
         stored.sort_by_key(|record| (record.space, record.collection));
         let of_one_set = |one: &StoredRecord, other: &StoredRecord| {
             (one.space, one.collection) == (other.space, other.collection)

@@ -12,7 +12,7 @@ use crate::{
 /// A peer, and the space of which it gives records.
 pub type Giver = (NodeId, Space);
 
-/// What is under way between this node and a peer.
+/// The records under way between this node and a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     /// Messages of records that the peer was asked for, and that are not here yet. Not each is answered.
@@ -32,7 +32,7 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// A comparison begins: what was asked for before is not waited for.
+    /// A comparison begins: answers to the one before are not waited for.
     pub fn begin(&mut self, peer: Giver) {
         if let Some(round) = self.rounds.get_mut(&peer) {
             (round.awaited, round.more) = (0, false);

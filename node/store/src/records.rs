@@ -293,7 +293,7 @@ fn is_in_memory(record: &Record) -> bool {
 /// A row's key and its value.
 type Row<'r> = (AccessGuard<'r, &'static [u8]>, AccessGuard<'r, &'static [u8]>);
 
-/// The heads of all records of a mesh. Each is a hash of what its owner signed: a start waits for it, and as a rule all rows
+/// The heads of all records of a mesh. Each has a hash of the signed text: a start waits for it, and as a rule all rows
 /// are of this mesh. Then two threads read, one from each end.
 pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRecord>, ReadError> {
     let rows = table(read, RECORDS)?;

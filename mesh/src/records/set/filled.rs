@@ -1,5 +1,5 @@
-//! A set that is filled from the store: many records at once, each of another key. What is kept is a function of all that was
-//! offered, so they are put where they belong and sorted once, and the bounds are looked at when all are there.
+//! A set that is filled from the store: many records at once, each of another key. The kept ones are a function of all that
+//! were offered, so they are put where they belong and sorted once, and the bounds are looked at when all are there.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Set {
         gone.into_iter().filter(|key| self.find(*key).is_none()).collect()
     }
 
-    /// Puts all of them into an empty set, whatever its bounds. Whether it has done so: not, if two are of one key.
+    /// Puts all of them into an empty set, beyond its bounds, too. Whether it has done so: not, if two are of one key.
     fn place_all(&mut self, offers: &[Offer]) -> bool {
         self.heads = Heads::with_room(offers.len());
         let mut buckets = vec![Vec::new(); usize::from(RECORD_BUCKETS)];
@@ -102,7 +102,7 @@ impl Set {
         group.owners.extend(standing.map(|standing| (standing, owner)));
     }
 
-    /// Where an owner lies, who is there from now on.
+    /// The index of an owner, which is there from now on.
     pub(super) fn owner_of(&mut self, print: KeyPrint, answers: NodeId) -> OwnerIx {
         if let Some(owner) = self.by_print.get(&print) {
             return *owner;
