@@ -34,3 +34,39 @@ pub(super) fn verify(message: Message<Run>, mesh: MeshId) -> Result<Message<Veri
     });
     first?.with_half(second.ok_or(BadMessage::Record)??).ok_or(BadMessage::Record)
 }
+
+#[cfg(test)]
+mod tests {
+    use mesh::{
+        name::key::KeySecret,
+        wire::record::{CollectionNumber, Draft, Record, RecordId, Space, Stamp},
+    };
+
+    use super::*;
+
+    const MESH: MeshId = MeshId([1; 16]);
+
+    fn verified(records: Vec<Record>) -> Result<Vec<Record>, BadMessage> {
+        match verify(Message::Records(records), MESH)? {
+            Message::Records(records) => Ok(records),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn records_are_verified_on_two_threads_as_on_one() {
+        let key = KeySecret::of(&"k".repeat(32));
+        let (space, collection) = (Space::Mesh, CollectionNumber(u16::MAX));
+        let draft = Draft { space, collection, id: RecordId([4; 16]), body: None };
+        let record = |n| draft.clone().sign(&key, MESH, Stamp::at(n)).expect("it is long enough");
+        for count in [1, 100] {
+            let all: Vec<Record> = (0..count).map(record).collect();
+            assert_eq!(verified(all.clone()).ok().as_ref(), Some(&all), "in their order");
+            for forged in [0, all.len() - 1] {
+                let mut all = all.clone();
+                all[forged].stamp.0 += 1;
+                assert!(matches!(verified(all), Err(BadMessage::Record)), "{forged} of {count}");
+            }
+        }
+    }
+}
