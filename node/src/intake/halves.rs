@@ -47,10 +47,9 @@ mod tests {
     const MESH: MeshId = MeshId([1; 16]);
 
     fn verified(records: Vec<Record>) -> Result<Vec<Record>, BadMessage> {
-        match verify(Message::Records(records), MESH)? {
-            Message::Records(records) => Ok(records),
-            other => panic!("{other:?}"),
-        }
+        let message = verify(Message::Records(records), MESH)?;
+        let Message::Records(records) = message else { panic!("{message:?}") };
+        Ok(records)
     }
 
     #[test]
