@@ -141,6 +141,8 @@ pub const RECORD_COLLECTIONS_MAX: usize = 64;
 pub const RECORD_BUCKETS: u16 = 1_024;
 /// Records in one message, small ones: [`WANT_REPLY_BYTES`] of deletions are some 2,500.
 pub const RECORDS_IN_MESSAGE_MAX: usize = 2_048;
+/// A message of at least twice as many can be verified on two threads: to start the second one takes as long as two signatures.
+pub const RECORDS_IN_HALF_MIN: usize = 16;
 /// Heads in one message: some 100 KiB.
 pub const RECORD_HEADS_MAX: usize = 1_024;
 /// Messages of heads in answer to one comparison: the next one brings the rest.
@@ -148,6 +150,8 @@ pub const RECORD_PAGES_MAX: usize = 4;
 /// A bucket with few heads, or none, counts as so many: all buckets of a node that has no records fill all its messages, each
 /// of which is answered by [`RECORDS_GIVEN_MAX`] records.
 pub const RECORD_BUCKET_COUNTS: usize = RECORD_PAGES_MAX;
+/// Where fewer buckets differ each counts as more, and at most as so many: sixteen are told in one message.
+pub const RECORD_BUCKET_COUNTS_MAX: usize = 64;
 /// Records that are sent to one peer in answer to one message of heads, or to one question for records.
 pub const RECORDS_GIVEN_MAX: usize = RECORD_HEADS_MAX;
 /// How long a peer's records may differ before they are looked into: news under way explain it first.
@@ -157,8 +161,10 @@ pub const RECORDS_COMPARE_EVERY: Duration = Duration::from_secs(1);
 pub const RECORDS_COMPARE_EVERY_MAX: Duration = Duration::from_secs(8);
 /// New records in one message from which on its sender is taken for one that has many more: gossip of one client's changes is
 /// mostly less, and an answer that was cut at [`WANT_REPLY_BYTES`] is at least 64 of the largest. Such a peer is compared with
-/// again at the next tick: some 4,000 small records come in one round.
+/// again when the round is over: some 4,000 small records come in one.
 pub const RECORDS_GO_ON_FROM: usize = 32;
+/// A round is over, too, when nothing has come for so long: a peer that has nothing for a part does not answer.
+pub const RECORDS_GO_ON_AFTER: Duration = Duration::from_millis(500);
 /// How far a record's stamp may be ahead of this node's clock. One that is further ahead is not taken now, and is asked for again.
 pub const RECORD_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 

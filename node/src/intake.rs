@@ -5,6 +5,7 @@
 //! `Up` and its `Down`. That it lives a peer says past all of that.
 
 mod desk;
+mod halves;
 mod questions;
 
 use std::{
@@ -239,7 +240,7 @@ impl Intake {
             self.meters.kept_back.noise.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
         }
-        message.verify(self.mesh).map(Some)
+        halves::verify(message, self.mesh).map(Some)
     }
 
     fn refuse(&self, from: NodeId, error: &BadMessage) {

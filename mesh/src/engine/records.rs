@@ -81,28 +81,48 @@ impl Records {
 
     /// Takes in the records of the store. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
-    pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<StoredRecord>) {
-        for StoredRecord { space, collection, head, deleted, apart, held, whole } in stored {
-            let answers = answers_for(known, space, head.owner);
-            let Some(set) = self.sets(space).get_mut(collection) else { continue };
-            let key = set.key(head.id, head.owner);
-            let fate = answers.map(|answers| set.offer(Offer { head, deleted, answers }));
-            let gone = match fate {
-                Some(Fate::Kept(gone)) => gone,
-                Some(Fate::Passed) | None => Some(key),
-            };
-            if let Some(apart) = apart {
-                self.contents.restore(known, Name { space, collection, key }, apart, held);
-            }
-            if let Some(record) = whole {
-                learn(known, key, &record);
-            }
-            if let Some(key) = gone {
-                self.forget(known, Name { space, collection, key });
-            }
-            self.note_change(space);
+    pub(super) fn restore(&mut self, known: &mut Known, mut stored: Vec<StoredRecord>) {
+        // Those of the mesh are the first: they say which keys may own records in the space of followers.
+        stored.sort_by_key(|record| (record.space, record.collection));
+        let of_one_set = |one: &StoredRecord, other: &StoredRecord| {
+            (one.space, one.collection) == (other.space, other.collection)
+        };
+        for of_set in stored.chunk_by_mut(of_one_set) {
+            self.restore_set(known, of_set);
         }
         self.tell_followers(known);
+    }
+
+    /// The same, of one set.
+    fn restore_set(&mut self, known: &mut Known, stored: &mut [StoredRecord]) {
+        let Some(StoredRecord { space, collection, .. }) = stored.first() else { return };
+        let (space, collection) = (*space, *collection);
+        let sets = self.spaces.entry(space).or_insert_with(|| Sets::new(space));
+        let Some(set) = sets.get_mut(collection) else { return };
+        let (mut offers, mut gone) = (Vec::with_capacity(stored.len()), Vec::new());
+        let mut answering: BTreeMap<KeyPrint, Option<NodeId>> = BTreeMap::new();
+        for StoredRecord { head, deleted, .. } in stored.iter() {
+            let (head, deleted) = (*head, *deleted);
+            let answers = answering.entry(head.owner);
+            match *answers.or_insert_with(|| answers_for(known, space, head.owner)) {
+                Some(answers) => offers.push(Offer { head, deleted, answers }),
+                None => gone.push(set.key(head.id, head.owner)),
+            }
+        }
+        gone.extend(set.fill(&offers));
+        for StoredRecord { head, apart, held, whole, .. } in stored {
+            let key = set.key(head.id, head.owner);
+            if let Some(apart) = *apart {
+                self.contents.restore(known, Name { space, collection, key }, apart, *held);
+            }
+            if let Some(record) = whole.take() {
+                learn(known, key, &record);
+            }
+        }
+        for key in gone {
+            self.forget(known, Name { space, collection, key });
+        }
+        self.note_change(space);
     }
 
     /// The sets of a space, made if they are not there.
@@ -186,13 +206,17 @@ impl Records {
         }
         // All of a peer's answer are of one space.
         if let Some(space) = first {
-            self.filling.note(known.cx.now.mono, (from, space), new);
+            let over = self.filling.note(known.cx.now.mono, (from, space), new);
+            if over && known.cx.up.contains(&from) {
+                self.tell_roots(known, from, space);
+            }
         }
     }
 
     /// At every tick: a peer that has given many records may have more.
     pub(super) fn go_on(&mut self, known: &mut Known) {
-        let giver = self.filling.go_on().filter(|(peer, _)| known.cx.up.contains(peer));
+        let giver =
+            self.filling.go_on(known.cx.now.mono).filter(|(peer, _)| known.cx.up.contains(peer));
         if let Some((peer, space)) = giver {
             self.tell_roots(known, peer, space);
         }

@@ -10,7 +10,10 @@ use super::{
     set::Set,
 };
 use crate::{
-    limits::{RECORD_BUCKET_COUNTS, RECORD_HEADS_MAX, RECORD_PAGES_MAX, RECORDS_GIVEN_MAX},
+    limits::{
+        RECORD_BUCKET_COUNTS, RECORD_BUCKET_COUNTS_MAX, RECORD_HEADS_MAX, RECORD_PAGES_MAX,
+        RECORDS_GIVEN_MAX,
+    },
     name::id::{Hash, NodeId},
     wire::record::{RecordHead, RecordKey},
 };
@@ -66,6 +69,9 @@ pub fn differing(mine: &[BucketDigest], theirs: &[BucketDigest]) -> BTreeSet<Buc
 pub fn pages(set: &Set, buckets: &BTreeSet<Bucket>, from: Bucket) -> Pages {
     let mut writing = Pages { pages: vec![Vec::new()], rest: None };
     let mut room = RECORD_HEADS_MAX;
+    // Buckets with hardly a head fill all messages, too, if they are not few.
+    let counts = (RECORD_PAGES_MAX * RECORD_HEADS_MAX / buckets.len().max(1))
+        .clamp(RECORD_BUCKET_COUNTS, RECORD_BUCKET_COUNTS_MAX);
     let in_order = buckets.range(from..).chain(buckets.range(..from));
     for bucket in in_order {
         let heads: Vec<RecordHead> = set.heads(*bucket).collect();
@@ -83,7 +89,7 @@ pub fn pages(set: &Set, buckets: &BTreeSet<Bucket>, from: Bucket) -> Pages {
                 room = RECORD_HEADS_MAX;
             }
             let (now, later) = rest.split_at(rest.len().min(room));
-            room = room.saturating_sub(now.len().max(RECORD_BUCKET_COUNTS));
+            room = room.saturating_sub(now.len().max(counts));
             let last = now.last().map(|head| set.key(head.id, head.owner));
             let upto = last.filter(|_| !later.is_empty());
             let part = Part { bucket: *bucket, after, upto, heads: now.to_vec() };
@@ -121,9 +127,12 @@ pub fn compare(
         }
     }
     for mine in set.heads(part.bucket) {
+        if found.given.len() >= RECORDS_GIVEN_MAX {
+            break;
+        }
         let key = set.key(mine.id, mine.owner);
         let lacks = theirs.get(&key).is_none_or(|head| set.wins(&mine, head));
-        if lacks && is_within(&key) && found.given.len() < RECORDS_GIVEN_MAX {
+        if lacks && is_within(&key) {
             found.given.push(key);
         }
     }

@@ -30,6 +30,7 @@
 //! a third, but it may be smaller, and a set that is bounded by bytes would depend on which of the two it had met.
 
 mod compact;
+mod filled;
 
 use std::{
     cmp::Reverse,
@@ -400,15 +401,7 @@ impl Set {
     }
 
     fn insert(&mut self, key: RecordKey, head: &RecordHead, deleted: bool, answers: NodeId) {
-        let owner = match self.by_print.get(&head.owner) {
-            Some(owner) => *owner,
-            None => {
-                let owned = Owned { print: head.owner, answers, by_age: Vec::new() };
-                let owner = self.owners.insert(owned);
-                self.by_print.insert(head.owner, owner);
-                owner
-            }
-        };
+        let owner = self.owner_of(head.owner, answers);
         let ix = self.heads.insert(Kept::of(head, owner, deleted));
         if let Err(at) = self.place(key) {
             insert_tightly(self.buckets.entry(Bucket::of(key)).or_default(), at, ix);

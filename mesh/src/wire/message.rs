@@ -1,6 +1,7 @@
 //! Messages between nodes. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`] checks
 //! signatures, and only then does an engine see it.
 
+mod halves;
 pub mod traits;
 
 use minicbor::{Decode, Encode, bytes::ByteVec};

@@ -5,7 +5,6 @@ use std::fmt;
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
-use super::cbor::encode;
 use crate::{
     name::{
         group::Group,
@@ -246,6 +245,9 @@ struct Text<'r> {
 /// Of what is signed.
 const VERSION: u8 = 1;
 
+/// Of a signed text without the body, and without a long space.
+const TEXT_BYTES: usize = 192;
+
 impl Draft {
     /// Signs it for its owner.
     ///
@@ -281,7 +283,12 @@ impl Draft {
 impl Text<'_> {
     /// Deterministic, so that a record has one text whoever wrote it down.
     fn in_mesh(&self, mesh: MeshId) -> Vec<u8> {
-        [b"clawmesh record".as_slice(), &mesh.0, &encode(self)].concat()
+        // Enough for most. A start writes the text of each record that there is.
+        let mut text = Vec::with_capacity(TEXT_BYTES + self.body.map_or(0, <[u8]>::len));
+        text.extend_from_slice(b"clawmesh record");
+        text.extend_from_slice(&mesh.0);
+        minicbor::encode(self, &mut text).expect("encoding into a Vec cannot fail");
+        text
     }
 }
 
@@ -292,23 +299,25 @@ impl Record {
         self.by.key()
     }
 
-    fn text(&self, mesh: MeshId) -> Vec<u8> {
+    /// `owner`: its owner, which is a hash.
+    fn text(&self, owner: KeyPrint, mesh: MeshId) -> Vec<u8> {
         let Record { space, collection, id, stamp, apart, .. } = *self;
-        let (version, owner, body) = (VERSION, self.owner(), self.content());
+        let (version, body) = (VERSION, self.content());
         Text { version, space, collection, id, owner, stamp, body, apart }.in_mesh(mesh)
     }
 
     /// See [`RecordHead`]. The signature is not in the hash: a key can sign the same thing in many ways.
     #[must_use]
     pub fn head(&self, mesh: MeshId) -> RecordHead {
-        let hash = sha256(&[&self.text(mesh)]);
-        RecordHead { id: self.id, owner: self.owner(), stamp: self.stamp, hash }
+        let owner = self.owner();
+        let hash = sha256(&[&self.text(owner, mesh)]);
+        RecordHead { id: self.id, owner, stamp: self.stamp, hash }
     }
 
     /// Whether it is its owner's word in this mesh.
     #[must_use]
     pub fn is_signed(&self, judge: &dyn Judge, mesh: MeshId) -> bool {
-        self.by.is_over(judge, &self.text(mesh))
+        self.by.is_over(judge, &self.text(self.owner(), mesh))
     }
 
     /// Its content's place.
@@ -334,7 +343,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::identity::Strict;
+    use crate::{name::identity::Strict, wire::cbor::encode};
 
     const MESH: MeshId = MeshId([1; 16]);
 

@@ -47,3 +47,6 @@ pub const RECORD_OVERHEAD_BYTES: usize = 256;
 
 /// Records in one answer to a reader: all fields and cards of an agent are some hundred.
 pub const RECORDS_FOUND_MAX: usize = 1_024;
+
+/// Rows of records from which on two threads read them at a start: a thread takes as long to start as some fifty rows.
+pub const READ_BY_TWO_FROM: usize = 1_000;

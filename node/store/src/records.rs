@@ -1,6 +1,6 @@
 //! Rows of records, and reading them: by name, and for peers.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, panic::resume_unwind, thread};
 
 use mesh::{
     api::batch::StoredRecord,
@@ -21,11 +21,13 @@ use mesh::{
         record::{CollectionNumber, Record, RecordKey, Space},
     },
 };
-use redb::ReadTransaction;
+use redb::{
+    AccessGuard, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, StorageError,
+};
 
 use crate::{
     error::ReadError,
-    limits::{RECORD_OVERHEAD_BYTES, RECORDS_FOUND_MAX},
+    limits::{READ_BY_TWO_FROM, RECORD_OVERHEAD_BYTES, RECORDS_FOUND_MAX},
     reader::Reader,
     schema::{CONTENTS, RECORDS, decode, table},
     view::View,
@@ -288,11 +290,48 @@ fn is_in_memory(record: &Record) -> bool {
     Collection::of(record.collection).is_some_and(|collection| collection.in_memory)
 }
 
-/// The heads of all records of a mesh.
+/// A row's key and its value.
+type Row<'r> = (AccessGuard<'r, &'static [u8]>, AccessGuard<'r, &'static [u8]>);
+
+/// The heads of all records of a mesh. Each has a hash of the signed text: a start waits for it, and as a rule all rows
+/// are of this mesh. Then two threads read, one from each end.
 pub(crate) fn heads(read: &ReadTransaction, mesh: MeshId) -> Result<Vec<StoredRecord>, ReadError> {
-    let mut heads = Vec::new();
+    let rows = table(read, RECORDS)?;
+    let count = usize::try_from(rows.len()?).unwrap_or(0);
+    let of_mesh =
+        |row: Option<Row<'_>>| row.is_some_and(|(key, _)| key.value().starts_with(&mesh.0));
+    let all_are = of_mesh(rows.first()?) && of_mesh(rows.last()?);
+    if count < READ_BY_TWO_FROM || !all_are {
+        return some_heads(read, mesh, rows.range(mesh.0.as_slice()..)?, count);
+    }
+    let half = count / 2;
+    let (first, second) = thread::scope(|scope| {
+        let second = || {
+            let from_end = rows.iter()?.rev();
+            some_heads(read, mesh, from_end, count - half)
+        };
+        let other = thread::Builder::new().spawn_scoped(scope, second);
+        let first = rows.iter().map_err(ReadError::from);
+        let first = first.and_then(|rows| some_heads(read, mesh, rows, half));
+        let second_half = other.map(|other| other.join().unwrap_or_else(|it| resume_unwind(it)));
+        // The system may have no thread for it.
+        (first, second_half.unwrap_or_else(|_| second()))
+    });
+    let (mut heads, second) = (first?, second?);
+    heads.extend(second.into_iter().rev());
+    Ok(heads)
+}
+
+/// Those of the first so many of these rows, as far as they are of the mesh.
+fn some_heads<'r>(
+    read: &ReadTransaction,
+    mesh: MeshId,
+    rows: impl Iterator<Item = Result<Row<'r>, StorageError>>,
+    count: usize,
+) -> Result<Vec<StoredRecord>, ReadError> {
+    let mut heads = Vec::with_capacity(count);
     let contents = table(read, CONTENTS)?;
-    for row in table(read, RECORDS)?.range(mesh.0.as_slice()..)? {
+    for row in rows.take(count) {
         let (key, row) = row?;
         if !key.value().starts_with(&mesh.0) {
             break;

@@ -1,7 +1,8 @@
 //! The cost of many records: a start with them, their memory, and a peer that has none and gets all.
 //!
 //! Two real engines with real stores, in this process and by its clock: each message is encoded, decoded, verified and
-//! committed at the other. Not measured: sockets, and a second processor.
+//! committed at the other; large ones are verified on two threads, as nodes do it. Not measured: sockets, and that two
+//! machines work at the same time.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,7 +14,7 @@ use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
     limits::{BEACON_EVERY, PROFILE_RECORDS_PER_KEY_MAX, PROFILE_RECORDS_PER_NODE_MAX, TICK},
     name::{
-        id::{LogId, NodeId, RoomId},
+        id::{LogId, MeshId, NodeId, RoomId},
         key::KeySecret,
         time::Now,
     },
@@ -24,7 +25,7 @@ use mesh::{
         entry::{Body, Facts},
         message::{Message, Signed},
         record::Stamp,
-        run::{Carried, Run, RunEntry},
+        run::{Carried, Run, RunEntry, Verified},
         signatures::SignedLog,
     },
 };
@@ -73,6 +74,8 @@ pub struct Costs {
     pub filled: Duration,
     /// Messages until then, by kind: how many, and bytes.
     pub filling: BTreeMap<&'static str, (u64, u64)>,
+    /// Where the time until then went, of both nodes.
+    pub spent: BTreeMap<&'static str, Duration>,
     /// Messages about records while both had the same, and when they connected again.
     pub equal: [u64; 2],
 }
@@ -93,7 +96,7 @@ pub fn cost(records: usize, tell: &mut dyn FnMut(&str)) -> Result<Costs> {
     let file = on_disk(pair.nodes[0].dir.path())?;
     tell("a peer that has none connects");
     let filled = pair.fill()?;
-    let filling = std::mem::take(&mut pair.tally);
+    let (filling, spent) = (std::mem::take(&mut pair.tally), std::mem::take(&mut pair.spent));
     tell("both have the same");
     pair.listen(LISTENED)?;
     let idle = pair.about_records();
@@ -102,7 +105,7 @@ pub fn cost(records: usize, tell: &mut dyn FnMut(&str)) -> Result<Costs> {
     pair.connect(true)?;
     pair.listen(Duration::from_secs(1))?;
     let equal = [idle, pair.about_records()];
-    Ok(Costs { records, file, without, with, filled, filling, equal })
+    Ok(Costs { records, file, without, with, filled, filling, spent, equal })
 }
 
 struct Node {
@@ -125,6 +128,7 @@ struct Pair {
     /// To which node, encoded.
     under_way: VecDeque<(usize, Vec<u8>)>,
     tally: BTreeMap<&'static str, (u64, u64)>,
+    spent: BTreeMap<&'static str, Duration>,
 }
 
 fn identity(seed: u8) -> Identity {
@@ -143,6 +147,7 @@ impl Pair {
             connected: false,
             under_way: VecDeque::new(),
             tally: BTreeMap::new(),
+            spent: BTreeMap::new(),
         };
         for seed in [1, 2] {
             let dir = tempfile::tempdir()?;
@@ -263,6 +268,7 @@ impl Pair {
     /// The second node connects, and gets all. How long it took.
     fn fill(&mut self) -> Result<Duration> {
         self.tally.clear();
+        self.spent.clear();
         let began = Instant::now();
         self.connect(true)?;
         loop {
@@ -305,10 +311,15 @@ impl Pair {
             (0..self.nodes.len()).for_each(|node| self.beat(node));
         }
         let Some((to, bytes)) = self.under_way.pop_front() else {
+            let began = Instant::now();
             std::thread::sleep(Duration::from_millis(1));
+            self.spend("waiting", began);
             return Ok(());
         };
-        self.hear(to, Message::decode(&bytes)?)
+        let began = Instant::now();
+        let message = Message::decode(&bytes)?;
+        self.spend("reading messages", began);
+        self.hear(to, message)
     }
 
     fn beat(&mut self, node: usize) {
@@ -331,7 +342,9 @@ impl Pair {
     }
 
     fn hear(&mut self, node: usize, message: Message) -> Result<()> {
-        let message = message.verify(self.secret.mesh_id())?;
+        let began = Instant::now();
+        let message = verify(message, self.secret.mesh_id())?;
+        self.spend("verifying", began);
         let from = self
             .nodes
             .get(1 - node)
@@ -340,16 +353,24 @@ impl Pair {
     }
 
     fn give(&mut self, node: usize, input: Input) -> Result<()> {
-        let now = self.now();
+        let (now, began) = (self.now(), Instant::now());
         self.nodes[node].engine.handle(now, input);
+        self.spend("engines", began);
         self.turn(node)
     }
 
+    fn spend(&mut self, on: &'static str, began: Instant) {
+        *self.spent.entry(on).or_default() += began.elapsed();
+    }
+
     fn turn(&mut self, node: usize) -> Result<()> {
-        let by = &mut self.nodes[node];
+        let (by, began) = (&mut self.nodes[node], Instant::now());
         let turn = by.engine.take_turn();
+        self.spend("engines", began);
         if !turn.batch.is_empty() {
-            by.store.commit(&turn.batch)?;
+            let began = Instant::now();
+            self.nodes[node].store.commit(&turn.batch)?;
+            self.spend("committing", began);
         }
         turn.effects.into_iter().try_for_each(|effect| self.perform(node, effect))
     }
@@ -367,10 +388,25 @@ impl Pair {
             self.say(node, &reader.answer_bodies(room, &at)?);
         } else if let Effect::SendRecords { space, collection, keys, .. } = effect {
             let shelf = Shelf { mesh: self.secret.mesh_id(), space, collection };
-            self.say(node, &store::records::answer(&reader, &shelf, &keys)?);
+            let began = Instant::now();
+            let answer = store::records::answer(&reader, &shelf, &keys)?;
+            self.spend("reading records for a peer", began);
+            self.say(node, &answer);
         }
         Ok(())
     }
+}
+
+/// On two threads, as a node's intake does it.
+fn verify(message: Message<Run>, mesh: MeshId) -> Result<Message<Verified>> {
+    let (first, second) = message.halves();
+    let Some(second) = second else { return Ok(first.verify(mesh)?) };
+    let (first, second) = std::thread::scope(|scope| {
+        let second = scope.spawn(move || second.verify(mesh));
+        (first.verify(mesh), second.join())
+    });
+    let second = second.ok().context("a thread has panicked")?;
+    first?.with_half(second?).context("they are of one message")
 }
 
 impl Costs {
@@ -398,6 +434,7 @@ impl Costs {
         for (name, (times, bytes)) in &self.filling {
             rows.push((format!("… {name}"), format!("{times}, {}", mib(*bytes))));
         }
+        rows.extend(self.spent.iter().map(|(on, time)| (format!("… {on}"), ms(*time))));
         rows.push((
             "messages about records in 5 s, both have the same".to_owned(),
             self.equal[0].to_string(),

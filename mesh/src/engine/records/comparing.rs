@@ -32,6 +32,7 @@ impl Records {
     pub(crate) fn forget_peer(&mut self, peer: NodeId) {
         self.compared.retain(|(of, _), _| *of != peer);
         self.rest.retain(|(of, ..), _| *of != peer);
+        self.filling.forget(peer);
         self.contents.forget_peer(peer);
     }
 
@@ -70,7 +71,7 @@ impl Records {
         if first && space != Space::Mesh && digests.1 == Brief::default() {
             return self.tell_roots(known, from, space);
         }
-        if now < compared.at + compared.every {
+        if now < compared.at + compared.every || self.filling.is_under_way(now, place) {
             return;
         }
         compared.every = if compared.digests == digests {
@@ -87,6 +88,7 @@ impl Records {
     }
 
     pub(super) fn tell_roots(&mut self, known: &mut Known, peer: NodeId, space: Space) {
+        self.filling.begin((peer, space));
         let roots = self.sets(space).roots();
         say(known, peer, space, Step::Roots(roots));
     }
@@ -142,7 +144,9 @@ impl Records {
             Some(rest) => self.rest.insert(place, rest),
             None => self.rest.remove(&place),
         };
-        for parts in told.pages.into_iter().filter(|parts| !parts.is_empty()) {
+        let pages = told.pages.into_iter().filter(|parts| !parts.is_empty());
+        for parts in pages {
+            self.filling.ask((from, space), 1);
             say(known, from, space, Step::Heads { collection, parts });
         }
     }
@@ -163,14 +167,15 @@ impl Records {
         }
         let Difference { wanted: keys, given } = found;
         if !keys.is_empty() {
+            self.filling.ask((from, space), 1);
             say(known, from, space, Step::Want { collection, keys });
         }
-        give(known, from, (space, collection), given);
+        self.give(known, from, (space, collection), given);
     }
 
     /// A peer wants records.
     fn on_want(
-        &self,
+        &mut self,
         known: &mut Known,
         from: NodeId,
         (space, collection): (Space, CollectionNumber),
@@ -179,7 +184,20 @@ impl Records {
         let Some(set) = self.set(space, collection) else { return };
         let keys: BTreeSet<RecordKey> = keys.into_iter().collect();
         let held = keys.into_iter().filter(|key| set.head(*key).is_some()).collect();
-        give(known, from, (space, collection), held);
+        self.give(known, from, (space, collection), held);
+    }
+
+    fn give(
+        &mut self,
+        known: &mut Known,
+        to: NodeId,
+        (space, collection): (Space, CollectionNumber),
+        keys: Vec<RecordKey>,
+    ) {
+        if !keys.is_empty() {
+            self.filling.give(known.cx.now.mono, (to, space), keys.len());
+            known.cx.effects.push(Effect::SendRecords { to, space, collection, keys });
+        }
     }
 }
 
@@ -192,15 +210,4 @@ impl Compared {
 
 fn say(known: &mut Known, to: NodeId, space: Space, step: Step) {
     known.cx.send(to, Message::Comparing(Comparing { space, step }));
-}
-
-fn give(
-    known: &mut Known,
-    to: NodeId,
-    (space, collection): (Space, CollectionNumber),
-    keys: Vec<RecordKey>,
-) {
-    if !keys.is_empty() {
-        known.cx.effects.push(Effect::SendRecords { to, space, collection, keys });
-    }
 }

@@ -66,6 +66,11 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// An empty one that has room for so many, and no more.
+    pub(super) fn with_room(count: usize) -> Slab<T> {
+        Slab { places: Vec::with_capacity(count), free: Vec::new() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -161,6 +161,28 @@ proptest! {
     }
 
     #[test]
+    fn a_set_that_is_filled_is_as_one_to_which_each_was_offered(some in offers(), more in offers(), of_store: bool) {
+        for collection in ALL {
+            let mut some = some.clone();
+            let key = |offer: &Offer| (offer.head.id, Some(offer.head.owner).filter(|_| collection.writer == Writer::Owner));
+            if of_store {
+                some.sort_by_key(key);
+                some.dedup_by_key(|offer| key(offer));
+            }
+            let (mut offered, mut filled) = (of_offers(collection, &some), Set::new(collection));
+            let gone: BTreeSet<RecordKey> = filled.fill(&some).into_iter().collect();
+            prop_assert_eq!(all_of(&filled), all_of(&offered));
+            let keys = some.iter().map(|offer| filled.key(offer.head.id, offer.head.owner));
+            prop_assert_eq!(gone, keys.filter(|key| filled.head(*key).is_none()).collect());
+            prop_assert_eq!(filled.root(), offered.root());
+            for offer in more.iter().chain(&some) {
+                prop_assert_eq!(filled.offer(*offer), offered.offer(*offer));
+            }
+            prop_assert_eq!(filled.root(), offered.root());
+        }
+    }
+
+    #[test]
     fn an_owner_with_no_more_than_its_fair_share_loses_nothing_to_others(offers in offers()) {
         for collection in [&LATEST, &END] {
             let set = of_offers(collection, &offers);

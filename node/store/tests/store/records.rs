@@ -33,12 +33,16 @@ fn record(id: [u8; 16], body: Option<Vec<u8>>, by: usize) -> Record {
     draft.sign(&KEYS[by], MESH, Stamp::at(1)).unwrap()
 }
 
-/// A record of the `nth` thing.
-pub(crate) fn named(nth: u64, text: &str, at: u64) -> Record {
+fn named_id(nth: u64) -> RecordId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&nth.to_be_bytes());
+    RecordId(id)
+}
+
+/// A record of the `nth` thing.
+pub(crate) fn named(nth: u64, text: &str, at: u64) -> Record {
     let body = Some(text.as_bytes().to_vec());
-    let draft = Draft { space: Space::Mesh, collection: OTHER, id: RecordId(id), body };
+    let draft = Draft { space: Space::Mesh, collection: OTHER, id: named_id(nth), body };
     draft.sign(&KEYS[0], MESH, Stamp::at(at)).unwrap()
 }
 
@@ -99,6 +103,27 @@ fn a_start_knows_the_heads_of_its_own_mesh_and_no_others() {
     let heads = store.summary(ME, Some(MESH)).unwrap().records;
     let told: Vec<_> = heads.iter().map(|stored| (stored.head, stored.deleted)).collect();
     assert_eq!(told, [(ours.head(MESH), false), (deleted.head(MESH), true)]);
+}
+
+/// More than one thread reads; and one alone, where some rows are of another mesh.
+#[test]
+fn a_start_knows_the_heads_of_many_records_each_once_and_in_their_order() {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let one = named(0, "text", 1);
+    let nth = |n: u64| Record { id: named_id(n), ..one.clone() };
+    let all: Vec<Record> = (0..1_501).map(nth).collect();
+    store.commit(&all.iter().map(change).collect::<Vec<_>>()).unwrap();
+    let expected: Vec<_> = all.iter().map(|record| record.head(MESH)).collect();
+    let heads = |store: &Store| -> Vec<_> {
+        let records = store.summary(ME, Some(MESH)).unwrap().records;
+        records.iter().map(|stored| stored.head).collect()
+    };
+    assert!(heads(&store) == expected);
+    for other in [MeshId([0; 16]), MeshId([0xff; 16])] {
+        store.commit(&[changed(other, &one, Some(Arc::new(one.clone())))]).unwrap();
+        assert!(heads(&store) == expected);
+        store.commit(&[changed(other, &one, None)]).unwrap();
+    }
 }
 
 #[test]
