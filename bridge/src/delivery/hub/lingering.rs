@@ -51,6 +51,19 @@ impl Lingering {
         over
     }
 
+    /// The agent of this registration has acted: it is the youngest. `false`: it does not linger.
+    pub(super) fn goes_on(&mut self, caller: &Caller) -> bool {
+        let lingerer = self.agents.get_mut(&caller.agent);
+        let Some(lingerer) = lingerer.filter(|lingerer| lingerer.caller == *caller) else {
+            return false;
+        };
+        self.order.remove(&lingerer.begun);
+        self.begun += 1;
+        lingerer.begun = self.begun;
+        self.order.insert(self.begun, caller.agent.clone());
+        true
+    }
+
     /// The agent has a connection again, here or elsewhere.
     pub(super) fn is_back(&mut self, agent: &AgentId) {
         if let Some(lingerer) = self.agents.remove(agent) {
