@@ -94,9 +94,9 @@ impl Arguments {
             Some(one @ Value::String(_)) => vec![one.clone()],
             Some(_) => return Err(wrong()),
         };
-        let texts = items.into_iter().map(|item| match item {
-            Value::String(text) => Ok(text),
-            _ => Err(wrong()),
+        let texts = items.into_iter().map(|item| match item.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(wrong()),
         });
         texts.collect()
     }
@@ -110,10 +110,8 @@ impl Arguments {
     /// A value; of a list of one its item. `null` is none.
     fn one(&self, name: &str) -> Option<&Value> {
         let value = self.given.get(name)?;
-        let value = match value {
-            Value::Array(items) if items.len() == 1 => items.first()?,
-            other => other,
-        };
+        let only = value.as_array().filter(|items| items.len() == 1);
+        let value = only.and_then(|items| items.first()).unwrap_or(value);
         (!value.is_null()).then_some(value)
     }
 }

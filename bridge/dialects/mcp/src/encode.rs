@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     keys::{Names, of_agent, provenance},
     limits::TEXT_CHARS_MAX,
+    outcome::object,
 };
 
 /// The agent that reads.
@@ -42,13 +43,8 @@ pub(crate) fn cut(text: &str) -> (String, bool) {
 }
 
 /// Fields that are not `null`.
-fn filled(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            Value::Object(fields.into_iter().filter(|(_, value)| !value.is_null()).collect())
-        }
-        other => other,
-    }
+fn filled(fields: Value) -> Value {
+    object(fields).into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
 impl Reader<'_> {

@@ -151,9 +151,10 @@ impl Web {
         };
         let key = Secret::new(key.ok_or_else(unauthorized)?);
         let holder = self.shared.desk.holder(key.clone()).await;
-        let holder = holder.map_err(|refusal| match No::from(refusal) {
-            No::Agent { why: NoAgent::NoKey, .. } => unauthorized(),
-            no => unavailable(no),
+        let holder = holder.map_err(|refusal| {
+            let no = No::from(refusal);
+            let is_unknown = matches!(no, No::Agent { why: NoAgent::NoKey, .. });
+            if is_unknown { unauthorized() } else { unavailable(no) }
         })?;
         let agent = named.or_else(|| header(AGENT).map(str::to_owned));
         let agent = agent.unwrap_or_else(|| agent_of(holder.key()));

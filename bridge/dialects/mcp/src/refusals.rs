@@ -109,12 +109,12 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::NoAgent(_) => "invalid_payload",
         Refused::Full(_) | Refused::DiskFull | Refused::Stopping => "internal_error",
     };
-    let text = match refused {
-        Refused::NotMember => "call room_join first".to_owned(),
-        Refused::Plaintext => {
-            "this room is end-to-end encrypted; a node cannot write into it".to_owned()
-        }
-        other => other.to_string(),
+    let text = if *refused == Refused::NotMember {
+        "call room_join first".to_owned()
+    } else if *refused == Refused::Plaintext {
+        "this room is end-to-end encrypted; a node cannot write into it".to_owned()
+    } else {
+        refused.to_string()
     };
     (code, text)
 }

@@ -29,10 +29,7 @@ async fn invoked(web: &Web, request: Request) -> Result<Response, Refused> {
     let asking = web.asking(&parts, None).await?;
     is_json(&parts.headers)?;
     let body = web.body(body).await?;
-    let body = serde_json::from_slice(&body).ok().and_then(|body| match body {
-        Value::Object(fields) => Some(fields),
-        _ => None,
-    });
+    let body: Option<Map<String, Value>> = serde_json::from_slice(&body).ok();
     let mut body = body.ok_or_else(|| invalid("the body must be a JSON object"))?;
     let agent = match body.get("agentId") {
         None | Some(Value::Null) => None,
