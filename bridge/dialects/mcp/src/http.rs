@@ -17,7 +17,10 @@ use bridge::{
     secret::Secret,
 };
 use bytes::Bytes;
-use mesh::limits::AGENT_ID_BYTES_MAX;
+use mesh::{
+    limits::AGENT_ID_BYTES_MAX,
+    name::agent::{DRAWN_BYTES, drawn},
+};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
@@ -38,6 +41,8 @@ mod invoke;
 
 const AGENT: &str = "x-clawmesh-agent";
 const NAME: &str = "x-clawmesh-name";
+/// Part of the id of an agent that names none: as many hexadecimal digits as an agent draws bytes, twice.
+const DRAW: &str = "x-clawmesh-draw";
 const CAPABILITIES: &str = "x-clawmesh-capabilities";
 
 type Service = StreamableHttpService<Server, NeverSessionManager>;
@@ -77,6 +82,7 @@ pub(crate) fn site(desk: Desk, settings: Arc<Settings>) -> Site {
             "mcp-name",
             AGENT,
             NAME,
+            DRAW,
             CAPABILITIES,
         ],
         refuse,
@@ -157,7 +163,8 @@ impl Web {
             if is_unknown { unauthorized() } else { unavailable(no) }
         })?;
         let agent = named.or_else(|| header(AGENT).map(str::to_owned));
-        let agent = agent.unwrap_or_else(|| agent_of(holder.key()));
+        let drawn = || header(DRAW).and_then(hex).map(|part| drawn(part, holder.key()).to_string());
+        let agent = agent.or_else(drawn).unwrap_or_else(|| agent_of(holder.key()));
         if agent.is_empty() || agent.len() > AGENT_ID_BYTES_MAX {
             let text = format!("an agent's id has 1 to {AGENT_ID_BYTES_MAX} bytes");
             return Err(refused(StatusCode::BAD_REQUEST, "invalid_request", &text));
@@ -196,6 +203,18 @@ impl Web {
             }
         }
     }
+}
+
+fn hex(text: &str) -> Option<[u8; DRAWN_BYTES]> {
+    let mut part = [0; DRAWN_BYTES];
+    let digits = text.as_bytes();
+    if digits.len() != 2 * DRAWN_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    for (byte, at) in part.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(part)
 }
 
 fn in_name_of(holder: Visitor, agent: &str) -> Visitor {

@@ -58,3 +58,26 @@ async fn a_connection_of_the_same_agent_takes_its_place_and_both_act() {
     assert_eq!(said["status"], "ok", "{said}");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_drawn_id_is_its_keys_alone() {
+    let node = Node::new().await;
+    let arguments = json!({"room": "lobby"});
+    let params = json!({"name": "room_join", "arguments": arguments});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    for _ in 0..2 {
+        let body = node.post("/mcp", &[("x-clawmesh-draw", "00aabbccddee")], &call).await.body;
+        assert_eq!(body["result"]["structuredContent"]["status"], "ok", "{body}");
+    }
+    assert_eq!(node.fake.attached(), 1);
+    let foreign = mesh::name::agent::drawn([0; 6], mesh::name::id::KeyPrint([7; 16]));
+    let answer = node.post(&format!("/mcp/{foreign}"), &[], &call).await;
+    let error = &answer.body["error"];
+    assert_eq!((answer.status, &error["code"]), (StatusCode::FORBIDDEN, &json!(1)));
+    assert_eq!(error["message"], format!("agent id \"{foreign}\" belongs to another key"));
+    let invoked = json!({"tool": "room_join", "args": {"room": "lobby"}, "agentId": &*foreign});
+    let answer = node.post("/tools/invoke", &[], &invoked).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert_eq!(answer.body["error"]["type"], "forbidden");
+    node.stop().await;
+}
