@@ -48,7 +48,7 @@ fn filled(fields: Value) -> Value {
 }
 
 impl Reader<'_> {
-    fn node(&self, node: NodeId) -> Value {
+    pub(crate) fn node(&self, node: NodeId) -> Value {
         filled(json!({"id": node.to_string(), "name": self.nodes.get(&node)}))
     }
 

@@ -5,7 +5,7 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's.
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! table of tools, and what each does), `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `encode` (rows), `limits`.
 
 #![warn(missing_docs)]
@@ -26,6 +26,7 @@ mod keys;
 pub mod limits;
 mod outcome;
 mod refusals;
+mod resources;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -42,5 +42,9 @@ pub const IDLE_DETACH: Duration = Duration::from_secs(600);
 pub const ROOMS_REMEMBERED_MAX: usize = 1_000;
 /// Agents of which rooms are remembered; the one that was silent longest goes first.
 pub const AGENTS_REMEMBERED_MAX: usize = 10_000;
+/// Rooms that are listed as resources.
+pub const ROOMS_AS_RESOURCES_MAX: usize = 20;
+/// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.
+pub const URI_BYTES_MAX: usize = 4_096;
 /// How long a host may keep the lists of tools and prompts, in milliseconds.
 pub const LISTS_FRESH_MS: u64 = 300_000;

@@ -7,7 +7,9 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, Implementation,
-        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
 };
@@ -16,7 +18,7 @@ use crate::{
     asking::Asking,
     limits::LISTS_FRESH_MS,
     outcome::{NoAgent, error_of, result},
-    tools,
+    resources, tools,
 };
 
 /// What a model is told of it all.
@@ -55,7 +57,7 @@ fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(Implementation::new("clawmesh", env!("CARGO_PKG_VERSION")))
@@ -79,6 +81,39 @@ impl ServerHandler for Server {
         let listed = tools::list(&asking(&context)?);
         let result = ListToolsResult::with_all_items(listed);
         Ok(result.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let listed = resources::list(&asking(&context)?).await;
+        let listed = listed.map_err(|no| {
+            let text = no.fields().map(|fields| fields["error"].to_string());
+            ErrorData::internal_error(text.unwrap_or_else(|(text, _)| text), None)
+        })?;
+        let result = ListResourcesResult::with_all_items(listed);
+        Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        Ok(result.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = resources::read(&asking(&context)?, &request.uri).await?;
+        let result = ReadResourceResult::new(vec![read]);
+        Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
     }
 
     async fn call_tool(

@@ -212,6 +212,21 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
     Ok((fields, is_wrong))
 }
 
+/// The rooms that it can see, for what is no call of a tool.
+pub(crate) async fn rooms(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    rooms::list(asking, &mut Arguments::new(Some(given))).await
+}
+
+/// Messages of a room, likewise.
+pub(crate) async fn history(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    history::history(asking, &mut Arguments::new(Some(given))).await
+}
+
+/// The agent that asks, likewise.
+pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
+    agents::me(asking).await
+}
+
 async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> Outcome {
     match which {
         Which::Agents => agents::list(asking, arguments).await,

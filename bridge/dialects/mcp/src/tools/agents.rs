@@ -40,12 +40,10 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     agents.sort_by_key(|view| (view.key != key, view.lingers, view.agent.clone()));
     let page = Page::of(agents.len(), offset, limit);
     let shown = page.cut(&agents);
-    let here = asking.shared.desk.config().here.node;
-    let reader = asking.reader_of(shown.iter().map(|view| view.node).chain([here])).await?;
+    let reader = asking.reader_of(shown.iter().map(|view| view.node)).await?;
     let rows = shown.iter().map(|view| reader.agent(view)).collect();
     let mut fields = page.fields("agents", rows);
-    let node = json!({"id": here.to_string(), "name": reader.nodes.get(&here)});
-    fields.insert("me".to_owned(), me(asking, &node));
+    fields.insert("me".to_owned(), me(asking).await?);
     Ok(fields)
 }
 
@@ -67,7 +65,10 @@ async fn reachable(asking: &Asking) -> Result<Vec<AgentView>, No> {
     Ok(found.into_values().collect())
 }
 
-fn me(asking: &Asking, node: &Value) -> Value {
+/// The agent that asks.
+pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
+    let here = asking.shared.desk.config().here.node;
+    let reader = asking.reader_of([here]).await?;
     let config = asking.shared.desk.config();
     let standing = asking.reader.standing();
     let kind = match (&config.auth, standing) {
@@ -81,14 +82,14 @@ fn me(asking: &Asking, node: &Value) -> Value {
         ("agentId", json!(asking.agent)),
         ("key", json!(of_agent(&asking.agent))),
         ("name", json!(asking.name.as_deref().unwrap_or(&asking.agent))),
-        ("node", node.clone()),
+        ("node", reader.node(here)),
         ("tools", json!(tools)),
         ("visibility", json!("joined")),
         ("keyKind", json!(kind)),
         ("limits", json!({"contentBytes": content, "waitSeconds": WAIT_SECS_MAX})),
     ];
     let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
-    Value::Object(fields.collect::<Map<String, Value>>())
+    Ok(Value::Object(fields.collect::<Map<String, Value>>()))
 }
 
 fn list_names(asking: &Asking) -> Vec<Value> {
