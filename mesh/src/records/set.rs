@@ -1,15 +1,40 @@
 //! The records of one collection in one space, as far as they are kept in memory: their heads.
 //!
 //! Which records are kept is a function of all records that anybody holds and of the directory, and of nothing else:
-//! not of the order in which they came, nor of how often. Of one key the merge says which one counts. Of one owner so many
-//! are kept, and then of all owners for whom one node answers so many, those with the highest stamps (with [`Merge::End`]
-//! the lowest, for there the lowest of a key counts). That is why bounds count records and not bytes: a record that
-//! replaces another one never takes the place of a third, but it may be smaller, and a set that is bounded by bytes
-//! would depend on which of the two it had met.
+//! not of the order in which they came, nor of how often.
+//!
+//! - Of one key the merge says which one counts.
+//! - Of one owner so many are kept, those with the highest stamps (with [`Merge::End`] the lowest, for there the lowest
+//!   of a key counts).
+//! - Of all owners for whom one node answers so many are kept. While there are more, the owner that has most loses its
+//!   oldest one; of several that have as many, the one whose oldest is older. So an owner that has no more than its
+//!   *fair share* loses nothing to others, however many they have. Where all write the same records, owners are one in
+//!   this, and the oldest goes.
+//!
+//! # Why a record can be dropped when it comes
+//!
+//! Say that a record stands at *place* p if its owner has p newer ones. The last rule keeps the first so many in the order
+//! of places, and of one place the newer first. In a set that was offered more, all of this is so:
+//!
+//! - A record that counts stands at the same place or a later one. For a newer record stays, or another one of its key takes its
+//!   place that is newer still: so the merge, and the order by age, go the same way.
+//! - Of each owner as many records stand before any place, or more; and those that stand at one place are as new, or newer.
+//!
+//! So a record that has enough before it has enough before it for ever: *one that is dropped would be dropped later, too*. And
+//! *one that is not there changes nothing for others*. It stands before none but older ones of its owner; each of these steps up
+//! one place at most, to where the dropped one or one that was older than it stood, and as that one did not stay, nor
+//! does it. The same goes for a state of its key that comes later, and is older: it stands no better than the one that was dropped.
+//! One that is newer is judged as if the other had never been.
+//!
+//! Bounds count records and not bytes for the same reason: a record that replaces another one never takes the place of
+//! a third, but it may be smaller, and a set that is bounded by bytes would depend on which of the two it had met.
 
 mod compact;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use self::compact::{Heads, Kept, OwnerIx, RecordIx, Slab, insert_tightly};
 use super::{
@@ -21,8 +46,12 @@ use crate::{
     wire::record::{RecordHead, RecordId, RecordKey, Stamp},
 };
 
-/// How early a record falls out: the first in this order is the first to go.
+/// How early a record falls out, of those of one owner: the first in this order is the first to go.
 type Age = (Rank, RecordKey);
+
+/// How many records an owner has, and its oldest one: of all owners for whom one node answers, the last in this order loses
+/// that one next.
+type Standing = (usize, Reverse<Age>);
 
 /// An owner's records, and the node that answers for it.
 #[derive(Debug)]
@@ -36,8 +65,8 @@ struct Owned {
 #[derive(Debug, Default)]
 struct Answered {
     count: usize,
-    /// The oldest record of each of these owners.
-    oldest: BTreeSet<(Age, OwnerIx)>,
+    /// These owners.
+    owners: BTreeSet<(Standing, OwnerIx)>,
 }
 
 /// A record as it is offered to a set.
@@ -60,7 +89,7 @@ pub enum Fate {
     Passed,
 }
 
-/// The order in which records of one owner, or of one node, fall out.
+/// The order in which records of one owner fall out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(u64);
 
@@ -123,6 +152,24 @@ impl Set {
         self.answered.get(&self.group(answers)).map_or(0, |group| group.count)
     }
 
+    /// Whether clients may write so many more of an owner's records. The places of the node that answers for it are full when
+    /// there are as many as clients may write, but never for an owner that would have no more than its fair share of these.
+    #[must_use]
+    pub fn has_room_at(&self, answers: NodeId, owner: KeyPrint, more: usize) -> bool {
+        let (answers, max) = (self.answers(owner, answers), self.collection.node_max);
+        let Some(group) = self.answered.get(&self.group(answers)) else { return more <= max };
+        match self.collection.writer {
+            _ if group.count + more <= max => true,
+            Writer::Participants => false,
+            Writer::Owner => {
+                let (then, own) = (self.count_of(owner) + more, self.by_print.get(&owner));
+                let others = group.owners.iter().filter(|(_, other)| Some(other) != own);
+                let taken: usize = others.map(|((count, _), _)| (*count).min(then)).sum();
+                taken + then <= max
+            }
+        }
+    }
+
     /// The key of a record of this collection.
     #[must_use]
     pub fn key(&self, id: RecordId, owner: KeyPrint) -> RecordKey {
@@ -163,17 +210,19 @@ impl Set {
         }
         let answers = self.answers(head.owner, answers);
         let age = (self.rank(head.stamp), key);
-        let is_full = |count: usize, max: usize, oldest: Option<Age>| {
-            count >= max && oldest.is_some_and(|oldest| age < oldest)
-        };
-        let of_owner = self.owned(head.owner).is_some_and(|owned| {
-            is_full(owned.by_age.len(), self.owner_kept(), self.oldest_of(owned))
+        let owned = self.owned(head.owner);
+        if owned.and_then(|owned| self.oldest_of(owned)).is_some_and(|oldest| oldest < age) {
+            // If one falls out, it is another one.
+            return true;
+        }
+        let count = owned.map_or(0, |owned| owned.by_age.len());
+        let next = (self.share(count + 1), Reverse(age));
+        let group = self.answered.get(&self.group(answers));
+        let is_full = group.is_some_and(|group| {
+            group.count >= self.collection.node_kept()
+                && group.owners.last().is_some_and(|(last, _)| next > *last)
         });
-        let of_group = self
-            .answered
-            .get(&self.group(answers))
-            .is_some_and(|group| is_full(group.count, self.collection.node_kept(), group.oldest()));
-        !(of_owner || of_group)
+        count < self.owner_kept() && !is_full
     }
 
     /// Takes a record in, if it is one of those that are kept.
@@ -209,11 +258,11 @@ impl Set {
             return keys;
         };
         let (from, to) = (self.group(owned.answers), self.group(answers));
-        let (count, oldest) = (owned.by_age.len(), self.oldest_of(owned));
+        let (count, standing) = (owned.by_age.len(), self.standing_of(owned));
         self.owners.get_mut(ix).answers = answers;
-        self.regroup(from, (oldest, None), ix);
+        self.regroup(from, (standing, None), ix);
         self.recount(from, |before| before.saturating_sub(count));
-        self.regroup(to, (None, oldest), ix);
+        self.regroup(to, (None, standing), ix);
         self.recount(to, |before| before + count);
         let mut gone = Vec::new();
         while let Some(old) = self.too_old_at(to) {
@@ -314,6 +363,20 @@ impl Set {
         owned.by_age.first().map(|ix| self.age_at(*ix))
     }
 
+    /// Where all write the same records, no owner counts for more than another.
+    fn share(&self, count: usize) -> usize {
+        match self.collection.writer {
+            Writer::Owner => count,
+            Writer::Participants => 0,
+        }
+    }
+
+    /// `None`: it has no records.
+    fn standing_of(&self, owned: &Owned) -> Option<Standing> {
+        let oldest = self.oldest_of(owned)?;
+        Some((self.share(owned.by_age.len()), Reverse(oldest)))
+    }
+
     /// Where a key stands in its bucket, or would.
     fn place(&self, key: RecordKey) -> Result<usize, usize> {
         let bucket = self.buckets.get(&Bucket::of(key));
@@ -332,10 +395,8 @@ impl Set {
 
     fn too_old_at(&self, group: Option<NodeId>) -> Option<RecordKey> {
         let group = self.answered.get(&group)?;
-        (group.count > self.collection.node_kept())
-            .then(|| group.oldest())
-            .flatten()
-            .map(|(_, key)| key)
+        let last = group.owners.last().filter(|_| group.count > self.collection.node_kept());
+        last.map(|((_, Reverse((_, key))), _)| *key)
     }
 
     fn insert(&mut self, key: RecordKey, head: &RecordHead, deleted: bool, answers: NodeId) {
@@ -354,11 +415,11 @@ impl Set {
         }
         self.digests.change(Bucket::of(key));
         let owned = self.owners.get(owner);
-        let (before, age) = (self.oldest_of(owned), self.age_at(ix));
+        let (before, age) = (self.standing_of(owned), self.age_at(ix));
         if let Err(at) = owned.by_age.binary_search_by_key(&age, |ix| self.age_at(*ix)) {
             insert_tightly(&mut self.owners.get_mut(owner).by_age, at, ix);
         }
-        let after = self.oldest_of(self.owners.get(owner));
+        let after = self.standing_of(self.owners.get(owner));
         let group = self.group(answers);
         self.regroup(group, (before, after), owner);
         self.recount(group, |before| before + 1);
@@ -374,13 +435,14 @@ impl Set {
         self.digests.change(Bucket::of(key));
         let (owner, age) = (self.heads.get(ix).owner(), self.age_at(ix));
         let owned = self.owners.get(owner);
-        let before = self.oldest_of(owned);
+        let before = self.standing_of(owned);
         if let Ok(at) = owned.by_age.binary_search_by_key(&age, |ix| self.age_at(*ix)) {
             self.owners.get_mut(owner).by_age.remove(at);
         }
         self.heads.remove(ix);
         let owned = self.owners.get(owner);
-        let (after, group, print) = (self.oldest_of(owned), self.group(owned.answers), owned.print);
+        let after = self.standing_of(owned);
+        let (group, print) = (self.group(owned.answers), owned.print);
         self.regroup(group, (before, after), owner);
         self.recount(group, |before| before.saturating_sub(1));
         if after.is_none() {
@@ -390,11 +452,11 @@ impl Set {
         }
     }
 
-    /// The oldest record of an owner is another one.
+    /// An owner stands elsewhere.
     fn regroup(
         &mut self,
         group: Option<NodeId>,
-        (before, after): (Option<Age>, Option<Age>),
+        (before, after): (Option<Standing>, Option<Standing>),
         owner: OwnerIx,
     ) {
         if before == after {
@@ -402,9 +464,9 @@ impl Set {
         }
         let group = self.answered.entry(group).or_default();
         if let Some(before) = before {
-            group.oldest.remove(&(before, owner));
+            group.owners.remove(&(before, owner));
         }
-        group.oldest.extend(after.map(|after| (after, owner)));
+        group.owners.extend(after.map(|after| (after, owner)));
     }
 
     fn recount(&mut self, of: Option<NodeId>, count: impl Fn(usize) -> usize) {
@@ -413,12 +475,6 @@ impl Set {
         if group.count == 0 {
             self.answered.remove(&of);
         }
-    }
-}
-
-impl Answered {
-    fn oldest(&self) -> Option<Age> {
-        self.oldest.first().map(|(age, _)| *age)
     }
 }
 

@@ -202,7 +202,8 @@ impl Records {
         Ok(())
     }
 
-    /// A client's records are refused before a set drops others for them.
+    /// A client's records are refused before a set drops others for them, but for those of owners that have more than their fair
+    /// share.
     fn check_bounds(
         &self,
         by: &Writing<'_>,
@@ -215,17 +216,22 @@ impl Records {
                 draft.collection == kind.number && set.head(set.key(draft.id, by.key)).is_none()
             };
             let new = unsigned.iter().filter(is_new).count();
-            let of_key = (set.count_of(by.key), kind.owner_max, "the key");
-            let of_node = (set.count_at(answers), kind.node_max, "the node that minted the key");
-            for (count, max, whose) in [of_key, of_node] {
-                if new > 0 && count + new > max {
-                    let text = format!(
-                        "{whose} has {count} records of {}, deleted ones included, and may have {max}",
-                        kind.name
-                    );
-                    return Err(Refused::Full(text));
-                }
+            if new == 0 {
+                continue;
             }
+            let (of_key, of_node) = (set.count_of(by.key), set.count_at(answers));
+            let (whose, count, max) = if of_key + new > kind.owner_max {
+                ("the key", of_key, kind.owner_max)
+            } else if set.has_room_at(answers, by.key, new) {
+                continue;
+            } else {
+                ("the node that minted the key", of_node, kind.node_max)
+            };
+            let text = format!(
+                "{whose} has {count} records of {}, deleted ones included, and may have {max}",
+                kind.name
+            );
+            return Err(Refused::Full(text));
         }
         Ok(())
     }

@@ -77,8 +77,12 @@ impl Node {
     }
 
     pub(super) fn hear_record(&mut self, record: Record) {
-        let message = Message::Records(vec![record]).verify(self.secret.mesh_id());
-        let message = message.expect("it is signed");
+        self.hear_records(&[record]);
+    }
+
+    pub(super) fn hear_records(&mut self, records: &[Record]) {
+        let message = Message::Records(records.to_vec()).verify(self.secret.mesh_id());
+        let message = message.expect("they are signed");
         self.give(Input::Message { from: identity(9).node_id(), message });
     }
 

@@ -14,9 +14,9 @@ use crate::{
     name::group::{Group, Shared},
     records::{
         profile,
-        shared::{Ends, Given, Taken},
+        shared::{self, Ends, Given, Taken},
     },
-    wire::record::{Draft, Space, Stamp},
+    wire::record::{Draft, Record, Space, Stamp},
 };
 
 const ANNS: KeyPrint = PRINTS[2];
@@ -305,6 +305,92 @@ fn nobody_gives_another_keys_room_away() {
     assert!(!three.world.has_room(2, room));
     let sealed = |n: usize| three.world.nodes[n].engine.known.sealed_for(room);
     assert_eq!((sealed(0), sealed(2)), (Some(Group::Shared(group)), None));
+}
+
+/// The second node hears of the room from the successor alone, and finds that another key made it.
+#[test]
+fn a_successor_gives_away_the_rooms_of_the_key_that_it_has_replaced_and_takes_keys_out_of_them() {
+    let (old, new, next) = (PRINTS[6], PRINTS[7], PRINTS[8]);
+    let mut world = World::new(2);
+    world.link();
+    [old, new, next].into_iter().for_each(|key| world.nodes[0].mints(key));
+    world.carry();
+    let bob = world.come(1, "bob", BOBS);
+    let ann = world.enters(0, "ann", old);
+    world.pass(STEP * 5);
+    let made = world.ask(0, making(&ann, plans())).expect("she may");
+    let Outcome::Room(view) = made else { panic!("{made:?}") };
+    let mut three = Three { world, ann, bob: bob.clone(), eve: bob.clone(), room: view.room };
+    for (old, new) in [(old, new), (new, next)] {
+        three.world.nodes[0].replaces(old, new).expect("it minted both");
+        three.world.carry();
+    }
+    three.ann = three.world.enters(0, "ann", next);
+    three.share("bob", ShareAct::Give).expect("what the key had made is the successor's");
+    let seen = three.seen(1, &bob.reader());
+    assert_eq!(seen.iter().map(|view| view.room).collect::<Vec<_>>(), [three.room]);
+    three.joins(1, &bob).expect("it is shared with his key");
+    three.world.says(1, &bob, three.room, "hello").expect("it is written");
+    let ann = three.ann.clone();
+    three.joins(0, &ann).expect("it is hers");
+    assert_eq!(three.members(0), ["bob", "ann"]);
+    three.share("bob", ShareAct::Take).expect("so are its keys");
+    assert_eq!(three.seen(1, &bob.reader()), []);
+}
+
+/// Four keys of Ann's node say that others are out of rooms that there are not, as often as one may, and before Ann did.
+#[test]
+fn a_key_stays_out_however_much_other_keys_of_the_makers_node_say() {
+    let mut three = Three::new();
+    let (ann, bob) = (three.ann.clone(), three.bob.clone());
+    let flooding = &PRINTS[5..9];
+    let flooders: Vec<Caller> = flooding
+        .iter()
+        .enumerate()
+        .map(|(n, key)| three.world.come(0, &format!("flooder {n}"), *key))
+        .collect();
+    three.share("bob", ShareAct::Give).expect("it is hers");
+    three.share("bob", ShareAct::Take).expect("it is hers");
+    let mesh = three.world.nodes[0].secret.mesh_id();
+    let many = shared::TAKEN.owner_kept();
+    for key in flooding {
+        let secret = signer(*key).expect("it is one");
+        let record = |n: usize| {
+            let mut group = RoomId([7; 16]);
+            group.0[..8].copy_from_slice(&(n as u64).to_be_bytes());
+            let draft = Taken { group, key: BOBS }.draft();
+            draft.sign(&secret, mesh, Stamp::at(1 + n as u64)).expect("it is long enough")
+        };
+        let records: Vec<Record> = (0..many).map(record).collect();
+        three.world.nodes[1].hear_records(&records);
+        three.world.nodes[0].hear_records(&records);
+    }
+    three.world.pass(STEP * 20);
+    let count = |three: &Three, n: usize| {
+        let records = three.world.nodes[n].records();
+        let taken = records.iter().filter(|record| record.collection == shared::TAKEN.number);
+        let own = taken.clone().filter(|record| record.owner() == ANNS).count();
+        (taken.count(), own)
+    };
+    let full = shared::TAKEN.node_kept();
+    assert!(many * flooding.len() >= full, "they would fill all places");
+    assert_eq!([0, 1].map(|n| count(&three, n)), [(full, 1); 2]);
+    assert_eq!(three.seen(1, &bob.reader()), [], "he is out still");
+    // Ann goes on giving and taking; a flooder does not.
+    three.share("eve", ShareAct::Give).expect("it is hers");
+    three.share("eve", ShareAct::Take).expect("no flood is in her way");
+    assert_eq!(three.seen(2, &three.eve.clone().reader()), []);
+    assert_eq!([0, 1].map(|n| count(&three, n)), [(full, 2); 2]);
+    let digest = |three: &mut Three, n: usize| three.world.nodes[n].engine.records.digest();
+    assert_eq!(digest(&mut three, 0), digest(&mut three, 1));
+    let flooder = &flooders[0];
+    let made = three.world.ask(0, making(flooder, plans())).expect("it has given none");
+    let Outcome::Room(view) = made else { panic!("{made:?}") };
+    three.world.ask(0, sharing(flooder, view.room, "bob", ShareAct::Give)).expect("nor has it now");
+    let refused = three.world.ask(0, sharing(flooder, view.room, "bob", ShareAct::Take));
+    assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
+    three.joins(0, &ann).expect("it is hers");
+    assert_eq!(three.members(0), ["ann"]);
 }
 
 #[test]

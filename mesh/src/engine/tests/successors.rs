@@ -31,14 +31,14 @@ fn opener(key: KeyPrint) -> RoomKey {
 }
 
 /// With a key that is minted, and secrets that open its rooms.
-fn minted_attach(agent: &str, key: KeyPrint, stable: bool) -> Attach {
+pub(super) fn minted_attach(agent: &str, key: KeyPrint, stable: bool) -> Attach {
     let mailbox = secret(key).and_then(|secret| secret.mailbox().ok()).cloned();
     let opener = Some(opener(key));
     Attach { own: false, opener, mailbox, stable, ..registers(agent, (key, true)) }
 }
 
 impl Node {
-    fn replaces(&mut self, old: KeyPrint, new: KeyPrint) -> Result<Outcome, Refused> {
+    pub(super) fn replaces(&mut self, old: KeyPrint, new: KeyPrint) -> Result<Outcome, Refused> {
         let new = successor(&self.signed_log(), old, new);
         self.ask(Command::ReplaceKey(Box::new(new)))
     }
@@ -77,6 +77,21 @@ impl Node {
     fn was_told_invalid(&self, key: KeyPrint) -> bool {
         let told = |it: &Effect| matches!(it, Effect::Tell(AgentEvent::KeyInvalid { key: of }) if *of == key);
         self.effects.iter().any(told)
+    }
+}
+
+impl World {
+    /// An agent comes with a key that is minted for the mesh.
+    pub(super) fn enters(&mut self, n: usize, agent: &str, key: KeyPrint) -> Caller {
+        let call = self.begin(n, Command::Attach(minted_attach(agent, key, true)));
+        self.carry();
+        self.pass(STEP * 20);
+        match self.reply(n, call) {
+            Some(Ok(Outcome::Attached(it))) => {
+                Caller { agent: agent.into(), key, registration: it.registration }
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -205,18 +220,7 @@ fn a_successor_opens_the_private_rooms_of_its_line_where_no_older_key_was_presen
     world.link();
     [OLD, NEW, NEXT].into_iter().for_each(|key| world.nodes[0].mints(key));
     world.carry();
-    let mut enters = |n: usize, key| {
-        let call = world.begin(n, Command::Attach(minted_attach("ann", key, true)));
-        world.carry();
-        world.pass(STEP * 20);
-        match world.reply(n, call) {
-            Some(Ok(Outcome::Attached(it))) => {
-                Caller { agent: "ann".into(), key, registration: it.registration }
-            }
-            other => panic!("{other:?}"),
-        }
-    };
-    let old = enters(0, OLD);
+    let old = world.enters(0, "ann", OLD);
     world.makes(0, &old, new_room("plan", false, false));
     for (old, new) in [(OLD, NEW), (NEW, NEXT)] {
         world.nodes[0].replaces(old, new).expect("it minted both");

@@ -43,7 +43,7 @@ fn node_of(owner: KeyPrint) -> NodeId {
 
 /// Few ids, owners and stamps, so that they meet.
 fn offers() -> impl Strategy<Value = Vec<Offer>> {
-    let one = (0..6_u8, 0..5_u8, 0..24_u64, 0..3_u8).prop_map(|(id, owner, stamp, says)| {
+    let one = (0..6_u8, 0..9_u8, 0..24_u64, 0..3_u8).prop_map(|(id, owner, stamp, says)| {
         let (id, owner) = (RecordId([id; 16]), KeyPrint([owner; 16]));
         // Of everything that is said: two records of one hash are one.
         let hash = sha256(&[&id.0, &owner.0, &stamp.to_be_bytes(), &[says]]);
@@ -53,33 +53,47 @@ fn offers() -> impl Strategy<Value = Vec<Offer>> {
     proptest::collection::vec(one, 0..60)
 }
 
-/// What is to be kept of these, and nothing else.
-fn model(collection: &'static Collection, offers: &[Offer]) -> BTreeSet<(RecordKey, Stamp, Hash)> {
-    let set = Set::new(collection);
+/// The records that count, by owner: each owner's from the newest on, as many as one may have.
+fn counting(set: &Set, offers: &[Offer]) -> BTreeMap<KeyPrint, Vec<(RecordKey, RecordHead)>> {
     let mut of_key: BTreeMap<RecordKey, RecordHead> = BTreeMap::new();
     for Offer { head, .. } in offers {
         let known = of_key.entry(set.key(head.id, head.owner)).or_insert(*head);
         let order = |head: &RecordHead| (head.stamp, head.hash);
         let later = order(head) > order(known);
-        if later == (collection.merge == Merge::Latest) && order(head) != order(known) {
+        if later == (set.collection.merge == Merge::Latest) && order(head) != order(known) {
             *known = *head;
         }
     }
-    let by_age = |heads: Vec<(RecordKey, RecordHead)>, max: usize| {
-        let mut heads = heads;
-        heads.sort_by_key(|(key, head)| (set.rank(head.stamp), *key));
-        heads.split_off(heads.len().saturating_sub(max))
-    };
     let mut of_owner: BTreeMap<KeyPrint, Vec<(RecordKey, RecordHead)>> = BTreeMap::new();
     for (key, head) in of_key {
         of_owner.entry(head.owner).or_default().push((key, head));
     }
-    let mut of_group: BTreeMap<Option<NodeId>, Vec<(RecordKey, RecordHead)>> = BTreeMap::new();
-    for (owner, heads) in of_owner {
-        let kept = by_age(heads, set.owner_kept());
-        of_group.entry(set.group(node_of(owner))).or_default().extend(kept);
+    for heads in of_owner.values_mut() {
+        heads.sort_by_key(|(key, head)| Reverse((set.rank(head.stamp), *key)));
+        heads.truncate(set.owner_kept());
     }
-    let kept = of_group.into_values().flat_map(|heads| by_age(heads, collection.node_kept()));
+    of_owner
+}
+
+/// What is to be kept of these, and nothing else.
+fn model(collection: &'static Collection, offers: &[Offer]) -> BTreeSet<(RecordKey, Stamp, Hash)> {
+    let set = Set::new(collection);
+    let mut of_group: BTreeMap<Option<NodeId>, Vec<Vec<(RecordKey, RecordHead)>>> = BTreeMap::new();
+    for (owner, heads) in counting(&set, offers) {
+        of_group.entry(set.group(node_of(owner))).or_default().push(heads);
+    }
+    for owners in of_group.values_mut() {
+        while owners.iter().flatten().count() > collection.node_kept() {
+            let most = owners.iter_mut().max_by_key(|heads| {
+                let oldest = heads.last().map(|(key, head)| (set.rank(head.stamp), *key));
+                let many = if collection.writer == Writer::Owner { heads.len() } else { 0 };
+                // One without any has nothing to lose.
+                oldest.map(|oldest| (many, Reverse(oldest)))
+            });
+            most.expect("they have too many").pop();
+        }
+    }
+    let kept = of_group.into_values().flatten().flatten();
     kept.map(|(key, head)| (key, head.stamp, head.hash)).collect()
 }
 
@@ -143,6 +157,58 @@ proptest! {
                 backwards.extend(offers.iter());
             }
             prop_assert_eq!(all_of(&of_offers(collection, &backwards)), expected);
+        }
+    }
+
+    #[test]
+    fn an_owner_with_no_more_than_its_fair_share_loses_nothing_to_others(offers in offers()) {
+        for collection in [&LATEST, &END] {
+            let set = of_offers(collection, &offers);
+            let all = counting(&set, &offers);
+            for (owner, heads) in &all {
+                let of_node = || all.keys().filter(|other| node_of(**other) == node_of(*owner));
+                let (kept, share) = (set.count_of(*owner), collection.node_kept() / of_node().count());
+                prop_assert!(kept >= heads.len().min(share));
+                let most = of_node().map(|other| set.count_of(*other)).max().unwrap_or_default();
+                prop_assert!(kept == heads.len() || kept + 1 >= most, "others have more");
+            }
+        }
+    }
+
+    #[test]
+    fn clients_that_are_told_that_there_is_room_lose_nothing(offers in offers(), owner in 0..9_u8, more in 1..4_usize) {
+        let (owner, mut set) = (KeyPrint([owner; 16]), of_offers(&LATEST, &offers));
+        let then = set.count_of(owner) + more;
+        let full = set.count_at(node_of(owner)) + more > LATEST.node_max;
+        let room = set.has_room_at(node_of(owner), owner, more);
+        prop_assert!(room || full);
+        if room && then <= LATEST.owner_max {
+            for id in 0..more {
+                let id = RecordId([u8::try_from(100 + id).expect("few"); 16]);
+                let head = RecordHead { id, owner, stamp: Stamp(100), hash: [1; 32] };
+                let fate = set.offer(Offer { head, deleted: false, answers: node_of(owner) });
+                // Another owner loses one, if anybody does, and it is one that has more.
+                let Fate::Kept(gone) = fate else { panic!("{fate:?}") };
+                let loser = gone.and_then(|gone| gone.owner);
+                prop_assert!(loser.is_none_or(|loser| loser != owner && set.count_of(loser) >= set.count_of(owner)));
+            }
+            prop_assert_eq!(set.count_of(owner), then);
+        }
+    }
+
+    #[test]
+    fn a_record_that_falls_out_of_some_falls_out_of_more_and_is_not_missed(some in offers(), more in offers()) {
+        for collection in ALL {
+            let kept = of_offers(collection, &some);
+            let all: Vec<Offer> = some.iter().chain(&more).copied().collect();
+            let (few, many) = (all_of(&kept), all_of(&of_offers(collection, &all)));
+            let known = |offer: &&Offer| few.contains(&(kept.key(offer.head.id, offer.head.owner), offer.head.stamp, offer.head.hash));
+            let said = |offer: &Offer| (kept.key(offer.head.id, offer.head.owner), offer.head.stamp, offer.head.hash);
+            let again: BTreeSet<_> = more.iter().map(said).collect();
+            let dropped = some.iter().map(said).filter(|record| !few.contains(record) && !again.contains(record));
+            prop_assert!(dropped.into_iter().all(|record| !many.contains(&record)));
+            let with_kept: Vec<Offer> = some.iter().filter(known).chain(&more).copied().collect();
+            prop_assert_eq!(all_of(&of_offers(collection, &with_kept)), many);
         }
     }
 
@@ -222,9 +288,53 @@ proptest! {
         prop_assert_eq!(set.len() + gone.len(), before.len());
         prop_assert!(gone.iter().all(|key| set.head(*key).is_none()));
         // All is as if it had always been there, but for the records that had fallen out.
+        let offers: Vec<Offer> = before
+            .iter()
+            .map(|(key, stamp, hash)| {
+                let by = key.owner.expect("each has its own");
+                let head = RecordHead { id: key.id, owner: by, stamp: *stamp, hash: *hash };
+                Offer { head, deleted: false, answers: if by == owner { there } else { node_of(by) } }
+            })
+            .collect();
+        prop_assert_eq!(all_of(&set), all_of(&of_offers(&LATEST, &offers)));
         let mut again = set.answered_by(owner, Some(there));
         prop_assert_eq!(again.pop(), None);
     }
+}
+
+/// Four of one node's owners have as many records as one may have, and newer ones than a fifth.
+#[test]
+fn four_owners_leave_a_fifth_its_share_however_new_their_records_are() {
+    let offer = |owner: u8, id: u8, stamp: u64| {
+        let (id, owner) = (RecordId([id; 16]), KeyPrint([owner; 16]));
+        let hash = sha256(&[&id.0, &owner.0, &stamp.to_be_bytes()]);
+        let head = RecordHead { id, owner, stamp: Stamp(stamp), hash };
+        Offer { head, deleted: false, answers: node_of(owner) }
+    };
+    let (fifth, one) = (KeyPrint([8; 16]), KeyPrint([0; 16]));
+    let own = [offer(8, 1, 1), offer(8, 2, 2)];
+    let flood = (0..40).map(|n| offer(2 * (n % 4), n, 1_000 + u64::from(n)));
+    let flood: Vec<Offer> = flood.collect();
+    for order in [[&own[..], &flood].concat(), [&flood[..], &own].concat()] {
+        let set = of_offers(&LATEST, &order);
+        assert_eq!((set.count_of(fifth), set.count_at(node_of(fifth))), (2, 10));
+        assert_eq!(set.head(set.key(RecordId([1; 16]), fifth)), Some(own[0].head));
+    }
+    // Its clients write, too, up to what nine places are for five; others, and it then, do not.
+    let set = of_offers(&LATEST, &flood);
+    assert_eq!((set.count_of(one), set.count_at(node_of(one))), (2, 10), "{set:?}");
+    let room = |owner, more| set.has_room_at(node_of(owner), owner, more);
+    assert!(room(fifth, 1) && !room(fifth, 2) && !room(one, 1));
+    assert!(of_offers(&LATEST, &own).has_room_at(node_of(fifth), fifth, 7), "nobody else is there");
+    let new = Set::new(&LATEST);
+    assert!(
+        new.has_room_at(node_of(fifth), fifth, 9) && !new.has_room_at(node_of(fifth), fifth, 10)
+    );
+    let shared = of_offers(&SHARED, &flood);
+    assert!(
+        !shared.has_room_at(node_of(fifth), fifth, 1),
+        "nobody has a share where all write the same"
+    );
 }
 
 /// Two records of one key and stamp whose hashes begin alike: a digest over less than all of them would take one for the
