@@ -12,6 +12,8 @@ pub const RESULT_FRAME_BYTES: usize = 4 * 1024;
 pub const TEXT_CHARS_MAX: usize = 4_000;
 /// The longest wait: hosts give a call up at 60 s.
 pub const WAIT_SECS_MAX: u64 = 50;
+/// How often a client that wants to know is told that its call is still under way.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// Waits of one agent at once.
 pub const WAITS_PER_AGENT_MAX: usize = 8;
 /// And of all agents at this node: a task and a watch each.

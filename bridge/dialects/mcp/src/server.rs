@@ -1,6 +1,6 @@
 //! Methods of MCP.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, convert::Infallible, future::pending};
 
 use axum::http::{StatusCode, request::Parts};
 use rmcp::{
@@ -8,15 +8,16 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, Implementation,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-        ServerCapabilities, ServerConfig,
+        ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
 };
+use tokio::time::sleep;
 
 use crate::{
     asking::Asking,
-    limits::LISTS_FRESH_MS,
+    limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
     outcome::{NoAgent, error_of, result},
     resources, tools,
 };
@@ -53,6 +54,19 @@ fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
     let asking = parts.and_then(|parts| parts.extensions.get::<Asking>());
     // `http` puts it there.
     asking.cloned().ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
+}
+
+/// Tells a client that wants to know that its call is still under way. Does not end.
+async fn tells_of_progress(context: &RequestContext<RoleServer>) -> Infallible {
+    let Some(token) = context.meta.get_progress_token() else { return pending().await };
+    let mut told = 0.0;
+    loop {
+        sleep(PROGRESS_EVERY).await;
+        told += 1.0;
+        let progress = ProgressNotificationParam::new(token.clone(), told);
+        // An error: the client has gone, and the call ends with it.
+        context.peer.notify_progress(progress).await.ok();
+    }
 }
 
 impl ServerHandler for Server {
@@ -132,6 +146,7 @@ impl ServerHandler for Server {
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
+            never = tells_of_progress(&context) => match never {},
         };
         match ended {
             Ok((fields, is_wrong)) => Ok(CallToolResponse::from(result(fields, is_wrong))),

@@ -1,6 +1,8 @@
 //! `clawmesh mcp config`: what to enter in a host's configuration. No key stands in it: hosts have it from a variable, or the
 //! program reads the file.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -40,17 +42,31 @@ pub(super) fn run(cx: &Context, operator: &Operator, args: &Config) -> Result<Ou
         let url = format!("{}/mcp{}", node.http(), path.unwrap_or_default());
         over_http(args.host, &url)
     } else {
-        as_program(args.host, agent)
+        as_program(args.host, &words(cx, operator))
     };
     cx.output.show(&json!({ "config": text }), || vec![text.clone()])?;
     Ok(Outcome::Done)
 }
 
-fn as_program(host: Host, agent: Option<&str>) -> String {
-    let mut arguments: Vec<String> = vec!["mcp".to_owned()];
-    if let Some(agent) = agent {
-        arguments.extend(["--agent-id".to_owned(), agent.to_owned()]);
-    }
+/// The program's arguments: those that were given to this command, but for a key.
+fn words(cx: &Context, operator: &Operator) -> Vec<String> {
+    let path = |path: &Path| {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+    };
+    let urls = cx.node.url.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let flags = [
+        ("--agent-id", cx.node.agent_id.clone()),
+        ("--name", cx.node.name.clone()),
+        ("--data-dir", operator.data_dir.as_deref().map(path)),
+        ("--url", Some(urls).filter(|urls| !urls.is_empty())),
+        ("--key-file", cx.node.key_file.as_deref().map(path)),
+        ("--ca", cx.node.ca.as_deref().map(path)),
+    ];
+    let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+    ["mcp".to_owned()].into_iter().chain(given.flatten()).collect()
+}
+
+fn as_program(host: Host, arguments: &[String]) -> String {
     let entry = json!({"command": "clawmesh", "args": arguments});
     match host {
         Host::ClaudeCode => {
@@ -58,7 +74,10 @@ fn as_program(host: Host, agent: Option<&str>) -> String {
             format!("claude mcp add mesh -- clawmesh {words}")
         }
         Host::Codex => {
-            format!("[mcp_servers.mesh]\ncommand = \"clawmesh\"\nargs = {}", Value::from(arguments))
+            format!(
+                "[mcp_servers.mesh]\ncommand = \"clawmesh\"\nargs = {}",
+                Value::from(arguments.to_vec())
+            )
         }
         Host::Openclaw => format!("openclaw mcp set mesh {}", quoted(&entry.to_string())),
         Host::Json => pretty(&json!({"mcpServers": {"mesh": entry}})),
@@ -113,7 +132,8 @@ mod tests {
             (Host::Openclaw, "openclaw mcp set mesh '{"),
             (Host::Json, "{\n"),
         ] {
-            let (program, http) = (as_program(host, Some("ada lovelace")), over_http(host, url));
+            let words = ["mcp", "--agent-id", "ada lovelace"].map(str::to_owned);
+            let (program, http) = (as_program(host, &words), over_http(host, url));
             assert!(program.starts_with(begins) && http.starts_with(begins), "{program}\n{http}");
             assert!(program.contains("ada lovelace") && http.contains("CLAWMESH_KEY"));
         }
