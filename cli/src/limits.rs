@@ -30,3 +30,9 @@ pub const MCP_LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Messages of a host that have no answer yet: as many as a node takes of one agent.
 pub const MCP_CALLS_MAX: usize = 64;
+
+/// Bytes of a line that is typed in the shell: no node takes a longer message.
+pub const TYPED_BYTES_MAX: usize = 256 * 1024;
+
+/// Lines that the shell's arrow keys bring back.
+pub const TYPED_LINES_MAX: usize = 500;

@@ -72,6 +72,29 @@ impl Output {
         terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| columns)
     }
 
+    /// How many columns and rows the screen has.
+    pub fn size(&self) -> (u16, u16) {
+        let size = terminal_size::terminal_size();
+        size.map_or((80, 24), |(columns, rows)| (columns.0, rows.0))
+    }
+
+    /// Whether a line can be edited: keys come from a terminal, and it can be steered.
+    pub fn has_screen(&self) -> bool {
+        let steered =
+            std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        steered && self.out_is_terminal && io::stdin().is_terminal()
+    }
+
+    /// Sequences that steer the terminal, and text that cannot: as they are, flushed.
+    ///
+    /// # Errors
+    /// If stdout is closed.
+    pub fn steer(&self, sequences: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(sequences.as_bytes())?;
+        out.flush()
+    }
+
     /// A result: as JSON on one line, or as the lines that people get.
     ///
     /// # Errors

@@ -1,10 +1,18 @@
 //! `clawmesh shell`: lines that are typed, as messages and as commands.
 //!
-//! It stands above the commands and runs any of them over its own connection.
+//! It stands above the commands and runs any of them over its own connection. At a terminal the line that is being typed
+//! stays whole below what arrives: `typed` holds it together, `terminal` (modes, bytes, signals), `keys` (out of bytes), `line` (the text
+//! and those before) and `picture` (the text on the screen) are its parts. Through a pipe lines come as they are.
+
+mod keys;
+mod line;
+mod picture;
+mod terminal;
+mod typed;
 
 use std::io::{self, BufRead};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use client::client::Client;
 use client::events::{Event, Events};
 use protocol::event::Event as Pushed;
@@ -17,6 +25,7 @@ use crate::commands::shell::Shell;
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::shell::typed::Typed;
 
 /// A line as a command of the shell.
 #[derive(Debug, Parser)]
@@ -64,11 +73,13 @@ struct Session<'a> {
 
 impl Session<'_> {
     async fn run(&mut self, mut events: Events) -> Result<Outcome, Failure> {
-        let mut lines = lines();
+        let mut lines = Lines::open(self.cx)?;
         loop {
             tokio::select! {
-                line = lines.recv() => {
-                    let Some(line) = line else { return Ok(Outcome::Done) };
+                // First, so that a flood of events holds up no key.
+                biased;
+                line = lines.next() => {
+                    let Some(line) = line? else { return Ok(Outcome::Done) };
                     match self.line(line.trim()).await {
                         Ok(true) => {}
                         Ok(false) => return Ok(Outcome::Done),
@@ -78,6 +89,7 @@ impl Session<'_> {
                 }
                 event = events.next() => {
                     let event = event.ok_or(Failure::Disconnected)?;
+                    lines.hide()?;
                     self.show(event)?;
                 }
             }
@@ -154,8 +166,44 @@ impl Session<'_> {
     }
 }
 
-/// The typed lines. The thread that reads them ends with its input, or with the process.
-fn lines() -> mpsc::Receiver<String> {
+/// Where lines come from.
+enum Lines<'a> {
+    /// One after the other.
+    Piped(mpsc::Receiver<String>),
+    /// Edited at a terminal.
+    Typed(Box<Typed<'a>>),
+}
+
+impl<'a> Lines<'a> {
+    fn open(cx: &'a Context) -> io::Result<Self> {
+        if !cx.output.has_screen() {
+            return Ok(Lines::Piped(piped()));
+        }
+        let line = Line::command();
+        let commands = line.get_subcommands().map(|command| command.get_name().to_owned());
+        let commands = commands.chain(["help".to_owned()]).collect();
+        Ok(Lines::Typed(Box::new(Typed::new(&cx.output, commands)?)))
+    }
+
+    /// The next line; `None` at the end. Cancel-safe.
+    async fn next(&mut self) -> io::Result<Option<String>> {
+        match self {
+            Lines::Piped(lines) => Ok(lines.recv().await),
+            Lines::Typed(typed) => typed.next().await,
+        }
+    }
+
+    /// Makes room for something that is about to be printed.
+    fn hide(&mut self) -> io::Result<()> {
+        match self {
+            Lines::Piped(_) => Ok(()),
+            Lines::Typed(typed) => typed.hide(),
+        }
+    }
+}
+
+/// The lines of a pipe. The thread that reads them ends with its input, or with the process.
+fn piped() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {

@@ -3,9 +3,10 @@
 use protocol::object::Room;
 use protocol::reply::RoomInfoResult;
 use protocol::request::{
-    CreateRoom, ListRooms, RoomInfo, RoomTip, SetRoom, ShareRoom, UnshareRoom,
+    Command, CreateRoom, ListRooms, RoomInfo, RoomTip, SetRoom, ShareRoom, UnshareRoom,
 };
 use protocol::value::{Metadata, RoomOptions, SettingsUpdate, Update};
+use serde::Serialize;
 
 use crate::commands::agents;
 use crate::context::Context;
@@ -174,26 +175,31 @@ async fn create(cx: &Context, args: Create) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-async fn share(cx: &Context, args: Share) -> Result<Outcome, Failure> {
+/// Shares a room with the keys of agents, or takes them out, as the request says; a line for each.
+async fn each_agent<R: Command<Reply: Serialize>>(
+    cx: &Context,
+    args: Share,
+    request: impl Fn(String, String) -> R,
+    line: impl Fn(&str) -> String,
+) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, &args.room).await?;
     for agent_id in args.agents {
-        let line = format!("Shared with the key of {}", format::name(&agent_id));
-        let done = client.call(ShareRoom { room_id: room_id.clone(), agent_id }).await?;
+        let line = line(&format::name(&agent_id));
+        let done = client.call(request(room_id.clone(), agent_id)).await?;
         cx.output.show(&done, || vec![line])?;
     }
     Ok(Outcome::Done)
 }
 
+async fn share(cx: &Context, args: Share) -> Result<Outcome, Failure> {
+    let request = |room_id, agent_id| ShareRoom { room_id, agent_id };
+    each_agent(cx, args, request, |agent| format!("Shared with the key of {agent}")).await
+}
+
 async fn unshare(cx: &Context, args: Share) -> Result<Outcome, Failure> {
-    let client = cx.client().await?;
-    let room_id = cx.room(&client, &args.room).await?;
-    for agent_id in args.agents {
-        let line = format!("The key of {} is out", format::name(&agent_id));
-        let done = client.call(UnshareRoom { room_id: room_id.clone(), agent_id }).await?;
-        cx.output.show(&done, || vec![line])?;
-    }
-    Ok(Outcome::Done)
+    let request = |room_id, agent_id| UnshareRoom { room_id, agent_id };
+    each_agent(cx, args, request, |agent| format!("The key of {agent} is out")).await
 }
 
 async fn info(cx: &Context, room: &str) -> Result<Outcome, Failure> {

@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::num::NonZeroU16;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::runtime::Handle;
@@ -65,11 +67,30 @@ pub(crate) struct Typed {
     screen: Arc<Screen>,
 }
 
-/// Every byte that came to the terminal.
-#[derive(Default)]
+/// The bytes that came to the terminal.
 struct Screen {
-    text: Mutex<Vec<u8>>,
+    came: Mutex<Came>,
     changed: Condvar,
+}
+
+struct Came {
+    /// The bytes that no wait has jumped over.
+    text: Vec<u8>,
+    /// All of them, as they stand on the screen.
+    screen: vt100::Parser,
+}
+
+const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
+/// More than the program knows of: no row leaves the screen that tests look at.
+const ROWS: NonZeroU16 = NonZeroU16::new(500).unwrap();
+
+impl Came {
+    /// The rows of the screen, but for empty ones, and without blanks at their ends.
+    fn rows(&self) -> Vec<String> {
+        let rows = self.screen.screen().rows(0, COLUMNS.get());
+        let rows = rows.map(|row| row.trim_end().to_owned());
+        rows.filter(|row| !row.is_empty()).collect()
+    }
 }
 
 impl Typed {
@@ -77,7 +98,7 @@ impl Typed {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
-        let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 30, ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&terminal, size).unwrap();
         let name = ptsname(&terminal, Vec::new()).unwrap();
         let end = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
@@ -88,14 +109,16 @@ impl Typed {
         drop(command);
         let keys = File::from(terminal);
         let mut output = keys.try_clone().unwrap();
-        let screen = Arc::new(Screen::default());
+        let came = Came { text: Vec::new(), screen: vt100::Parser::new(ROWS, COLUMNS, 0) };
+        let screen = Arc::new(Screen { came: Mutex::new(came), changed: Condvar::new() });
         let seen = Arc::clone(&screen);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // An error is the end: nobody has the other side open any more.
             while let Ok(count @ 1..) = output.read(&mut bytes) {
-                let mut text = seen.text.lock().unwrap_or_else(PoisonError::into_inner);
-                text.extend_from_slice(&bytes[..count]);
+                let mut came = seen.came.lock().unwrap_or_else(PoisonError::into_inner);
+                came.text.extend_from_slice(&bytes[..count]);
+                came.screen.process(&bytes[..count]);
                 seen.changed.notify_all();
             }
         });
@@ -114,30 +137,71 @@ impl Typed {
 
     /// Waits until this text has come to the terminal, after the text of the last wait.
     pub(crate) fn sees(&mut self, wanted: &str) {
-        let deadline = Instant::now() + SOON;
-        let mut text = self.screen.text.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let shown = String::from_utf8_lossy(&text).into_owned();
-            if let Some(at) = shown.find(wanted) {
-                *text = shown.as_bytes()[at + wanted.len()..].to_vec();
-                return;
+        self.wait(wanted, |came| {
+            let shown = String::from_utf8_lossy(&came.text).into_owned();
+            let Some(at) = shown.find(wanted) else { return false };
+            came.text = shown.as_bytes()[at + wanted.len()..].to_vec();
+            true
+        });
+    }
+
+    /// Waits until the last rows of the screen end like this, and goes on behind all that has come.
+    pub(crate) fn shows(&mut self, wanted: &[&str]) {
+        self.wait(&format!("{wanted:?}"), |came| {
+            let rows = came.rows();
+            let last = &rows[rows.len().saturating_sub(wanted.len())..];
+            let so = last.len() == wanted.len()
+                && last.iter().zip(wanted).all(|(row, wanted)| row.ends_with(wanted));
+            if so {
+                came.text.clear();
             }
+            so
+        });
+    }
+
+    /// The rows of the screen, but for empty ones.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        self.screen.came.lock().unwrap_or_else(PoisonError::into_inner).rows()
+    }
+
+    fn wait(&self, what: &str, mut so: impl FnMut(&mut Came) -> bool) {
+        let deadline = Instant::now() + SOON;
+        let mut came = self.screen.came.lock().unwrap_or_else(PoisonError::into_inner);
+        while !so(&mut came) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "no `{wanted}` in:\n{shown}");
-            let waited = self.screen.changed.wait_timeout(text, left);
-            text = waited.unwrap_or_else(PoisonError::into_inner).0;
+            assert!(!left.is_zero(), "no {what} in:\n{}", came.rows().join("\n"));
+            let waited = self.screen.changed.wait_timeout(came, left);
+            came = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits for its end: the exit code.
-    pub(crate) fn ends(mut self) -> i32 {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.try_into().unwrap()));
+        kill_process(id.expect("it runs"), signal).unwrap();
+    }
+
+    /// Whether its terminal reads whole lines, shows what is typed, and has keys that end programs.
+    pub(crate) fn is_as_usual(&self) -> bool {
+        let usual = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        tcgetattr(&self.keys).unwrap().local_modes.contains(usual)
+    }
+
+    /// Waits for its end: how it ended. The terminal has to be as usual then.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
         let deadline = Instant::now() + SOON;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code().unwrap_or(-1);
+                assert!(self.is_as_usual(), "the terminal is not as it was");
+                return status;
             }
-            assert!(Instant::now() < deadline, "it goes on");
+            assert!(Instant::now() < deadline, "it goes on:\n{}", self.rows().join("\n"));
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
+    }
+
+    /// The same: the exit code.
+    pub(crate) fn ends(mut self) -> i32 {
+        self.ended().code().unwrap_or(-1)
     }
 }

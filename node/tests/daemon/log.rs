@@ -1,7 +1,8 @@
 //! The log, as programs read it.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
+    path::Path,
     process::Stdio,
 };
 
@@ -9,24 +10,29 @@ use serde_json::Value;
 
 use crate::harness::{DEADLINE, clawmeshd, ended, refused, temp, up_arguments};
 
-#[test]
-fn a_log_of_objects_has_names_for_warnings() {
-    let dir = temp();
-    std::fs::write(dir.path().join("peers.json"), "{").unwrap();
-    let arguments = ["--no-auth", "--log-format", "json"];
-    let mut child = clawmeshd(&up_arguments(dir.path().to_str().unwrap(), &arguments))
+/// The first line of a daemon that starts and is ended, and its log of objects.
+fn objects(dir: &Path, more: &[&str]) -> (Value, String) {
+    let arguments = [&["--no-auth", "--log-format", "json"], more].concat();
+    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), &arguments))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut ready = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-    let ready: Value = serde_json::from_str(&ready).unwrap();
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(ended(&mut child).code(), Some(0));
     let mut log = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut log).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    (serde_json::from_str(&ready).unwrap(), log)
+}
+
+#[test]
+fn a_log_of_objects_has_names_for_warnings() {
+    let dir = temp();
+    std::fs::write(dir.path().join("peers.json"), "{").unwrap();
+    let (ready, log) = objects(dir.path(), &[]);
     let lines: Vec<Value> = log.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     for line in &lines {
         let texts = ["timestamp", "level", "target", "message"];
@@ -46,21 +52,7 @@ fn a_level_that_does_not_exist_is_refused_and_a_level_is_that_of_this_program() 
     let why = refused(dir.path(), &["--no-auth", "--log", "inof"]);
     assert!(why.contains("--log inof") && why.contains("info, debug"), "{why}");
     for (filter, theirs) in [("debug", false), ("debug,libp2p=debug", true)] {
-        let arguments = ["--no-auth", "--log-format", "json", "--log", filter];
-        let mut child = clawmeshd(&up_arguments(dir.path().to_str().unwrap(), &arguments))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        let id = child.id().to_string();
-        assert!(
-            std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success()
-        );
-        assert_eq!(ended(&mut child).code(), Some(0));
-        let mut log = String::new();
-        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut log).unwrap();
+        let (_, log) = objects(dir.path(), &["--log", filter]);
         let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let debug: Vec<String> = lines
             .filter(|line| line["level"] == "DEBUG")
