@@ -145,6 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn who_acts_while_it_lingers_is_not_let_go_before_others() {
+        let mut lingering = Lingering::default();
+        let mut active = lingering.begin(&caller("active", 1));
+        let mut silent = lingering.begin(&caller("silent", 1));
+        assert!(lingering.goes_on(&caller("active", 1)));
+        let other = Caller { registration: Registration(2), ..caller("active", 1) };
+        assert!(!lingering.goes_on(&other) && !lingering.goes_on(&caller("nobody", 1)));
+        let more = 2..=limits::LINGERING_PER_KEY_MAX;
+        let rest: Vec<_> = more.map(|nth| lingering.begin(&caller(&nth.to_string(), 1))).collect();
+        assert_eq!(silent.try_recv(), Ok(()), "it was silent for longest");
+        assert_eq!(active.try_recv(), Err(TryRecvError::Empty));
+        drop(rest);
+    }
+
+    #[test]
     fn who_is_back_is_not_let_go_and_a_revoked_key_has_nobody_left() {
         let mut lingering = Lingering::default();
         let mut back = lingering.begin(&caller("back", 1));
