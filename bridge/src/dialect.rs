@@ -1,7 +1,7 @@
 //! A language that clients speak to a node: how it is recognised, and its connections.
 //!
-//! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`]; none is known
-//! here.
+//! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`], and those that
+//! have pages alone with [`crate::Bridge::with_pages`]; none is known here.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -80,6 +80,12 @@ pub trait Dialect: Send + Sync + 'static {
 
     /// Its pages, if it has some.
     fn site(&self, desk: &Desk) -> Option<Site>;
+}
+
+/// A dialect that has no connections: each request over HTTP stands for itself.
+pub trait Pages: Send + Sync + 'static {
+    /// Its pages.
+    fn site(&self, desk: &Desk) -> Site;
 }
 
 /// One connection in a dialect.

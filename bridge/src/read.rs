@@ -15,7 +15,7 @@ use mesh::{
         command::Command,
     },
     name::{
-        id::{AgentId, KeyPrint},
+        id::{AgentId, KeyPrint, RoomId},
         key::KeySecret,
     },
     wire::acts::{KeyMinted, KeyTerms, Tier},
@@ -49,9 +49,13 @@ use crate::{
 };
 
 mod address;
+mod hosts;
 mod signups;
 
+use hosts::Hosts;
 use signups::Signups;
+
+pub use crate::delivery::hub::Watch;
 
 /// Above every key there is: a request that shows none sees public rooms only.
 const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
@@ -97,6 +101,15 @@ pub struct Applicant {
 /// outlive a request that was given up.
 #[derive(Clone, Debug)]
 pub struct Visitor(Arc<Visit>);
+
+/// An agent that acts without a connection.
+#[derive(Clone, Debug)]
+pub struct Hosted {
+    /// It.
+    pub visitor: Visitor,
+    /// It was not attached before.
+    pub came: bool,
+}
 
 struct Visit {
     party: Arc<Party>,
@@ -147,13 +160,24 @@ impl Visitor {
 
     /// Somebody who is no agent.
     fn new(party: Party) -> Visitor {
-        Visitor(Arc::new(Visit { party: Arc::new(party), mesh: None }))
+        Visitor::of(Arc::new(party))
+    }
+
+    /// A party that is detached elsewhere, if it is an agent.
+    fn of(party: Arc<Party>) -> Visitor {
+        Visitor(Arc::new(Visit { party, mesh: None }))
     }
 
     /// Its agent. `None`: it is none.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {
         self.0.party.agent()
+    }
+
+    /// The kind of its key.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.0.party.standing()
     }
 
     /// Its key. Of a stranger it is one that nobody has.
@@ -178,6 +202,7 @@ pub(crate) struct Office {
 pub struct Desk {
     office: Arc<Office>,
     signups: Arc<Signups>,
+    hosts: Arc<Hosts>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -189,7 +214,7 @@ impl std::fmt::Debug for Desk {
 #[expect(clippy::missing_errors_doc, reason = "one error, documented at its type")]
 impl Desk {
     pub(crate) fn new(office: Office) -> Desk {
-        Desk { office: Arc::new(office), signups: Arc::default() }
+        Desk { office: Arc::new(office), signups: Arc::default(), hosts: Arc::default() }
     }
 
     /// The node's settings.
@@ -233,11 +258,39 @@ impl Desk {
     }
 
     async fn attach_now(&self, call: Attach) -> Result<Visitor, Refusal> {
+        let party = self.party(call).await?;
+        Ok(Visitor(Arc::new(Visit { party, mesh: Some(self.office.mesh.clone()) })))
+    }
+
+    async fn party(&self, call: Attach) -> Result<Arc<Party>, Refusal> {
         let mut seat = Seat::new(self.office.rules.clone(), Arc::new(Mute));
         let call = Attach { reconnect: false, linger: Duration::ZERO, ..call };
         self.answer(&mut seat, call).await?;
-        let party = seat.me().cloned().ok_or(Refusal::Unknown)?;
-        Ok(Visitor(Arc::new(Visit { party, mesh: Some(self.office.mesh.clone()) })))
+        seat.me().cloned().ok_or(Refusal::Unknown)
+    }
+
+    /// An agent without a connection that acts again and again: it is attached with its first act, and stays for
+    /// [`Attach::linger`] after the last one, in its rooms. An agent that is connected here with the same key is the same one,
+    /// and a connection may take its place at any time. To be called before each act: the agent may have gone.
+    pub async fn host(&self, call: Attach) -> Result<Hosted, Refusal> {
+        let desk = self.clone();
+        // Begun is finished, as for visitors.
+        let hosting = tokio::spawn(async move { hosts::host(&desk, call).await });
+        hosting.await.unwrap_or(Err(Refusal::Unknown))
+    }
+
+    /// An agent that is attached here with this key: it is connected, or acts without a connection.
+    #[must_use]
+    pub fn attached(&self, agent: &AgentId, key: KeyPrint) -> Option<Visitor> {
+        hosts::attached(self, &(agent.clone(), key))
+    }
+
+    /// Waits for news of a room that the visitor may read.
+    pub fn watch(&self, visitor: &Visitor, room: RoomId) -> Result<Watch, Refusal> {
+        let hub = &self.office.hub;
+        let reader = visitor.0.party.as_reader();
+        hub.readable(room, reader.key, reader.agent.as_deref())?;
+        Ok(hub.watch(room))
     }
 
     /// Asks for a visitor. The call is judged, counted and carried out as one that comes by a connection; agents alone have

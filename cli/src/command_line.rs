@@ -7,9 +7,9 @@ use client::address::Address;
 
 use crate::args::{self, Node};
 use crate::commands::{
-    agents, daemon, dm, doctor, election, export, files, generate, history, keygen, lantern, mesh,
-    monitor, presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace, vote,
-    wait,
+    agents, daemon, dm, doctor, election, export, files, generate, history, keygen, lantern, mcp,
+    mesh, monitor, presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace,
+    vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -123,6 +123,7 @@ pub enum Command {
     /// The mesh, as the node of this machine sees it
     Mesh(mesh::Mesh),
     Doctor(doctor::Doctor),
+    Mcp(mcp::Mcp),
     Serve(daemon::Serve),
     #[command(subcommand)]
     Auth(daemon::Auth),
@@ -163,6 +164,7 @@ impl Command {
             Command::Shell(_) => Err(Failure::NotInShell),
             Command::Mesh(args) => mesh::run(&cx, args).await,
             Command::Doctor(args) => doctor::run(&cx, args).await,
+            Command::Mcp(args) => mcp::run(&cx, args).await,
             Command::Serve(_) | Command::Auth(_) | Command::InviteAgent(_) => {
                 Err(Failure::NotFirst)
             }

@@ -14,6 +14,7 @@ pub mod generate;
 pub mod history;
 pub mod keygen;
 pub mod lantern;
+pub mod mcp;
 pub mod mesh;
 pub mod monitor;
 pub mod presence;

@@ -25,6 +25,12 @@ pub const HELLO_CAPABILITIES_MAX: usize = 64;
 /// Numbers of one message that are noted: nodes tell 32.
 pub const NUMBERS_OF_MESSAGE_MAX: usize = 64;
 
+/// The longest message of a host, in bytes: as a node takes it.
+pub const MCP_LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Messages of a host that have no answer yet: as many as a node takes of one agent.
+pub const MCP_CALLS_MAX: usize = 64;
+
 /// Bytes of a line that is typed in the shell: no node takes a longer message.
 pub const TYPED_BYTES_MAX: usize = 256 * 1024;
 

@@ -130,6 +130,14 @@ pub enum Failure {
     /// Files have no request on a connection.
     #[error("files travel over HTTP: name the node's HTTP address with --url ws://HOST:PORT")]
     FilesOverHttp,
+    /// Standard input cannot be read.
+    #[error("standard input cannot be read: {0}")]
+    Input(io::Error),
+    /// Tools have no request on a connection.
+    #[error(
+        "tools for hosts are called over HTTP: name the node's HTTP address with --url ws://HOST:PORT"
+    )]
+    ToolsOverHttp,
     /// A file that would go to a terminal is no text.
     #[error("{path} is no text: name a file to write it to")]
     NoText {

@@ -309,6 +309,8 @@ impl Engine {
             }
             Command::SetRoom(set) => self.records.set_room(known, *set),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
+            Command::ListSeats { caller } => listing::list_seats(known, &caller),
+            Command::NameNodes { nodes } => Ok(listing::name_nodes(known, &nodes)),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {

@@ -11,11 +11,13 @@ use std::{
     time::Duration,
 };
 
+use mcp::{Groups, limits::IDLE_DETACH};
 use mesh::limits::TAKEOVER_AFTER;
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
+use layer::McpTable;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
@@ -42,6 +44,8 @@ pub struct Settings {
     pub http_tls: Option<TlsFiles>,
     /// Whether `/metrics` is served over HTTP.
     pub metrics: bool,
+    /// Tools for agent hosts over HTTP; `None`: off.
+    pub mcp: Option<Mcp>,
     /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
@@ -68,6 +72,21 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Limits of agents.
     pub limits: Limits,
+}
+
+/// Tools for agent hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mcp {
+    /// The tools of a host that asks for none by name.
+    pub groups: Groups,
+    /// How long an agent stays attached after its last call.
+    pub idle_detach: Duration,
+}
+
+impl Default for Mcp {
+    fn default() -> Mcp {
+        Mcp { groups: Groups::ALL, idle_detach: IDLE_DETACH }
+    }
 }
 
 /// A certificate for TLS, as files in PEM.
@@ -139,6 +158,7 @@ impl Settings {
             http: Some(free.to_owned()),
             http_tls: None,
             metrics: true,
+            mcp: Some(Mcp::default()),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
             join: Vec::new(),
@@ -279,6 +299,7 @@ impl Layered {
             http,
             http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
+            mcp: self.mcp()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
             discovery: match self.first(|layer| layer.no_discovery) {
@@ -308,6 +329,29 @@ impl Layered {
     ) -> Result<Vec<T>> {
         let items = self.first(pick).unwrap_or_default();
         items.iter().map(|item| parse(item)).collect()
+    }
+
+    fn mcp(&self) -> Result<Option<Mcp>> {
+        let table = |pick: fn(&McpTable) -> Option<Vec<String>>| {
+            self.first(|layer| layer.mcp.as_ref().and_then(pick))
+        };
+        let enabled = self.first(|layer| layer.mcp.as_ref().and_then(|table| table.enabled));
+        // A flag or a variable stands over the file.
+        let off = self.first(|layer| layer.no_mcp).unwrap_or(enabled == Some(false));
+        let mut mcp = Mcp::default();
+        if let Some(names) = table(|table| table.tools.clone()) {
+            let names = names.join(",");
+            let why = || format!("write groups of tools: {}", Groups::NAMES.join(", "));
+            mcp.groups = Groups::parse(&names).map_err(|name| bad("mcp.tools", &name, why()))?;
+        }
+        let idle = self.first(|layer| layer.mcp.as_ref()?.idle_detach.clone());
+        if let Some(text) = idle {
+            let allowed = Duration::from_secs(1)..=IDLE_DETACH;
+            let time = duration(&text).filter(|time| allowed.contains(time));
+            let why = "write a time from 1s to 10m";
+            mcp.idle_detach = time.ok_or_else(|| bad("mcp.idle-detach", &text, why))?;
+        }
+        Ok((!off).then_some(mcp))
     }
 
     /// Both files or neither, from one layer or from two.

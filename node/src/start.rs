@@ -12,9 +12,10 @@ use anyhow::{Context, Result, ensure};
 use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
-    dialect::Dialect,
+    dialect::{Dialect, Pages},
 };
 use clawchat::{ClawChat, Refusals};
+use mcp::Mcp;
 use mesh::{
     Engine,
     api::command::Command,
@@ -61,7 +62,7 @@ use crate::{
     remembered::Remembered,
     report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
-    settings::{Auth, HttpRead, Listen, Settings, Signup},
+    settings::{self, Auth, HttpRead, Listen, Settings, Signup},
     telling,
     topics::TOPICS,
 };
@@ -138,8 +139,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
-    let metrics = settings.metrics;
-    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
+    let (metrics, mcp) = (settings.metrics, settings.mcp);
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let config = bridge::Config {
@@ -161,17 +162,18 @@ struct Parts {
     member: Member,
     net: Net,
     metrics: bool,
+    mcp: Option<settings::Mcp>,
 }
 
 impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
-        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
-        let Clients { hub, bridge, refusals } = Clients::new(mesh, config, stored, &queue);
+        let Clients { hub, bridge, refusals } = Clients::new(mesh, (config, mcp), stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -467,14 +469,24 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(mesh: MeshId, config: bridge::Config, stored: FromStore, queue: &Arc<Queue>) -> Clients {
-        let clawchat = ClawChat::new(RoomId::lobby(mesh));
+    fn new(
+        mesh: MeshId,
+        (config, mcp): (bridge::Config, Option<settings::Mcp>),
+        stored: FromStore,
+        queue: &Arc<Queue>,
+    ) -> Clients {
+        let lobby = RoomId::lobby(mesh);
+        let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         // The last one has all connections that no other recognises.
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
+        let pages = mcp.map(|settings::Mcp { groups, idle_detach }| -> Arc<dyn Pages> {
+            Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach }))
+        });
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
+        let bridge = bridge.with_pages(pages.into_iter().collect());
         Clients { hub, bridge, refusals }
     }
 }

@@ -19,6 +19,7 @@ mod run;
 mod setting;
 mod single;
 mod svg;
+mod tools;
 
 pub use self::{
     growth::{Growth, grow},

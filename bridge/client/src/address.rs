@@ -94,6 +94,15 @@ pub struct WebSocketUrl {
     pub(crate) url: String,
 }
 
+impl WebSocketUrl {
+    /// Where the same node answers over HTTP: scheme, host and port.
+    #[must_use]
+    pub fn http(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.endpoint)
+    }
+}
+
 /// The text is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {

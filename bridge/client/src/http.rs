@@ -4,6 +4,8 @@
 use std::io;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 pub use hyper::Method;
 use hyper::Request;
@@ -15,7 +17,9 @@ use protocol::value::ApiKey;
 use tokio::time::timeout;
 
 use crate::address::WebSocketUrl;
-use crate::limits::{HTTP_ANSWER_BYTES_MAX, HTTP_WITHIN};
+use crate::limits::HTTP_ANSWER_BYTES_MAX;
+#[cfg(any(doc, test))]
+use crate::limits::HTTP_WITHIN;
 use crate::options::Authorities;
 use crate::transport;
 
@@ -34,6 +38,8 @@ pub struct Ask<'a> {
     pub headers: &'a [(&'a str, &'a str)],
     /// The content.
     pub body: Vec<u8>,
+    /// How long the answer may take: [`HTTP_WITHIN`] unless it waits for something.
+    pub within: Duration,
 }
 
 /// The answer to a request, whatever its status.
@@ -93,7 +99,7 @@ pub enum HttpError {
 /// See [`HttpError`]. After all but the first it is not known whether the node acted.
 pub async fn ask(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError> {
     let endpoint = node.endpoint.clone();
-    let asked = timeout(HTTP_WITHIN, exchange(node, ask)).await;
+    let asked = timeout(ask.within, exchange(node, ask)).await;
     asked.unwrap_or(Err(HttpError::TimedOut { endpoint }))
 }
 
@@ -146,6 +152,13 @@ pub fn is_too_long(error: &HttpError) -> bool {
     matches!(error, HttpError::Unread { source, .. } if source.is::<LengthLimitError>())
 }
 
+/// A text as a header of MCP has it: what is no plain word in base64.
+#[must_use]
+pub fn header_text(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b'!'..=b'~')) && !text.starts_with("=?");
+    if is_plain { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) }
+}
+
 /// A path's parts, percent-encoded: all but letters, digits, `-`, `_`, `.`, `~`, and the slashes between them.
 #[must_use]
 pub fn encoded(path: &str) -> String {
@@ -162,6 +175,13 @@ pub fn encoded(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_header_is_ascii() {
+        assert_eq!(super::header_text("rooms_list"), "rooms_list");
+        assert_eq!(super::header_text("a ü"), "=?base64?YSDDvA==?=");
+        assert_eq!(super::header_text("=?x"), "=?base64?PT94?=");
+    }
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -193,6 +213,7 @@ mod tests {
             authorities: &Authorities::System,
             headers: &[("x-clawmesh-agent", "me")],
             body: b"body".to_vec(),
+            within: HTTP_WITHIN,
         };
         let answer = super::ask(&url, ask).await;
         (answer, node.await.unwrap())

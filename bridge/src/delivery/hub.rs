@@ -52,13 +52,16 @@ mod crowds;
 mod events;
 mod lingering;
 mod places;
+mod watches;
 
 use away::{Away, Leaver};
 use crowds::Crowds;
 use lingering::Lingering;
 use places::Place;
+use watches::Watches;
 
 pub(crate) use places::Beside;
+pub use watches::Watch;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -78,6 +81,7 @@ pub struct Hub {
     presence: Mutex<Option<(Arc<AgentView>, HashSet<LinkId>)>>,
     /// Locked after `state`, if both are.
     crowds: Crowds,
+    watches: Arc<Watches>,
     counters: Arc<Counters>,
 }
 
@@ -118,6 +122,7 @@ impl Hub {
             lingering: Mutex::default(),
             presence: Mutex::default(),
             crowds: Crowds::default(),
+            watches: Arc::default(),
             counters: Arc::default(),
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     counters::{Counters, Transport},
     delivery::{hub::Hub, readers},
-    dialect::{Dialect, Dialects},
+    dialect::{Dialect, Dialects, Pages},
     limits,
     read::{Desk, Office, Reader},
     reply::Reply,
@@ -42,6 +42,7 @@ pub struct Bridge {
     connections: Arc<Semaphore>,
     connections_max: u32,
     ready: Arc<std::sync::atomic::AtomicBool>,
+    pages: Vec<Arc<dyn Pages>>,
 }
 
 impl std::fmt::Debug for Bridge {
@@ -95,7 +96,14 @@ impl Bridge {
                 metrics: OnceLock::new(),
             }),
             ready: Arc::default(),
+            pages: Vec::new(),
         }
+    }
+
+    /// With dialects that have pages alone.
+    #[must_use]
+    pub fn with_pages(self, pages: Vec<Arc<dyn Pages>>) -> Bridge {
+        Bridge { pages, ..self }
     }
 
     /// The settings; the key in them may be rotated.
@@ -226,7 +234,7 @@ impl Bridge {
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         listener.local_addr()?;
-        let sites = http::sites(&self.shared).map_err(io::Error::other)?;
+        let sites = http::sites(&self.shared, &self.pages).map_err(io::Error::other)?;
         let ready = self.ready.clone();
         let config = &self.shared.config;
         let listener = Listener::new(listener, self.connections.clone(), config);

@@ -216,6 +216,8 @@ answers! {
     SaidOk: Outcome::Said(said) => said;
     Vec<RoomView>: Outcome::Rooms(rooms) => rooms;
     Vec<AgentView>: Outcome::Agents(agents) => agents;
+    Vec<RoomId>: Outcome::Seats(rooms) => rooms;
+    Vec<Option<String>>: Outcome::NodeNames(names) => names;
     RoomInfo: Outcome::RoomInfo(room) => room;
     Box<VoteView>: Outcome::Vote(vote) => vote;
     Vec<VoteView>: Outcome::Votes(votes) => votes;

@@ -11,7 +11,7 @@ use mesh::{
     },
     limits::{CONTENT_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::{
-        id::{AgentId, MessageId, RoomId},
+        id::{AgentId, MessageId, NodeId, RoomId},
         number::Number,
     },
     records::{
@@ -75,6 +75,8 @@ calls! {
     Tip => Number;
     ListRooms => Vec<RoomView>;
     ListAgents => Vec<AgentView>;
+    ListSeats => Vec<RoomId>;
+    NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
     ReadDetails => Vec<Details>;
     SetRoom => ();
@@ -237,6 +239,14 @@ pub struct ListAgents {
     /// Only the members of this room.
     pub room: Option<RoomId>,
 }
+
+/// The rooms that the agent is in, by id.
+#[derive(Clone, Copy, Debug)]
+pub struct ListSeats;
+
+/// The names that nodes have given themselves: one answer for each, in their order. `None`: it has none, or is not known.
+#[derive(Clone, Debug)]
+pub struct NameNodes(pub Vec<NodeId>);
 
 /// All about a room.
 #[derive(Clone, Copy, Debug)]
@@ -576,6 +586,18 @@ impl ToMesh for ListAgents {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::ListAgents { by: party.as_reader(), room: self.room })
+    }
+}
+
+impl ToMesh for ListSeats {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListSeats { caller: party.caller()?.clone() })
+    }
+}
+
+impl ToMesh for NameNodes {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::NameNodes { nodes: self.0 })
     }
 }
 

@@ -124,9 +124,7 @@ impl Seat {
         let link::Me { agent, key, stable } = reader.clone();
         let caller = Caller { agent, key, registration };
         let me = Arc::new(Party::Agent { caller, standing, stable, signer });
-        if shares {
-            self.rules.hub.share(&me);
-        }
+        self.rules.hub.knows(&me, shares);
         if restored.is_none() && addressed.is_empty() {
             let welcome = Welcome { agent: reader.agent, name, resumed: None };
             self.state = State::Attached(me);

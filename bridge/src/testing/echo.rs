@@ -1,6 +1,6 @@
 //! A tiny dialect: events are echoed as one JSON object each. It proves that the seam is one.
 //!
-//! A client says `{"type": "echo", "attach": ID}` first, then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
+//! A client says `{"type": "echo", "attach": ID}` first (with `"reconnect": false` it takes nobody's place), then `{"join": ROOM}` or `{"say": TEXT, "room": ROOM}`, where
 //! ROOM is the lobby if it is left out. It hears `{"attached": ID, "missed": N}`, `{"joined": ROOM}`, `{"said": NUMBER}`
 //! or `{"refused": WHY}`, and events. Of thoughts it is not told. With `"numbered": true` in
 //! its `attach` events have their number in this connection as `n`, a mention rings besides, and messages of the agent
@@ -126,7 +126,8 @@ impl Conversation for Chat {
                 seat.speak(self.numbered.clone());
                 self.deaf_to = text("deaf_to");
             }
-            ask(seat, attach(agent), |welcome| {
+            let call = Attach { reconnect: said["reconnect"] != false, ..attach(agent) };
+            ask(seat, call, |welcome| {
                 let missed = welcome.resumed.map(|resumed| resumed.missed);
                 json!({"attached": *welcome.agent, "missed": missed})
             });

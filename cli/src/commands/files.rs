@@ -8,6 +8,7 @@ use std::time::Duration;
 use client::address::{Address, WebSocketUrl};
 use client::client::Client;
 use client::http::{Answer, Ask, Method, ask, encoded};
+use client::limits::HTTP_WITHIN;
 use client::secrets::Secrets;
 use protocol::object::{File as RoomFile, Room};
 use protocol::request::ListRooms;
@@ -233,7 +234,8 @@ impl Place<'_> {
         loop {
             let method = method.clone();
             let (key, authorities, path, headers) = (&key, &authorities, at.as_str(), &*headers);
-            let asked = Ask { method, path, key, authorities, headers, body: body.clone() };
+            let (body, within) = (body.clone(), HTTP_WITHIN);
+            let asked = Ask { method, path, key, authorities, headers, body, within };
             let answer = ask(&self.node, asked).await?;
             let pause = answer.retry_after.filter(|_| answer.status == 503);
             match pause.map(|pause| pause.min(CONTENT_PAUSE_MAX)) {

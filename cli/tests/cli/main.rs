@@ -7,6 +7,7 @@ mod files;
 mod forked;
 mod interactive;
 mod lantern;
+mod mcp;
 mod operators;
 mod running;
 mod same;

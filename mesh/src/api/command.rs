@@ -112,6 +112,10 @@ pub enum Command {
     ListRooms { by: Reader, parent: Option<RoomId> },
     /// Agents of the key (no room), or members of a room in join order. → [`Outcome::Agents`]
     ListAgents { by: Reader, room: Option<RoomId> },
+    /// The rooms in which the agent has a seat. → [`Outcome::Seats`]
+    ListSeats { caller: Caller },
+    /// The names that nodes have given themselves, one for each, in their order. → [`Outcome::NodeNames`]
+    NameNodes { nodes: Vec<NodeId> },
     /// → [`Outcome::RoomInfo`]
     RoomInfo { by: Reader, room: RoomId },
     /// → [`Outcome::Vote`]
@@ -340,6 +344,10 @@ pub enum Outcome {
     Rooms(Vec<RoomView>),
     /// Agents.
     Agents(Vec<AgentView>),
+    /// Rooms in which an agent has a seat, by id.
+    Seats(Vec<RoomId>),
+    /// Names of nodes. `None`: the node has none, or is not known.
+    NodeNames(Vec<Option<String>>),
     /// By when they were attached.
     Attendance(Vec<Attendee>),
     /// All about a room.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     api::{
-        command::{AgentView, Attendee, Outcome, Reader, Refused, RoomInfo, RoomView},
+        command::{AgentView, Attendee, Caller, Outcome, Reader, Refused, RoomInfo, RoomView},
         status::{NodeStatus, RoomStatus, Status},
     },
     name::id::{AgentId, NodeId, RoomId},
@@ -43,6 +43,18 @@ pub(super) fn list_agents(
     };
     known.may_read(by, room)?;
     Ok(Outcome::Agents(known.members_of(room)))
+}
+
+/// The rooms in which an agent has a seat.
+pub(super) fn list_seats(known: &Known, caller: &Caller) -> Result<Outcome, Refused> {
+    let record = known.caller(caller)?;
+    Ok(Outcome::Seats(record.rooms.keys().copied().collect()))
+}
+
+/// The names of nodes, as they gave them to themselves.
+pub(super) fn name_nodes(known: &Known, nodes: &[NodeId]) -> Outcome {
+    let names = nodes.iter().map(|node| known.directory.nodes.names.get(node).cloned());
+    Outcome::NodeNames(names.collect())
 }
 
 /// All agents of this node, for its operator.

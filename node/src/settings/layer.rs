@@ -47,6 +47,12 @@ pub(crate) struct Layer {
     /// No /metrics over HTTP
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_metrics: Option<bool>,
+    /// No tools for agent hosts over HTTP (/mcp, /tools/invoke)
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_mcp: Option<bool>,
+    /// The table `[mcp]` of a file.
+    #[arg(skip)]
+    pub(crate) mcp: Option<McpTable>,
     /// The key that clients need, made if it is not there [default: ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
@@ -112,6 +118,18 @@ pub(crate) struct Layer {
     pub(crate) json: Option<bool>,
 }
 
+/// What a file says of tools for agent hosts.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct McpTable {
+    /// Whether there are any.
+    pub(crate) enabled: Option<bool>,
+    /// Groups of tools that hosts get which ask for none.
+    pub(crate) tools: Option<Vec<String>>,
+    /// How long an agent stays attached after its last call.
+    pub(crate) idle_detach: Option<String>,
+}
+
 impl Layer {
     /// `CLAWMESH_` and the flag in capitals; lists are separated by commas.
     pub(super) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Layer> {
@@ -143,6 +161,8 @@ impl Layer {
             http_key: text("HTTP_KEY").map(PathBuf::from),
             no_http: switch("NO_HTTP")?,
             no_metrics: switch("NO_METRICS")?,
+            no_mcp: switch("NO_MCP")?,
+            mcp: None,
             key_file: text("KEY_FILE").map(PathBuf::from),
             listen: list("LISTEN"),
             join: list("JOIN"),

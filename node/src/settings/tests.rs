@@ -196,3 +196,24 @@ fn tls_takes_both_files_from_wherever_they_are_named() {
     let error = refused(&["--http-cert", "c", "--http-key", "k", "--no-http"], &[], None);
     assert!(error.contains("--no-http"), "{error}");
 }
+
+#[test]
+fn tools_for_hosts_are_on_unless_a_flag_or_the_file_says_otherwise() {
+    let mcp = |flags: &[&str], file: &str| settings(flags, &[], Some(file)).mcp;
+    assert_eq!(mcp(&[], ""), Some(Mcp::default()));
+    assert_eq!(mcp(&["--no-mcp"], "[mcp]\nenabled = true"), None);
+    assert_eq!(mcp(&[], "no-mcp = true"), None);
+    assert_eq!(mcp(&[], "[mcp]\nenabled = false"), None);
+    assert_eq!(settings(&[], &[("CLAWMESH_NO_MCP", "1")], None).mcp, None);
+    let file = "[mcp]\ntools = ['rooms', 'tasks']\nidle-detach = '90s'";
+    let groups = Groups::parse("rooms,tasks").unwrap();
+    assert_eq!(mcp(&[], file), Some(Mcp { groups, idle_detach: Duration::from_secs(90) }));
+    for (file, error) in [
+        ("[mcp]\ntools = ['spoons']", "mcp.tools"),
+        ("[mcp]\nidle-detach = '11m'", "mcp.idle-detach"),
+        ("[mcp]\nspoon = 1", "spoon"),
+    ] {
+        let found = refused(&[], &[], Some(file));
+        assert!(found.contains(error), "{found}");
+    }
+}

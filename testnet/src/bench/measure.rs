@@ -8,7 +8,7 @@ use super::{
     report::Report,
     run::Run,
     setting::{Row, Setting},
-    single,
+    single, tools,
 };
 
 /// Measures.
@@ -49,6 +49,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Acts => nodes::acts(run).await,
         Row::Copies => nodes::copies(run).await,
         Row::Profile => profiles::profile(run).await,
+        Row::Tools => tools::tools(run).await,
         Row::Writers => nodes::writers(run).await,
         Row::Heal => nodes::heal(run).await,
         Row::CatchUp => nodes::catch_up(run).await,

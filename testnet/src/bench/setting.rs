@@ -27,6 +27,8 @@ pub enum Row {
     Copies,
     /// Profiles: changed, shown at another node, read
     Profile,
+    /// Tools of agent hosts on two nodes
+    Tools,
     /// Writers on three nodes, one room
     Writers,
     /// After a split

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
@@ -22,6 +22,7 @@ const ROWS: [Row; 12] = [
     Row::Acts,
     Row::Copies,
     Row::Profile,
+    Row::Tools,
     Row::Writers,
     Row::Heal,
     Row::Wire,
@@ -76,6 +77,9 @@ fn each_row_comes_to_figures() {
         "profile_seen_p50",
         "profile_read_p50",
         "profile_page_p50",
+        "tools_list_p50",
+        "tools_send_p50",
+        "tools_wait_p50",
         "writers",
         "heal",
         "wire",

@@ -139,9 +139,16 @@ const PACKAGES: &[Package] = &[
         in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {
+        name: "mcp",
+        folder: "bridge/dialects/mcp",
+        edges: &["bridge", "mesh"],
+        crates: &["axum", "bytes", "jiff", "rmcp", "serde_json", "sha2", "tokio"],
+        in_tests: &["bridge", "http-body-util", "hyper", "hyper-util"],
+    },
+    Package {
         name: "node",
         folder: "node",
-        edges: &["bridge", "clawchat", "import", "mesh", "net", "protocol", "store"],
+        edges: &["bridge", "clawchat", "import", "mcp", "mesh", "net", "protocol", "store"],
         crates: &[
             "anyhow",
             "bytes",

@@ -34,9 +34,39 @@ use crate::{
     },
 };
 
+/// Whether there is something new to read in the room.
+fn is_news(event: &RoomEvent) -> bool {
+    match event {
+        RoomEvent::Message(_)
+        | RoomEvent::Opened { .. }
+        | RoomEvent::Destroyed { .. }
+        | RoomEvent::VoteOpened(_)
+        | RoomEvent::VoteEnded(_)
+        | RoomEvent::ElectionStarted { .. }
+        | RoomEvent::LeaderElected { .. }
+        | RoomEvent::LeaderCleared { .. }
+        | RoomEvent::TaskAssigned(_)
+        | RoomEvent::TaskUpdated(_) => true,
+        RoomEvent::PassedOver { .. }
+        | RoomEvent::Joined { .. }
+        | RoomEvent::Left { .. }
+        | RoomEvent::Turn { .. }
+        | RoomEvent::Typing { .. }
+        | RoomEvent::Presence(_) => false,
+    }
+}
+
 impl Hub {
     /// Tells local members of an event in a room. Never blocks.
     pub fn notify(&self, room: RoomId, event: RoomEvent) {
+        let is_news = is_news(&event);
+        self.route(room, event);
+        if is_news {
+            self.watches.ring(room);
+        }
+    }
+
+    fn route(&self, room: RoomId, event: RoomEvent) {
         match event {
             RoomEvent::Message(delivered) => {
                 self.message(room, &delivered);

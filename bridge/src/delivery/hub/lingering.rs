@@ -51,6 +51,19 @@ impl Lingering {
         over
     }
 
+    /// The agent of this registration has acted: it is the youngest. `false`: it does not linger.
+    pub(super) fn goes_on(&mut self, caller: &Caller) -> bool {
+        let lingerer = self.agents.get_mut(&caller.agent);
+        let Some(lingerer) = lingerer.filter(|lingerer| lingerer.caller == *caller) else {
+            return false;
+        };
+        self.order.remove(&lingerer.begun);
+        self.begun += 1;
+        lingerer.begun = self.begun;
+        self.order.insert(self.begun, caller.agent.clone());
+        true
+    }
+
     /// The agent has a connection again, here or elsewhere.
     pub(super) fn is_back(&mut self, agent: &AgentId) {
         if let Some(lingerer) = self.agents.remove(agent) {
@@ -129,6 +142,21 @@ mod tests {
         assert_eq!(time.try_recv(), Err(TryRecvError::Empty), "the newer one goes on");
         lingering.is_over(&newer);
         assert!(lingering.agents.is_empty());
+    }
+
+    #[test]
+    fn who_acts_while_it_lingers_is_not_let_go_before_others() {
+        let mut lingering = Lingering::default();
+        let mut active = lingering.begin(&caller("active", 1));
+        let mut silent = lingering.begin(&caller("silent", 1));
+        assert!(lingering.goes_on(&caller("active", 1)));
+        let other = Caller { registration: Registration(2), ..caller("active", 1) };
+        assert!(!lingering.goes_on(&other) && !lingering.goes_on(&caller("nobody", 1)));
+        let more = 2..=limits::LINGERING_PER_KEY_MAX;
+        let rest: Vec<_> = more.map(|nth| lingering.begin(&caller(&nth.to_string(), 1))).collect();
+        assert_eq!(silent.try_recv(), Ok(()), "it was silent for longest");
+        assert_eq!(active.try_recv(), Err(TryRecvError::Empty));
+        drop(rest);
     }
 
     #[test]

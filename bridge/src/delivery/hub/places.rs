@@ -7,7 +7,10 @@ use std::{
 
 use mesh::{
     api::command::{Caller, Registration},
-    name::{id::RoomId, number::Number},
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
 };
 use tokio::sync::oneshot;
 
@@ -20,8 +23,10 @@ pub(super) struct Place {
     pub(super) registration: Registration,
     /// Not empty.
     pub(super) links: Vec<Arc<Link>>,
-    /// The agent, if further connections may be the same.
-    shared: Option<Arc<Party>>,
+    /// The agent, as it asks.
+    party: Option<Arc<Party>>,
+    /// Whether further connections may be the same.
+    shares: bool,
     /// The last numbers that connections had been given which have ended since.
     seen: BTreeMap<RoomId, Number>,
 }
@@ -39,7 +44,13 @@ pub(crate) enum Beside {
 
 impl Place {
     pub(super) fn new(registration: Registration, link: &Arc<Link>) -> Place {
-        Place { registration, links: vec![link.clone()], shared: None, seen: BTreeMap::new() }
+        Place {
+            registration,
+            links: vec![link.clone()],
+            party: None,
+            shares: false,
+            seen: BTreeMap::new(),
+        }
     }
 
     pub(super) fn has(&self, link: &Link) -> bool {
@@ -74,9 +85,8 @@ impl Hub {
     pub(crate) fn sits_beside(&self, link: &Arc<Link>, me: Me, voice: Arc<dyn Voice>) -> Beside {
         let mut state = self.write();
         let Some(place) = state.agents.get_mut(&me.agent) else { return Beside::Alone };
-        let Some(party) = place.shared.clone().filter(|party| party.key() == me.key) else {
-            return Beside::Alone;
-        };
+        let shared = place.party.clone().filter(|party| place.shares && party.key() == me.key);
+        let Some(party) = shared else { return Beside::Alone };
         // Connections that are about to end are of a key that is valid no more, or were replaced: the mesh says which.
         if !place.links.iter().any(|link| link.life() == Life::Open) {
             return Beside::Alone;
@@ -89,14 +99,24 @@ impl Hub {
         Beside::Seated(party)
     }
 
-    /// Further connections may be this agent from now on.
-    pub(crate) fn share(&self, party: &Arc<Party>) {
+    /// The agent of a connection is known. `shares`: further connections may be the same.
+    pub(crate) fn knows(&self, party: &Arc<Party>, shares: bool) {
         let Ok(caller) = party.caller() else { return };
         let mut state = self.write();
         let place = state.agents.get_mut(&caller.agent);
         if let Some(place) = place.filter(|place| place.registration == caller.registration) {
-            place.shared = Some(party.clone());
+            place.party = Some(party.clone());
+            place.shares = shares;
         }
+    }
+
+    /// An agent that is connected here with this key, as it asks.
+    pub(crate) fn connected(&self, agent: &AgentId, key: KeyPrint) -> Option<Arc<Party>> {
+        let state = self.read();
+        let place = state.agents.get(agent)?;
+        let party = place.party.as_ref().filter(|party| party.key() == key)?;
+        // As in `sits_beside`.
+        place.links.iter().any(|link| link.life() == Life::Open).then(|| party.clone())
     }
 
     /// A connection has ended. Returns the last number that its agent was given in each room, unless that has other
@@ -139,6 +159,11 @@ impl Hub {
     /// An agent stays without a connection. See [`super::lingering::Lingering::begin`].
     pub(crate) fn lingers(&self, caller: &Caller) -> oneshot::Receiver<()> {
         self.lingering().begin(caller)
+    }
+
+    /// It does, and has just acted: others have lingered longer. `false`: it does not.
+    pub(crate) fn lingers_on(&self, caller: &Caller) -> bool {
+        self.lingering().goes_on(caller)
     }
 
     /// Its time is over.

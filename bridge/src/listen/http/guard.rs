@@ -3,7 +3,8 @@
 //! A browser is somebody else's hands. These rules keep a page from using it against the node:
 //!
 //! - A request with an `Origin` that is not allowed is refused in any case. Browsers send one
-//!   with every WebSocket, with every request that writes, and across origins.
+//!   with every WebSocket, with every request that writes, and across origins. Allowed are the operator's, and the node's
+//!   own: the name that the request comes under, if nobody else can have pointed it here.
 //! - They send none with a plain `GET` of the page's own site, as they see it. A page whose name
 //!   was pointed at this node's address (DNS rebinding) is such a site: so reads of a dialect's pages and of
 //!   `/metrics` are answered only under names that cannot have been pointed here: addresses, `localhost`, and the
@@ -61,7 +62,18 @@ fn origin(config: &Config, headers: &HeaderMap) -> Result<Option<HeaderValue>, (
     let mut given = headers.get_all(header::ORIGIN).iter();
     let (Some(origin), more) = (given.next(), given.next()) else { return Ok(None) };
     let known = config.origins.iter().any(|known| known.as_bytes() == origin.as_bytes());
-    if known && more.is_none() { Ok(Some(origin.clone())) } else { Err(()) }
+    let may = known || is_own(config, headers, origin);
+    if may && more.is_none() { Ok(Some(origin.clone())) } else { Err(()) }
+}
+
+/// Whether it is a page of this node: its origin is the name that the request comes under, which is the node's own.
+fn is_own(config: &Config, headers: &HeaderMap, origin: &HeaderValue) -> bool {
+    let mut names = headers.get_all(header::HOST).iter();
+    let (Some(name), None) = (names.next(), names.next()) else { return false };
+    let (Ok(name), Ok(origin)) = (name.to_str(), origin.to_str()) else { return false };
+    let scheme = if config.http_tls.is_some() { "https://" } else { "http://" };
+    let is_same = origin.strip_prefix(scheme).is_some_and(|at| at.eq_ignore_ascii_case(name));
+    is_same && name.parse::<Authority>().is_ok_and(|name| is_ours(config, name.host()))
 }
 
 fn is_preflight(request: &Request) -> bool {
@@ -125,6 +137,33 @@ mod tests {
         config.origins.push("https://Good.example".into());
         config.hosts.push("node.lan".into());
         config
+    }
+
+    #[test]
+    fn a_page_of_the_node_itself_may_ask_and_one_that_was_pointed_here_may_not() {
+        let judged = |host: &str, origin: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+            super::origin(&config(), &headers).is_ok()
+        };
+        for (host, origin) in [
+            ("127.0.0.1:9230", "http://127.0.0.1:9230"),
+            ("localhost:9230", "http://LOCALHOST:9230"),
+            ("node.lan", "http://node.lan"),
+            ("evil.example", "https://Good.example"),
+        ] {
+            assert!(judged(host, origin), "{host} {origin}");
+        }
+        for (host, origin) in [
+            ("evil.example:9230", "http://evil.example:9230"),
+            ("127.0.0.1:9230", "http://127.0.0.1:3000"),
+            ("127.0.0.1:9230", "https://127.0.0.1:9230"),
+            ("127.0.0.1:9230", "http://evil.example"),
+            ("127.0.0.1:9230", "null"),
+        ] {
+            assert!(!judged(host, origin), "{host} {origin}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Attach, Caller, Command, FileAct, Outcome, Refused, Share, Speech};
 use crate::{
     api::agenda::{NewTask, NewVote},
-    name::id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+    name::id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
 };
 
 /// Whether a node that stops still answers a command.
@@ -271,6 +271,10 @@ impl Command {
                 };
                 Traits::of("change_file").room(change.key, change.room).bytes(bytes)
             }
+            Command::ListSeats { .. } => Traits::of("list_seats").asks(),
+            Command::NameNodes { nodes } => {
+                Traits::of("name_nodes").asks().bytes(nodes.len() * size_of::<NodeId>())
+            }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
             Command::Keep { name, value } => {
                 let value = value.as_ref().map_or(0, |value| value.0.len());
@@ -323,6 +327,7 @@ impl Outcome {
             Outcome::Said(_) => Promise::Durable,
             Outcome::Rooms(_) => Promise::None,
             Outcome::Agents(_) | Outcome::Attendance(_) => Promise::None,
+            Outcome::Seats(_) | Outcome::NodeNames(_) => Promise::None,
             Outcome::RoomInfo(_) => Promise::None,
             Outcome::Vote(_) => Promise::Durable,
             Outcome::Votes(_) => Promise::None,

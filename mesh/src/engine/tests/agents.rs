@@ -596,3 +596,24 @@ fn what_was_claimed_in_a_room_of_memory_is_not_claimed_again() {
     world.ask(0, Command::Join { caller, room }).expect("public");
     assert!(say(&mut world) > before);
 }
+
+#[test]
+fn an_agent_is_told_of_its_seats_and_of_the_names_of_nodes() {
+    let mut node = Node::new(1);
+    let (caller, lobby) = (node.joins("me"), node.lobby());
+    let seats =
+        |node: &mut Node, caller: &Caller| node.ask(Command::ListSeats { caller: caller.clone() });
+    let Ok(Outcome::Seats(found)) = seats(&mut node, &caller) else { panic!("a list") };
+    assert_eq!(found, [lobby]);
+    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new() }).expect("it may");
+    let Ok(Outcome::Seats(found)) = seats(&mut node, &caller) else { panic!("also as it lingers") };
+    assert_eq!(found, [lobby]);
+    node.ask(Command::Detach { caller: caller.clone(), seen: Vec::new() })
+        .expect("its time is over");
+    assert_eq!(seats(&mut node, &caller).map(drop), Err(Refused::Superseded));
+    let (me, stranger) = (node.engine.known.cx.me, NodeId([9; 32]));
+    let named = Command::NameNodes { nodes: vec![stranger, me] };
+    let Ok(Outcome::NodeNames(names)) = node.ask(named) else { panic!("names") };
+    let own = node.engine.known.directory.nodes.names.get(&me).cloned();
+    assert_eq!(names, [None, own]);
+}

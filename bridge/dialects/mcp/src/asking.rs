@@ -1,0 +1,225 @@
+//! The agent that asks, and what is remembered of it between two requests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use axum::http::StatusCode;
+use bridge::{
+    read::{Desk, Hosted, Visitor},
+    seam::{
+        call::{Attach, Identity, Join, ListSeats},
+        refusal::Refusal,
+    },
+    secret::Secret,
+    session::ask::Ask,
+};
+use mesh::name::id::{AgentId, KeyPrint, RoomId};
+
+use crate::{
+    Settings,
+    limits::{
+        AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, ROOMS_REMEMBERED_MAX, WAITS_MAX,
+        WAITS_PER_AGENT_MAX,
+    },
+    outcome::No,
+    tools::groups::Groups,
+};
+
+/// All that requests share.
+pub(crate) struct Shared {
+    pub(crate) desk: Desk,
+    pub(crate) settings: Arc<Settings>,
+    agents: Mutex<Agents>,
+}
+
+#[derive(Default)]
+struct Agents {
+    /// Calls and waits under way, of agents that have any.
+    busy: BTreeMap<Name, Busy>,
+    waits: usize,
+    /// Rooms of agents, and when each was asked for last.
+    rooms: BTreeMap<Name, (u64, BTreeSet<RoomId>)>,
+    asked: u64,
+}
+
+#[derive(Default)]
+struct Busy {
+    calls: usize,
+    waits: usize,
+}
+
+type Name = (AgentId, KeyPrint);
+
+/// An agent that asks for something, by one request.
+#[derive(Clone)]
+pub(crate) struct Asking {
+    pub(crate) shared: Arc<Shared>,
+    /// Who reads: the key, in the agent's name.
+    pub(crate) reader: Visitor,
+    pub(crate) agent: AgentId,
+    pub(crate) groups: Groups,
+    pub(crate) key: Secret,
+    pub(crate) name: Option<String>,
+    pub(crate) capabilities: Vec<String>,
+    /// The status of the answer over HTTP, where it is not what the protocol has.
+    pub(crate) status: Arc<OnceLock<StatusCode>>,
+}
+
+impl Shared {
+    pub(crate) fn new(desk: Desk, settings: Arc<Settings>) -> Shared {
+        Shared { desk, settings, agents: Mutex::default() }
+    }
+
+    fn agents(&self) -> MutexGuard<'_, Agents> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asking {
+    fn id(&self) -> Name {
+        (self.agent.clone(), self.reader.key())
+    }
+
+    /// Reads something: the agent need not be attached.
+    pub(crate) async fn read<C: Ask>(&self, call: C) -> Result<C::Answer, No> {
+        Ok(self.shared.desk.ask(&self.reader, call).await?)
+    }
+
+    /// Does something, as the agent that is attached for it.
+    pub(crate) async fn act<C: Ask + Clone>(&self, call: C) -> Result<C::Answer, No> {
+        let agent = self.attached().await?;
+        match self.shared.desk.ask(&agent, call.clone()).await {
+            // A connection has just taken its place: it is that one from now on.
+            Err(Refusal::Mesh(mesh::api::command::Refused::Superseded)) => {
+                let agent = self.attached().await?;
+                Ok(self.shared.desk.ask(&agent, call).await?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// The agent, attached, and in the rooms that it was in before.
+    async fn attached(&self) -> Result<Visitor, No> {
+        let call = Attach {
+            key: self.key.clone(),
+            name: self.name.clone().unwrap_or_else(|| self.agent.to_string()),
+            identity: Identity::Named(self.agent.to_string()),
+            capabilities: self.capabilities.clone(),
+            reconnect: false,
+            linger: self.shared.settings.idle_detach,
+        };
+        let Hosted { visitor: agent, came } = self.shared.desk.host(call).await?;
+        let known = self.shared.agents().remembered(&self.id());
+        if came && !known.is_empty() {
+            let seats = self.shared.desk.ask(&agent, ListSeats).await?;
+            for room in known.into_iter().filter(|room| seats.binary_search(room).is_err()) {
+                // A room that is gone, or that it may not read any more, is lost.
+                drop(self.shared.desk.ask(&agent, Join(room)).await);
+            }
+        }
+        Ok(agent)
+    }
+
+    /// The rooms that the agent is in.
+    pub(crate) async fn seats(&self) -> Result<Vec<RoomId>, No> {
+        let remembered = self.shared.agents().remembered(&self.id());
+        // Where it is attached its seats are known; else those that it will have again.
+        match self.shared.desk.attached(&self.agent, self.reader.key()) {
+            Some(agent) => Ok(self.shared.desk.ask(&agent, ListSeats).await?),
+            None => Ok(remembered.into_iter().collect()),
+        }
+    }
+
+    /// The agent is in a room from now on, or is not.
+    pub(crate) fn remembers(&self, room: RoomId, is_in: bool) {
+        self.shared.agents().remember(self.id(), room, is_in);
+    }
+
+    /// One more call, while it is held.
+    pub(crate) fn call(&self) -> Option<Call> {
+        let mut agents = self.shared.agents();
+        let busy = agents.busy.entry(self.id()).or_default();
+        if busy.calls >= CALLS_PER_AGENT_MAX {
+            return None;
+        }
+        busy.calls += 1;
+        Some(Call(self.clone()))
+    }
+
+    /// One more wait, while it is held.
+    pub(crate) fn wait(&self) -> Result<Wait, No> {
+        let mut agents = self.shared.agents();
+        let all = agents.waits;
+        let busy = agents.busy.entry(self.id()).or_default();
+        if busy.waits >= WAITS_PER_AGENT_MAX || all >= WAITS_MAX {
+            let retry = serde_json::json!(1_000);
+            return Err(No::error("too many waits; retry").with("retryAfterMs", retry));
+        }
+        busy.waits += 1;
+        agents.waits += 1;
+        Ok(Wait(self.clone()))
+    }
+}
+
+/// See [`Asking::call`].
+pub(crate) struct Call(Asking);
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut agents = self.0.shared.agents();
+        let id = self.0.id();
+        agents.over(&id, |busy| busy.calls -= 1);
+    }
+}
+
+/// See [`Asking::wait`].
+pub(crate) struct Wait(Asking);
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut agents = self.0.shared.agents();
+        agents.waits -= 1;
+        let id = self.0.id();
+        agents.over(&id, |busy| busy.waits -= 1);
+    }
+}
+
+impl Agents {
+    fn over(&mut self, id: &Name, less: impl FnOnce(&mut Busy)) {
+        let Some(busy) = self.busy.get_mut(id) else { return };
+        less(busy);
+        if busy.calls == 0 && busy.waits == 0 {
+            self.busy.remove(id);
+        }
+    }
+
+    fn remembered(&mut self, id: &Name) -> BTreeSet<RoomId> {
+        self.asked += 1;
+        let Some((asked, rooms)) = self.rooms.get_mut(id) else { return BTreeSet::new() };
+        *asked = self.asked;
+        rooms.clone()
+    }
+
+    fn remember(&mut self, id: Name, room: RoomId, is_in: bool) {
+        self.asked += 1;
+        if !is_in {
+            if let Some((_, rooms)) = self.rooms.get_mut(&id) {
+                rooms.remove(&room);
+            }
+            return;
+        }
+        if self.rooms.len() >= AGENTS_REMEMBERED_MAX && !self.rooms.contains_key(&id) {
+            let oldest = self.rooms.iter().min_by_key(|(_, (asked, _))| *asked);
+            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
+                self.rooms.remove(&oldest);
+            }
+        }
+        let (asked, rooms) = self.rooms.entry(id).or_default();
+        *asked = self.asked;
+        if rooms.len() < ROOMS_REMEMBERED_MAX {
+            rooms.insert(room);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! A request's way in: who asks, whether the body can be read, and what `rmcp` makes of it.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::{
+    Json, Router,
+    body::{Body, to_bytes},
+    extract::{Path, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use bridge::{
+    config::Auth,
+    dialect::{Intrusion, Site},
+    read::{Desk, Visitor},
+    secret::Secret,
+};
+use bytes::Bytes;
+use mesh::{
+    limits::AGENT_ID_BYTES_MAX,
+    name::agent::{DRAWN_BYTES, drawn},
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::{
+    Settings,
+    asking::{Asking, Shared},
+    keys::agent_of,
+    limits::BODY_BYTES_MAX,
+    outcome::{No, NoAgent},
+    server::Server,
+    tools::groups::Groups,
+};
+
+mod invoke;
+
+const AGENT: &str = "x-clawmesh-agent";
+const NAME: &str = "x-clawmesh-name";
+/// Part of the id of an agent that names none: as many hexadecimal digits as an agent draws bytes, twice.
+const DRAW: &str = "x-clawmesh-draw";
+const CAPABILITIES: &str = "x-clawmesh-capabilities";
+
+type Service = StreamableHttpService<Server, NeverSessionManager>;
+
+#[derive(Clone)]
+struct Web {
+    shared: Arc<Shared>,
+    service: Service,
+}
+
+pub(crate) fn site(desk: Desk, settings: Arc<Settings>) -> Site {
+    let shared = Arc::new(Shared::new(desk, settings));
+    // The bridge's guard has judged `Origin` and `Host`, and this module the size of the body.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_sse_retry(None)
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(BODY_BYTES_MAX);
+    let service = Service::new(|| Ok(Server), Arc::default(), config);
+    let router = Router::new()
+        .route("/mcp", any(unnamed))
+        .route("/mcp/{agent}", any(named))
+        .route("/tools/invoke", any(invoke::invoke))
+        .with_state(Web { shared, service })
+        .fallback(async || StatusCode::NOT_FOUND);
+    Site {
+        router,
+        paths: &["/mcp", "/tools/invoke"],
+        methods: &["POST"],
+        checks_names: |_| true,
+        headers: &[
+            "authorization",
+            "accept",
+            "mcp-protocol-version",
+            "mcp-method",
+            "mcp-name",
+            AGENT,
+            NAME,
+            DRAW,
+            CAPABILITIES,
+        ],
+        refuse,
+    }
+}
+
+fn refuse(why: Intrusion) -> Response {
+    let text = match why {
+        Intrusion::Origin => {
+            "web pages of this origin may not ask; allow it with the node's setting http-origin"
+        }
+        Intrusion::Name => {
+            "this node does not answer under that name; ask under its address, or add the name with \
+             the node's setting http-host"
+        }
+    };
+    failed(StatusCode::FORBIDDEN, "forbidden", text)
+}
+
+/// An answer that is none of the protocol.
+fn failed(status: StatusCode, kind: &str, text: &str) -> Response {
+    (status, Json(json!({"error": {"type": kind, "message": text}}))).into_response()
+}
+
+async fn unnamed(State(web): State<Web>, request: Request) -> Response {
+    answer(web, None, request).await
+}
+
+async fn named(State(web): State<Web>, Path(agent): Path<String>, request: Request) -> Response {
+    answer(web, Some(agent), request).await
+}
+
+async fn answer(web: Web, agent: Option<String>, request: Request) -> Response {
+    let answered = web.answered(agent, request).await;
+    answered.unwrap_or_else(|refused| *refused)
+}
+
+/// An answer before the request comes to a method. In a box: it is large, and rare.
+type Refused = Box<Response>;
+
+impl Web {
+    async fn answered(&self, agent: Option<String>, request: Request) -> Result<Response, Refused> {
+        only_post(request.method())?;
+        let (mut parts, body) = request.into_parts();
+        let asking = self.asking(&parts, agent).await?;
+        let Some(call) = asking.call() else {
+            let text = "too many calls of this agent have no answer yet; wait for one";
+            return Err(refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", text));
+        };
+        is_json(&parts.headers)?;
+        accepts(&mut parts.headers)?;
+        let body = self.body(body).await?;
+        is_message(&body)?;
+        let status = asking.status.clone();
+        parts.extensions.insert(asking);
+        let request = Request::from_parts(parts, Body::from(body));
+        let mut response = self.service.handle(request).await.map(Body::new);
+        drop(call);
+        if let Some(status) = status.get() {
+            *response.status_mut() = *status;
+        }
+        Ok(response)
+    }
+
+    /// The key that a request shows, and the agent that it names.
+    async fn asking(&self, parts: &Parts, named: Option<String>) -> Result<Asking, Refused> {
+        let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let key = match self.shared.desk.config().auth {
+            // It is not needed, and one that is shown is ignored.
+            Auth::Open => Some(""),
+            Auth::Key(_) => bearer(&parts.headers),
+        };
+        let key = Secret::new(key.ok_or_else(unauthorized)?);
+        let holder = self.shared.desk.holder(key.clone()).await;
+        let holder = holder.map_err(|refusal| {
+            let no = No::from(refusal);
+            let is_unknown = matches!(no, No::Agent { why: NoAgent::NoKey, .. });
+            if is_unknown { unauthorized() } else { unavailable(no) }
+        })?;
+        let agent = named.or_else(|| header(AGENT).map(str::to_owned));
+        let drawn = || header(DRAW).and_then(hex).map(|part| drawn(part, holder.key()).to_string());
+        let agent = agent.or_else(drawn).unwrap_or_else(|| agent_of(holder.key()));
+        if agent.is_empty() || agent.len() > AGENT_ID_BYTES_MAX {
+            let text = format!("an agent's id has 1 to {AGENT_ID_BYTES_MAX} bytes");
+            return Err(refused(StatusCode::BAD_REQUEST, "invalid_request", &text));
+        }
+        let asked = groups(parts.uri.query().unwrap_or_default());
+        let groups = asked.map_err(|name| {
+            let text = format!("there is no group of tools {name:?}: {}", Groups::NAMES.join(", "));
+            refused(StatusCode::BAD_REQUEST, "invalid_request", &text)
+        })?;
+        let list = header(CAPABILITIES).unwrap_or_default();
+        let capabilities = list.split(',').map(str::trim).filter(|one| !one.is_empty());
+        Ok(Asking {
+            reader: in_name_of(holder, &agent),
+            agent: agent.into(),
+            groups: groups.unwrap_or(self.shared.settings.groups),
+            key,
+            name: header(NAME).map(str::to_owned),
+            capabilities: capabilities.map(str::to_owned).collect(),
+            status: Arc::new(OnceLock::new()),
+            shared: self.shared.clone(),
+        })
+    }
+
+    /// All of a body that is not too large, and comes in time.
+    async fn body(&self, body: Body) -> Result<Bytes, Refused> {
+        let within = self.shared.desk.config().http_request_within;
+        match timeout(within, to_bytes(body, BODY_BYTES_MAX)).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(_)) => {
+                let text = format!("a request has at most {BODY_BYTES_MAX} bytes");
+                Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &text))
+            }
+            Err(_) => {
+                let text = "the body did not come in time";
+                Err(refused(StatusCode::REQUEST_TIMEOUT, "invalid_request", text))
+            }
+        }
+    }
+}
+
+fn hex(text: &str) -> Option<[u8; DRAWN_BYTES]> {
+    let mut part = [0; DRAWN_BYTES];
+    let digits = text.as_bytes();
+    if digits.len() != 2 * DRAWN_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    for (byte, at) in part.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(part)
+}
+
+fn in_name_of(holder: Visitor, agent: &str) -> Visitor {
+    holder.named(Some(agent.into()))
+}
+
+fn refused(status: StatusCode, kind: &str, text: &str) -> Refused {
+    Box::new(failed(status, kind, text))
+}
+
+fn only_post(method: &Method) -> Result<(), Refused> {
+    if *method == Method::POST {
+        return Ok(());
+    }
+    let allow = [(header::ALLOW, HeaderValue::from_static("POST"))];
+    Err(Box::new((StatusCode::METHOD_NOT_ALLOWED, allow).into_response()))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+fn unauthorized() -> Refused {
+    let text = "show a key: Authorization: Bearer KEY";
+    let mut response = failed(StatusCode::UNAUTHORIZED, "unauthorized", text);
+    let bearer = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+    Box::new(response)
+}
+
+/// The key cannot be looked at.
+fn unavailable(no: No) -> Refused {
+    let text = match no.fields() {
+        Ok(fields) => fields["error"].as_str().unwrap_or_default().to_owned(),
+        Err((text, _)) => text,
+    };
+    refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &text)
+}
+
+/// The groups of tools that a query asks for; `None`: it does not. An error: a name that there is not.
+fn groups(query: &str) -> Result<Option<Groups>, String> {
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("tools="));
+    asked.map(|names| Groups::parse(&names.replace("%2C", ","))).transpose()
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if essence.trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let text = "send application/json";
+    Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported", text))
+}
+
+/// A client that says nothing, or takes anything, takes both; one that takes JSON gets that.
+fn accepts(headers: &mut HeaderMap) -> Result<(), Refused> {
+    let given = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds: Vec<&str> = given.flat_map(|value| value.split(',')).collect();
+    let takes_json = kinds.is_empty()
+        || kinds.iter().any(|kind| {
+            let mut parts = kind.split(';');
+            let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+            let refuses = parts.any(|part| {
+                part.trim().replace(' ', "").starts_with("q=0") && {
+                    let weight = part.trim().trim_start_matches("q=");
+                    weight.parse::<f32>().is_ok_and(|weight| weight == 0.0)
+                }
+            });
+            !refuses && matches!(&*essence, "*/*" | "application/*" | "application/json")
+        });
+    if !takes_json {
+        let text = "answers are application/json";
+        return Err(refused(StatusCode::NOT_ACCEPTABLE, "unsupported", text));
+    }
+    let both = HeaderValue::from_static("application/json, text/event-stream");
+    headers.insert(header::ACCEPT, both);
+    Ok(())
+}
+
+/// One message of JSON-RPC: `rmcp` has an answer of its own, without an id, to whatever is not.
+fn is_message(body: &[u8]) -> Result<(), Refused> {
+    let wrong = |code: i32, text: &str| {
+        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}});
+        Box::new((StatusCode::BAD_REQUEST, Json(error)).into_response())
+    };
+    match serde_json::from_slice::<Value>(body) {
+        Err(_) => Err(wrong(-32_700, "the body is not JSON")),
+        Ok(Value::Array(_)) => Err(wrong(-32_600, "batches are not taken: send one message")),
+        Ok(message) if message["jsonrpc"] == "2.0" => Ok(()),
+        Ok(_) => Err(wrong(-32_600, "the body is not a message of JSON-RPC 2.0")),
+    }
+}

@@ -1,0 +1,200 @@
+//! Keys of sessions: what hosts call rooms and agents.
+
+use mesh::{
+    api::command::RoomView,
+    name::id::{KeyPrint, RoomId},
+};
+use serde_json::{Map, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    limits::{AMBIGUOUS_MAX, SUGGESTIONS_MAX},
+    outcome::No,
+};
+
+/// The lobby has a name for its id: its UUID is another one in every mesh.
+const LOBBY: &str = "lobby";
+const CHANNEL: &str = "mesh:channel:";
+const GROUP: &str = "mesh:group:";
+/// Bytes of an id that has to be written otherwise.
+const REFERENCE_BYTES: usize = 16;
+
+/// An agent's id as a part of a key: itself, if it is short and plain.
+pub(crate) fn reference(agent: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let first = agent.bytes().next().is_some_and(plain);
+    let rest = agent.bytes().all(|byte| plain(byte) || byte == b'_' || byte == b'-');
+    if first && rest && agent.len() <= 64 && !is_written_otherwise(agent) {
+        return agent.to_owned();
+    }
+    let hash = Sha256::digest(agent.as_bytes());
+    format!("x-{}", base32(&hash[..REFERENCE_BYTES]))
+}
+
+/// Whether an id looks like one that stands for another.
+fn is_written_otherwise(agent: &str) -> bool {
+    agent.strip_prefix("x-").is_some_and(|rest| {
+        rest.len() == 26 && rest.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
+    })
+}
+
+/// RFC 4648, lower case, without padding.
+fn base32(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let (mut text, mut bits, mut held) = (String::new(), 0_u32, 0_u32);
+    for byte in bytes {
+        held = held << 8 | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            text.push(char::from(DIGITS[(held >> bits & 31) as usize]));
+        }
+    }
+    if bits > 0 {
+        text.push(char::from(DIGITS[(held << (5 - bits) & 31) as usize]));
+    }
+    text
+}
+
+/// The direct session of an agent with the caller.
+pub(crate) fn of_agent(agent: &str) -> String {
+    format!("agent:{}:main", reference(agent))
+}
+
+/// The names of rooms in a mesh.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    pub(crate) lobby: RoomId,
+    /// The agent that asks.
+    pub(crate) me: &'a str,
+}
+
+impl Names<'_> {
+    /// A room's id as hosts know it.
+    pub(crate) fn id(self, room: RoomId) -> String {
+        if room == self.lobby { LOBBY.to_owned() } else { room.to_uuid() }
+    }
+
+    /// A room's key.
+    pub(crate) fn key(self, view: &RoomView) -> String {
+        match &view.sides {
+            Some(sides) => of_agent(sides.peer_of(self.me)),
+            None if view.public => format!("{CHANNEL}{}", self.id(view.room)),
+            None => format!("{GROUP}{}", self.id(view.room)),
+        }
+    }
+
+    /// The id that a text is, if it is one.
+    pub(crate) fn parse_id(self, text: &str) -> Option<RoomId> {
+        let text = text.trim().to_ascii_lowercase();
+        let own = format!("agent:{}:", reference(self.me));
+        let text =
+            text.strip_prefix(&own).filter(|rest| rest.starts_with("mesh:")).unwrap_or(&text);
+        let id = text.strip_prefix(CHANNEL).or_else(|| text.strip_prefix(GROUP)).unwrap_or(text);
+        if id == LOBBY { Some(self.lobby) } else { RoomId::from_uuid(id) }
+    }
+
+    /// The room that a text means, by name or as the session with an agent.
+    pub(crate) fn find<'r>(self, text: &str, rooms: &'r [RoomView]) -> Result<&'r RoomView, No> {
+        let text = text.trim();
+        let lower = text.to_lowercase();
+        let is_key = |view: &&RoomView| self.key(view) == lower;
+        if let Some(room) = rooms.iter().find(is_key) {
+            return Ok(room);
+        }
+        let after =
+            |prefix: &str| lower.starts_with(prefix).then(|| text.get(prefix.len()..)).flatten();
+        let name = after(CHANNEL).or_else(|| after(GROUP)).unwrap_or(text);
+        // A session with an agent is no name of a room.
+        let exact = |view: &&RoomView| view.sides.is_none() && *view.name == *name;
+        if let Some(room) = self.only(name, rooms.iter().filter(exact).collect())? {
+            return Ok(room);
+        }
+        let folded = name.to_lowercase();
+        let alike = |view: &&RoomView| view.sides.is_none() && view.name.to_lowercase() == folded;
+        if let Some(room) = self.only(name, rooms.iter().filter(alike).collect())? {
+            return Ok(room);
+        }
+        Err(self.missing(text, rooms))
+    }
+
+    fn only<'r>(self, name: &str, fitting: Vec<&'r RoomView>) -> Result<Option<&'r RoomView>, No> {
+        match *fitting {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            [..] => {
+                let keys: Vec<String> =
+                    fitting.iter().take(AMBIGUOUS_MAX).map(|view| self.key(view)).collect();
+                let keys = keys.join(", ");
+                Err(No::error(format!("{name:?} is ambiguous: use one of {keys}")))
+            }
+        }
+    }
+
+    /// There is no such room: those whose names are most like it, or else the liveliest, are suggested.
+    pub(crate) fn missing(self, text: &str, rooms: &[RoomView]) -> No {
+        let wanted = text.to_lowercase();
+        let mut rooms: Vec<&RoomView> = rooms.iter().collect();
+        rooms.sort_by_key(|view| {
+            let name = view.name.to_lowercase();
+            let is_like = name.contains(&wanted) || wanted.contains(&name);
+            (!is_like, std::cmp::Reverse(view.last_activity_ms))
+        });
+        let keys: Vec<String> =
+            rooms.into_iter().take(SUGGESTIONS_MAX).map(|view| self.key(view)).collect();
+        No::error(format!("no such session: {text:?}")).with("suggestions", json!(keys))
+    }
+}
+
+/// The id of an agent that names none: the key's own.
+pub(crate) fn agent_of(key: KeyPrint) -> String {
+    let mut hex = key.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
+    hex.insert(0, "mcp-".to_owned());
+    hex.concat()
+}
+
+/// Fields that say where a message is from.
+pub(crate) fn provenance(agent: &str) -> serde_json::Value {
+    let fields: Map<String, serde_json::Value> = [
+        ("kind".to_owned(), json!("inter_session")),
+        ("sourceSessionKey".to_owned(), json!(of_agent(agent))),
+        ("sourceChannel".to_owned(), json!("mesh")),
+        ("isUser".to_owned(), json!(false)),
+    ]
+    .into_iter()
+    .collect();
+    serde_json::Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_ids_are_themselves_and_others_are_hashed() {
+        for plain in ["bob", "a-b_c9", "x-short", "7"] {
+            assert_eq!(reference(plain), plain);
+        }
+        let hashed = reference("Ünï x");
+        assert!(is_written_otherwise(&hashed), "{hashed}");
+        assert_eq!(reference("Ünï x"), hashed);
+        for other in ["Bob", "-a", "_a", "a b", "", &"a".repeat(65), &*hashed] {
+            let written = reference(other);
+            assert!(is_written_otherwise(&written) && written != other, "{other} {written}");
+        }
+    }
+
+    #[test]
+    fn base_32_is_as_the_rfc_has_it() {
+        let rows = [("", ""), ("f", "my"), ("fo", "mzxq"), ("foo", "mzxw6"), ("foob", "mzxw6yq")];
+        for (bytes, text) in rows {
+            assert_eq!(base32(bytes.as_bytes()), text);
+        }
+        assert_eq!(base32(b"foobar"), "mzxw6ytboi");
+    }
+
+    #[test]
+    fn an_agent_without_a_name_has_its_keys() {
+        assert_eq!(agent_of(KeyPrint([0xab; 16])), "mcp-abababababababab");
+    }
+}

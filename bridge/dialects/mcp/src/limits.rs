@@ -1,0 +1,52 @@
+//! Every bound of the dialect, with its reason.
+
+use std::time::Duration;
+
+/// A request over HTTP, in bytes: a message of the largest size and its JSON around it.
+pub const BODY_BYTES_MAX: usize = 1_048_576;
+/// The JSON of a result, in bytes: a model reads it.
+pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// What a result has around its messages, in bytes.
+pub const RESULT_FRAME_BYTES: usize = 4 * 1024;
+/// One text in a result, in characters; more is cut.
+pub const TEXT_CHARS_MAX: usize = 4_000;
+/// The longest wait: hosts give a call up at 60 s.
+pub const WAIT_SECS_MAX: u64 = 50;
+/// How often a client that wants to know is told that its call is still under way.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// Waits of one agent at once.
+pub const WAITS_PER_AGENT_MAX: usize = 8;
+/// And of all agents at this node: a task and a watch each.
+pub const WAITS_MAX: usize = 1_024;
+/// Calls of one agent that have no answer yet.
+pub const CALLS_PER_AGENT_MAX: usize = 64;
+/// A name of a room or a session, in characters.
+pub const KEY_CHARS_MAX: usize = 512;
+/// A text that is searched for, in characters.
+pub const SEARCH_CHARS_MAX: usize = 256;
+/// Keys that a result suggests for one that is not there.
+pub const SUGGESTIONS_MAX: usize = 3;
+/// Keys that a result names for one that is ambiguous.
+pub const AMBIGUOUS_MAX: usize = 5;
+/// Messages in one page of history.
+pub const HISTORY_MAX: u64 = 1_000;
+/// Numbers that a page goes back over at most: of rooms with more thoughts than that the next page goes on.
+pub const HISTORY_BACK_MAX: u64 = 20_000;
+/// Rows of other lists.
+pub const ROWS_MAX: u64 = 200;
+/// Rooms whose members `agents_list` shows, the liveliest first.
+pub const AGENTS_ROOMS_MAX: usize = 200;
+/// The note of a task, in bytes, as the mesh has it.
+pub const NOTE_BYTES_MAX: usize = mesh::limits::TASK_NOTE_BYTES_MAX;
+/// An agent is attached for so long after its last call.
+pub const IDLE_DETACH: Duration = Duration::from_secs(600);
+/// Rooms that are remembered of an agent that was detached, to give it its seats back: 16 bytes each.
+pub const ROOMS_REMEMBERED_MAX: usize = 1_000;
+/// Agents of which rooms are remembered; the one that was silent longest goes first.
+pub const AGENTS_REMEMBERED_MAX: usize = 10_000;
+/// Rooms that are listed as resources.
+pub const ROOMS_AS_RESOURCES_MAX: usize = 20;
+/// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.
+pub const URI_BYTES_MAX: usize = 4_096;
+/// How long a host may keep the lists of tools and prompts, in milliseconds.
+pub const LISTS_FRESH_MS: u64 = 300_000;

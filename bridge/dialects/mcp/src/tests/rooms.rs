@@ -1,0 +1,245 @@
+//! Rooms, votes and tasks, as a host uses them.
+
+use super::*;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn a_room_is_made_spoken_in_and_read() {
+    let node = Node::new().await;
+    let missing = node.call("ada", "room_join", json!({"room": "council"})).await;
+    assert_eq!(missing["error"], "no such session: \"council\"");
+    assert_eq!(missing["suggestions"], json!(["mesh:channel:lobby"]));
+    let made = json!({"room": "council", "create": true, "description": "for plans"});
+    let made = node.call("ada", "room_join", made).await;
+    assert_eq!((&made["status"], &made["created"]), (&json!("ok"), &json!(true)), "{made}");
+    let key = made["key"].as_str().unwrap();
+    assert_eq!(key, format!("mesh:group:{}", made["roomId"].as_str().unwrap()));
+    let outside = node.call("bob", "room_send", json!({"room": key, "message": "hi"})).await;
+    assert_eq!(
+        (&outside["error"], &outside["code"]),
+        (&json!("call room_join first"), &json!("not_in_room"))
+    );
+    let outside = node.call("bob", "room_history", json!({"room": key})).await;
+    assert_eq!((&outside["status"], &outside["rule"]), (&json!("forbidden"), &json!("visibility")));
+    let joined = node.call("bob", "room_join", json!({"room": " COUNCIL "})).await;
+    assert_eq!((&joined["created"], &joined["members"]), (&json!(false), &json!(2)), "{joined}");
+    let said = json!({"room": key, "message": "one", "kind": "plan", "mentions": ["bob"]});
+    let one = node.call("ada", "room_send", said).await;
+    let answer = json!({"room": key, "message": "two", "replyTo": one["messageId"]});
+    let two = node.call("bob", "room_send", answer).await;
+    assert_eq!((&one["seq"], &two["seq"]), (&json!(1), &json!(2)));
+    let read = node.call("ada", "room_history", json!({"room": "council"})).await;
+    let messages = read["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &read["hasMore"]), (2, &json!(false)), "{read}");
+    let (mine, theirs) = (&messages[0], &messages[1]);
+    assert_eq!((&mine["role"], &mine["metadata"]["kind"]), (&json!("assistant"), &json!("plan")));
+    assert_eq!((&theirs["role"], &theirs["replyTo"]), (&json!("user"), &one["messageId"]));
+    let from = &theirs["from"];
+    assert_eq!((&from["agentId"], &from["key"]), (&json!("bob"), &json!("agent:bob:main")));
+    assert_eq!((&from["sameKey"], &theirs["provenance"]["isUser"]), (&json!(true), &json!(false)));
+    assert!(read["note"].as_str().unwrap().contains("not instructions"));
+    let rooms = node.call("ada", "rooms_list", json!({"search": "counc"})).await;
+    assert_eq!((&rooms["count"], &rooms["rooms"][0]["joined"]), (&json!(1), &json!(true)));
+    node.call("bob", "room_leave", json!({"room": key})).await;
+    let rooms = node.call("bob", "rooms_list", json!({"joined": true})).await;
+    assert_eq!(rooms["count"], 0);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn history_is_paged_without_gap_or_repeat_and_thoughts_can_be_left_out() {
+    let node = Node::new().await;
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    for nth in 1..=12 {
+        let said = json!({"room": "lobby", "message": nth.to_string(), "thinking": nth % 3 == 0});
+        assert_eq!(node.call("ada", "room_send", said).await["status"], "ok");
+    }
+    let read = async |arguments: Value| {
+        let mut arguments = arguments;
+        arguments["room"] = json!("lobby");
+        let page = node.call("ada", "room_history", arguments).await;
+        let texts = page["messages"].as_array().unwrap().iter();
+        let texts: Vec<u64> =
+            texts.map(|row| row["content"].as_str().unwrap().parse().unwrap()).collect();
+        (texts, page["hasMore"] == true, page["nextOffset"].clone())
+    };
+    assert_eq!(read(json!({"limit": 5})).await, (vec![8, 9, 10, 11, 12], true, json!(5)));
+    assert_eq!(read(json!({"limit": 5, "offset": 10})).await, (vec![1, 2], false, Value::Null));
+    let chat = json!({"limit": 3, "includeTools": false, "offset": 3});
+    assert_eq!(read(chat).await, (vec![4, 5, 7], true, json!(6)));
+    assert_eq!(read(json!({"afterSeq": 9, "limit": 2})).await, (vec![10, 11], true, Value::Null));
+    assert_eq!(read(json!({"afterSeq": 12})).await, (vec![], false, Value::Null));
+    let long = "ü".repeat(5_000);
+    node.call("ada", "room_send", json!({"room": "lobby", "message": long})).await;
+    let page = node.call("ada", "room_history", json!({"room": "lobby", "limit": 1})).await;
+    assert_eq!(
+        (&page["contentTruncated"], &page["messages"][0]["truncated"]),
+        (&json!(true), &json!(true))
+    );
+    for _ in 0..40 {
+        node.call("ada", "room_send", json!({"room": "lobby", "message": long})).await;
+    }
+    let page = node.call("ada", "room_history", json!({"room": "lobby", "limit": "9999"})).await;
+    assert!(page.to_string().len() <= 64 * 1024 && page["droppedMessages"].as_u64() > Some(0));
+    assert_eq!(page["clamped"], json!({"limit": 1_000}));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_what_others_say_and_not_with_thoughts_or_ones_own() {
+    let node = Arc::new(Node::new().await);
+    for agent in ["ada", "bob"] {
+        node.call(agent, "room_join", json!({"room": "lobby"})).await;
+    }
+    let none = node.call("ada", "room_wait", json!({"room": "lobby", "timeoutSeconds": 0})).await;
+    assert_eq!((&none["status"], &none["afterSeq"]), (&json!("timeout"), &json!(0)));
+    let waiting = {
+        let node = node.clone();
+        tokio::spawn(async move {
+            let wait = json!({"room": "lobby", "afterSeq": 0, "timeoutSeconds": 40});
+            node.call("ada", "room_wait", wait).await
+        })
+    };
+    for (agent, text, thinking) in
+        [("ada", "mine", false), ("bob", "hm", true), ("bob", "yes", false)]
+    {
+        let said = json!({"room": "lobby", "message": text, "thinking": thinking});
+        node.call(agent, "room_send", said).await;
+    }
+    let heard = timeout(PATIENCE, waiting).await.unwrap().unwrap();
+    assert_eq!((&heard["status"], &heard["afterSeq"]), (&json!("ok"), &json!(3)), "{heard}");
+    assert_eq!(heard["messages"][0]["content"], "yes");
+    let from = json!({"room": "lobby", "afterSeq": 0, "from": ["cy"], "timeoutSeconds": 0});
+    assert_eq!(
+        node.call("ada", "room_wait", from).await["afterSeq"],
+        3,
+        "past all that was filtered"
+    );
+    Arc::into_inner(node).unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn waits_of_one_agent_are_bounded_and_end_with_their_connection() {
+    let node = Arc::new(Node::new().await);
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let mut waiting = JoinSet::new();
+    for _ in 0..9 {
+        let (node, wait) = (node.clone(), json!({"room": "lobby", "timeoutSeconds": 50}));
+        waiting.spawn(async move { node.call("ada", "room_wait", wait).await });
+    }
+    let answer = timeout(PATIENCE, waiting.join_next()).await.expect("one is too many");
+    let answer = answer.unwrap().unwrap();
+    assert_eq!(
+        (&answer["error"], &answer["retryAfterMs"]),
+        (&json!("too many waits; retry"), &json!(1_000))
+    );
+    waiting.shutdown().await;
+    let free = async || {
+        loop {
+            let wait = json!({"room": "lobby", "timeoutSeconds": 1});
+            if node.call("ada", "room_wait", wait).await["status"] == "timeout" {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, free()).await.expect("hung up is over");
+    Arc::into_inner(node).unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn a_vote_is_held() {
+    let node = Arc::new(Node::new().await);
+    for agent in ["ada", "bob"] {
+        node.call(agent, "room_join", json!({"room": "lobby"})).await;
+    }
+    let wrong = json!({"room": "lobby", "title": "When?", "options": "now"});
+    let wrong = node.call("ada", "vote_create", wrong).await;
+    assert_eq!(wrong["field"], "options", "{wrong}");
+    let vote = json!({"room": "lobby", "title": "When?", "options": ["now", "later"]});
+    let vote = node.call("ada", "vote_create", vote).await;
+    let id = vote["vote"]["vote_id"].clone();
+    assert_eq!(
+        (&vote["status"], &vote["vote"]["status"]),
+        (&json!("ok"), &json!("open")),
+        "{vote}"
+    );
+    let wrong = node.call("bob", "vote_cast", json!({"voteId": id, "option": "never"})).await;
+    assert_eq!(wrong["error"], r#"`option` must be one of 0 "now", 1 "later""#);
+    let closed = {
+        let (node, id) = (node.clone(), id.clone());
+        tokio::spawn(async move {
+            node.call("ada", "vote_result", json!({"voteId": id, "timeoutSeconds": 40})).await
+        })
+    };
+    node.call("ada", "vote_cast", json!({"voteId": id, "option": 1})).await;
+    let again = node.call("ada", "vote_cast", json!({"voteId": id, "option": 0})).await;
+    assert_eq!(again["code"], "already_voted");
+    let cast = node.call("bob", "vote_cast", json!({"voteId": id, "option": "later"})).await;
+    assert_eq!((&cast["votesCast"], &cast["eligibleVoters"]), (&json!(2), &json!(2)));
+    let closed = timeout(PATIENCE, closed).await.unwrap().unwrap();
+    assert_eq!(
+        (&closed["status"], &closed["vote"]["tally"][1]["count"]),
+        (&json!("closed"), &json!(2))
+    );
+    let votes = node.call("bob", "vote_result", json!({"room": "lobby"})).await;
+    assert_eq!(votes["votes"][0]["vote_id"], id);
+    let missing = node.call("bob", "vote_result", json!({})).await;
+    assert_eq!(missing["field"], "voteId");
+    Arc::into_inner(node).unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn a_task_is_claimed_by_one_and_finished() {
+    let node = Node::new().await;
+    for agent in ["ada", "bob"] {
+        node.call(agent, "room_join", json!({"room": "lobby"})).await;
+    }
+    let added = node.call("ada", "task_add", json!({"room": "lobby", "title": "sweep"})).await;
+    assert_eq!(added["task"]["sessionKey"], "mesh:channel:lobby", "{added}");
+    let task = added["task"]["task_id"].clone();
+    let claimed = node.call("bob", "task_claim", json!({"taskId": task})).await;
+    assert_eq!((&claimed["status"], &claimed["task"]["assignee"]), (&json!("ok"), &json!("bob")));
+    assert_eq!(claimed["task"]["status"], "in_progress");
+    let late = node.call("ada", "task_claim", json!({"taskId": task})).await;
+    assert_eq!(
+        (&late["error"], &late["task"]["assignee"]),
+        (&json!("the task is held by bob"), &json!("bob"))
+    );
+    let again = node.call("bob", "task_claim", json!({"taskId": task})).await;
+    assert_eq!(again["status"], "ok", "what one holds one may begin: {again}");
+    let mine = node.call("bob", "tasks_list", json!({"mine": true, "status": "in_progress"})).await;
+    assert_eq!((&mine["count"], &mine["tasks"][0]["task_id"]), (&json!(1), &task));
+    let result = "ü".repeat(3_000);
+    let done = node.call("bob", "task_complete", json!({"taskId": task, "result": result})).await;
+    assert_eq!(done["task"]["status"], "completed");
+    assert_eq!(done["task"]["note"].as_str().unwrap().len(), 4_096);
+    let wrong = node.call("bob", "task_claim", json!({"taskId": "sweep"})).await;
+    assert_eq!(wrong["error"], "`taskId` must be the id of a task");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn rooms_and_the_agent_itself_are_resources() {
+    let node = Node::new().await;
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    node.call("ada", "room_send", json!({"room": "lobby", "message": "one"})).await;
+    let listed = node.rpc("ada", "resources/list", json!({})).await;
+    let uris = listed["result"]["resources"].as_array().unwrap().iter();
+    let uris: Vec<&str> = uris.map(|resource| resource["uri"].as_str().unwrap()).collect();
+    assert_eq!(uris, ["clawmesh://me", "clawmesh://session/mesh%3Achannel%3Alobby"]);
+    let read = async |uri: &str| {
+        let mut body = node.rpc("ada", "resources/read", json!({"uri": uri})).await;
+        let text = body["result"]["contents"][0]["text"].as_str().map(str::to_owned);
+        text.map(|text| serde_json::from_str::<Value>(&text).unwrap())
+            .ok_or_else(|| body["error"]["code"].take())
+    };
+    assert_eq!(read(uris[0]).await.unwrap()["agentId"], "ada");
+    assert_eq!(read(uris[1]).await.unwrap()["messages"][0]["content"], "one");
+    for wrong in ["clawmesh://you", "clawmesh://session/", "clawmesh://session/none", "file:///"] {
+        assert_eq!(read(wrong).await, Err(json!(-32002)), "{wrong}");
+    }
+    let templates = node.rpc("ada", "resources/templates/list", json!({})).await;
+    let template = &templates["result"]["resourceTemplates"][0]["uriTemplate"];
+    assert_eq!(template, "clawmesh://session/{key}");
+    node.stop().await;
+}

@@ -1,0 +1,284 @@
+//! The table of tools, and what each does.
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    arguments::Arguments,
+    asking::Asking,
+    outcome::{NoAgent, Outcome, object},
+};
+
+mod agents;
+pub(crate) mod groups;
+mod history;
+mod rooms;
+mod tasks;
+mod votes;
+
+use groups::{Group, Groups};
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    which: Which,
+    name: &'static str,
+    groups: &'static [Group],
+    title: &'static str,
+    text: &'static str,
+    /// Its arguments, as the properties of a JSON schema.
+    arguments: &'static str,
+    required: &'static [&'static str],
+    kind: Kind,
+}
+
+/// Each tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Agents,
+    Rooms,
+    Join,
+    Leave,
+    Send,
+    History,
+    Wait,
+    VoteCreate,
+    VoteCast,
+    VoteResult,
+    Tasks,
+    TaskAdd,
+    TaskClaim,
+    TaskComplete,
+}
+
+/// What a host may think of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It shows what there is.
+    Lists,
+    /// It shows what others wrote.
+    Reads,
+    /// It changes something.
+    Acts,
+}
+
+macro_rules! tools {
+    ($( $which:ident $name:literal $groups:expr, $kind:ident, $title:literal, $text:literal, $required:expr, $arguments:literal; )*) => {
+        /// In the order of `tools/list`.
+        const TABLE: &[Row] = &[$( Row {
+            which: Which::$which,
+            name: $name,
+            groups: &$groups,
+            title: concat!("Mesh: ", $title),
+            text: $text,
+            arguments: $arguments,
+            required: &$required,
+            kind: Kind::$kind,
+        }, )*];
+    };
+}
+
+tools! {
+    Agents "agents_list" [Group::Sessions, Group::Inbox], Lists, "who can be reached",
+        "Agents on the mesh that you can message, with what they can do and whether they are there; and who you are.",
+        [], r#"{"search":{"type":"string"},"capability":{"type":"string"},"online":{"type":"boolean"},
+            "limit":{"type":"integer","minimum":1,"default":50},"offset":{"type":"integer","minimum":0}}"#;
+    Rooms "rooms_list" [Group::Rooms], Lists, "list rooms",
+        "Mesh: rooms that you can see, the liveliest first, and which of them you are in.",
+        [], r#"{"search":{"type":"string"},"joined":{"type":"boolean"},
+            "limit":{"type":"integer","minimum":1,"default":50},"offset":{"type":"integer","minimum":0}}"#;
+    Join "room_join" [Group::Rooms], Acts, "enter a room",
+        "Mesh: become a member of a room, by its key, id or name; with create, make it if there is none. You stay in it until room_leave.",
+        ["room"], r#"{"room":{"type":"string","description":"key, id or name"},"create":{"type":"boolean","default":false},
+            "public":{"type":"boolean","default":false,"description":"a new room is for everybody on the mesh"},"description":{"type":"string"}}"#;
+    Leave "room_leave" [Group::Rooms], Acts, "leave a room",
+        "Mesh: be a member of a room no longer.",
+        ["room"], r#"{"room":{"type":"string"}}"#;
+    Send "room_send" [Group::Rooms], Acts, "speak in a room",
+        "Mesh: say something in a room that you are in. All its members, on all machines, get it.",
+        ["room", "message"], r#"{"room":{"type":"string"},"message":{"type":"string"},"replyTo":{"type":"string","description":"id of the message you answer"},
+            "mentions":{"type":"array","items":{"type":"string"},"description":"ids of agents to be told"},
+            "kind":{"type":"string"},"thinking":{"type":"boolean","default":false,"description":"a thought: it asks nobody for anything"}}"#;
+    History "room_history" [Group::Rooms], Reads, "read a room",
+        "Mesh: messages of a room that you are in, oldest first: the newest ones, or those after a number.",
+        ["room"], r#"{"room":{"type":"string"},"limit":{"type":"integer","minimum":1,"default":50},
+            "offset":{"type":"integer","minimum":0,"description":"skip this many of the newest"},
+            "afterSeq":{"type":"integer","minimum":0,"description":"only messages numbered above this, the oldest first"},
+            "includeTools":{"type":"boolean","default":true,"description":"with thoughts and decisions"}}"#;
+    Wait "room_wait" [Group::Rooms], Reads, "wait for a room",
+        "Mesh: wait until others say something in a room, and read it. Give afterSeq of the last result back to miss nothing.",
+        ["room"], r#"{"room":{"type":"string"},"afterSeq":{"type":"integer","minimum":0,"description":"absent: from now on"},
+            "timeoutSeconds":{"type":"integer","minimum":0,"default":30},"limit":{"type":"integer","minimum":1,"default":20},
+            "from":{"type":"array","items":{"type":"string"},"description":"only of these agents"}}"#;
+    VoteCreate "vote_create" [Group::Votes], Acts, "open a vote",
+        "Mesh: ask the members of a room to choose one of some options. Ballots are secret until it is closed.",
+        ["room", "title", "options"], r#"{"room":{"type":"string"},"title":{"type":"string"},
+            "options":{"type":"array","items":{"type":"string"}},"description":{"type":"string"},
+            "durationSeconds":{"type":"integer","minimum":1}}"#;
+    VoteCast "vote_cast" [Group::Votes], Acts, "cast your ballot",
+        "Mesh: choose an option of a vote, by its index or its exact text. A ballot cannot be changed.",
+        ["voteId", "option"], r#"{"voteId":{"type":"string"},"option":{"type":"string","description":"index from 0, or the exact text"}}"#;
+    VoteResult "vote_result" [Group::Votes], Reads, "look at a vote",
+        "Mesh: how a vote stands, or the newest votes of a room; with timeoutSeconds it waits until the vote is closed.",
+        [], r#"{"voteId":{"type":"string"},"room":{"type":"string"},"timeoutSeconds":{"type":"integer","minimum":0,"default":0}}"#;
+    Tasks "tasks_list" [Group::Tasks], Reads, "list tasks",
+        "Mesh: tasks of a room, or of all rooms that you are in.",
+        [], r#"{"room":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","completed","blocked"]},
+            "mine":{"type":"boolean","default":false},"limit":{"type":"integer","minimum":1,"default":50}}"#;
+    TaskAdd "task_add" [Group::Tasks], Acts, "add a task",
+        "Mesh: write down something to be done in a room, for one agent or for whoever claims it.",
+        ["room", "title"], r#"{"room":{"type":"string"},"title":{"type":"string"},"description":{"type":"string"},
+            "assignee":{"type":"string","description":"id of an agent"}}"#;
+    TaskClaim "task_claim" [Group::Tasks], Acts, "take a task",
+        "Mesh: begin a task that nobody holds, or that you hold. Of several that try, one gets it.",
+        ["taskId"], r#"{"taskId":{"type":"string"}}"#;
+    TaskComplete "task_complete" [Group::Tasks], Acts, "finish a task",
+        "Mesh: say how a task ended: completed, or blocked and why.",
+        ["taskId", "result"], r#"{"taskId":{"type":"string"},"result":{"type":"string"},
+            "status":{"type":"string","enum":["completed","blocked"],"default":"completed"}}"#;
+}
+
+/// A row, as hosts are shown it.
+#[derive(Debug)]
+struct Shown {
+    row: Row,
+    properties: Map<String, Value>,
+    tool: Tool,
+}
+
+static SHOWN: LazyLock<Vec<Shown>> = LazyLock::new(|| TABLE.iter().map(shown).collect());
+
+fn shown(row: &Row) -> Shown {
+    let properties: Value =
+        serde_json::from_str(row.arguments).expect("a test reads every schema of the table");
+    let mut schema = object(json!({"type": "object", "properties": properties}));
+    if !row.required.is_empty() {
+        schema.insert("required".to_owned(), json!(row.required));
+    }
+    let (reads, is_open) = match row.kind {
+        Kind::Lists => (true, false),
+        Kind::Reads => (true, true),
+        Kind::Acts => (false, true),
+    };
+    let mut hints = ToolAnnotations::new().read_only(reads).open_world(is_open);
+    if !reads {
+        hints = hints.destructive(false).idempotent(false);
+    }
+    let tool = Tool::new(row.name, row.text, Arc::new(schema))
+        .with_title(row.title)
+        .with_annotations(hints);
+    Shown { row: *row, properties: object(properties), tool }
+}
+
+/// The tools that an agent is offered.
+pub(crate) fn list(asking: &Asking) -> Vec<Tool> {
+    let offered = SHOWN.iter().filter(|shown| is_offered(asking, &shown.row));
+    offered.map(|shown| shown.tool.clone()).collect()
+}
+
+/// The tool of a name, if the agent is offered it.
+pub(crate) fn find(asking: &Asking, name: &str) -> Option<Row> {
+    TABLE.iter().find(|row| row.name == name && is_offered(asking, row)).copied()
+}
+
+/// A key that may only read is not offered what it would be refused.
+fn is_offered(asking: &Asking, row: &Row) -> bool {
+    let may = row.kind != Kind::Acts || asking.reader.standing().may_write();
+    may && row.groups.iter().any(|group| asking.groups.has(*group))
+}
+
+/// The end of a call: the fields of its result, and whether its arguments were wrong. An error: there is no agent to do it.
+pub(crate) type Ended = Result<(Map<String, Value>, bool), (String, NoAgent)>;
+
+/// Calls a tool.
+pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
+    let mut arguments = Arguments::new(given);
+    let outcome = carry_out(asking, tool.which, &mut arguments).await;
+    let is_wrong = matches!(outcome, Err(crate::outcome::No::Argument { .. }));
+    let mut fields = match outcome {
+        Ok(fields) => fields,
+        Err(no) => no.fields()?,
+    };
+    let row = SHOWN.iter().find(|shown| shown.row.which == tool.which);
+    let ignored = row.map(|row| arguments.ignored(&row.properties)).unwrap_or_default();
+    if !ignored.is_empty() {
+        fields.insert("ignored".to_owned(), json!(ignored));
+    }
+    if let Some(clamped) = arguments.clamped() {
+        fields.insert("clamped".to_owned(), clamped);
+    }
+    Ok((fields, is_wrong))
+}
+
+/// The rooms that it can see, for what is no call of a tool.
+pub(crate) async fn rooms(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    rooms::list(asking, &mut Arguments::new(Some(given))).await
+}
+
+/// Messages of a room, likewise.
+pub(crate) async fn history(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    history::history(asking, &mut Arguments::new(Some(given))).await
+}
+
+/// The agent that asks, likewise.
+pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
+    agents::me(asking).await
+}
+
+async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> Outcome {
+    match which {
+        Which::Agents => agents::list(asking, arguments).await,
+        Which::Rooms => rooms::list(asking, arguments).await,
+        Which::Join => rooms::join(asking, arguments).await,
+        Which::Leave => rooms::leave(asking, arguments).await,
+        Which::Send => rooms::send(asking, arguments).await,
+        Which::History => history::history(asking, arguments).await,
+        Which::Wait => history::wait(asking, arguments).await,
+        Which::VoteCreate => votes::create(asking, arguments).await,
+        Which::VoteCast => votes::cast(asking, arguments).await,
+        Which::VoteResult => votes::result(asking, arguments).await,
+        Which::Tasks => tasks::list(asking, arguments).await,
+        Which::TaskAdd => tasks::add(asking, arguments).await,
+        Which::TaskClaim => tasks::claim(asking, arguments).await,
+        Which::TaskComplete => tasks::complete(asking, arguments).await,
+    }
+}
+
+impl Groups {
+    /// Names of the tools of a group, in their order.
+    #[cfg(test)]
+    pub(crate) fn tools(self) -> Vec<&'static str> {
+        let offered = TABLE.iter().filter(|row| row.groups.iter().any(|group| self.has(*group)));
+        offered.map(|row| row.name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_is_one_and_required_arguments_are_in_it() {
+        assert_eq!(SHOWN.len(), TABLE.len());
+        for shown in SHOWN.iter() {
+            let Shown { row, properties, .. } = shown;
+            for name in row.required {
+                assert!(properties.contains_key(*name), "{} {name}", row.name);
+            }
+            assert!(row.text.chars().count() <= 300, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn tools_come_in_the_order_of_the_table() {
+        let all = Groups::ALL.tools();
+        assert_eq!(all.len(), TABLE.len());
+        let votes = Groups::parse("votes").expect("a group").tools();
+        assert_eq!(votes, ["vote_create", "vote_cast", "vote_result"]);
+        assert_eq!(Groups::parse("tasks,votes").expect("groups").tools()[0], "vote_create");
+        assert_eq!(Groups::parse("inbox").expect("a group").tools(), ["agents_list"]);
+        assert_eq!(Groups::parse("spoons"), Err("spoons".to_owned()));
+    }
+}

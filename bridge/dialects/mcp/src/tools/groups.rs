@@ -1,0 +1,60 @@
+//! Groups of tools: a host is offered those that it, or the operator, asks for.
+
+/// Tools that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Sessions,
+    Inbox,
+    Rooms,
+    Votes,
+    Tasks,
+}
+
+/// Some groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups(u8);
+
+const NAMED: [(&str, Group); 5] = [
+    ("sessions", Group::Sessions),
+    ("inbox", Group::Inbox),
+    ("rooms", Group::Rooms),
+    ("votes", Group::Votes),
+    ("tasks", Group::Tasks),
+];
+
+impl Groups {
+    /// All of them.
+    pub const ALL: Groups = Groups(0b1_1111);
+    /// The names that [`Groups::parse`] takes.
+    pub const NAMES: [&'static str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
+
+    /// From names with commas between them.
+    ///
+    /// # Errors
+    /// A name that no group has.
+    pub fn parse(names: &str) -> Result<Groups, String> {
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        names.into_iter().try_fold(Groups(0), |Groups(groups), name| {
+            if name == "all" {
+                return Ok(Groups::ALL);
+            }
+            let named = NAMED.iter().find(|(known, _)| *known == name);
+            let (_, group) = named.ok_or_else(|| name.to_owned())?;
+            Ok(Groups(groups | bit(*group)))
+        })
+    }
+
+    pub(crate) fn has(self, group: Group) -> bool {
+        self.0 & bit(group) != 0
+    }
+}
+
+fn bit(group: Group) -> u8 {
+    1 << match group {
+        Group::Sessions => 0,
+        Group::Inbox => 1,
+        Group::Rooms => 2,
+        Group::Votes => 3,
+        Group::Tasks => 4,
+    }
+}

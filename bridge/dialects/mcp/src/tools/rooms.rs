@@ -1,0 +1,226 @@
+//! Rooms: finding them, being in them, and speaking there.
+
+use bridge::seam::call::{CreateRoom, DescribeRoom, Join, Leave, ListRooms, NameNodes, Say, Tip};
+use mesh::{
+    api::command::{Encryption, NewRoom, Refused, RoomView, Speech},
+    name::id::{NodeId, RoomId},
+};
+use serde_json::json;
+
+use crate::{
+    arguments::Arguments,
+    asking::Asking,
+    encode::Reader,
+    keys::Names,
+    limits::{KEY_CHARS_MAX, ROWS_MAX, SEARCH_CHARS_MAX},
+    outcome::{No, Outcome, object},
+};
+
+impl Asking {
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names { lobby: self.shared.settings.lobby, me: &self.agent }
+    }
+
+    /// For rows without nodes.
+    pub(crate) fn plain_reader(&self) -> Reader<'_> {
+        Reader {
+            names: self.names(),
+            key: self.reader.key(),
+            nodes: std::collections::BTreeMap::new(),
+        }
+    }
+
+    /// For rows that name these nodes.
+    pub(crate) async fn reader_of(
+        &self,
+        nodes: impl IntoIterator<Item = NodeId>,
+    ) -> Result<Reader<'_>, No> {
+        let mut nodes: Vec<NodeId> = nodes.into_iter().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let names = self.read(NameNodes(nodes.clone())).await?;
+        let named = nodes.into_iter().zip(names);
+        let nodes = named.filter_map(|(node, name)| Some((node, name?))).collect();
+        Ok(Reader { names: self.names(), key: self.reader.key(), nodes })
+    }
+
+    /// The room that a text means, if the agent may know of it.
+    pub(crate) async fn find_room(&self, text: &str) -> Result<RoomView, No> {
+        if let Some(room) = self.names().parse_id(text) {
+            let found = self.shared.desk.ask(&self.reader, DescribeRoom(room)).await;
+            match found {
+                Ok(info) => return Ok(info.room),
+                Err(refusal) if !is_missing(&refusal) => return Err(refusal.into()),
+                // A room of another key is as one that is not there. A name may look like an id.
+                Err(_) => {}
+            }
+        }
+        let rooms = self.read(ListRooms { parent: None }).await?;
+        self.names().find(text, &rooms).cloned()
+    }
+
+    /// The room that an argument names.
+    pub(crate) async fn room(&self, arguments: &Arguments) -> Result<RoomView, No> {
+        let text = arguments.required("room", KEY_CHARS_MAX)?;
+        self.find_room(&text).await
+    }
+
+    /// The same, if the agent is in it: what it is not in it does not read.
+    pub(crate) async fn room_inside(&self, arguments: &Arguments) -> Result<RoomView, No> {
+        let room = self.room(arguments).await?;
+        let is_inside = room.sides.is_some() || self.seats().await?.contains(&room.room);
+        if is_inside {
+            return Ok(room);
+        }
+        let key = self.names().key(&room);
+        Err(No::Forbidden {
+            rule: "visibility".to_owned(),
+            text: format!("session not visible to this agent: {key}; call room_join first"),
+            session: Some(key),
+        })
+    }
+}
+
+fn is_missing(refusal: &bridge::seam::refusal::Refusal) -> bool {
+    use bridge::seam::refusal::Refusal;
+    matches!(refusal, Refusal::Mesh(Refused::NoRoom | Refused::NotYours))
+}
+
+pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let search = arguments.filled("search", SEARCH_CHARS_MAX)?.map(|text| text.to_lowercase());
+    let joined = arguments.flag("joined")?;
+    let limit = arguments.integer("limit", 1, ROWS_MAX)?.unwrap_or(50);
+    let offset = arguments.integer("offset", 0, u64::MAX)?.unwrap_or(0);
+    let (seats, mut rooms) =
+        (asking.seats().await?, asking.read(ListRooms { parent: None }).await?);
+    let reader = asking.plain_reader();
+    let is_in = |view: &RoomView| seats.contains(&view.room);
+    rooms.retain(|view| {
+        let texts = [Some(&*view.name), view.description.as_deref()];
+        let is_found = |search: &String| {
+            texts.into_iter().flatten().any(|text| text.to_lowercase().contains(search))
+                || reader.names.key(view).contains(search)
+        };
+        search.as_ref().is_none_or(is_found) && joined.is_none_or(|joined| is_in(view) == joined)
+    });
+    rooms.sort_by_key(|view| {
+        let lively = view.last_activity_ms.unwrap_or(view.created_ms);
+        (std::cmp::Reverse(lively), view.room)
+    });
+    let page = Page::of(rooms.len(), offset, limit);
+    let rows: Vec<_> = page.cut(&rooms).iter().map(|view| reader.room(view, is_in(view))).collect();
+    Ok(page.fields("rooms", rows))
+}
+
+/// A part of a list.
+pub(super) struct Page {
+    all: usize,
+    offset: usize,
+    limit: usize,
+}
+
+impl Page {
+    pub(super) fn of(all: usize, offset: u64, limit: u64) -> Page {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Page { all, offset: whole(offset).min(all), limit: whole(limit) }
+    }
+
+    pub(super) fn cut<'r, R>(&self, rows: &'r [R]) -> &'r [R] {
+        &rows[self.offset..self.end()]
+    }
+
+    fn end(&self) -> usize {
+        self.offset.saturating_add(self.limit).min(self.all)
+    }
+
+    pub(super) fn fields(
+        &self,
+        name: &str,
+        rows: Vec<serde_json::Value>,
+    ) -> serde_json::Map<String, serde_json::Value> {
+        let has_more = self.end() < self.all;
+        let mut fields = object(json!({"count": rows.len(), "hasMore": has_more}));
+        fields.insert(name.to_owned(), json!(rows));
+        if has_more {
+            fields.insert("nextOffset".to_owned(), json!(self.end()));
+        }
+        fields
+    }
+}
+
+pub(super) async fn join(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let text = arguments.required("room", KEY_CHARS_MAX)?;
+    let create = arguments.flag("create")?.unwrap_or(false);
+    let public = arguments.flag("public")?.unwrap_or(false);
+    let description = arguments.text("description")?;
+    let (room, created) = match asking.find_room(&text).await {
+        Ok(room) => (room, false),
+        Err(_) if create => {
+            let name = text.trim().to_owned();
+            let (parent, ephemeral, encrypted) = (None, false, false);
+            let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
+            (asking.act(CreateRoom(room)).await?, true)
+        }
+        Err(no) => return Err(no),
+    };
+    asking.act(Join(room.room)).await?;
+    asking.remembers(room.room, true);
+    let room = asking.read(DescribeRoom(room.room)).await?.room;
+    Ok(object(json!({
+        "status": "ok",
+        "key": asking.names().key(&room),
+        "roomId": asking.names().id(room.room),
+        "created": created,
+        "members": room.members,
+        "tip": room.tip.0,
+    })))
+}
+
+pub(super) async fn leave(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let room = asking.room(arguments).await?;
+    asking.remembers(room.room, false);
+    asking.act(Leave(room.room)).await?;
+    Ok(object(json!({"status": "ok"})))
+}
+
+pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let text = message(arguments)?;
+    let reply_to = arguments.text("replyTo")?;
+    let mentions = arguments.texts("mentions")?;
+    let kind = arguments.text("kind")?;
+    let thinking = arguments.flag("thinking")?.unwrap_or(false);
+    let room = asking.room(arguments).await?;
+    let say = Say {
+        room: room.room,
+        speech: if thinking { Speech::Thinking } else { Speech::Chat },
+        content: text,
+        encryption: Encryption::None,
+        reply_to,
+        mentions,
+        metadata: kind.map(|kind| json!({"kind": kind}).to_string()),
+        dedup: None,
+        durable: None,
+    };
+    let said = asking.act(say).await?;
+    Ok(object(json!({
+        "status": "ok",
+        "messageId": said.message.to_uuid(),
+        "seq": said.number.0,
+        "key": asking.names().key(&room),
+    })))
+}
+
+/// The text of a message: models have several names for it.
+fn message(arguments: &Arguments) -> Result<String, No> {
+    let missing = || No::argument("message", "is required");
+    let text = arguments.text("message")?.ok_or_else(missing)?;
+    if text.trim().is_empty() {
+        return Err(No::argument("message", "must not be empty"));
+    }
+    Ok(text)
+}
+
+/// The highest number of a room.
+pub(super) async fn tip(asking: &Asking, room: RoomId) -> Result<u64, No> {
+    Ok(asking.read(Tip(room)).await?.0)
+}

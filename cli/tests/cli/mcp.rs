@@ -1,0 +1,93 @@
+//! Tools for agent hosts: a host starts the program, and agents of two nodes talk through it.
+
+use serde_json::{Value, json};
+
+use crate::support::{Call, World};
+
+/// The program at a node, as an agent.
+fn mcp<'w>(world: &'w World, node: usize, agent: &str, args: &[&str]) -> Call<'w> {
+    let dir = world.mesh.nodes[node].ready().data_dir.display().to_string();
+    let args = [&["mcp", "--data-dir", &dir, "--agent-id", agent], args].concat();
+    world.call(node, agent, &args)
+}
+
+fn tool(id: u64, name: &str, arguments: Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// The answers to lines, by id.
+fn asked(world: &World, node: usize, agent: &str, lines: &[Value]) -> Vec<Value> {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let said = mcp(world, node, agent, &[]).stdin(&text).run().ok();
+    let mut answers: Vec<Value> =
+        said.lines().map(|line| serde_json::from_str(line).expect("nothing but MCP")).collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    answers
+}
+
+fn result(answer: &Value) -> &Value {
+    &answer["result"]["structuredContent"]
+}
+
+#[test]
+fn hosts_at_two_nodes_talk_in_a_room() {
+    let world = World::of(2);
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+    ];
+    let answers = asked(&world, 0, "ada", &lines);
+    assert_eq!(answers.len(), 2, "a notification has no answer: {answers:?}");
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(answers[1]["result"]["tools"].as_array().map(Vec::len), Some(14));
+    for (node, agent) in [(0, "ada"), (1, "bob")] {
+        let joined = asked(&world, node, agent, &[tool(1, "room_join", json!({"room": "lobby"}))]);
+        assert_eq!(result(&joined[0])["status"], "ok", "{joined:?}");
+    }
+    let said = json!({"room": "lobby", "message": "over here", "mentions": ["bob"]});
+    let said = asked(&world, 0, "ada", &[tool(1, "room_send", said)]);
+    assert_eq!(result(&said[0])["status"], "ok", "{said:?}");
+    world.until("bob reads it", || {
+        let wait = json!({"room": "lobby", "afterSeq": 0, "timeoutSeconds": 1});
+        let heard = asked(&world, 1, "bob", &[tool(1, "room_wait", wait)]);
+        let message = &result(&heard[0])["messages"][0];
+        message["content"] == "over here" && message["from"]["agentId"] == "ada"
+    });
+    // A client of another kind sees the same room, and the host in it.
+    let history = world.ok(1, "cy", &["history", "lobby"]);
+    assert!(history.contains("over here"), "{history}");
+}
+
+#[test]
+fn without_a_node_a_tool_says_so_and_the_program_goes_on() {
+    let world = World::of(1);
+    let nowhere = ["--url", "ws://127.0.0.1:9", "mcp", "--key", "none"];
+    let lines =
+        [tool(1, "rooms_list", json!({})), json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let said = world.bare(&nowhere).stdin(&format!("{text}junk\n")).run().ok();
+    let answers: Vec<Value> =
+        said.lines().map(|line| serde_json::from_str(line).expect("nothing but MCP")).collect();
+    let of = |id: Value| answers.iter().find(|answer| answer["id"] == id).expect("an answer");
+    assert_eq!(result(of(json!(1)))["error"], "no node can be reached");
+    assert_eq!(of(json!(2))["error"]["message"], "no node can be reached");
+    assert_eq!(of(Value::Null)["error"]["code"], -32_700);
+}
+
+#[test]
+fn a_host_is_told_what_to_enter_and_no_key_is_in_it() {
+    let world = World::of(1);
+    let key = world.mesh.key().unwrap().to_owned();
+    for host in ["claude-code", "codex", "openclaw", "json"] {
+        for http in [&[][..], &["--http"]] {
+            let said = mcp(&world, 0, "ada", &[&["config", host], http].concat()).run().ok();
+            assert!(!said.contains(&key), "{said}");
+            let wanted = if http.is_empty() { "--agent-id" } else { "/mcp/ada" };
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
+}

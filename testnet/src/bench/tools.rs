@@ -1,0 +1,112 @@
+//! Tools of agent hosts, over HTTP: their list, a message that is sent, and a wait at another node that it ends.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+};
+
+use super::{
+    figure::{Figure, Target, Unit},
+    run::Run,
+};
+use crate::{distribution::Distribution, process::Mesh};
+
+/// Calls of each kind, one after the other.
+const CALLS: u64 = 1_000;
+
+/// A host that keeps its connection.
+struct Host {
+    io: BufReader<TcpStream>,
+    path: String,
+}
+
+impl Host {
+    async fn at(address: &str, agent: &str) -> Result<Host> {
+        let at = address.trim_start_matches("http://");
+        let io = TcpStream::connect(at).await.with_context(|| format!("connect to {at}"))?;
+        io.set_nodelay(true)?;
+        Ok(Host { io: BufReader::new(io), path: format!("/mcp/{agent}") })
+    }
+
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let body = body.to_string();
+        let head = format!(
+            "POST {} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            self.path,
+            body.len()
+        );
+        self.io.get_mut().write_all(format!("{head}{body}").as_bytes()).await?;
+        let mut length = None;
+        loop {
+            let mut line = String::new();
+            ensure!(self.io.read_line(&mut line).await? > 0, "the node hung up");
+            let line = line.trim_end().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(bytes) = line.strip_prefix("content-length: ") {
+                length = Some(bytes.parse()?);
+            }
+        }
+        let mut answer = vec![0; length.context("an answer has a length")?];
+        self.io.read_exact(&mut answer).await?;
+        let answer: Value = serde_json::from_slice(&answer)?;
+        if answer["result"].is_null() {
+            bail!("{method} is answered {answer}");
+        }
+        Ok(answer["result"].clone())
+    }
+
+    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let result = self.ask("tools/call", &params).await?["structuredContent"].take();
+        ensure!(result["status"] == "ok", "{tool} is answered {result}");
+        Ok(result)
+    }
+}
+
+/// Two nodes, a host at each, one room: the first host speaks, and the second one waits.
+pub(super) async fn tools(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = Mesh::up(run.plan(2)?).await?;
+    let mut speaker = Host::at(mesh.nodes[0].http(), "speaker").await?;
+    let mut listener = Host::at(mesh.nodes[1].http(), "listener").await?;
+    let room = json!({ "room": "lobby" });
+    speaker.call("room_join", &room).await?;
+    listener.call("room_join", &room).await?;
+    let mut took: [Vec<u64>; 3] = Default::default();
+    let mut after = 0;
+    for nth in 0..run.scaled(CALLS) {
+        let began = run.clock.now_us();
+        speaker.ask("tools/list", &json!({})).await?;
+        took[0].push(run.clock.now_us() - began);
+        let text = format!("message {nth}");
+        let wait = json!({ "room": "lobby", "afterSeq": after, "timeoutSeconds": 30 });
+        let said = json!({ "room": "lobby", "message": text });
+        let began = run.clock.now_us();
+        let (heard, said) = tokio::join!(listener.call("room_wait", &wait), async {
+            let said = speaker.call("room_send", &said).await;
+            (said, run.clock.now_us() - began)
+        });
+        took[2].push(run.clock.now_us() - began);
+        said.0?;
+        took[1].push(said.1);
+        let heard = heard?;
+        ensure!(heard["messages"][0]["content"] == *text, "the wait gives {heard}");
+        after = heard["afterSeq"].as_u64().context("a number")?;
+    }
+    mesh.stop().await.context("the mesh stops")?;
+    let names = [
+        ("tools_list_p50", "tools over HTTP: `tools/list` p50", 2.0),
+        ("tools_send_p50", "… `room_send` p50", 8.0),
+        ("tools_wait_p50", "… until a `room_wait` at another node gives it: p50", 8.0),
+    ];
+    let figures = names.into_iter().zip(took).map(|((name, what, most), took)| {
+        let took = Distribution::new(took);
+        let value = took.percentile(50.0);
+        Figure::new(name, what, Unit::Ms, value, Target::AtMost(most)).of(&took)
+    });
+    Ok(figures.collect())
+}
