@@ -173,7 +173,7 @@ impl Parts {
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
-        let Clients { hub, bridge, refusals } = Clients::new(mesh, (config, mcp), stored, &queue);
+        let Clients { hub, bridge, refusals } = Clients::new(mesh, config, mcp, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -471,7 +471,8 @@ struct Clients {
 impl Clients {
     fn new(
         mesh: MeshId,
-        (config, mcp): (bridge::Config, Option<settings::Mcp>),
+        config: bridge::Config,
+        mcp: Option<settings::Mcp>,
         stored: FromStore,
         queue: &Arc<Queue>,
     ) -> Clients {

@@ -18,13 +18,13 @@ use bridge::{
 use mesh::name::id::{AgentId, KeyPrint, RoomId};
 
 use crate::{
-    Settings,
+    groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, ROOMS_REMEMBERED_MAX, WAITS_MAX,
         WAITS_PER_AGENT_MAX,
     },
     outcome::No,
-    tools::groups::Groups,
+    settings::Settings,
 };
 
 /// All that requests share.

@@ -28,13 +28,13 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    Settings,
     asking::{Asking, Shared},
+    groups::Groups,
     keys::agent_of,
     limits::BODY_BYTES_MAX,
     outcome::{No, NoAgent},
     server::Server,
-    tools::groups::Groups,
+    settings::Settings,
 };
 
 mod invoke;

@@ -5,22 +5,21 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's.
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
-//! agents), `encode` (rows), `limits`.
+//! table of tools, and what each does), `groups`, `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! agents), `encode` (rows), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bridge::{
     dialect::{Pages, Site},
     read::Desk,
 };
-use mesh::name::id::RoomId;
-
 mod arguments;
 mod asking;
 mod encode;
+mod groups;
 mod http;
 mod keys;
 pub mod limits;
@@ -28,35 +27,18 @@ mod outcome;
 mod refusals;
 mod resources;
 mod server;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod tools;
 
-pub use tools::groups::Groups;
+pub use groups::Groups;
+pub use settings::Settings;
 
 /// See the crate's text.
 #[derive(Clone, Debug)]
 pub struct Mcp {
     settings: Arc<Settings>,
-}
-
-/// Decisions of the operator.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The lobby of the mesh.
-    pub lobby: RoomId,
-    /// The tools of a host that asks for none by name.
-    pub groups: Groups,
-    /// An agent stays attached for so long after its last call.
-    pub idle_detach: Duration,
-}
-
-impl Settings {
-    /// The defaults.
-    #[must_use]
-    pub fn new(lobby: RoomId) -> Settings {
-        Settings { lobby, groups: Groups::ALL, idle_detach: limits::IDLE_DETACH }
-    }
 }
 
 impl Mcp {

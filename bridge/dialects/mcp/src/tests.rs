@@ -76,7 +76,8 @@ impl Node {
     /// One request, on a connection of its own.
     async fn http(
         &self,
-        (method, path): (&str, &str),
+        method: &str,
+        path: &str,
         headers: &[(&str, &str)],
         body: String,
     ) -> Answer {
@@ -102,7 +103,7 @@ impl Node {
         let key = format!("Bearer {KEY}");
         let mut headers = vec![("authorization", &*key), ("content-type", "application/json")];
         headers.extend_from_slice(more);
-        self.http(("POST", path), &headers, message.to_string()).await
+        self.http("POST", path, &headers, message.to_string()).await
     }
 
     /// A request of an older revision, as the agent.

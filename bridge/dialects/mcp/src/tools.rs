@@ -8,17 +8,15 @@ use serde_json::{Map, Value, json};
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    groups::Group,
     outcome::{NoAgent, Outcome, object},
 };
 
 mod agents;
-pub(crate) mod groups;
 mod history;
 mod rooms;
 mod tasks;
 mod votes;
-
-use groups::{Group, Groups};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,7 +244,7 @@ async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> 
     }
 }
 
-impl Groups {
+impl crate::groups::Groups {
     /// Names of the tools of a group, in their order.
     #[cfg(test)]
     pub(crate) fn tools(self) -> Vec<&'static str> {
@@ -258,6 +256,7 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::Groups;
 
     #[test]
     fn every_schema_is_one_and_required_arguments_are_in_it() {

@@ -9,11 +9,7 @@ use axum::{
 use serde_json::{Map, Value, json};
 
 use super::{Refused, Web, failed, is_json, only_post, refused};
-use crate::{
-    outcome::NoAgent,
-    server::status_of,
-    tools::{self, groups::Groups},
-};
+use crate::{groups::Groups, outcome::NoAgent, server::status_of, tools};
 
 /// Names that are taken and do nothing here.
 const IGNORED: [&str; 3] = ["action", "sessionKey", "dryRun"];

@@ -101,7 +101,7 @@ async fn older_revisions_shake_hands_and_have_no_session() {
 async fn requests_that_cannot_be_read_are_told_why() {
     let node = Node::new().await;
     for method in ["GET", "DELETE", "PUT"] {
-        let answer = node.http((method, "/mcp"), &[], String::new()).await;
+        let answer = node.http(method, "/mcp", &[], String::new()).await;
         assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(answer.headers["allow"], "POST");
     }
@@ -110,7 +110,7 @@ async fn requests_that_cannot_be_read_are_told_why() {
     let post = async |headers: &[(&str, &str)], body: &str| {
         let mut all = vec![("authorization", &*key)];
         all.extend_from_slice(headers);
-        node.http(("POST", "/mcp"), &all, body.to_owned()).await
+        node.http("POST", "/mcp", &all, body.to_owned()).await
     };
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for (body, code) in [("{", -32700), ("", -32700), ("[]", -32600), ("{}", -32600), ("7", -32600)]
@@ -150,7 +150,7 @@ async fn a_key_is_shown_and_web_pages_are_kept_out() {
         for key in [None, Some("Bearer wrong"), Some("Basic x"), Some("")] {
             let mut headers = vec![("content-type", "application/json")];
             headers.extend(key.map(|key| ("authorization", key)));
-            let answer = node.http(("POST", path), &headers, list.to_owned()).await;
+            let answer = node.http("POST", path, &headers, list.to_owned()).await;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path} {key:?}");
             assert_eq!(answer.headers["www-authenticate"], "Bearer");
             assert_eq!(answer.body["error"]["type"], "unauthorized");
@@ -172,7 +172,7 @@ async fn a_key_is_shown_and_web_pages_are_kept_out() {
             connection.abort();
         }
     }
-    let answer = node.http(("GET", "/mcpx"), &[], String::new()).await;
+    let answer = node.http("GET", "/mcpx", &[], String::new()).await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     node.stop().await;
 }
@@ -182,7 +182,7 @@ async fn a_node_that_checks_no_keys_asks_for_none() {
     let node = Node::open().await;
     let headers = [("content-type", "application/json")];
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"agents_list"}}"#;
-    let answer = node.http(("POST", "/mcp"), &headers, list.to_owned()).await;
+    let answer = node.http("POST", "/mcp", &headers, list.to_owned()).await;
     let me = &answer.body["result"]["structuredContent"]["me"];
     assert_eq!(me["keyKind"], "open", "{}", answer.body);
     node.stop().await;
@@ -241,7 +241,7 @@ async fn one_tool_is_called_without_a_protocol_around_it() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST);
         assert_eq!(error(&answer)["type"], "invalid_request");
     }
-    let answer = node.http(("GET", "/tools/invoke"), &[], String::new()).await;
+    let answer = node.http("GET", "/tools/invoke", &[], String::new()).await;
     assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
     node.stop().await;
 }

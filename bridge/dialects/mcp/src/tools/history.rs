@@ -37,7 +37,7 @@ pub(super) async fn history(asking: &Asking, arguments: &mut Arguments) -> Outco
     let shows = |message: &Message| with_tools || message.speech == Speech::Chat;
     let found = match after {
         Some(after) => forwards(asking, &room, after, limit, &shows).await?,
-        None => backwards(asking, &room, (tip, offset, limit), &shows).await?,
+        None => backwards(asking, &room, Span { tip, offset, limit }, &shows).await?,
     };
     let (messages, dropped, cut) = rows(asking, &room, &found.messages).await?;
     let bytes: usize = messages.iter().map(|row| row.to_string().len()).sum();
@@ -96,11 +96,18 @@ async fn forwards(
     }
 }
 
+/// The end of a room: as many as `limit`, without the newest `offset`.
+struct Span {
+    tip: u64,
+    offset: u64,
+    limit: u64,
+}
+
 /// The newest, without so many of them.
 async fn backwards(
     asking: &Asking,
     room: &RoomView,
-    (tip, offset, limit): (u64, u64, u64),
+    Span { tip, offset, limit }: Span,
     shows: &impl Fn(&Message) -> bool,
 ) -> Result<Found, No> {
     let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -180,7 +187,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let until = Instant::now() + time;
     let held = if time == Duration::ZERO { None } else { Some(asking.wait()?) };
     let messages = loop {
-        let (messages, upto) = heard(asking, &room, (after, limit), &shows).await?;
+        let (messages, upto) = heard(asking, &room, after, limit, &shows).await?;
         after = upto;
         if !messages.is_empty() || timeout_at(until, watch.news()).await.is_err() {
             break messages;
@@ -205,7 +212,8 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
 async fn heard(
     asking: &Asking,
     room: &RoomView,
-    (mut after, limit): (u64, u64),
+    mut after: u64,
+    limit: u64,
     shows: &impl Fn(&Message) -> bool,
 ) -> Result<(Vec<Message>, u64), No> {
     let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
