@@ -135,9 +135,15 @@ pub enum Failure {
     Input(io::Error),
     /// Tools have no request on a connection.
     #[error(
-        "tools for hosts are called over HTTP: name the node's HTTP address with --url ws://HOST:PORT"
+        "the node's HTTP address is not known, and tools are called over HTTP: start the node with `clawmeshd up`, or give --url http://HOST:PORT"
     )]
     ToolsOverHttp,
+    /// Nodes have no such tools.
+    #[error("there is no group of tools {group:?}: sessions, inbox, rooms, votes, tasks, all")]
+    NoToolGroup {
+        /// As it was given.
+        group: String,
+    },
     /// A file that would go to a terminal is no text.
     #[error("{path} is no text: name a file to write it to")]
     NoText {

@@ -30,7 +30,12 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(70);
 /// Calls that have no answer when the host closes its end have so long to get one.
 const LAST_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-const NO_NODE: &str = "no node can be reached";
+/// Groups of tools that nodes have.
+const GROUPS: [&str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
+
+const NO_NODE: &str = "no node can be reached: start one with clawmeshd up, or name one with --url";
+const NO_KEY: &str = "the node does not take this key: name its file with --key-file, or show it with --key \
+    (clawmeshd key show prints it)";
 
 /// Tools for an agent host (Claude Code, Codex, OpenClaw …): MCP over standard input and output
 #[derive(Debug, clap::Args)]
@@ -115,6 +120,10 @@ impl Relay {
             }
         }
         if !args.tools.is_empty() {
+            let known = |name: &String| GROUPS.contains(&name.as_str());
+            if let Some(group) = args.tools.iter().find(|name| !known(name)).cloned() {
+                return Err(Failure::NoToolGroup { group });
+            }
             path = format!("{path}?tools={}", args.tools.join(","));
         }
         let header = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
@@ -181,6 +190,7 @@ impl Relay {
         let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
         let (relay, id) = (self.clone(), message["id"].to_string());
         let name = id.clone();
+        let mut calls = self.calls();
         let call = under_way.spawn(async move {
             let answer = relay.answer(&message).await;
             relay.calls().remove(&name);
@@ -189,8 +199,9 @@ impl Relay {
             }
             drop(slot);
         });
-        if id != "null" && !call.is_finished() {
-            self.calls().insert(id, call);
+        // Held since before it began, so that its end finds it.
+        if id != "null" {
+            calls.insert(id, call);
         }
     }
 
@@ -219,6 +230,11 @@ impl Relay {
         let failed = |failure: &dyn std::error::Error| Unanswered::Failed(failure.to_string());
         let nodes = nodes(&self.cx, &self.operator).map_err(|failure| failed(&failure))?;
         let key = self.key().map_err(|failure| failed(&failure))?;
+        // A line has one answer: news of its progress would make it a stream.
+        let mut body = message.clone();
+        if let Some(meta) = body["params"]["_meta"].as_object_mut() {
+            meta.remove("progressToken");
+        }
         let headers = self.headers(&key, message);
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -229,7 +245,7 @@ impl Relay {
                 key: &key,
                 authorities: &self.authorities,
                 headers: &headers,
-                body: message.to_string().into_bytes(),
+                body: body.to_string().into_bytes(),
                 within: ANSWER_WITHIN,
             };
             match ask(node, asked).await {
@@ -242,10 +258,11 @@ impl Relay {
         Err(Unanswered::NoNode)
     }
 
-    /// A node that checks no keys needs none.
+    /// A node that checks no keys needs none; a file that was named has to be there.
     fn key(&self) -> Result<ApiKey, Failure> {
+        let is_named = self.cx.node.key_file.is_some();
         match self.cx.key() {
-            Err(Failure::KeyFile { .. }) => Ok(ApiKey::new("")),
+            Err(Failure::KeyFile { .. }) if !is_named => Ok(ApiKey::new("")),
             key => key,
         }
     }
@@ -311,6 +328,9 @@ fn of_node(id: &Value, answer: &Answer) -> Option<Value> {
         }
         return Some(message);
     }
+    if answer.status == 401 {
+        return Some(error(id, -32_603, NO_KEY));
+    }
     let said = body.as_ref().and_then(|body| body["error"]["message"].as_str());
     let text = said.map_or_else(|| format!("the node answered {}", answer.status), str::to_owned);
     Some(error(id, -32_603, &text))
@@ -348,7 +368,7 @@ mod tests {
         let (id, refused) =
             (json!(7), r#"{"error":{"type":"unauthorized","message":"show a key"}}"#);
         let found = of_node(&id, &answer(401, refused));
-        assert_eq!(found, Some(error(&id, -32_603, "show a key")));
+        assert_eq!(found, Some(error(&id, -32_603, NO_KEY)));
         assert_eq!(of_node(&id, &answer(202, "")), None);
         let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#;
         assert_eq!(of_node(&id, &answer(400, unread)).unwrap()["id"], 7);

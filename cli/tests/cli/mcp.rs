@@ -73,8 +73,9 @@ fn without_a_node_a_tool_says_so_and_the_program_goes_on() {
     let answers: Vec<Value> =
         said.lines().map(|line| serde_json::from_str(line).expect("nothing but MCP")).collect();
     let of = |id: Value| answers.iter().find(|answer| answer["id"] == id).expect("an answer");
-    assert_eq!(result(of(json!(1)))["error"], "no node can be reached");
-    assert_eq!(of(json!(2))["error"]["message"], "no node can be reached");
+    let begins = |text: &Value| text.as_str().is_some_and(|it| it.starts_with("no node can be"));
+    assert!(begins(&result(of(json!(1)))["error"]), "{said}");
+    assert!(begins(&of(json!(2))["error"]["message"]), "{said}");
     assert_eq!(of(Value::Null)["error"]["code"], -32_700);
 }
 

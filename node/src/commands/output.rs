@@ -33,12 +33,13 @@ pub(super) fn log_as(filter: &str, format: LogFormat) -> Result<()> {
 
 /// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library
 /// does on its way.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "bridge",
     "clawchat",
     "clawmeshd",
     "client",
     "import",
+    "mcp",
     "mesh",
     "net",
     "node",
@@ -64,6 +65,8 @@ fn directives(text: &str) -> Result<String> {
             )
         })?;
         general.push(level.min(LevelFilter::WARN).to_string());
+        // It warns of what any client sends, and quotes it.
+        general.push("rmcp=off".to_owned());
         general.extend(OURS.iter().map(|package| format!("{package}={level}")));
     }
     general.append(&mut special);

@@ -7,7 +7,7 @@ use std::{
 
 use axum::http::StatusCode;
 use bridge::{
-    read::{Desk, Hosted, Visitor},
+    read::{Desk, Hosted, Visitor, Watch},
     seam::{
         call::{Attach, Identity, Join, ListSeats},
         refusal::Refusal,
@@ -16,11 +16,12 @@ use bridge::{
     session::ask::Ask,
 };
 use mesh::name::id::{AgentId, KeyPrint, RoomId};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     groups::Groups,
     limits::{
-        AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, ROOMS_REMEMBERED_MAX, WAITS_MAX,
+        AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, LOOK_EVERY, ROOMS_REMEMBERED_MAX, WAITS_MAX,
         WAITS_PER_AGENT_MAX,
     },
     outcome::No,
@@ -120,6 +121,24 @@ impl Asking {
             }
         }
         Ok(agent)
+    }
+
+    /// Before each look of a wait: the key is still valid, and the agent that is attached stays so while it waits.
+    pub(crate) async fn goes_on(&self) -> Result<(), No> {
+        self.shared.desk.holder(self.key.clone()).await?;
+        if self.reader.standing().may_write() {
+            self.attached().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for news of a room, or for the time at which to look whether the wait may go on. Whether its time is over.
+    pub(crate) async fn until(&self, watch: &mut Watch, until: Instant) -> bool {
+        let tick = Instant::now() + (self.shared.settings.idle_detach / 2).min(LOOK_EVERY);
+        if timeout_at(until.min(tick), watch.news()).await.is_ok() {
+            return false;
+        }
+        Instant::now() >= until
     }
 
     /// The rooms that the agent is in.

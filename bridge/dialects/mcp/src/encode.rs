@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     keys::{Names, of_agent, provenance},
-    limits::TEXT_CHARS_MAX,
+    limits::{METADATA_BYTES_MAX, TEXT_CHARS_MAX},
     outcome::object,
 };
 
@@ -42,6 +42,10 @@ pub(crate) fn cut(text: &str) -> (String, bool) {
     }
 }
 
+fn short(text: &str) -> String {
+    cut(text).0
+}
+
 /// Fields that are not `null`.
 fn filled(fields: Value) -> Value {
     object(fields).into_iter().filter(|(_, value)| !value.is_null()).collect()
@@ -57,7 +61,7 @@ impl Reader<'_> {
             "key": self.names.key(view),
             "roomId": self.names.id(view.room),
             "name": view.name,
-            "description": view.description,
+            "description": view.description.as_deref().map(short),
             "visibility": if view.public { "public" } else { "private" },
             "encrypted": view.encrypted,
             "members": view.members,
@@ -75,7 +79,9 @@ impl Reader<'_> {
             Speech::Chat => "user",
         };
         let (content, truncated) = cut(&said.content);
-        let metadata = said.metadata.as_ref().map(|json| serde_json::from_str::<Value>(json));
+        let metadata = said.metadata.as_ref().filter(|json| json.len() <= METADATA_BYTES_MAX);
+        let left_out = said.metadata.is_some() && metadata.is_none();
+        let metadata = metadata.map(|json| serde_json::from_str::<Value>(json));
         let row = json!({
             "id": message.message.to_uuid(),
             "seq": message.number.0,
@@ -96,6 +102,7 @@ impl Reader<'_> {
             "provenance": provenance(&said.agent),
             "replyTo": said.reply_to,
             "metadata": metadata.and_then(Result::ok),
+            "metadataLeftOut": left_out.then_some(true),
         });
         (filled(row), truncated)
     }
@@ -142,7 +149,7 @@ impl Reader<'_> {
             "vote_id": view.vote.to_uuid(),
             "room_id": self.names.id(view.room),
             "title": view.title,
-            "description": view.description,
+            "description": view.description.as_deref().map(short),
             "options": &*view.options,
             "created_by": view.created_by,
             "created_at": timestamp(view.created_ms),
@@ -161,13 +168,13 @@ impl Reader<'_> {
             "task_id": view.task.to_uuid(),
             "room_id": self.names.id(view.room),
             "title": view.title,
-            "description": view.description,
+            "description": view.description.as_deref().map(short),
             "status": task_status(view.status),
             "assignee": view.assignee,
             "created_by": view.created_by,
             "created_at": timestamp(view.created_ms),
             "updated_at": view.updated_ms.map(timestamp),
-            "note": view.note,
+            "note": view.note.as_deref().map(short),
             "mesh": contested,
         }))
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use axum::{
     Json, Router,
     body::{Body, to_bytes},
-    extract::{Path, Request, State},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
     routing::any,
@@ -111,7 +111,15 @@ async fn unnamed(State(web): State<Web>, request: Request) -> Response {
     answer(web, None, request).await
 }
 
-async fn named(State(web): State<Web>, Path(agent): Path<String>, request: Request) -> Response {
+async fn named(
+    State(web): State<Web>,
+    agent: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Response {
+    let Ok(Path(agent)) = agent else {
+        let text = "the agent's id in the path must be UTF-8, percent-encoded";
+        return failed(StatusCode::BAD_REQUEST, "invalid_request", text);
+    };
     answer(web, Some(agent), request).await
 }
 
@@ -138,9 +146,10 @@ impl Web {
         is_message(&body)?;
         let status = asking.status.clone();
         parts.extensions.insert(asking);
+        // Until the call has ended, also where its answer is a stream.
+        parts.extensions.insert(Arc::new(call));
         let request = Request::from_parts(parts, Body::from(body));
         let mut response = self.service.handle(request).await.map(Body::new);
-        drop(call);
         if let Some(status) = status.get() {
             *response.status_mut() = *status;
         }
@@ -149,6 +158,9 @@ impl Web {
 
     /// The key that a request shows, and the agent that it names.
     async fn asking(&self, parts: &Parts, named: Option<String>) -> Result<Asking, Refused> {
+        for name in [AGENT, NAME, DRAW, CAPABILITIES] {
+            is_ascii(&parts.headers, name)?;
+        }
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let key = match self.shared.desk.config().auth {
             // It is not needed, and one that is shown is ignored.
@@ -205,6 +217,15 @@ impl Web {
     }
 }
 
+/// A header that says who asks can be read: else somebody else would be asked for.
+fn is_ascii(headers: &HeaderMap, name: &str) -> Result<(), Refused> {
+    if headers.get_all(name).iter().all(|value| value.to_str().is_ok()) {
+        return Ok(());
+    }
+    let text = format!("{name} must be ASCII; an agent's id may stand percent-encoded in the path");
+    Err(refused(StatusCode::BAD_REQUEST, "invalid_request", &text))
+}
+
 fn hex(text: &str) -> Option<[u8; DRAWN_BYTES]> {
     let mut part = [0; DRAWN_BYTES];
     let digits = text.as_bytes();
@@ -257,8 +278,10 @@ fn unavailable(no: No) -> Refused {
 
 /// The groups of tools that a query asks for; `None`: it does not. An error: a name that there is not.
 fn groups(query: &str) -> Result<Option<Groups>, String> {
-    let asked = query.split('&').find_map(|pair| pair.strip_prefix("tools="));
-    asked.map(|names| Groups::parse(&names.replace("%2C", ","))).transpose()
+    let asked = query.split('&').filter_map(|pair| pair.strip_prefix("tools="));
+    let names = asked.collect::<Vec<_>>().join(",").replace("%2C", ",").replace("%2c", ",");
+    let is_none = names.chars().all(|char| char == ',');
+    (!is_none).then(|| Groups::parse(&names)).transpose()
 }
 
 fn is_json(headers: &HeaderMap) -> Result<(), Refused> {

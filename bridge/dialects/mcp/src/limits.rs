@@ -6,14 +6,22 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 1_048_576;
 /// The JSON of a result, in bytes: a model reads it.
 pub const RESULT_BYTES_MAX: usize = 64 * 1024;
-/// What a result has around its messages, in bytes.
-pub const RESULT_FRAME_BYTES: usize = 4 * 1024;
+/// The rows of a result, in bytes: some are left for what stands around them.
+pub const RESULT_ROWS_BYTES: usize = RESULT_BYTES_MAX - 8 * 1024;
+/// The metadata of a message, in bytes; larger ones are left out.
+pub const METADATA_BYTES_MAX: usize = 4 * 1024;
+/// Names of arguments that a tool does not know, which a result repeats, and characters of each.
+pub const IGNORED_MAX: usize = 20;
+/// See [`IGNORED_MAX`].
+pub const IGNORED_CHARS_MAX: usize = 64;
 /// One text in a result, in characters; more is cut.
 pub const TEXT_CHARS_MAX: usize = 4_000;
 /// The longest wait: hosts give a call up at 60 s.
 pub const WAIT_SECS_MAX: u64 = 50;
 /// How often a client that wants to know is told that its call is still under way.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// How often a wait looks whether its key is still valid.
+pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Waits of one agent at once.
 pub const WAITS_PER_AGENT_MAX: usize = 8;
 /// And of all agents at this node: a task and a watch each.
@@ -30,8 +38,14 @@ pub const SUGGESTIONS_MAX: usize = 3;
 pub const AMBIGUOUS_MAX: usize = 5;
 /// Messages in one page of history.
 pub const HISTORY_MAX: u64 = 1_000;
-/// Numbers that a page goes back over at most: of rooms with more thoughts than that the next page goes on.
+/// Numbers beyond its offset that a page goes back over at most, where most messages are not shown.
 pub const HISTORY_BACK_MAX: u64 = 20_000;
+/// Numbers that are read at once.
+pub const STEP: u64 = 1_000;
+/// The same of a wait, which mostly finds one.
+pub const WAIT_STEP: u64 = 64;
+/// Messages that a wait gives.
+pub const WAIT_ROWS_MAX: u64 = 50;
 /// Rows of other lists.
 pub const ROWS_MAX: u64 = 200;
 /// Rooms whose members `agents_list` shows, the liveliest first.
@@ -48,5 +62,5 @@ pub const AGENTS_REMEMBERED_MAX: usize = 10_000;
 pub const ROOMS_AS_RESOURCES_MAX: usize = 20;
 /// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.
 pub const URI_BYTES_MAX: usize = 4_096;
-/// How long a host may keep the lists of tools and prompts, in milliseconds.
+/// How long a host may keep lists that do not change while its key may do the same, in milliseconds.
 pub const LISTS_FRESH_MS: u64 = 300_000;

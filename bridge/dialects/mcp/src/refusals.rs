@@ -22,9 +22,6 @@ impl From<Refusal> for No {
             Refusal::Mesh(refused @ Refused::NoKey) => {
                 return No::Agent { text: refused.to_string(), why: NoAgent::NoKey };
             }
-            Refusal::Mesh(Refused::NotYours) => {
-                return No::forbidden("room_access", "the room belongs to another key");
-            }
             Refusal::ReadsOnly => {
                 return No::forbidden("scope.write", "this key may only read");
             }
@@ -33,6 +30,9 @@ impl From<Refusal> for No {
                 return No::forbidden("rate", text);
             }
             Refusal::Field(broken) => return of_field(broken),
+            Refusal::Mesh(refused) if of_mesh(&refused).0 == "access_denied" => {
+                return No::forbidden("room_access", of_mesh(&refused).1);
+            }
             Refusal::Mesh(refused) => of_mesh(&refused),
             Refusal::ContentTooLarge { max } => {
                 let text = format!("must have at most {max} bytes");
@@ -138,7 +138,7 @@ fn of_field(Broken { field, rule }: Broken) -> No {
 /// An argument's name. Of fields that no tool has: as they are known elsewhere.
 fn name(field: Field) -> &'static str {
     match field {
-        Field::Name => "room",
+        Field::Name => "name",
         Field::AgentId => "agentId",
         Field::Capabilities => "capabilities",
         Field::Description => "description",

@@ -33,6 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Node {
     fake: Arc<Fake>,
+    bridge: Bridge,
     at: SocketAddr,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
@@ -61,11 +62,12 @@ impl Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, mut stopped) = watch::channel(false);
+        let serves = bridge.clone();
         let serving = tokio::spawn(async move {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
-            bridge.serve_http(listener, until).await.unwrap();
+            serves.serve_http(listener, until).await.unwrap();
         });
-        Node { fake, at, stop, serving }
+        Node { fake, bridge, at, stop, serving }
     }
 
     async fn stop(self) {

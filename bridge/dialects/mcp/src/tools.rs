@@ -9,6 +9,7 @@ use crate::{
     arguments::Arguments,
     asking::Asking,
     groups::Group,
+    limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
     outcome::{NoAgent, Outcome, object},
 };
 
@@ -202,7 +203,9 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
     let row = SHOWN.iter().find(|shown| shown.row.which == tool.which);
     let ignored = row.map(|row| arguments.ignored(&row.properties)).unwrap_or_default();
     if !ignored.is_empty() {
-        fields.insert("ignored".to_owned(), json!(ignored));
+        let short = |name: &String| name.chars().take(IGNORED_CHARS_MAX).collect::<String>();
+        let names: Vec<String> = ignored.iter().take(IGNORED_MAX).map(short).collect();
+        fields.insert("ignored".to_owned(), json!(names));
     }
     if let Some(clamped) = arguments.clamped() {
         fields.insert("clamped".to_owned(), clamped);

@@ -81,3 +81,68 @@ async fn a_drawn_id_is_its_keys_alone() {
     assert_eq!(answer.body["error"]["type"], "forbidden");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn an_agent_that_waits_stays_in_its_rooms() {
+    let idle = Duration::from_secs(1);
+    let node = Node::with(keyed(), |settings| Settings { idle_detach: idle, ..settings }).await;
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let wait = node.call("ada", "room_wait", json!({"room": "lobby", "timeoutSeconds": 3})).await;
+    assert_eq!((&wait["status"], node.fake.attached()), (&json!("timeout"), 1));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_is_left_also_after_a_silence() {
+    let idle = Duration::from_secs(1);
+    let node = Node::with(keyed(), |settings| Settings { idle_detach: idle, ..settings }).await;
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let gone = async || {
+        while node.fake.attached() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, gone()).await.expect("it is detached");
+    for _ in 0..2 {
+        let left = node.call("ada", "room_leave", json!({"room": "lobby"})).await;
+        assert_eq!(left["status"], "ok", "{left}");
+    }
+    let rooms = node.call("ada", "rooms_list", json!({"joined": true})).await;
+    assert_eq!(rooms["count"], 0);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_valid_no_more_ends_its_waits() {
+    let node = Arc::new(Node::new().await);
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let waiting = {
+        let node = node.clone();
+        tokio::spawn(async move {
+            let wait = json!({"room": "lobby", "timeoutSeconds": 50});
+            let params = json!({"name": "room_wait", "arguments": wait});
+            let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+            node.post("/mcp/ada", &[], &call).await
+        })
+    };
+    let Auth::Key(own) = &node.bridge.config().auth else { panic!("it checks keys") };
+    own.rotate("another key, of which nobody has heard");
+    node.fake.say(lobby(), "b", "for the new key alone");
+    let answer = timeout(PATIENCE, waiting).await.unwrap().unwrap();
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.body);
+    Arc::into_inner(node).unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn an_agents_name_is_ascii_where_a_header_says_it() {
+    let node = Node::new().await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for name in ["x-clawmesh-agent", "x-clawmesh-name", "x-clawmesh-capabilities"] {
+        let answer = node.post("/mcp", &[(name, "Zo\u{eb}")], &list).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}");
+    }
+    let answer = node.post("/mcp/%ff", &[], &list).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert_eq!(node.post("/mcp/Zo%C3%AB?tools=", &[], &list).await.status, StatusCode::OK);
+    node.stop().await;
+}

@@ -243,3 +243,121 @@ async fn rooms_and_the_agent_itself_are_resources() {
     assert_eq!(template, "clawmesh://session/{key}");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn what_does_not_fit_into_a_result_comes_with_the_next_one() {
+    let node = Node::new().await;
+    for agent in ["ada", "bob"] {
+        node.call(agent, "room_join", json!({"room": "lobby"})).await;
+    }
+    for nth in 1..=40 {
+        let text = format!("{nth} {}", "x".repeat(3_900));
+        node.call("ada", "room_send", json!({"room": "lobby", "message": text})).await;
+    }
+    let texts = |page: &Value| {
+        let rows = page["messages"].as_array().unwrap().iter();
+        let first =
+            |row: &Value| row["content"].as_str().unwrap().split(' ').next().unwrap().parse();
+        rows.map(|row| first(row).unwrap()).collect::<Vec<u64>>()
+    };
+    let (mut heard, mut after) = (Vec::new(), json!(0));
+    loop {
+        let wait = json!({"room": "lobby", "afterSeq": after, "limit": 30, "timeoutSeconds": 0});
+        let page = node.call("bob", "room_wait", wait).await;
+        heard.extend(texts(&page));
+        after = page["afterSeq"].clone();
+        if page["hasMore"] == false {
+            break;
+        }
+    }
+    assert_eq!(heard, (1..=40).collect::<Vec<_>>(), "each once, by waits");
+    let (mut read, mut after) = (Vec::new(), 0);
+    loop {
+        let page = json!({"room": "lobby", "afterSeq": after, "limit": 25});
+        let page = node.call("bob", "room_history", page).await;
+        assert!(page.to_string().len() <= 64 * 1024);
+        read.extend(texts(&page));
+        after = page["messages"].as_array().unwrap().last().unwrap()["seq"].as_u64().unwrap();
+        if page["hasMore"] == false {
+            break;
+        }
+    }
+    assert_eq!(read, heard, "each once, forwards");
+    let (mut read, mut offset) = (Vec::new(), json!(0));
+    while !offset.is_null() {
+        let page = json!({"room": "lobby", "limit": 25, "offset": offset});
+        let page = node.call("bob", "room_history", page).await;
+        let mut older = texts(&page);
+        older.append(&mut read);
+        read = older;
+        offset = page["nextOffset"].clone();
+    }
+    assert_eq!(read, heard, "each once, backwards");
+    let above = json!({"room": "lobby", "afterSeq": 999, "timeoutSeconds": 0});
+    assert_eq!(node.call("bob", "room_wait", above).await["afterSeq"], 40, "no higher than it is");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn tasks_and_votes_of_a_room_are_for_those_in_it() {
+    let node = Node::new().await;
+    node.call("ada", "room_join", json!({"room": "council", "create": true})).await;
+    let task = json!({"room": "council", "title": "secret"});
+    node.call("ada", "task_add", task).await;
+    let vote = json!({"room": "council", "title": "secret", "options": ["a", "b"]});
+    let vote = node.call("ada", "vote_create", vote).await["vote"]["vote_id"].clone();
+    for (tool, arguments) in [
+        ("tasks_list", json!({"room": "council"})),
+        ("vote_result", json!({"room": "council"})),
+        ("vote_result", json!({"voteId": vote})),
+        ("room_history", json!({"room": "council"})),
+        ("room_wait", json!({"room": "council", "timeoutSeconds": 0})),
+    ] {
+        let refused = node.call("bob", tool, arguments).await;
+        assert_eq!(
+            (&refused["status"], &refused["rule"]),
+            (&json!("forbidden"), &json!("visibility"))
+        );
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn no_list_is_larger_than_a_result_may_be() {
+    let node = Node::new().await;
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let long = "ü".repeat(2_000);
+    for nth in 0..20 {
+        let task = json!({"room": "lobby", "title": nth.to_string(), "description": long});
+        assert_eq!(node.call("ada", "task_add", task).await["status"], "ok");
+    }
+    let mut arguments = json!({"limit": 200});
+    for nth in 0..1_000 {
+        arguments[format!("{nth}{}", "x".repeat(100))] = json!(1);
+    }
+    let listed = node.call("ada", "tasks_list", arguments).await;
+    assert!(listed.to_string().len() <= 64 * 1024, "{}", listed.to_string().len());
+    assert_eq!(
+        (&listed["hasMore"], listed["ignored"].as_array().unwrap().len()),
+        (&json!(true), 20)
+    );
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_finished_task_is_not_begun_again_and_keys_are_no_names() {
+    let node = Node::new().await;
+    node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let task = node.call("ada", "task_add", json!({"room": "lobby", "title": "sweep"})).await;
+    let task = task["task"]["task_id"].clone();
+    node.call("ada", "task_complete", json!({"taskId": task, "result": "clean"})).await;
+    let again = node.call("ada", "task_claim", json!({"taskId": task})).await;
+    assert_eq!(again["error"], "the task is completed already");
+    for key in
+        ["mesh:channel:foo", "main", "agent:bob:main", "7d444840-9dc0-11d1-b245-5ffdce74fad2"]
+    {
+        let made = node.call("ada", "room_join", json!({"room": key, "create": true})).await;
+        assert_eq!(made["field"], "room", "{key} {made}");
+    }
+    node.stop().await;
+}

@@ -34,10 +34,11 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         let is_found = |search: &String| texts.any(|text| text.to_lowercase().contains(search));
         search.as_ref().is_none_or(is_found)
             && capability.as_ref().is_none_or(|wanted| view.capabilities.contains(wanted))
-            && online.is_none_or(|online| view.lingers != online)
+            // A host has no connection, and is there; others are listed while they are attached.
+            && online.is_none_or(|online| online)
     });
     let key = asking.reader.key();
-    agents.sort_by_key(|view| (view.key != key, view.lingers, view.agent.clone()));
+    agents.sort_by_key(|view| (view.key != key, view.agent.clone()));
     let page = Page::of(agents.len(), offset, limit);
     let shown = page.cut(&agents);
     let reader = asking.reader_of(shown.iter().map(|view| view.node)).await?;

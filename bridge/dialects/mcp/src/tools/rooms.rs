@@ -12,7 +12,7 @@ use crate::{
     asking::Asking,
     encode::Reader,
     keys::Names,
-    limits::{KEY_CHARS_MAX, ROWS_MAX, SEARCH_CHARS_MAX},
+    limits::{KEY_CHARS_MAX, RESULT_ROWS_BYTES, ROWS_MAX, SEARCH_CHARS_MAX},
     outcome::{No, Outcome, object},
 };
 
@@ -65,14 +65,20 @@ impl Asking {
         self.find_room(&text).await
     }
 
-    /// The same, if the agent is in it: what it is not in it does not read.
+    /// The same, if the agent is in it: an agent reads only rooms that it is in.
     pub(crate) async fn room_inside(&self, arguments: &Arguments) -> Result<RoomView, No> {
         let room = self.room(arguments).await?;
-        let is_inside = room.sides.is_some() || self.seats().await?.contains(&room.room);
-        if is_inside {
-            return Ok(room);
+        self.inside(&room).await?;
+        Ok(room)
+    }
+
+    /// Whether the agent may read a room. A key that may only read joins none, and reads all that it may.
+    pub(crate) async fn inside(&self, room: &RoomView) -> Result<(), No> {
+        let may = room.sides.is_some() || !self.reader.standing().may_write();
+        if may || self.seats().await?.contains(&room.room) {
+            return Ok(());
         }
-        let key = self.names().key(&room);
+        let key = self.names().key(room);
         Err(No::Forbidden {
             rule: "visibility".to_owned(),
             text: format!("session not visible to this agent: {key}; call room_join first"),
@@ -133,16 +139,27 @@ impl Page {
         self.offset.saturating_add(self.limit).min(self.all)
     }
 
+    /// With as many rows as fit.
     pub(super) fn fields(
         &self,
         name: &str,
-        rows: Vec<serde_json::Value>,
+        mut rows: Vec<serde_json::Value>,
     ) -> serde_json::Map<String, serde_json::Value> {
-        let has_more = self.end() < self.all;
+        let mut left = RESULT_ROWS_BYTES;
+        let fits = |row: &serde_json::Value| {
+            let bytes = row.to_string().len() + 1;
+            let fits = bytes <= left;
+            left = left.saturating_sub(bytes);
+            fits
+        };
+        let fitting = rows.iter().map(fits).take_while(|fits| *fits).count();
+        rows.truncate(fitting);
+        let next = self.offset + rows.len();
+        let has_more = next < self.all;
         let mut fields = object(json!({"count": rows.len(), "hasMore": has_more}));
         fields.insert(name.to_owned(), json!(rows));
         if has_more {
-            fields.insert("nextOffset".to_owned(), json!(self.end()));
+            fields.insert("nextOffset".to_owned(), json!(next));
         }
         fields
     }
@@ -155,8 +172,8 @@ pub(super) async fn join(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let description = arguments.text("description")?;
     let (room, created) = match asking.find_room(&text).await {
         Ok(room) => (room, false),
-        Err(_) if create => {
-            let name = text.trim().to_owned();
+        Err(No::Error { more, .. }) if create && more.contains_key("suggestions") => {
+            let name = name_of(&text)?;
             let (parent, ephemeral, encrypted) = (None, false, false);
             let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
             (asking.act(CreateRoom(room)).await?, true)
@@ -176,10 +193,28 @@ pub(super) async fn join(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     })))
 }
 
+/// The name that a new room is to have: keys and ids are given by nodes.
+fn name_of(text: &str) -> Result<String, No> {
+    let name = text.trim();
+    let is_key = name.starts_with("mesh:") || name.starts_with("agent:");
+    let is_id = matches!(name, "main" | "current") || RoomId::from_uuid(name).is_some();
+    if is_key || is_id {
+        return Err(No::argument(
+            "room",
+            "must be a name, and no key or id, where a room is to be made",
+        ));
+    }
+    Ok(name.to_owned())
+}
+
 pub(super) async fn leave(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let room = asking.room(arguments).await?;
+    match asking.act(Leave(room.room)).await {
+        // It was not in it, or not any more.
+        Err(No::Error { more, .. }) if more.get("code") == Some(&json!("not_in_room")) => {}
+        left => left?,
+    }
     asking.remembers(room.room, false);
-    asking.act(Leave(room.room)).await?;
     Ok(object(json!({"status": "ok"})))
 }
 
@@ -210,7 +245,7 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     })))
 }
 
-/// The text of a message: models have several names for it.
+/// The text of a message.
 fn message(arguments: &Arguments) -> Result<String, No> {
     let missing = || No::argument("message", "is required");
     let text = arguments.text("message")?.ok_or_else(missing)?;

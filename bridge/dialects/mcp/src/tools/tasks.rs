@@ -27,7 +27,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let mine = arguments.flag("mine")?.unwrap_or(false);
     let limit = arguments.integer("limit", 1, ROWS_MAX)?.unwrap_or(50);
     let rooms = match arguments.text("room")? {
-        Some(_) => vec![asking.room(arguments).await?],
+        Some(_) => vec![asking.room_inside(arguments).await?],
         None => rooms(asking).await?,
     };
     let mut rows = Vec::new();
@@ -35,6 +35,10 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         let tasks = asking.read(ListTasks { room: room.room, status }).await?;
         let is_mine = |task: &&TaskView| !mine || task.assignee.as_deref() == Some(&*asking.agent);
         rows.extend(tasks.iter().filter(is_mine).map(|task| row(asking, &room, task)));
+        // More would not be shown, and there may be very many.
+        if rows.len() as u64 > limit {
+            break;
+        }
     }
     let page = Page::of(rows.len(), 0, limit);
     let shown = page.cut(&rows).to_vec();
@@ -76,6 +80,12 @@ pub(super) async fn add(asking: &Asking, arguments: &mut Arguments) -> Outcome {
 
 pub(super) async fn claim(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let task = id(arguments)?;
+    if let Some((room, view)) = find(asking, task).await?
+        && view.status == TaskStatus::Completed
+    {
+        let no = No::error("the task is completed already");
+        return Err(no.with("task", row(asking, &room, &view)));
+    }
     let begins = TaskUpdate {
         task,
         status: Some(TaskStatus::InProgress),

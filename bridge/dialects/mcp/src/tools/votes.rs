@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use bridge::seam::call::{CastVote, CreateVote, GetVote, ListVotes};
+use bridge::seam::call::{CastVote, CreateVote, DescribeRoom, GetVote, ListVotes};
 use mesh::{
     api::agenda::{NewVote, VoteView},
     name::id::MessageId,
 };
 use serde_json::json;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
+
+use super::rooms::Page;
 
 use crate::{
     arguments::Arguments,
@@ -61,11 +63,15 @@ pub(super) async fn result(asking: &Asking, arguments: &mut Arguments) -> Outcom
         if arguments.text("room")?.is_none() {
             return Err(No::argument("voteId", "or `room` is required"));
         }
-        let room = asking.room(arguments).await?.room;
+        let room = asking.room_inside(arguments).await?.room;
         let votes = asking.read(ListVotes { room, limit: NEWEST }).await?;
         let reader = asking.plain_reader();
         let votes: Vec<_> = votes.iter().map(|vote| reader.vote(vote)).collect();
-        return Ok(object(json!({"votes": votes})));
+        let page = Page::of(votes.len(), 0, NEWEST);
+        let mut fields = page.fields("votes", votes);
+        // There is no offset: the newest are what is asked for.
+        fields.remove("nextOffset");
+        return Ok(fields);
     };
     let vote = until_closed(asking, vote, time).await?;
     let status = if vote.closed { "closed" } else { "open" };
@@ -80,6 +86,8 @@ async fn until_closed(
 ) -> Result<Box<VoteView>, No> {
     let until = Instant::now() + time;
     let mut view = asking.read(GetVote(vote)).await?;
+    let room = asking.read(DescribeRoom(view.room)).await?.room;
+    asking.inside(&room).await?;
     if view.closed || time == Duration::ZERO {
         return Ok(view);
     }
@@ -87,8 +95,9 @@ async fn until_closed(
     let mut watch = asking.shared.desk.watch(&asking.reader, view.room)?;
     loop {
         // Looked at after the watch began, so that its end is not missed.
+        asking.goes_on().await?;
         view = asking.read(GetVote(vote)).await?;
-        if view.closed || timeout_at(until, watch.news()).await.is_err() {
+        if view.closed || asking.until(&mut watch, until).await {
             return Ok(view);
         }
     }
