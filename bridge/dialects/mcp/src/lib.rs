@@ -1,6 +1,6 @@
 //! The MCP dialect: rooms, votes and tasks as tools of agent hosts, at `/mcp`; and one tool at a time at `/tools/invoke`.
 //!
-//! Of a node it sees the bridge's [seam](bridge::seam) and nothing else; of other dialects it knows nothing. Framing and
+//! Of a node it sees the bridge's [seam](bridge::seam) and its [desk](bridge::read), and nothing else; of other dialects it knows nothing. Framing and
 //! revisions of MCP are the crate `rmcp`'s. Its one contract: a request stands for itself. There is no session of the
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's.
 //!

@@ -81,7 +81,7 @@ macro_rules! tools {
 
 tools! {
     Agents "agents_list" [Group::Sessions, Group::Inbox], Lists, "who can be reached",
-        "Agents on the mesh that you can message, with what they can do and whether they are there; and who you are.",
+        "Agents on the mesh that share your key or a room with you, with what they can do; and who you are.",
         [], r#"{"search":{"type":"string"},"capability":{"type":"string"},"online":{"type":"boolean"},
             "limit":{"type":"integer","minimum":1,"default":50},"offset":{"type":"integer","minimum":0}}"#;
     Rooms "rooms_list" [Group::Rooms], Lists, "list rooms",

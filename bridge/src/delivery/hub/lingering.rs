@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn who_acts_while_it_lingers_is_not_let_go_before_others() {
+    fn an_agent_that_acts_while_it_lingers_is_let_go_after_others() {
         let mut lingering = Lingering::default();
         let mut active = lingering.begin(&caller("active", 1));
         let mut silent = lingering.begin(&caller("silent", 1));

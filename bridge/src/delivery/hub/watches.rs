@@ -65,7 +65,7 @@ impl Watches {
 }
 
 impl Hub {
-    /// Watches a room from now on. Its bound is that of requests under way: one watch for each.
+    /// Watches a room from now on. Dialects bound how many requests wait at once: one watch for each.
     pub(crate) fn watch(&self, room: RoomId) -> Watch {
         let mut rooms = self.watches.lock();
         let news = rooms.entry(room).or_insert_with(|| watch::Sender::new(())).subscribe();

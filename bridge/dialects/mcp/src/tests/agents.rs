@@ -24,7 +24,7 @@ async fn an_agent_that_names_none_is_its_keys_and_says_who_it_is() {
 }
 
 #[tokio::test]
-async fn who_acts_is_attached_until_it_is_silent_and_has_its_seats_again() {
+async fn an_agent_that_acts_is_attached_until_it_is_silent_and_has_its_seats_again() {
     let idle = Duration::from_secs(1);
     let node = Node::with(keyed(), |settings| Settings { idle_detach: idle, ..settings }).await;
     node.call("ada", "room_join", json!({"room": "lobby"})).await;
