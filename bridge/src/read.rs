@@ -279,8 +279,7 @@ impl Desk {
         hosting.await.unwrap_or(Err(Refusal::Unknown))
     }
 
-    /// An agent that is attached here with this key: it is connected, or acts without a connection.
-    #[must_use]
+    /// An agent that is attached here with this key: it is connected, or acts without a connection, and then stays for longer.
     pub fn attached(&self, agent: &AgentId, key: KeyPrint) -> Option<Visitor> {
         hosts::attached(self, &(agent.clone(), key))
     }

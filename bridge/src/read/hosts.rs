@@ -46,7 +46,10 @@ impl Hosts {
     /// Nobody is this host any more, unless somebody is about to be.
     fn forget(&self, name: &Name) {
         let mut hosts = self.lock();
-        if hosts.get(name).is_some_and(|host| Arc::strong_count(host) == 1) {
+        let is_nobody = |host: &Arc<Turn<Option<Host>>>| {
+            Arc::strong_count(host) == 1 && host.try_lock().is_ok_and(|host| host.is_none())
+        };
+        if hosts.get(name).is_some_and(is_nobody) {
             hosts.remove(name);
         }
     }
@@ -114,7 +117,12 @@ pub(super) fn attached(desk: &Desk, name: &Name) -> Option<Visitor> {
     let place = desk.hosts.lock().get(name)?.clone();
     // Held: somebody is about to attach it, or to let it go.
     let host = place.try_lock().ok()?;
-    host.as_ref().map(|host| Visitor::of(host.party.clone()))
+    let host = host.as_ref()?;
+    if !desk.office.hub.lingers_on(host.party.caller().ok()?) {
+        return None;
+    }
+    *lock(&host.acted) = Instant::now();
+    Some(Visitor::of(host.party.clone()))
 }
 
 /// The time that an agent stays.

@@ -13,7 +13,7 @@ use client::http::{Answer, Ask, HttpError, Method, ask, encoded, header_text};
 use client::options::{Authorities, drawn_from};
 use protocol::value::ApiKey;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Stdout};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Stdin, Stdout};
 use tokio::sync::{Mutex as Turn, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
@@ -157,8 +157,10 @@ impl Relay {
                 break;
             }
             if line.len() as u64 > MCP_LINE_BYTES_MAX {
-                let text = format!("a line has more than {MCP_LINE_BYTES_MAX} bytes");
-                return Err(Failure::Input(io::Error::new(io::ErrorKind::InvalidData, text)));
+                skip_line(&mut input).await.map_err(Failure::Input)?;
+                let text = format!("a line has at most {MCP_LINE_BYTES_MAX} bytes");
+                self.write(&error(&Value::Null, -32_600, &text)).await;
+                continue;
             }
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
@@ -300,6 +302,19 @@ impl Relay {
         let mut out = self.out.lock().await;
         if out.write_all(&line).await.is_ok() {
             drop(out.flush().await);
+        }
+    }
+}
+
+/// The rest of a line, which nobody wants.
+async fn skip_line(input: &mut BufReader<Stdin>) -> io::Result<()> {
+    loop {
+        let held = input.fill_buf().await?;
+        let end = held.iter().position(|byte| *byte == b'\n');
+        let (length, is_over) = (held.len(), end.is_some() || held.is_empty());
+        input.consume(end.map_or(length, |end| end + 1));
+        if is_over {
+            return Ok(());
         }
     }
 }

@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     groups::Groups,
     limits::{
-        AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, LOOK_EVERY, ROOMS_REMEMBERED_MAX, WAITS_MAX,
-        WAITS_PER_AGENT_MAX,
+        AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
+        ROOMS_REMEMBERED_MAX, WAITS_MAX, WAITS_PER_AGENT_MAX, WAITS_PER_KEY_MAX,
     },
     outcome::No,
     settings::Settings,
@@ -49,6 +49,8 @@ struct Agents {
 struct Busy {
     calls: usize,
     waits: usize,
+    /// Held while it is attached.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 type Name = (AgentId, KeyPrint);
@@ -101,8 +103,17 @@ impl Asking {
         }
     }
 
-    /// The agent, attached, and in the rooms that it was in before.
+    /// The agent, attached, and in the rooms that it was in before. Begun is finished, also if the client hangs up.
     async fn attached(&self) -> Result<Visitor, No> {
+        let asking = self.clone();
+        let attaching = tokio::spawn(async move { asking.attach().await });
+        attaching.await.unwrap_or_else(|_| Err(Refusal::Unknown.into()))
+    }
+
+    async fn attach(&self) -> Result<Visitor, No> {
+        // One after the other: the second finds the first one in its rooms.
+        let turn = self.shared.agents().busy.entry(self.id()).or_default().turn.clone();
+        let _turn = turn.lock().await;
         let call = Attach {
             key: self.key.clone(),
             name: self.name.clone().unwrap_or_else(|| self.agent.to_string()),
@@ -123,22 +134,31 @@ impl Asking {
         Ok(agent)
     }
 
-    /// Before each look of a wait: the key is still valid, and the agent that is attached stays so while it waits.
-    pub(crate) async fn goes_on(&self) -> Result<(), No> {
-        self.shared.desk.holder(self.key.clone()).await?;
+    /// A wait begins: the agent is attached, unless its key may only read.
+    pub(crate) async fn comes(&self) -> Result<(), No> {
         if self.reader.standing().may_write() {
             self.attached().await?;
         }
         Ok(())
     }
 
-    /// Waits for news of a room, or for the time at which to look whether the wait may go on. Whether its time is over.
-    pub(crate) async fn until(&self, watch: &mut Watch, until: Instant) -> bool {
-        let tick = Instant::now() + (self.shared.settings.idle_detach / 2).min(LOOK_EVERY);
-        if timeout_at(until.min(tick), watch.news()).await.is_ok() {
-            return false;
+    /// Whether a wait may go on: the key is still valid. An agent that is attached stays so.
+    pub(crate) async fn goes_on(&self) -> Result<(), No> {
+        self.shared.desk.holder(self.key.clone()).await?;
+        self.shared.desk.attached(&self.agent, self.reader.key());
+        Ok(())
+    }
+
+    /// Waits for news of a room, at most until a time, and looks now and then whether it may.
+    pub(crate) async fn until(&self, watch: &mut Watch, until: Instant) -> Result<(), No> {
+        let look = (self.shared.settings.idle_detach / 2).min(LOOK_EVERY);
+        loop {
+            let tick = until.min(Instant::now() + look);
+            if timeout_at(tick, watch.news()).await.is_ok() || Instant::now() >= until {
+                return Ok(());
+            }
+            self.goes_on().await?;
         }
-        Instant::now() >= until
     }
 
     /// The rooms that the agent is in.
@@ -159,8 +179,9 @@ impl Asking {
     /// One more call, while it is held.
     pub(crate) fn call(&self) -> Option<Call> {
         let mut agents = self.shared.agents();
+        let of_key = agents.of_key(self.reader.key(), |busy| busy.calls);
         let busy = agents.busy.entry(self.id()).or_default();
-        if busy.calls >= CALLS_PER_AGENT_MAX {
+        if busy.calls >= CALLS_PER_AGENT_MAX || of_key >= CALLS_PER_KEY_MAX {
             return None;
         }
         busy.calls += 1;
@@ -170,9 +191,10 @@ impl Asking {
     /// One more wait, while it is held.
     pub(crate) fn wait(&self) -> Result<Wait, No> {
         let mut agents = self.shared.agents();
-        let all = agents.waits;
+        let (all, of_key) = (agents.waits, agents.of_key(self.reader.key(), |busy| busy.waits));
         let busy = agents.busy.entry(self.id()).or_default();
-        if busy.waits >= WAITS_PER_AGENT_MAX || all >= WAITS_MAX {
+        let is_full = of_key >= WAITS_PER_KEY_MAX || all >= WAITS_MAX;
+        if busy.waits >= WAITS_PER_AGENT_MAX || is_full {
             let retry = serde_json::json!(1_000);
             return Err(No::error("too many waits; retry").with("retryAfterMs", retry));
         }
@@ -206,6 +228,11 @@ impl Drop for Wait {
 }
 
 impl Agents {
+    /// Something of all agents of a key together: of those with calls under way, which are few.
+    fn of_key(&self, key: KeyPrint, count: impl Fn(&Busy) -> usize) -> usize {
+        self.busy.iter().filter(|((_, of), _)| *of == key).map(|(_, busy)| count(busy)).sum()
+    }
+
     fn over(&mut self, id: &Name, less: impl FnOnce(&mut Busy)) {
         let Some(busy) = self.busy.get_mut(id) else { return };
         less(busy);

@@ -175,8 +175,13 @@ impl Web {
             if is_unknown { unauthorized() } else { unavailable(no) }
         })?;
         let agent = named.or_else(|| header(AGENT).map(str::to_owned));
-        let drawn = || header(DRAW).and_then(hex).map(|part| drawn(part, holder.key()).to_string());
-        let agent = agent.or_else(drawn).unwrap_or_else(|| agent_of(holder.key()));
+        let part = header(DRAW).map(|text| hex(text).ok_or(text)).transpose();
+        let part = part.map_err(|text| {
+            let text = format!("{DRAW}: {text:?} is not {} hexadecimal digits", 2 * DRAWN_BYTES);
+            refused(StatusCode::BAD_REQUEST, "invalid_request", &text)
+        })?;
+        let drawn = part.map(|part| drawn(part, holder.key()).to_string());
+        let agent = agent.or(drawn).unwrap_or_else(|| agent_of(holder.key()));
         if agent.is_empty() || agent.len() > AGENT_ID_BYTES_MAX {
             let text = format!("an agent's id has 1 to {AGENT_ID_BYTES_MAX} bytes");
             return Err(refused(StatusCode::BAD_REQUEST, "invalid_request", &text));
@@ -319,16 +324,34 @@ fn accepts(headers: &mut HeaderMap) -> Result<(), Refused> {
     Ok(())
 }
 
-/// One message of JSON-RPC: `rmcp` has an answer of its own, without an id, to whatever is not.
+/// One message of JSON-RPC: `rmcp` has answers of its own, without an id, to whatever is not.
 fn is_message(body: &[u8]) -> Result<(), Refused> {
-    let wrong = |code: i32, text: &str| {
-        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}});
-        Box::new((StatusCode::BAD_REQUEST, Json(error)).into_response())
+    let answer = |status: StatusCode, id: &Value, code: i32, text: &str| {
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
+        Box::new((status, Json(error)).into_response())
     };
-    match serde_json::from_slice::<Value>(body) {
-        Err(_) => Err(wrong(-32_700, "the body is not JSON")),
-        Ok(Value::Array(_)) => Err(wrong(-32_600, "batches are not taken: send one message")),
-        Ok(message) if message["jsonrpc"] == "2.0" => Ok(()),
-        Ok(_) => Err(wrong(-32_600, "the body is not a message of JSON-RPC 2.0")),
+    let wrong = |code, text: &str| answer(StatusCode::BAD_REQUEST, &Value::Null, code, text);
+    let message: Value =
+        serde_json::from_slice(body).map_err(|_| wrong(-32_700, "the body is not JSON"))?;
+    if message.is_array() {
+        return Err(wrong(-32_600, "batches are not taken: send one message"));
     }
+    let (id, method, params) = (&message["id"], &message["method"], &message["params"]);
+    let is_answer = message.get("result").is_some() || message.get("error").is_some();
+    let has_id = message.get("id").is_some();
+    if message["jsonrpc"] != "2.0"
+        || !(method.is_string() || is_answer)
+        || has_id && !(id.is_string() || id.is_i64())
+        || !(params.is_object() || params.is_null())
+    {
+        let text = "the body is not a message of JSON-RPC 2.0 as MCP has it";
+        return Err(wrong(-32_600, text));
+    }
+    let arguments = &params["arguments"];
+    let is_call = params["name"].is_string() && (arguments.is_object() || arguments.is_null());
+    if method == "tools/call" && has_id && !is_call {
+        let text = "tools/call has params with a name, and arguments that are an object";
+        return Err(answer(StatusCode::OK, id, -32_602, text));
+    }
+    Ok(())
 }

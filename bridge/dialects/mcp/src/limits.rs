@@ -24,10 +24,14 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 pub const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Waits of one agent at once.
 pub const WAITS_PER_AGENT_MAX: usize = 8;
+/// Of all agents of one key: others have places, too.
+pub const WAITS_PER_KEY_MAX: usize = 256;
 /// And of all agents at this node: a task and a watch each.
 pub const WAITS_MAX: usize = 1_024;
 /// Calls of one agent that have no answer yet.
 pub const CALLS_PER_AGENT_MAX: usize = 64;
+/// The same of all agents of one key.
+pub const CALLS_PER_KEY_MAX: usize = 512;
 /// A name of a room or a session, in characters.
 pub const KEY_CHARS_MAX: usize = 512;
 /// A text that is searched for, in characters.
@@ -36,14 +40,12 @@ pub const SEARCH_CHARS_MAX: usize = 256;
 pub const SUGGESTIONS_MAX: usize = 3;
 /// Keys that a result names for one that is ambiguous.
 pub const AMBIGUOUS_MAX: usize = 5;
-/// Messages in one page of history.
+/// Messages in one page of history, and as far as offsets reach: a page of the bridge.
 pub const HISTORY_MAX: u64 = 1_000;
-/// Numbers beyond its offset that a page goes back over at most, where most messages are not shown.
-pub const HISTORY_BACK_MAX: u64 = 20_000;
-/// Numbers that are read at once.
-pub const STEP: u64 = 1_000;
-/// The same of a wait, which mostly finds one.
-pub const WAIT_STEP: u64 = 64;
+/// Messages that are read at once, at least.
+pub const PAGE_MIN: u64 = 64;
+/// Pages that are read for one result, where most messages are not shown: the next call goes on.
+pub const PAGES_MAX: usize = 20;
 /// Messages that a wait gives.
 pub const WAIT_ROWS_MAX: u64 = 50;
 /// Rows of other lists.

@@ -119,6 +119,22 @@ async fn requests_that_cannot_be_read_are_told_why() {
         let found = &answer.body["error"]["code"];
         assert_eq!((answer.status, found), (StatusCode::BAD_REQUEST, &json!(code)), "{body}");
     }
+    for wrong in [
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+    ] {
+        let answer = post(&[json_kind], wrong).await;
+        let found = &answer.body["error"]["code"];
+        assert_eq!((answer.status, found), (StatusCode::BAD_REQUEST, &json!(-32600)), "{wrong}");
+    }
+    for wrong in [json!({"name": 5}), json!({}), json!({"name": "rooms_list", "arguments": []})] {
+        let call = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": wrong});
+        let answer = post(&[json_kind], &call.to_string()).await;
+        let found = (&answer.body["id"], &answer.body["error"]["code"]);
+        assert_eq!((answer.status, found), (StatusCode::OK, (&json!(9), &json!(-32602))), "{call}");
+    }
     let plain = post(&[("content-type", "text/plain")], list).await;
     assert_eq!(plain.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     for (accept, status) in [

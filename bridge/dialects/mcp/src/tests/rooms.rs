@@ -64,6 +64,8 @@ async fn history_is_paged_without_gap_or_repeat_and_thoughts_can_be_left_out() {
         (texts, page["hasMore"] == true, page["nextOffset"].clone())
     };
     assert_eq!(read(json!({"limit": 5})).await, (vec![8, 9, 10, 11, 12], true, json!(5)));
+    let far = json!({"limit": 5, "offset": 1_000_000_000_000_u64});
+    assert_eq!(read(far).await, (vec![], false, Value::Null));
     assert_eq!(read(json!({"limit": 5, "offset": 10})).await, (vec![1, 2], false, Value::Null));
     let chat = json!({"limit": 3, "includeTools": false, "offset": 3});
     assert_eq!(read(chat).await, (vec![4, 5, 7], true, json!(6)));
@@ -310,6 +312,7 @@ async fn tasks_and_votes_of_a_room_are_for_those_in_it() {
         ("tasks_list", json!({"room": "council"})),
         ("vote_result", json!({"room": "council"})),
         ("vote_result", json!({"voteId": vote})),
+        ("vote_cast", json!({"voteId": vote, "option": "zzz"})),
         ("room_history", json!({"room": "council"})),
         ("room_wait", json!({"room": "council", "timeoutSeconds": 0})),
     ] {

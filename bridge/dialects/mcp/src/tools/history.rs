@@ -18,8 +18,8 @@ use crate::{
     arguments::Arguments,
     asking::Asking,
     limits::{
-        HISTORY_BACK_MAX, HISTORY_MAX, RESULT_BYTES_MAX, RESULT_ROWS_BYTES, STEP, TEXT_CHARS_MAX,
-        WAIT_ROWS_MAX, WAIT_STEP,
+        HISTORY_MAX, PAGE_MIN, PAGES_MAX, RESULT_BYTES_MAX, RESULT_ROWS_BYTES, TEXT_CHARS_MAX,
+        WAIT_ROWS_MAX,
     },
     outcome::{No, Outcome, object},
 };
@@ -37,13 +37,14 @@ pub(super) async fn history(asking: &Asking, arguments: &mut Arguments) -> Outco
     let shows = |message: &Message| with_tools || message.speech == Speech::Chat;
     let found = match after {
         Some(after) => forwards(asking, &room, after, limit, &shows).await?,
-        None => backwards(asking, &room, Span { tip, offset, limit }, &shows).await?,
+        None => newest(asking, &room, Span { offset, limit, with_tools }).await?,
     };
     let keeps = if after.is_some() { Keeps::Oldest } else { Keeps::Newest };
     let Rows { rows, dropped, cut } = rows(asking, &room, &found.messages, keeps).await?;
     let more = found.more || dropped > 0;
     let bytes: usize = rows.iter().map(|row| row.to_string().len()).sum();
-    let shown = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    let next = offset.saturating_add(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+    let last = rows.last().and_then(|row| row["seq"].as_u64());
     let mut fields = object(json!({
         "sessionKey": asking.names().key(&room),
         "sessionId": asking.names().id(room.room),
@@ -57,9 +58,14 @@ pub(super) async fn history(asking: &Asking, arguments: &mut Arguments) -> Outco
         "bytes": bytes,
         "note": NOTE,
     }));
-    // Those that did not fit come with the next page.
-    if more && after.is_none() {
-        fields.insert("nextOffset".to_owned(), json!(offset.saturating_add(shown)));
+    if let Some(after) = after {
+        // Those that did not fit come with the next page, and those that are not shown with none.
+        let reached = if dropped > 0 { last.unwrap_or(after) } else { found.upto };
+        fields.insert("afterSeq".to_owned(), json!(reached));
+    } else if more && next > offset && next < HISTORY_MAX {
+        fields.insert("nextOffset".to_owned(), json!(next));
+    } else if more {
+        fields.insert("older".to_owned(), json!("read with afterSeq, from 0 on"));
     }
     Ok(fields)
 }
@@ -67,75 +73,66 @@ pub(super) async fn history(asking: &Asking, arguments: &mut Arguments) -> Outco
 /// Messages, the oldest first.
 struct Found {
     messages: Vec<Message>,
+    /// Up to this number that is all, if they come after one.
+    upto: u64,
     /// There are more, further on.
     more: bool,
 }
 
-/// The oldest after a number.
+/// The oldest after a number. Numbers have gaps, of any size: only those of messages are gone on from.
 async fn forwards(
     asking: &Asking,
     room: &RoomView,
-    mut after: u64,
+    after: u64,
     limit: u64,
     shows: &impl Fn(&Message) -> bool,
 ) -> Result<Found, No> {
-    let mut bag = Bag::new(limit);
-    let last = after.saturating_add(HISTORY_BACK_MAX);
-    loop {
-        let page = page(asking, room, From::Number(after), STEP).await?;
-        let Some(newest) = page.last().map(|message| message.number.0) else {
-            return Ok(Found { messages: bag.messages, more: false });
-        };
-        for message in page.into_iter().filter(|message| shows(message)) {
+    let (mut bag, mut upto) = (Bag::new(limit), after);
+    for _ in 0..PAGES_MAX {
+        let page = page(asking, room, From::Number(upto), limit.max(PAGE_MIN)).await?;
+        if page.is_empty() {
+            return Ok(Found { messages: bag.messages, upto, more: false });
+        }
+        for message in page {
             if bag.is_full() {
-                return Ok(Found { messages: bag.messages, more: true });
+                return Ok(Found { messages: bag.messages, upto, more: true });
             }
-            bag.put(message);
-        }
-        after = newest;
-        if after >= last {
-            return Ok(Found { messages: bag.messages, more: true });
-        }
-    }
-}
-
-/// The end of a room: as many as `limit`, without the newest `offset`.
-struct Span {
-    tip: u64,
-    offset: u64,
-    limit: u64,
-}
-
-/// The newest, without so many of them.
-async fn backwards(
-    asking: &Asking,
-    room: &RoomView,
-    Span { tip, mut offset, limit }: Span,
-    shows: &impl Fn(&Message) -> bool,
-) -> Result<Found, No> {
-    let mut bag = Bag::new(limit);
-    let mut upto = tip;
-    let mut more = false;
-    let last = tip.saturating_sub(HISTORY_BACK_MAX.saturating_add(offset));
-    while upto > last && !more {
-        let from = upto.saturating_sub(STEP);
-        let page = page(asking, room, From::Number(from), STEP).await?;
-        let here = page.into_iter().filter(|message| message.number.0 <= upto && shows(message));
-        let here: Vec<Message> = here.collect();
-        for message in here.into_iter().rev() {
-            if offset > 0 {
-                offset -= 1;
-            } else if bag.is_full() {
-                more = true;
-                break;
-            } else {
+            upto = message.number.0;
+            if shows(&message) {
                 bag.put(message);
             }
         }
-        upto = from;
+    }
+    Ok(Found { messages: bag.messages, upto, more: true })
+}
+
+/// The end of a room: as many as `limit`, without the newest `offset`, with thoughts and decisions or without.
+struct Span {
+    offset: u64,
+    limit: u64,
+    with_tools: bool,
+}
+
+/// The newest, without so many of them: of the newest [`HISTORY_MAX`].
+async fn newest(asking: &Asking, room: &RoomView, span: Span) -> Result<Found, No> {
+    let Span { offset, limit, with_tools } = span;
+    let wanted = offset.saturating_add(limit).saturating_add(1);
+    let read = if with_tools { wanted.min(HISTORY_MAX) } else { HISTORY_MAX };
+    let page = page(asking, room, From::Newest, read).await?;
+    let is_all = (page.len() as u64) < read;
+    let shows = |message: &Message| with_tools || message.speech == Speech::Chat;
+    let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
+    let mut bag = Bag::new(limit);
+    let mut more = !is_all;
+    for message in page.into_iter().rev().filter(shows).skip(skipped) {
+        if bag.is_full() {
+            more = true;
+            break;
+        }
+        bag.put(message);
     }
     bag.messages.reverse();
-    Ok(Found { messages: bag.messages, more: more || upto > 0 })
+    Ok(Found { messages: bag.messages, upto: 0, more })
 }
 
 /// Messages for one result: not many more than fit into it.
@@ -235,22 +232,28 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
             && *by != *asking.agent
             && (from.is_empty() || from.iter().any(|agent| **agent == *by))
     };
-    let until = Instant::now() + time;
+    let (before, until) = (after, Instant::now() + time);
     let held = if time == Duration::ZERO { None } else { Some(asking.wait()?) };
+    asking.comes().await?;
     let mut heard = loop {
-        asking.goes_on().await?;
         let heard = heard(asking, &room, after, limit, &shows).await?;
-        if !heard.messages.is_empty() || asking.until(&mut watch, until).await {
+        after = heard.upto;
+        let is_late = Instant::now() >= until;
+        if !heard.messages.is_empty() || is_late {
+            asking.goes_on().await?;
             break heard;
         }
-        after = heard.upto;
+        // More is there to be looked at, and none of it has been shown.
+        if !heard.more {
+            asking.until(&mut watch, until).await?;
+        }
     };
     drop(held);
     let status = if heard.messages.is_empty() { "timeout" } else { "ok" };
     let Rows { rows, dropped, .. } = rows(asking, &room, &heard.messages, Keeps::Oldest).await?;
     if dropped > 0 {
         // They come with the next call.
-        heard.upto = rows.last().and_then(|row| row["seq"].as_u64()).unwrap_or(after);
+        heard.upto = rows.last().and_then(|row| row["seq"].as_u64()).unwrap_or(before);
     }
     Ok(object(json!({
         "status": status,
@@ -278,8 +281,8 @@ async fn heard(
     shows: &impl Fn(&Message) -> bool,
 ) -> Result<Heard, No> {
     let mut bag = Bag::new(limit);
-    loop {
-        let page = page(asking, room, From::Number(after), limit.max(WAIT_STEP)).await?;
+    for _ in 0..PAGES_MAX {
+        let page = page(asking, room, From::Number(after), limit.max(PAGE_MIN)).await?;
         if page.is_empty() {
             return Ok(Heard { messages: bag.messages, upto: after, more: false });
         }
@@ -293,6 +296,7 @@ async fn heard(
             }
         }
     }
+    Ok(Heard { messages: bag.messages, upto: after, more: true })
 }
 
 impl Asking {

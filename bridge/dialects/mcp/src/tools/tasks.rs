@@ -7,7 +7,7 @@ use bridge::seam::{
 use mesh::{
     api::{
         agenda::{NewTask, TaskUpdate, TaskView},
-        command::RoomView,
+        command::{Refused, RoomView},
     },
     name::id::MessageId,
     wire::acts::TaskStatus,
@@ -93,7 +93,7 @@ pub(super) async fn claim(asking: &Asking, arguments: &mut Arguments) -> Outcome
         note: None,
         if_assignee: Some(None),
     };
-    let no = match asking.act(ChangeTask(begins.clone())).await {
+    let no = match change(asking, begins.clone()).await {
         Ok(task) => return Ok(done(asking, &task)),
         Err(no) => no,
     };
@@ -101,7 +101,7 @@ pub(super) async fn claim(asking: &Asking, arguments: &mut Arguments) -> Outcome
     if held.assignee.as_deref() == Some(&*asking.agent) {
         // As a second claim, so that nobody who was given it meanwhile loses it.
         let again = TaskUpdate { if_assignee: Some(Some(asking.agent.clone())), ..begins };
-        let task = asking.act(ChangeTask(again)).await?;
+        let task = change(asking, again).await?;
         return Ok(done(asking, &task));
     }
     Err(no.with("task", row(asking, &room, &held)))
@@ -121,8 +121,18 @@ pub(super) async fn complete(asking: &Asking, arguments: &mut Arguments) -> Outc
     }
     let note = Some(result[..end].to_owned());
     let update = TaskUpdate { task, status: Some(status), assignee: None, note, if_assignee: None };
-    let task = asking.act(ChangeTask(update)).await?;
+    let task = change(asking, update).await?;
     Ok(done(asking, &task))
+}
+
+/// A task of a room of another key is as one that is not there.
+async fn change(asking: &Asking, update: TaskUpdate) -> Result<Box<TaskView>, No> {
+    match asking.act(ChangeTask(update)).await {
+        Err(No::Forbidden { rule, .. }) if rule == "room_access" => {
+            Err(Refusal::Mesh(Refused::NoTask).into())
+        }
+        changed => changed,
+    }
 }
 
 fn done(asking: &Asking, task: &TaskView) -> serde_json::Map<String, Value> {

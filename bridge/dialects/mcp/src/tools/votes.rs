@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
-use bridge::seam::call::{CastVote, CreateVote, DescribeRoom, GetVote, ListVotes};
+use bridge::seam::{
+    call::{CastVote, CreateVote, DescribeRoom, GetVote, ListVotes},
+    refusal::Refusal,
+};
 use mesh::{
-    api::agenda::{NewVote, VoteView},
+    api::{
+        agenda::{NewVote, VoteView},
+        command::Refused,
+    },
     name::id::MessageId,
 };
 use serde_json::json;
@@ -38,7 +44,7 @@ pub(super) async fn create(asking: &Asking, arguments: &mut Arguments) -> Outcom
 pub(super) async fn cast(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let vote = id(arguments)?.ok_or_else(|| No::argument("voteId", "is required"))?;
     let option = arguments.required("option", OPTION_CHARS_MAX)?;
-    let view = asking.read(GetVote(vote)).await?;
+    let view = vote_inside(asking, vote).await?;
     let option = index_of(&view, &option).ok_or_else(|| {
         let options = view.options.iter().enumerate();
         let options = options.map(|(index, text)| format!("{index} {text:?}"));
@@ -78,6 +84,17 @@ pub(super) async fn result(asking: &Asking, arguments: &mut Arguments) -> Outcom
     Ok(object(json!({"status": status, "vote": asking.plain_reader().vote(&vote)})))
 }
 
+/// A vote of a room that the agent is in. One of a room of another key is as one that is not there.
+async fn vote_inside(asking: &Asking, vote: MessageId) -> Result<Box<VoteView>, No> {
+    let view = match asking.shared.desk.ask(&asking.reader, GetVote(vote)).await {
+        Err(Refusal::Mesh(Refused::NotYours)) => return Err(Refusal::Mesh(Refused::NoVote).into()),
+        view => view?,
+    };
+    let room = asking.read(DescribeRoom(view.room)).await?.room;
+    asking.inside(&room).await?;
+    Ok(view)
+}
+
 /// A vote when it is closed, or when the time is over.
 async fn until_closed(
     asking: &Asking,
@@ -85,9 +102,7 @@ async fn until_closed(
     time: Duration,
 ) -> Result<Box<VoteView>, No> {
     let until = Instant::now() + time;
-    let mut view = asking.read(GetVote(vote)).await?;
-    let room = asking.read(DescribeRoom(view.room)).await?.room;
-    asking.inside(&room).await?;
+    let mut view = vote_inside(asking, vote).await?;
     if view.closed || time == Duration::ZERO {
         return Ok(view);
     }
@@ -95,11 +110,12 @@ async fn until_closed(
     let mut watch = asking.shared.desk.watch(&asking.reader, view.room)?;
     loop {
         // Looked at after the watch began, so that its end is not missed.
-        asking.goes_on().await?;
         view = asking.read(GetVote(vote)).await?;
-        if view.closed || asking.until(&mut watch, until).await {
+        if view.closed || Instant::now() >= until {
+            asking.goes_on().await?;
             return Ok(view);
         }
+        asking.until(&mut watch, until).await?;
     }
 }
 
