@@ -114,8 +114,16 @@ async fn a_room_is_left_also_after_a_silence() {
 
 #[tokio::test]
 async fn a_key_that_is_valid_no_more_ends_its_waits() {
-    let node = Arc::new(Node::new().await);
+    let idle = Duration::from_secs(1);
+    let node = Node::with(keyed(), |settings| Settings { idle_detach: idle, ..settings }).await;
+    let node = Arc::new(node);
     node.call("ada", "room_join", json!({"room": "lobby"})).await;
+    let attached = async |count: usize| {
+        while node.fake.attached() != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, attached(0)).await.expect("it is detached");
     let waiting = {
         let node = node.clone();
         tokio::spawn(async move {
@@ -125,6 +133,8 @@ async fn a_key_that_is_valid_no_more_ends_its_waits() {
             node.post("/mcp/ada", &[], &call).await
         })
     };
+    // The key was looked at when the request came, and the wait has begun.
+    timeout(PATIENCE, attached(1)).await.expect("it is attached again");
     let Auth::Key(own) = &node.bridge.config().auth else { panic!("it checks keys") };
     own.rotate("another key, of which nobody has heard");
     node.fake.say(lobby(), "b", "for the new key alone");
