@@ -111,6 +111,9 @@ pub trait Reads: Send + Sync + 'static {
     /// above the cursor.
     fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
 
+    /// The oldest items of an agent's inbox above a place.
+    fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError>;
+
     /// Rows that were kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
 
@@ -132,6 +135,15 @@ pub trait Reads: Send + Sync + 'static {
     /// Whether a client that may have its cursor from any node can go on from it in this node's
     /// delivery log.
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
+}
+
+/// Items of an inbox: they name messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxItems {
+    /// Place, room, number; by place.
+    pub items: Vec<(u64, RoomId, Number)>,
+    /// So many are behind the last one.
+    pub left: usize,
 }
 
 /// A profile, and whether the agent is known at all.

@@ -214,3 +214,7 @@ pub const READERS_KEPT_AT_ONCE: usize = 512;
 pub const READERS_CLOSE_WITHIN: Duration = Duration::from_millis(300);
 /// How often a client whose cursor cannot be judged yet is asked for again before its live messages go on: a second each.
 pub const BEHIND_TRIES_MAX: u8 = 6;
+/// The newest messages of a direct room in which requests without an answer are looked for: more than an agent may have open.
+pub const REQUESTS_LOOKED_AT_MAX: usize = 64;
+/// Older messages of one direct room that an inbox gets when it is made.
+pub const FILED_PER_ROOM_MAX: usize = 200;

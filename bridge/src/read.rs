@@ -29,7 +29,7 @@ use tokio::{
 use crate::{
     backend::{self, Mesh, ReadError, Reads},
     config::{Config, Signup},
-    delivery::hub::{Beside, Hub},
+    delivery::hub::{Beside, Hub, Watched},
     ids, limits,
     reply::{Failure, Reply},
     seam::{
@@ -289,7 +289,13 @@ impl Desk {
         let hub = &self.office.hub;
         let reader = visitor.0.party.as_reader();
         hub.readable(room, reader.key, reader.agent.as_deref())?;
-        Ok(hub.watch(room))
+        Ok(hub.watch(Watched::Room(room)))
+    }
+
+    /// Waits for what comes into the visitor's inbox.
+    pub fn watch_inbox(&self, visitor: &Visitor) -> Result<Watch, Refusal> {
+        let agent = visitor.agent().ok_or(Refusal::NotAttached)?;
+        Ok(self.office.hub.watch(Watched::Inbox(agent.clone())))
     }
 
     /// Asks for a visitor. The call is judged, counted and carried out as one that comes by a connection; agents alone have

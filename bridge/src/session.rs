@@ -2,14 +2,17 @@
 //!
 //! A [`seat::Seat`] stands for a connection towards its dialect, or for a visitor of the desk. It attaches the agent and
 //! brings back missed events (`attach`), has calls judged (`rules`) and puts them to the mesh (`ask`) for the `party` that
-//! asks, pages through history for clients that may come from any node (`history`), and finds out what became of a message (`receipts`). Reads are decided here and done
+//! asks, pages through history for clients that may come from any node (`history`), finds out what became of a message
+//! (`receipts`) and which request a message answers (`conversing`), and reads inboxes of agents that come and ask (`mail`). Reads are decided here and done
 //! by the connection (`job`, `reading`); answers wait in its `inbox`. `meter` counts the messages of a key.
 
 pub mod ask;
 pub(crate) mod attach;
+mod conversing;
 mod history;
 pub(crate) mod inbox;
 pub(crate) mod job;
+mod mail;
 pub(crate) mod meter;
 pub(crate) mod party;
 pub(crate) mod reading;

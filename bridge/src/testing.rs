@@ -13,7 +13,7 @@ use std::{
 use mesh::{
     Effect, Engine, Identity, Input, MeshSecret, Proof, Proofs,
     api::{
-        batch::Summary,
+        batch::{InboxItem, Summary},
         command::{
             Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Roamed, Say, Speech,
         },
@@ -39,7 +39,9 @@ use mesh::{
 
 use crate::{
     Hub, Reply,
-    backend::{FoundFile, FoundProfile, Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
+    backend::{
+        FoundFile, FoundProfile, InboxItems, Kept, Mesh, ReadError, Reads, Roam, Row, Serves,
+    },
     session::meter::Meter,
 };
 
@@ -99,6 +101,8 @@ pub struct Fake {
     records: Mutex<Records>,
     /// Bytes apart of records.
     contents: Mutex<BTreeMap<RecordKey, Vec<u8>>>,
+    /// Items of inboxes.
+    inboxes: Mutex<BTreeMap<(AgentId, u64), InboxItem>>,
     /// Where rooms have theirs.
     places: Mutex<BTreeMap<RoomId, RoomPlace>>,
     pub knobs: Knobs,
@@ -166,6 +170,7 @@ pub fn chat(room: RoomId, content: &str) -> Say {
         content: content.into(),
         encryption: Encryption::None,
         durable: None,
+        conversing: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -198,6 +203,7 @@ impl Fake {
             kept: Mutex::default(),
             records: Mutex::default(),
             contents: Mutex::default(),
+            inboxes: Mutex::default(),
             places: Mutex::default(),
             knobs: Knobs::default(),
         });
@@ -625,6 +631,17 @@ impl Reads for Fake {
         }
         roam.rows.truncate(limit);
         Ok(roam)
+    }
+
+    fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError> {
+        let items = self.inboxes.lock().unwrap();
+        let is_there = |((of, place), item): &(&(AgentId, u64), &InboxItem)| {
+            **of == *agent && *place > after && item.number > Number::ZERO
+        };
+        let all = items.iter().filter(is_there);
+        let all: Vec<_> = all.map(|((_, place), item)| (*place, item.room, item.number)).collect();
+        let left = all.len().saturating_sub(limit);
+        Ok(InboxItems { items: all.into_iter().take(limit).collect(), left })
     }
 
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {

@@ -44,6 +44,7 @@ fn said() -> Said {
         turn: Some(1),
         id: Some(MessageId([7; 16])),
         key: None,
+        conversation: None,
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod agenda;
 pub mod batch;
 pub mod boundary;
+pub mod budget;
 pub mod command;
 pub mod config;
 pub(crate) mod deferred;

@@ -15,6 +15,7 @@ pub(crate) mod archived;
 mod asked;
 mod barrier;
 mod beacons;
+mod conversing;
 mod creating;
 pub(crate) mod digests;
 mod directories;
@@ -25,6 +26,7 @@ mod exchange;
 mod forks;
 mod handover;
 mod import;
+mod inboxes;
 mod inquiries;
 mod keys;
 mod known;
@@ -71,6 +73,7 @@ use crate::{
         elections::Leaders,
         forks::Forks,
         handover::{Handovers, Leaving, Next, Owes},
+        inboxes::Inboxes,
         inquiries::{Inquiries, Subject},
         known::Known,
         pairs::{Following, Pairs, Wanted, shared::Making},
@@ -105,6 +108,7 @@ pub struct Engine {
     waiters: Waiters,
     speaking: Speaking,
     agents: Agents,
+    inboxes: Inboxes,
     turns: Turns,
     voting: Voting,
     leaders: Leaders,
@@ -270,6 +274,7 @@ impl Engine {
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
+            Command::Inbox { caller, act } => self.inboxes.act(known, &self.agents, &caller, act),
             Command::SetTyping { caller, room, typing } => self.agents.set_typing(
                 known,
                 &mut self.roster_sync,

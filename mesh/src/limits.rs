@@ -288,6 +288,25 @@ pub const DESCRIPTION_BYTES_MAX: usize = 4_096;
 pub const CAPABILITIES_MAX: usize = 64;
 /// Bytes of a capability.
 pub const CAPABILITY_BYTES_MAX: usize = 256;
+/// Inboxes of agents at one node.
+pub const INBOXES_MAX: usize = 10_000;
+/// Of these, of agents of one key: the one that was made first goes, so that a key does not take the places of others.
+pub const INBOXES_PER_KEY_MAX: usize = 1_000;
+/// Items of one inbox, the newest kept: some 50 bytes of the disk each.
+pub const INBOX_ITEMS_MAX: u64 = 10_000;
+/// Older messages that an inbox gets when it is made.
+pub const INBOX_FILED_MAX: usize = 1_000;
+/// Messages of others that count for an agent's next conversation ([`crate::api::budget`]): the newest ones.
+pub const HANDED_PER_AGENT_MAX: usize = 64;
+/// A message that was handed to an agent counts for so long for the conversations that it begins, if it was answered.
+pub const HANDED_COUNTS_FOR: Duration = Duration::from_secs(300);
+/// A request without an answer is open for so long.
+pub const REQUEST_OPEN_FOR: Duration = Duration::from_secs(24 * 3_600);
+/// Requests of one agent that a node remembers as open: more than any budget.
+pub const REQUESTS_PER_AGENT_MAX: usize = 1_024;
+/// Agents, and direct rooms, whose budgets a node remembers. Beyond them those are forgotten that were used longest ago: they
+/// count anew.
+pub const BUDGETS_KEPT_MAX: usize = 10_000;
 /// Mentions in one message.
 pub const MENTIONS_MAX: usize = 256;
 /// The id of a message that a message answers, as its author wrote it.

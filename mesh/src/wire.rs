@@ -4,6 +4,7 @@ pub mod acts;
 pub(crate) mod cbor;
 pub mod comparing;
 pub mod contents;
+pub mod conversation;
 pub mod copies;
 pub mod cover;
 pub mod entry;

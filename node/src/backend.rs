@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::{
     Reply,
-    backend::{self, FoundFile, FoundProfile, Kept, ReadError, Roam, Row, Serves},
+    backend::{self, FoundFile, FoundProfile, InboxItems, Kept, ReadError, Roam, Row, Serves},
 };
 use mesh::{
     Proof, Proofs,
@@ -126,6 +126,12 @@ impl backend::Reads for FromStore {
             unproven: roam.unproven,
             needs_claim: roam.needs_claim,
         })
+    }
+
+    fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError> {
+        let page = self.reader.inbox(agent, after, limit).map_err(ReadError::new)?;
+        let items = page.items.into_iter().map(|(place, item)| (place, item.room, item.number));
+        Ok(InboxItems { items: items.collect(), left: page.left })
     }
 
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {

@@ -109,6 +109,7 @@ fn run_of(entries: u64) -> Run {
         turn: None,
         id: None,
         key: None,
+        conversation: None,
     };
     let body = Body::Chat(said).encode();
     let entry = |clock| RunEntry {
@@ -210,6 +211,7 @@ impl Node {
             content: content(),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

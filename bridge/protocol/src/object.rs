@@ -250,6 +250,27 @@ pub struct MeshNote {
     /// The number under which this node delivered it, where the object has no `seq` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// Of a message: its place in a conversation, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<ConversationNote>,
+}
+
+/// The place of a message in a conversation of agents that answer each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationNote {
+    /// Id of the message that began it.
+    pub conversation: String,
+    /// 0 began it; each answer is one more.
+    pub turn: u32,
+    /// So many turns there are after the first answer.
+    pub max_turns: u32,
+    /// So many conversations led to this one.
+    pub hops: u32,
+    /// Its author waits for an answer.
+    pub expects_reply: bool,
+    /// Id of the message that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
 }
 
 /// A room in which one agent talks to another.

@@ -62,6 +62,7 @@ use watches::Watches;
 
 pub(crate) use places::Beside;
 pub use watches::Watch;
+pub(crate) use watches::Watched;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -155,6 +156,7 @@ impl Hub {
                     }
                 }
             }
+            AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
             AgentEvent::KeyInvalid { key } => {
                 self.lingering().revoked(key);
                 self.revoked(key);

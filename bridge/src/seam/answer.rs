@@ -4,8 +4,8 @@ use mesh::{
     api::{
         agenda::{Standing, TaskView, VoteView},
         command::{
-            Access, AgentView, Attached, MessageReceipts, Outcome, Roamed, RoomInfo, RoomView,
-            SaidOk, StoredAt,
+            Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
+            RoomView, SaidOk, StoredAt,
         },
     },
     name::{
@@ -58,6 +58,18 @@ pub struct Page {
     pub messages: Vec<Message>,
     /// Nothing can be said of the cursor yet: the page is empty, and does not mean that it is the end.
     pub behind: bool,
+}
+
+/// A part of an inbox.
+#[derive(Debug, Default)]
+pub struct InboxPage {
+    /// Messages with their places, in the order in which they came. Those that are no longer kept, or that the agent may not
+    /// read any more, are left out.
+    pub items: Vec<(u64, Message)>,
+    /// The place up to which it was read.
+    pub upto: u64,
+    /// So many items are behind it.
+    pub left: usize,
 }
 
 /// The fate of a message, as nodes say that were asked.
@@ -214,6 +226,7 @@ answers! {
     Attached: Outcome::Attached(attached) => attached;
     RoomView: Outcome::Room(room) => room;
     SaidOk: Outcome::Said(said) => said;
+    Box<Inbox>: Outcome::Inbox(inbox) => inbox;
     Vec<RoomView>: Outcome::Rooms(rooms) => rooms;
     Vec<AgentView>: Outcome::Agents(agents) => agents;
     Vec<RoomId>: Outcome::Seats(rooms) => rooms;

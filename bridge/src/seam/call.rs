@@ -3,9 +3,10 @@
 use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
+        budget::Conversing,
         command::{
-            self, AgentView, Command, Durable, Encryption, NewRoom, RoomInfo, RoomView, SaidOk,
-            ShareAct, Speech,
+            self, AgentView, Command, Durable, Encryption, Inbox, NewRoom, RoomInfo, RoomView,
+            SaidOk, ShareAct, Speech,
         },
         rules::check_references,
     },
@@ -29,8 +30,8 @@ use crate::{
     limits::{self, BODY_OVERHEAD_BYTES},
     seam::{
         answer::{
-            AgentProfile, Answer, Cast, Filter, Page, Receipts, RoomFacts, SubscriptionView,
-            Welcome,
+            AgentProfile, Answer, Cast, Filter, InboxPage, Page, Receipts, RoomFacts,
+            SubscriptionView, Welcome,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -41,9 +42,11 @@ use crate::{
 
 mod attach;
 mod files;
+mod inbox;
 
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
+pub use inbox::{ConfirmInbox, OpenInbox, ReadInbox, TakeFromInbox};
 
 /// A call: a question with the type of its answer.
 pub trait Call: Send + 'static {
@@ -67,6 +70,10 @@ calls! {
     Join => ();
     Leave => ();
     Say => SaidOk;
+    OpenInbox => Box<Inbox>;
+    ReadInbox => InboxPage;
+    ConfirmInbox => Box<Inbox>;
+    TakeFromInbox => Box<Inbox>;
     OneMessage => Option<Message>;
     History => Page;
     GetReceipts => Option<Receipts>;
@@ -160,6 +167,20 @@ pub struct Say {
     pub dedup: Option<String>,
     /// How many nodes are to hold it durably before the answer, if the client says so.
     pub durable: Option<Durable>,
+    /// Whether its author waits for an answer, if the client says so. Of a message in a direct room that says nothing: unless
+    /// it is an answer itself.
+    pub expects_reply: Option<bool>,
+}
+
+/// A message with its place in a conversation.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) say: Say,
+    pub(crate) conversing: Option<Conversing>,
+}
+
+impl Call for Placed {
+    type Answer = SaidOk;
 }
 
 /// A message, by its id: the first of a repeated send, say. `None`: it is not here, or no longer kept.
@@ -524,32 +545,34 @@ impl ToMesh for Leave {
     }
 }
 
-impl ToMesh for Say {
+impl ToMesh for Placed {
     const ROW: Row = Row::counted(Bound::Messages);
 
     fn room(&self) -> Option<RoomId> {
-        Some(self.room)
+        Some(self.say.room)
     }
 
     fn check(&self, facts: Option<RoomFacts>, quota: Quota) -> Result<(), Refusal> {
-        if facts.is_some_and(|facts| facts.encrypted) && self.encryption == Encryption::None {
+        let Say { content, encryption, mentions, reply_to, metadata, .. } = &self.say;
+        if facts.is_some_and(|facts| facts.encrypted) && *encryption == Encryption::None {
             return Err(Refusal::Mesh(command::Refused::Plaintext));
         }
         let max = quota.content_bytes_max.min(CONTENT_BYTES_MAX);
-        if self.content.len() > max {
+        if content.len() > max {
             return Err(Refusal::ContentTooLarge { max });
         }
-        check_references(&self.mentions, self.reply_to.as_deref())?;
-        let metadata = self.metadata.as_ref().map_or(0, String::len);
-        let mentions: usize = self.mentions.iter().map(|id| id.len() + 4).sum();
-        let body = self.content.len() + metadata + mentions + BODY_OVERHEAD_BYTES;
+        check_references(mentions, reply_to.as_deref())?;
+        let metadata = metadata.as_ref().map_or(0, String::len);
+        let mentions: usize = mentions.iter().map(|id| id.len() + 4).sum();
+        let body = content.len() + metadata + mentions + BODY_OVERHEAD_BYTES;
         if body > PLAIN_BODY_BYTES_MAX { Err(Refusal::MetadataTooLarge) } else { Ok(()) }
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let caller = party.caller()?.clone();
-        let Say { room, speech, content, encryption, reply_to, metadata, durable, .. } = self;
-        let (mut mentions, dedup) = (self.mentions, self.dedup);
+        let Placed { say, conversing } = self;
+        let Say { room, speech, content, encryption, reply_to, metadata, durable, .. } = say;
+        let (mut mentions, dedup) = (say.mentions, say.dedup);
         mentions.sort_unstable();
         mentions.dedup();
         let dedup = dedup.map(|id| DedupId::new(caller.key, &caller.agent, &id));
@@ -564,6 +587,7 @@ impl ToMesh for Say {
             metadata,
             dedup,
             durable,
+            conversing,
         };
         Ok(Command::Say { caller, say })
     }

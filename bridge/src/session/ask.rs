@@ -211,7 +211,7 @@ impl Ask for ListSubscriptions {
 impl Seat {
     /// Goes on once a room is known here, or nobody knows it: a client may have it from an agent of another node, so
     /// connected nodes are asked before it is refused. An agent that is attached stays so: `me` holds in all that follows.
-    fn look_up<A: 'static>(
+    pub(super) fn look_up<A: 'static>(
         &mut self,
         room: Option<RoomId>,
         then: Then<A>,
@@ -246,7 +246,7 @@ impl Seat {
     }
 
     /// Checks a call and puts it to the mesh.
-    fn put<C: ToMesh>(&mut self, me: &Party, call: C, then: Then<C::Answer>) {
+    pub(super) fn put<C: ToMesh>(&mut self, me: &Party, call: C, then: Then<C::Answer>) {
         let (hook, command) = match self.rules.judge(me, call, self.now) {
             Ok(judged) => judged,
             Err(refusal) => return then(self, Err(refusal)),

@@ -46,6 +46,13 @@ impl Fake {
                 let place = record.place_of_records(*room);
                 self.places.lock().unwrap().extend(place.map(|place| (*room, place)));
             }
+            if let Change::InboxItem { agent, place, item } = change {
+                let mut inboxes = self.inboxes.lock().unwrap();
+                match item {
+                    Some(item) => drop(inboxes.insert((agent.clone(), *place), *item)),
+                    None => drop(inboxes.remove(&(agent.clone(), *place))),
+                }
+            }
             if let Change::Keep { name, value } = change {
                 match value {
                     Some(value) => drop(kept.insert(name.clone(), value.0.clone())),

@@ -195,6 +195,7 @@ fn chat(room: RoomId, content: String) -> Say {
         content,
         encryption: Encryption::None,
         durable: None,
+        expects_reply: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

@@ -327,6 +327,7 @@ mod tests {
                 turn: None,
                 id: None,
                 key: None,
+                conversation: None,
             }),
             proof: Proof::default(),
         };

@@ -11,11 +11,15 @@ use crate::{
     api::command::Opaque,
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
-        id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
+        id::{
+            AgentId, EntryRef, Hash, KeyPrint, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId,
+            RoomId,
+        },
         number::{Era, Number},
     },
     records::place::RoomPlace,
     wire::{
+        cbor::text,
         cover::Cover,
         entry::{Body, DedupId, Parted, Stored},
         record::{Apart, CollectionNumber, Record, RecordHead, RecordKey, Space},
@@ -320,6 +324,12 @@ pub enum Change {
         key: RecordKey,
         bytes: Option<Arc<ByteVec>>,
     },
+    /// Create or replace an agent's inbox.
+    Inbox(InboxRecord),
+    /// Forget one, with all its items.
+    NoInbox { agent: AgentId },
+    /// Put an item into an inbox, or (`None`) drop it.
+    InboxItem { agent: AgentId, place: u64, item: Option<InboxItem> },
     /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
     Keep { name: Vec<u8>, value: Option<Opaque> },
     /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
@@ -330,6 +340,46 @@ pub enum Change {
     Evidence { certificate: Certificate, run: Box<Run> },
     /// The node's own state.
     Node(NodeRecord),
+}
+
+/// An agent's inbox at this node ([`crate::api::command::Command::Inbox`]).
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct InboxRecord {
+    /// Whose it is.
+    #[cbor(n(0), with = "text")]
+    pub agent: AgentId,
+    /// Its key.
+    #[n(1)]
+    pub key: KeyPrint,
+    /// When it was made. Unix milliseconds.
+    #[n(2)]
+    pub since_ms: u64,
+    /// The agent has everything up to this item.
+    #[n(3)]
+    pub mark: u64,
+    /// Older messages are still to be filed.
+    #[n(4)]
+    pub unfiled: bool,
+}
+
+/// A message in an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct InboxItem {
+    /// Its room.
+    #[n(0)]
+    pub room: RoomId,
+    /// Its number here. [`Number::ZERO`]: it was taken out, and the place stays used.
+    #[n(1)]
+    pub number: Number,
+}
+
+/// An inbox that the store has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredInbox {
+    /// The inbox.
+    pub record: InboxRecord,
+    /// The place of its newest item; 0: it has none.
+    pub newest: u64,
 }
 
 /// This node's own notes on a vote.
@@ -484,6 +534,8 @@ pub struct Summary {
     pub notes: Vec<(RoomId, LocalRef, VoteNote)>,
     /// The heads of all records of the present mesh.
     pub records: Vec<StoredRecord>,
+    /// All inboxes.
+    pub inboxes: Vec<StoredInbox>,
 }
 
 /// A record that the store has.

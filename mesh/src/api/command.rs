@@ -1,5 +1,6 @@
 //! Commands of local clients, their outcomes, and refusals.
 
+mod inbox;
 mod rooms;
 pub mod traits;
 
@@ -13,6 +14,7 @@ use crate::{
             KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing, TaskUpdate,
             TaskView, VoteView,
         },
+        budget::{Conversing, OverBudget},
         proof::Proof,
         rules::Broken,
     },
@@ -31,6 +33,7 @@ use crate::{
     },
 };
 
+pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
@@ -104,6 +107,9 @@ pub enum Command {
     Leave { caller: Caller, room: RoomId },
     /// → [`Outcome::Said`], when it is durable, numbered and delivered here.
     Say { caller: Caller, say: Say },
+    /// The inbox of the caller: messages that wait until it says that it has them. → [`Outcome::Inbox`], when what was asked
+    /// for is durable.
+    Inbox { caller: Caller, act: InboxAct },
     /// → [`Outcome::Done`]
     SetTyping { caller: Caller, room: RoomId, typing: bool },
     /// → [`Outcome::Done`]
@@ -300,6 +306,8 @@ pub struct Say {
     pub dedup: Option<DedupId>,
     /// Set when several nodes are to hold it before the command is answered. Not in ephemeral rooms.
     pub durable: Option<Durable>,
+    /// Set when it takes part in a conversation, whose budgets hold then ([`crate::api::budget`]).
+    pub conversing: Option<Conversing>,
 }
 
 /// How many nodes are to hold a message durably before its send is answered, and how long that is waited for.
@@ -340,6 +348,8 @@ pub enum Outcome {
     Joined(bool),
     /// Sent.
     Said(SaidOk),
+    /// An inbox, as it is now.
+    Inbox(Box<Inbox>),
     /// Rooms, by name.
     Rooms(Vec<RoomView>),
     /// Agents.
@@ -704,6 +714,9 @@ pub enum Refused {
     /// A key has no mailbox that others know, so no secret with another key.
     #[error("{0}")]
     NoMailbox(String),
+    /// The conversation, or the agent, has used what there is for it.
+    #[error(transparent)]
+    Budget(#[from] OverBudget),
     /// The key's agents at this node.
     #[error("the key has {max} agents connected here already, which is its limit")]
     TooManyAgents {

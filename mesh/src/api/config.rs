@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     api::{
         agenda::{Retention, Tiers},
+        budget::Budgets,
         command::RoomView,
     },
     limits::{RETENTION_MIN, TAKEOVER_AFTER},
@@ -39,6 +40,8 @@ pub struct Config {
     pub tiers: Tiers,
     /// For how long bodies are kept here.
     pub retention: Retention,
+    /// How much agents may answer each other.
+    pub budgets: Budgets,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -59,6 +62,7 @@ impl Config {
             archive: Vec::new(),
             tiers: Tiers::default(),
             retention: Retention::default(),
+            budgets: Budgets::default(),
             retention_min: RETENTION_MIN,
         }
     }

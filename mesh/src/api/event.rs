@@ -93,6 +93,8 @@ pub enum AgentEvent {
     /// This registration was taken over by a newer one, here or at another node: close it. Its
     /// clean-up must not touch the newer one.
     Displaced { agent: AgentId, registration: Registration },
+    /// Something came into the inbox of an agent.
+    Mail { agent: AgentId },
     /// The key is no longer valid: close every connection of it.
     KeyInvalid { key: KeyPrint },
     /// A seat in a direct room that it did not ask for. `missed`: messages above this number were delivered before

@@ -150,6 +150,12 @@ impl Agents {
         rooms.into_iter().map(|(_, id, said)| (id, said)).collect()
     }
 
+    /// Direct rooms of an agent in which the other one has written since this one did, the newest ones, each with the number
+    /// after which it has.
+    pub(super) fn written_to(&self, known: &Known, by: &Reader) -> Vec<(RoomId, Number)> {
+        self.addressed(known, by, &BTreeMap::new())
+    }
+
     /// Whether something waits for an agent in a direct room: the number after which it does.
     fn waits_after(&self, known: &Known, by: &Reader, room: RoomId) -> Option<Number> {
         let agent = by.agent.as_ref()?;

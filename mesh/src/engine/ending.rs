@@ -79,6 +79,7 @@ impl Engine {
             }
         }
         self.seal_and_flush(&touched);
+        self.inboxes.tell(&mut self.known);
         self.receipts.follow(&mut self.known, self.waiters.take_durable());
         self.receipts.answer_ready(&self.known, &touched);
         self.receipts.flush(&mut self.known);
@@ -115,7 +116,9 @@ impl Engine {
                 self.act_on(learned);
             }
             Happened::Forked(proof) => self.on_fork(&proof),
-            Happened::Delivered { room, entry, numbers } => self.on_delivered(room, entry, numbers),
+            Happened::Delivered { room, entry, numbers, mentioned } => {
+                self.on_delivered(room, entry, (numbers, &mentioned));
+            }
             Happened::PassedOver { room, number, at } => {
                 on_passed_over(&mut self.known, room, number, at)
             }
@@ -356,7 +359,12 @@ impl Engine {
 
     // Deliveries.
 
-    fn on_delivered(&mut self, room: RoomId, entry: Delivered, numbers: NumberRange) {
+    fn on_delivered(
+        &mut self,
+        room: RoomId,
+        entry: Delivered,
+        (numbers, mentioned): (NumberRange, &[AgentId]),
+    ) {
         let (at, number, facts) = (entry.at, entry.number, entry.facts);
         let is_directory =
             self.known.rooms.get(&room).is_some_and(|room| room.replica.is_directory);
@@ -368,7 +376,10 @@ impl Engine {
                 self.known.rosters.touch(&said.agent, facts.wall_ms);
                 self.agents.note_said(&mut self.known, room, said, number);
             }
-            self.known.cx.notify(room, RoomEvent::Message(entry));
+            if !self.speaking.conversations.on_delivered(&self.known, room, &entry) {
+                self.inboxes.on_delivered(&mut self.known, room, &entry, mentioned);
+                self.known.cx.notify(room, RoomEvent::Message(entry));
+            }
             if facts.kind == CHAT {
                 self.turns.tell(&mut self.known, room, TurnReason::MessageSent, true);
             }

@@ -139,6 +139,7 @@ fn imported_body(known: &Known, room: RoomId, message: ImportedMessage) -> Body 
         id: message.id,
         // Nothing here says who wrote it there.
         key: None,
+        conversation: None,
     };
     match message.speech {
         Speech::Chat => Body::Chat(said),

@@ -10,6 +10,7 @@ use super::{
     elections::Leaders,
     forks::Forks,
     handover::Handovers,
+    inboxes::Inboxes,
     inquiries::Inquiries,
     known::Known,
     membership,
@@ -60,6 +61,7 @@ impl Engine {
             waiters: Waiters::default(),
             speaking: Speaking::default(),
             agents: Agents::new(now.mono),
+            inboxes: Inboxes::default(),
             turns: Turns::default(),
             voting: Voting::default(),
             leaders: Leaders::default(),
@@ -88,7 +90,8 @@ impl Engine {
         engine
     }
 
-    fn restore(&mut self, stored: Summary) {
+    fn restore(&mut self, mut stored: Summary) {
+        self.inboxes.restore(&mut self.known, std::mem::take(&mut stored.inboxes));
         self.known.cx.forked = stored.forked.iter().copied().collect();
         self.forks.restore(&stored.proofs);
         membership::restore_parted(&mut self.known, &stored);

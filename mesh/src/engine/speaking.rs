@@ -1,6 +1,7 @@
 //! Messages of agents: into a room, and into the lobby of a node that joined another mesh.
 
 use super::{
+    conversing::Conversations,
     elections::{self, Leaders},
     known::{Known, NO_MEMORY},
     turn_token,
@@ -37,6 +38,7 @@ pub(super) struct Saying {
 pub(super) struct Speaking {
     /// Messages for the lobby that wait until it is above this node's old one.
     held: Vec<Saying>,
+    pub(super) conversations: Conversations,
 }
 
 impl Speaking {
@@ -55,7 +57,8 @@ impl Speaking {
             return;
         }
         let call = saying.call;
-        if let Err(refused) = say(known, waiters, leaders, saying) {
+        let conversations = &mut self.conversations;
+        if let Err(refused) = say(known, (waiters, leaders, conversations), saying) {
             known.cx.reply(call, Err(refused));
         }
     }
@@ -95,10 +98,10 @@ impl Speaking {
 
 fn say(
     known: &mut Known,
-    waiters: &mut Waiters,
-    leaders: &mut Leaders,
+    parts: (&mut Waiters, &mut Leaders, &mut Conversations),
     saying: Saying,
 ) -> Result<(), Refused> {
+    let (waiters, leaders, conversations) = parts;
     let Saying { call, caller, say } = saying;
     let (room, speech, durable) = (say.room, say.speech, say.durable);
     let record = known.may_act(&caller, room)?;
@@ -112,7 +115,9 @@ fn say(
         Speech::Chat => turn_token::next(known, room, &caller.agent),
         Speech::Thinking | Speech::Decision => None,
     };
-    let said = said(caller.agent.clone(), &record, say, turn);
+    let place = say.conversing.as_ref();
+    let place = place.map(|part| conversations.place(known, &caller, room, part)).transpose()?;
+    let said = Said { conversation: place, ..said(caller.agent.clone(), &record, say, turn) };
     let body = match speech {
         Speech::Chat => Body::Chat(said),
         Speech::Thinking => Body::Thinking(said),
@@ -125,6 +130,9 @@ fn say(
         }
     };
     let at = write(known, room, &body)?;
+    if let Some((place, message)) = place.zip(known.message_id(room, at)) {
+        conversations.note_said(known.cx.now.mono, &caller.agent, message, &place);
+    }
     let wall_ms = known.cx.now.wall_ms;
     let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);
     let fresh = Some(Fresh { wall_ms, name, proof });
@@ -144,6 +152,7 @@ fn said(agent: AgentId, record: &AgentRecord, say: Say, turn: Option<u64>) -> Sa
         turn,
         id: None,
         key: record.key.checked(),
+        conversation: None,
     }
 }
 

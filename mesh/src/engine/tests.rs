@@ -21,6 +21,7 @@ mod gossip;
 mod handover;
 mod idle;
 mod import;
+mod inboxes;
 mod keys;
 mod liars;
 mod membership;
@@ -233,6 +234,7 @@ impl Node {
             content: "hello".to_owned(),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,
@@ -309,6 +311,7 @@ fn said(content: &str) -> Said {
         turn: None,
         id: None,
         key: None,
+        conversation: None,
     }
 }
 

@@ -62,6 +62,10 @@ impl Order {
         }
         let turn = if let Body::Chat(said) = entry.body { said.turn } else { None };
         let words = entry.body.words();
+        let mentioned = words.map_or_else(Vec::new, |said| {
+            let mentions = said.mentions.iter().filter(|agent| cx.addressees.contains(*agent));
+            mentions.cloned().collect()
+        });
         let warm = cx.memory.warm + entry.len <= WARM_BODY_BYTES_MAX;
         let said: Option<Arc<Said>> = words.filter(|_| warm).map(|said| Arc::new(said.clone()));
         let body_bytes = if said.is_some() { entry.len } else { 0 };
@@ -71,6 +75,7 @@ impl Order {
             numbers,
             turn,
             id: words.and_then(|said| said.id),
+            mentioned,
             said,
             body_bytes,
             since: cx.now.mono,
@@ -183,7 +188,8 @@ impl Order {
             said: entry.said,
         };
         self.sent.delivered(at, number);
-        cx.happens(Happened::Delivered { room: replica.id, entry: delivered, numbers });
+        let (room, mentioned) = (replica.id, entry.mentioned);
+        cx.happens(Happened::Delivered { room, entry: delivered, numbers, mentioned });
         true
     }
 

@@ -12,7 +12,7 @@ use crate::{
     api::batch::{EraRecord, Gave, NumberRange},
     limits::{CUT_ERAS_MAX, GIVEN_PER_ERA_MAX},
     name::{
-        id::{EntryRef, LocalRef, LogId, LogIx, MessageId, NodeId},
+        id::{AgentId, EntryRef, LocalRef, LogId, LogIx, MessageId, NodeId},
         number::{Era, Number},
     },
     wire::entry::{EraClaimed, Facts, Reached, Said},
@@ -27,6 +27,8 @@ pub(crate) struct Undelivered {
     pub(crate) turn: Option<u64>,
     /// The id that it was brought with.
     pub(crate) id: Option<MessageId>,
+    /// Agents that it mentions and that have an inbox here.
+    pub(crate) mentioned: Vec<AgentId>,
     /// The body, while there is memory for it.
     pub(crate) said: Option<Arc<Said>>,
     pub(crate) body_bytes: usize,
@@ -489,6 +491,7 @@ mod tests {
             numbers: best,
             turn: None,
             id: None,
+            mentioned: Vec::new(),
             said: None,
             body_bytes: 0,
             since: Duration::ZERO,

@@ -52,6 +52,7 @@ impl Site {
             turn: None,
             id: None,
             key: None,
+            conversation: None,
         });
         let draft = self.replica.write(&mut self.cx, &body, 0).expect("there is room");
         let (at, facts) = (draft.at, draft.facts);

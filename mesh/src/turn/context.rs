@@ -16,7 +16,7 @@ use crate::{
     limits::BLAMED_MAX,
     name::{
         group::Group,
-        id::{MeshId, NodeId, RoomId},
+        id::{AgentId, MeshId, NodeId, RoomId},
         number::{Era, Number},
         time::{Now, in_ms},
     },
@@ -73,6 +73,8 @@ pub(crate) struct Context {
     pub(crate) out: bool,
     /// The nodes that follow each group.
     pub(crate) followers: Followers,
+    /// Agents that have an inbox here: they are told of mentions in rooms, seated or not.
+    pub(crate) addressees: BTreeSet<AgentId>,
     pub(crate) memory: Memory,
     pub(crate) faults: Faults,
     /// The same by author: at most [`BLAMED_MAX`].
@@ -119,6 +121,7 @@ impl Context {
             parted: Removals::default(),
             out: false,
             followers: Followers::new(config.mesh, me),
+            addressees: BTreeSet::new(),
             memory: Memory::default(),
             faults: Faults::default(),
             blamed: BTreeMap::new(),

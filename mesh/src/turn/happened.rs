@@ -6,7 +6,7 @@
 use crate::{
     api::{batch::NumberRange, event::Delivered},
     name::{
-        id::{LocalRef, LogId, RoomId},
+        id::{AgentId, LocalRef, LogId, RoomId},
         number::{Era, Number},
     },
     wire::{
@@ -24,8 +24,8 @@ pub(crate) enum Happened {
     Numbered { room: RoomId, at: LocalRef, number: Number },
     /// A log forked.
     Forked(Proof),
-    /// An entry was delivered.
-    Delivered { room: RoomId, entry: Delivered, numbers: NumberRange },
+    /// An entry was delivered; it mentions these agents, which have an inbox here.
+    Delivered { room: RoomId, entry: Delivered, numbers: NumberRange, mentioned: Vec<AgentId> },
     /// A number was passed over: its entry is here, and was delivered before.
     PassedOver { room: RoomId, number: Number, at: LocalRef },
     /// This node claimed an era in an ephemeral room.

@@ -17,6 +17,7 @@ use crate::{
     wire::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::{encode, text, texts},
+        conversation::Conversation,
         signatures::KeySignature,
     },
 };
@@ -137,6 +138,9 @@ pub struct Said {
     /// The key that the agent has shown at the author's node. `None`: that checks no keys, or was brought from elsewhere.
     #[n(9)]
     pub key: Option<KeyPrint>,
+    /// Its place in a conversation, if it has one.
+    #[n(10)]
+    pub conversation: Option<Conversation>,
 }
 
 /// A leader's decision: a message, and the election that made its author the leader.

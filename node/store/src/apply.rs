@@ -74,6 +74,7 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
     evidence(write, &rows.evidence)?;
     notes(write, rows)?;
     records(write, rows)?;
+    rows.inboxes.apply(write)?;
     if let Some(record) = rows.node {
         write.open_table(NODE)?.insert(0, encode(record).as_slice())?;
     }

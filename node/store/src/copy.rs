@@ -18,8 +18,8 @@ use crate::{
     limits::{CACHE_BYTES, PROGRESS_ROWS},
     reader::Reader,
     schema::{
-        ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, META, NODE, NOTES,
-        NUMBER_RANGES, NUMBERS, PLACES, PRUNED, RECORDS, ROOM_IDS, ROOMS,
+        ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, INBOX_ITEMS, INBOXES, KEPT, LOGS,
+        META, NODE, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, RECORDS, ROOM_IDS, ROOMS,
     },
 };
 
@@ -140,12 +140,14 @@ impl Copy<'_> {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
         each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
-        each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, META);
+        each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, INBOXES);
+        each!(count: INBOX_ITEMS, META);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
         each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
-        each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, META);
+        each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, INBOXES);
+        each!(table: INBOX_ITEMS, META);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }
 

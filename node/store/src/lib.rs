@@ -17,6 +17,7 @@ mod copy;
 mod databases;
 pub mod error;
 mod held;
+mod inboxes;
 pub mod limits;
 mod panics;
 mod plan;
@@ -34,6 +35,7 @@ mod view;
 
 pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
+pub use inboxes::InboxPage;
 pub use reader::{Kept, Reader};
 pub use roam::{Cursor, Roam};
 pub use row::Row;

@@ -14,7 +14,7 @@ use mesh::{
     },
 };
 
-use crate::{error::CommitError, records::Shelf, schema::PlaceKey};
+use crate::{error::CommitError, inboxes::Inboxes, records::Shelf, schema::PlaceKey};
 
 /// Which of the two databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) kept: BTreeMap<&'b [u8], Option<&'b [u8]>>,
     pub(crate) records: BTreeMap<Vec<u8>, Option<&'b Record>>,
     pub(crate) contents: BTreeMap<Vec<u8>, Option<&'b [u8]>>,
+    pub(crate) inboxes: Inboxes<'b>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -82,6 +83,7 @@ impl Rows<'_> {
             && self.kept.is_empty()
             && self.records.is_empty()
             && self.contents.is_empty()
+            && self.inboxes.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -237,6 +239,9 @@ impl<'b> Draft<'_, 'b> {
             }
             Change::Keep { name, value } => {
                 self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));
+            }
+            Change::Inbox(_) | Change::NoInbox { .. } | Change::InboxItem { .. } => {
+                self.plan.disk.inboxes.add(change);
             }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }

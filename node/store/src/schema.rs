@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 6;
+pub(crate) const LAYOUT: u64 = 7;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -59,6 +59,12 @@ pub(crate) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::n
 
 /// As in [`RECORDS`] → bytes that travel apart from that record.
 pub(crate) const CONTENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("contents/1");
+
+/// Hash of an agent's id → `InboxRecord`.
+pub(crate) const INBOXES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("inboxes/1");
+/// Hash of an agent's id, place in its inbox (8 bytes big endian) → room id (16 bytes), number (8 bytes big endian).
+pub(crate) const INBOX_ITEMS: TableDefinition<'_, &[u8; 24], &[u8; 24]> =
+    TableDefinition::new("inbox_items/1");
 
 /// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
@@ -129,6 +135,8 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(CALLED)?;
     write.open_table(RECORDS)?;
     write.open_table(CONTENTS)?;
+    write.open_table(INBOXES)?;
+    write.open_table(INBOX_ITEMS)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

@@ -20,7 +20,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
-    records,
+    inboxes, records,
     schema::{ACTS, DEDUPS, EVIDENCE, NODE, NOTES, NUMBER_RANGES, PlaceKey, ROOMS, decode, table},
     view::{View, bounds, room_row},
 };
@@ -68,7 +68,8 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
     // The mesh's directory before the private ones, whichever was made first.
     directory.sort_by_key(|(id, at, ..)| (*id != directories[0], *at));
     let records = records::heads(&read, mesh)?;
-    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes, records })
+    let inboxes = inboxes::all(&read)?;
+    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes, records, inboxes })
 }
 
 /// Forks in sealed rooms count in the rooms of the same key alone: the logs' records tell of them.

@@ -171,6 +171,7 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
             content: format!("{nth:>CONTENT_BYTES$}"),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -381,6 +381,7 @@ pub(super) fn say(room: RoomId, speech: Speech, content: String) -> Say {
         dedup: None,
         encryption: Encryption::None,
         durable: None,
+        conversing: None,
     }
 }
 

@@ -531,6 +531,8 @@ impl Holders {
             }
             AgentEvent::KeyInvalid { key } => self.displace(node, |caller| caller.key == *key),
             AgentEvent::Seated { agent, room, .. } => self.is_seated(node, agent, *room),
+            // Nobody here has an inbox.
+            AgentEvent::Mail { .. } => {}
         }
     }
 

@@ -382,6 +382,7 @@ impl Liar {
             // In a form that the founder could use.
             id: Some(MessageId([0x44; 16])),
             key: self.some_key(),
+            conversation: None,
         }
     }
 

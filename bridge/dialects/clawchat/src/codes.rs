@@ -9,7 +9,10 @@ use bridge::seam::refusal::{
     BadUrl, Bound, Broken, Field, Refusal, Rule, WebhookField, WebhookRule,
 };
 use mesh::{
-    api::command::{Apart, Refused},
+    api::{
+        budget::OverBudget,
+        command::{Apart, Refused},
+    },
     name::group::RESERVED,
 };
 use protocol::{
@@ -186,6 +189,10 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let text = format!("the key has made {max} rooms here, which is its limit");
             Problem::new(Code::RateLimitRooms, text)
         }
+        Refused::Budget(over @ OverBudget::Pair { .. }) => {
+            Problem::new(Code::RateLimitMessages, over.to_string())
+        }
+        Refused::Budget(over) => denied(&over.to_string()),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
         Refused::Apart(apart) => is_apart(apart),
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),

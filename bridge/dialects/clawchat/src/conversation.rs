@@ -53,6 +53,26 @@ pub(crate) fn viewer(seat: &Seat) -> Viewer {
     Viewer { key: seat.key(), agent: seat.agent().cloned() }
 }
 
+/// Whether the author of a message waits for an answer, if its metadata says so. An ended conversation needs none.
+fn expects_reply(metadata: &Metadata) -> Option<bool> {
+    #[derive(serde::Deserialize)]
+    struct Asks {
+        expects_reply: Option<bool>,
+        kind: Option<String>,
+    }
+    let json = metadata.get();
+    // Most say neither, and are not read again.
+    if !json.contains("expects_reply") && !json.contains(CONVERSATION_END) {
+        return None;
+    }
+    let asks: Asks = serde_json::from_str(json).ok()?;
+    let ends = asks.kind.is_some_and(|kind| kind == CONVERSATION_END);
+    if ends { Some(false) } else { asks.expects_reply }
+}
+
+/// The kind of a message after which nobody is to say anything.
+const CONVERSATION_END: &str = "conversation_end";
+
 /// The agent of whose direct room a client speaks: it names that, and nothing else.
 fn direct_with(room: &request::CreateRoom) -> Option<&str> {
     let request::CreateRoom { name, description, parent_id, ephemeral, public, encrypted, mesh } =
@@ -414,6 +434,7 @@ impl Turn {
             encryption: if is_blob { Encryption::EndToEnd } else { Encryption::None },
             reply_to,
             mentions,
+            expects_reply: metadata.as_ref().and_then(expects_reply),
             metadata: metadata.map(|json| String::from(json.get())),
             dedup: options.dedup.map(|id| String::from(id.as_str())),
             durable,

@@ -8,14 +8,17 @@ use jiff::Timestamp;
 use mesh::{
     Proof,
     api::command::{AgentView, RoomView, Speech},
-    name::id::{AgentId, KeyPrint, RoomId},
+    name::id::{AgentId, KeyPrint, MessageId, RoomId},
     records::{details::Details, files::FileView},
-    wire::roster::{Presence, Status as CoreStatus},
+    wire::{
+        conversation::Conversation,
+        roster::{Presence, Status as CoreStatus},
+    },
 };
 use protocol::{
     object::{
-        Agent, File, MeshNote, Message, Room, RoomNote, SessionKind, SessionNote, Subscription,
-        SubscriptionStatus, Visibility,
+        Agent, ConversationNote, File, MeshNote, Message, Room, RoomNote, SessionKind, SessionNote,
+        Subscription, SubscriptionStatus, Visibility,
     },
     value::{Metadata, Progress, Status},
 };
@@ -213,9 +216,21 @@ fn note(message: &event::Message) -> Option<MeshNote> {
         canonical_seq: is_late.then_some(message.canonical.0),
         late: is_late.then_some(true),
         numbers: message.numbers.iter().map(|number| number.0).collect(),
+        session: message.said.conversation.map(|place| place_of(message.message, &place)),
         ..proven(message.proof).unwrap_or_default()
     };
     (note != MeshNote::default()).then_some(note)
+}
+
+fn place_of(message: MessageId, place: &Conversation) -> ConversationNote {
+    ConversationNote {
+        conversation: place.id(message).to_uuid(),
+        turn: place.turn,
+        max_turns: place.max_turns,
+        hops: place.hops,
+        expects_reply: place.expects_reply,
+        answers: place.answers.map(|answered| answered.to_uuid()),
+    }
 }
 
 /// The proof of a message's author; `None`: there is none.

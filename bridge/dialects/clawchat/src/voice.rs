@@ -219,6 +219,7 @@ mod tests {
                 turn: None,
                 id: None,
                 key: None,
+                conversation: None,
             }),
             proof: Proof::default(),
         }

@@ -2,6 +2,7 @@
 
 use bridge::seam::refusal::{Bound, Refusal};
 use mesh::api::{
+    budget::OverBudget,
     command::Refused,
     rules::{Broken, Field},
 };
@@ -30,6 +31,7 @@ impl From<Refusal> for No {
                 return No::forbidden("rate", text);
             }
             Refusal::Field(broken) => return of_field(broken),
+            Refusal::Mesh(Refused::Budget(over)) => return over_budget(&over),
             Refusal::Mesh(refused) if of_mesh(&refused).0 == "access_denied" => {
                 return No::forbidden("room_access", of_mesh(&refused).1);
             }
@@ -107,6 +109,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::NotDurable
         | Refused::NoFile
         | Refused::NoAgent(_) => "invalid_payload",
+        Refused::Budget(_) => "access_denied",
         Refused::Full(_) | Refused::DiskFull | Refused::Stopping => "internal_error",
     };
     let text = if *refused == Refused::NotMember {
@@ -117,6 +120,21 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         refused.to_string()
     };
     (code, text)
+}
+
+fn over_budget(over: &OverBudget) -> No {
+    match over {
+        OverBudget::Turns { .. } => No::forbidden("max_ping_pong_turns", over.to_string()),
+        OverBudget::Hops { .. } => No::forbidden("max_hops", over.to_string()),
+        OverBudget::Pair { retry_after, .. } => {
+            let ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+            No::forbidden("pair_budget", over.to_string()).with("retryAfterMs", json!(ms))
+        }
+        OverBudget::Outstanding { unanswered } => {
+            let text = format!("you have {unanswered} unanswered requests; read inbox_wait first");
+            No::forbidden("outstanding", text)
+        }
+    }
 }
 
 /// The code of a bound that is reached.

@@ -21,7 +21,7 @@ use mesh::{
     wire::entry::Said,
 };
 
-use super::{Hub, Room, State};
+use super::{Hub, Room, State, Watched};
 use crate::{
     delivery::{
         link::{Link, Me},
@@ -62,7 +62,7 @@ impl Hub {
         let is_news = is_news(&event);
         self.route(room, event);
         if is_news {
-            self.watches.ring(room);
+            self.watches.ring(&Watched::Room(room));
         }
     }
 

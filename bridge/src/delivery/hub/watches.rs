@@ -1,4 +1,4 @@
-//! Readers without a connection that wait for news of a room.
+//! Readers without a connection that wait for news of a room, or of an inbox.
 
 use std::{
     collections::HashMap,
@@ -8,23 +8,32 @@ use std::{
     },
 };
 
-use mesh::name::id::RoomId;
+use mesh::name::id::{AgentId, RoomId};
 use tokio::sync::watch;
 
 use super::Hub;
 
-/// The rooms that are watched. Nobody else pays: a room without watchers has nothing here.
+/// A thing that is watched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Watched {
+    /// Messages, and acts of votes, elections and tasks.
+    Room(RoomId),
+    /// Something has come into it.
+    Inbox(AgentId),
+}
+
+/// The things that are watched. Nobody else pays: a room without watchers has nothing here.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    rooms: Mutex<HashMap<RoomId, watch::Sender<()>>>,
+    watched: Mutex<HashMap<Watched, watch::Sender<()>>>,
     /// As many, so that a room is not looked for where there are none.
     count: AtomicUsize,
 }
 
-/// Waits for news of a room: messages, and acts of its votes, elections and tasks. It does not say which: they are read.
+/// Waits for news of a room or of an inbox. It does not say which: they are read.
 #[derive(Debug)]
 pub struct Watch {
-    room: RoomId,
+    of: Watched,
     news: Option<watch::Receiver<()>>,
     watches: Arc<Watches>,
 }
@@ -40,37 +49,37 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut rooms = self.watches.lock();
+        let mut watched = self.watches.lock();
         self.news = None;
         let unwatched = |news: &watch::Sender<()>| news.receiver_count() == 0;
-        if rooms.get(&self.room).is_some_and(unwatched) {
-            rooms.remove(&self.room);
-            self.watches.count.store(rooms.len(), Ordering::Relaxed);
+        if watched.get(&self.of).is_some_and(unwatched) {
+            watched.remove(&self.of);
+            self.watches.count.store(watched.len(), Ordering::Relaxed);
         }
     }
 }
 
 impl Watches {
-    pub(super) fn ring(&self, room: RoomId) {
+    pub(super) fn ring(&self, of: &Watched) {
         if self.count.load(Ordering::Relaxed) > 0
-            && let Some(news) = self.lock().get(&room)
+            && let Some(news) = self.lock().get(of)
         {
             news.send_replace(());
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RoomId, watch::Sender<()>>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Watched, watch::Sender<()>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Hub {
-    /// Watches a room from now on. Dialects bound how many requests wait at once: one watch for each.
-    pub(crate) fn watch(&self, room: RoomId) -> Watch {
-        let mut rooms = self.watches.lock();
-        let news = rooms.entry(room).or_insert_with(|| watch::Sender::new(())).subscribe();
-        self.watches.count.store(rooms.len(), Ordering::Relaxed);
-        Watch { room, news: Some(news), watches: self.watches.clone() }
+    /// Watches something from now on. Dialects bound how many requests wait at once: some watches for each.
+    pub(crate) fn watch(&self, of: Watched) -> Watch {
+        let mut watched = self.watches.lock();
+        let news = watched.entry(of.clone()).or_insert_with(|| watch::Sender::new(())).subscribe();
+        self.watches.count.store(watched.len(), Ordering::Relaxed);
+        Watch { of, news: Some(news), watches: self.watches.clone() }
     }
 }
 
@@ -85,9 +94,10 @@ mod tests {
     #[tokio::test]
     async fn a_watch_ends_with_news_of_its_room_and_leaves_nothing_behind() {
         let (fake, hub) = Fake::new();
-        let mut watch = hub.watch(lobby());
-        let mut other =
-            hub.watch(RoomId::from_uuid("7d444840-9dc0-11d1-b245-5ffdce74fad2").unwrap());
+        let mut watch = hub.watch(Watched::Room(lobby()));
+        let mut other = hub.watch(Watched::Room(
+            RoomId::from_uuid("7d444840-9dc0-11d1-b245-5ffdce74fad2").unwrap(),
+        ));
         assert_eq!(watch.news().now_or_never(), None);
         fake.say(lobby(), "a", "one");
         watch.news().now_or_never().expect("there is news");

@@ -206,6 +206,7 @@ impl Command {
                 let bytes = say.content.len() + length(say.metadata.as_ref());
                 Traits::of("say").names(names).bytes(bytes)
             }
+            Command::Inbox { act, .. } => Traits::of("inbox").bytes(act.bytes()),
             Command::SetTyping { caller, room, .. } => {
                 Traits::of("set_typing").room(caller.key, *room)
             }
@@ -325,6 +326,7 @@ impl Outcome {
             Outcome::Room(_) => Promise::Durable,
             Outcome::Joined(_) => Promise::Durable,
             Outcome::Said(_) => Promise::Durable,
+            Outcome::Inbox(_) => Promise::Durable,
             Outcome::Rooms(_) => Promise::None,
             Outcome::Agents(_) | Outcome::Attendance(_) => Promise::None,
             Outcome::Seats(_) | Outcome::NodeNames(_) => Promise::None,
@@ -377,6 +379,7 @@ impl Refused {
             Refused::Impossible(_) => Reason::Rules,
             Refused::Closed => Reason::Overtaken,
             Refused::Full(_) => Reason::Limit,
+            Refused::Budget(_) => Reason::Limit,
             Refused::TooManyCopies { .. } => Reason::Rules,
             Refused::NotDurable => Reason::Rules,
             Refused::Superseded => Reason::Overtaken,

@@ -312,6 +312,7 @@ fn a_message_is_found_when_its_number_is_here_too() {
             content: "hello".to_owned(),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -7,11 +7,11 @@ use std::{
 
 use crate::{
     api::batch::{
-        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, RoomRecord, StoredRecord,
-        StoredRoom, Summary, Unsettled, VoteNote,
+        Change, EraRecord, Fate, InboxItem, InboxRecord, LogRecord, NodeRecord, NumberRange,
+        RoomRecord, StoredInbox, StoredRecord, StoredRoom, Summary, Unsettled, VoteNote,
     },
     name::{
-        id::{LocalRef, LogIx, RoomId},
+        id::{AgentId, LocalRef, LogIx, RoomId},
         number::{Era, Number},
     },
     records::collection::Collection,
@@ -43,6 +43,8 @@ struct Disk {
     proofs: Vec<(Certificate, Run)>,
     records: BTreeMap<(Space, CollectionNumber, RecordKey), Arc<Record>>,
     contents: BTreeSet<(Space, CollectionNumber, RecordKey)>,
+    inboxes: BTreeMap<AgentId, InboxRecord>,
+    items: BTreeMap<(AgentId, u64), InboxItem>,
 }
 
 /// What a store would give back that has committed this.
@@ -98,6 +100,19 @@ impl Disk {
                     None => self.contents.remove(&(space, collection, key)),
                 };
             }
+            Change::Inbox(record) => {
+                self.inboxes.insert(record.agent.clone(), record);
+            }
+            Change::NoInbox { agent } => {
+                self.inboxes.remove(&agent);
+                self.items.retain(|(of, _), _| *of != agent);
+            }
+            Change::InboxItem { agent, place, item } => {
+                match item {
+                    Some(item) => self.items.insert((agent, place), item),
+                    None => self.items.remove(&(agent, place)),
+                };
+            }
             // Nothing of these is looked at in these tests after a start.
             Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
@@ -123,7 +138,17 @@ impl Disk {
             Some(StoredRecord { space, collection, head, deleted, apart, held, whole })
         };
         let records = self.records.iter().filter_map(head).collect();
-        let mut summary = Summary { node, notes, proofs, forked, records, ..Summary::default() };
+        let newest = |agent: &AgentId| {
+            let places = self.items.keys().filter(|(of, _)| of == agent);
+            places.map(|(_, place)| *place).max().unwrap_or(0)
+        };
+        let stored = |record: &InboxRecord| StoredInbox {
+            record: record.clone(),
+            newest: newest(&record.agent),
+        };
+        let inboxes = self.inboxes.values().map(stored).collect();
+        let mut summary =
+            Summary { node, notes, proofs, forked, records, inboxes, ..Summary::default() };
         for (room, rows) in &self.rooms {
             let Some(stored) = rows.stored(*room) else { continue };
             summary.rooms.push(stored);

@@ -41,6 +41,7 @@ fn decide(caller: &Caller, room: RoomId, content: &str) -> Command {
         content: content.to_owned(),
         encryption: Encryption::None,
         durable: None,
+        conversing: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -676,6 +677,7 @@ fn decision(agent: &str, election: crate::name::id::EntryRef) -> Body {
         turn: None,
         id: None,
         key: None,
+        conversation: None,
     };
     Body::Decision(Decision { said, election })
 }

@@ -75,6 +75,7 @@ fn said_now(room: RoomId) -> Say {
         content: "new".to_owned(),
         encryption: Encryption::None,
         durable: None,
+        conversing: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

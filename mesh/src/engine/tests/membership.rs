@@ -38,6 +38,7 @@ pub(super) fn speak(world: &mut World, n: usize) -> CallId {
         content: "hello".to_owned(),
         encryption: Encryption::None,
         durable: None,
+        conversing: None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

@@ -26,11 +26,11 @@ const ANNS: KeyPrint = PRINTS[2];
 const BOBS: KeyPrint = PRINTS[3];
 
 /// Ann at the first node, Bob and Eve, of one key, at the second one; the third has neither key.
-struct Two {
-    world: World,
-    ann: Caller,
-    bob: Caller,
-    eve: Caller,
+pub(super) struct Two {
+    pub(super) world: World,
+    pub(super) ann: Caller,
+    pub(super) bob: Caller,
+    pub(super) eve: Caller,
 }
 
 pub(super) fn signer(key: KeyPrint) -> Option<Arc<KeySecret>> {
@@ -69,7 +69,7 @@ impl Two {
     }
 
     /// Ann and Bob have a room.
-    fn talking() -> (Two, RoomId) {
+    pub(super) fn talking() -> (Two, RoomId) {
         let mut two = Two::new();
         let ann = two.ann.clone();
         let room = two.open(0, &ann, "bob").room;
@@ -77,7 +77,7 @@ impl Two {
         (two, room)
     }
 
-    fn says(&mut self, n: usize, caller: &Caller, room: RoomId, text: &str) {
+    pub(super) fn says(&mut self, n: usize, caller: &Caller, room: RoomId, text: &str) {
         let said = self.world.says(n, caller, room, text);
         assert!(matches!(said, Ok(Outcome::Said(_))), "{said:?}");
     }
@@ -125,6 +125,7 @@ impl World {
             content: text.to_owned(),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -43,6 +43,7 @@ pub(super) fn words(room: RoomId, content: String) -> Say {
         metadata: None,
         dedup: None,
         durable: None,
+        conversing: None,
     }
 }
 

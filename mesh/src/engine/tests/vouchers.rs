@@ -213,6 +213,7 @@ fn nothing_waits_in_a_room_while_a_member_decides() {
         dedup: None,
         encryption: Encryption::None,
         durable: None,
+        conversing: None,
     };
     node.begin(Command::Say { caller, say });
     assert_eq!(told(&mut node), ["one"], "though it is refused: it does not lead");

@@ -720,6 +720,7 @@ fn decision(election: EntryRef, agent: &str) -> Decision {
         turn: None,
         id: None,
         key: None,
+        conversation: None,
     };
     Decision { said, election }
 }

@@ -19,6 +19,7 @@ use redb::{ReadTransaction, ReadableTable};
 use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
+    inboxes,
     records::Shelf,
     schema::{
         CONTENTS, DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode, table,
@@ -68,6 +69,9 @@ pub(super) fn of_no_room(
     }
     records(read, judge, report)?;
     contents(read, report)?;
+    if !inboxes::are_sound(read)? {
+        report.add(Place::Store, Problem::Record("inbox"));
+    }
     for row in table(read, NODE)?.iter()? {
         let (key, row) = row?;
         let record: Result<NodeRecord, _> = decode(row.value(), "node");

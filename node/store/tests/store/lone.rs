@@ -170,6 +170,7 @@ impl Lone {
             content: content.to_owned(),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

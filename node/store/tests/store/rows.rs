@@ -67,6 +67,7 @@ pub(crate) fn said(content: &str) -> Said {
         turn: None,
         id: None,
         key: None,
+        conversation: None,
     }
 }
 

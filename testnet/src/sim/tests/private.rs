@@ -327,6 +327,7 @@ impl Nodes {
             content: content.to_owned(),
             encryption: Encryption::None,
             durable: None,
+            conversing: None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

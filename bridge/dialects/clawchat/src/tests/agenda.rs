@@ -323,6 +323,7 @@ fn decision(it: &Two, number: u64, content: &str, metadata: Option<Value>) -> De
             turn: None,
             id: None,
             key: None,
+            conversation: None,
         })),
     }
 }

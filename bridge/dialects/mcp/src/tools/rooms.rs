@@ -235,6 +235,7 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         metadata: kind.map(|kind| json!({"kind": kind}).to_string()),
         dedup: None,
         durable: None,
+        expects_reply: None,
     };
     let said = asking.act(say).await?;
     Ok(object(json!({

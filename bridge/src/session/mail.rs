@@ -1,0 +1,138 @@
+//! Inboxes of agents that come and ask.
+
+use mesh::{
+    api::command::{Command, Inbox, InboxAct, Unfiled},
+    limits::INBOX_FILED_MAX,
+    name::{
+        id::{AgentId, RoomId},
+        number::Number,
+    },
+};
+
+use super::{
+    ask::Ask,
+    job::Job,
+    seat::{Seat, Then},
+};
+use crate::{
+    backend::{InboxItems, ReadError, Reads, Row},
+    limits::FILED_PER_ROOM_MAX,
+    seam::{
+        answer::InboxPage,
+        call::{OpenInbox, ReadInbox},
+        event::Message,
+        refusal::{Bound, Refusal},
+    },
+};
+
+impl Ask for OpenInbox {
+    fn begin(self, seat: &mut Seat, then: Then<Box<Inbox>>) {
+        seat.act_on_inbox(InboxAct::Open, then, |seat, inbox, then| {
+            let Some(unfiled) = inbox.unfiled.clone() else { return then(seat, Ok(inbox)) };
+            let Some(by) = seat.me().and_then(|me| me.agent().cloned()) else {
+                return then(seat, Err(Refusal::NotAttached));
+            };
+            seat.read(Waiting { by, unfiled }, move |seat, found| match found {
+                Ok(items) => seat.act_on_inbox(InboxAct::File(items), then, |seat, inbox, then| {
+                    then(seat, Ok(inbox));
+                }),
+                Err(error) => then(seat, Err(error.into())),
+            });
+        });
+    }
+}
+
+impl Ask for ReadInbox {
+    fn begin(self, seat: &mut Seat, then: Then<InboxPage>) {
+        let ReadInbox { after, limit } = self.bounded();
+        let Some(me) = seat.me().cloned() else {
+            return then(seat, Err(Refusal::NotAttached));
+        };
+        let Some(agent) = me.agent().cloned() else {
+            return then(seat, Err(Refusal::NotAttached));
+        };
+        let mine = agent.clone();
+        seat.read(Items { agent, after, limit }, move |seat, found| {
+            let page = found.map_err(Refusal::from).map(|(items, rows)| {
+                let upto = items.items.last().map_or(after, |(place, ..)| *place);
+                let readable = |room| seat.rules.readable(&me, room).is_ok();
+                let messages = rows.into_iter().filter(|(_, room, _)| readable(*room));
+                let messages = messages
+                    .filter_map(|(place, room, row)| Some((place, Message::read(room, row)?)))
+                    .filter(|(_, message)| message.said.agent != mine)
+                    .collect();
+                InboxPage { items: messages, upto, left: items.left }
+            });
+            then(seat, page);
+        });
+    }
+}
+
+impl Seat {
+    fn act_on_inbox(
+        &mut self,
+        act: InboxAct,
+        then: Then<Box<Inbox>>,
+        go_on: impl FnOnce(&mut Seat, Box<Inbox>, Then<Box<Inbox>>) + Send + 'static,
+    ) {
+        let Some(me) = self.me().cloned() else { return then(self, Err(Refusal::NotAttached)) };
+        let caller = match me.caller() {
+            Ok(caller) => caller.clone(),
+            Err(refusal) => return then(self, Err(refusal)),
+        };
+        let command = Command::Inbox { caller, act };
+        self.call(command, Bound::Node, move |seat, inbox| match inbox {
+            Ok(inbox) => go_on(seat, inbox, then),
+            Err(refusal) => then(seat, Err(refusal)),
+        });
+    }
+}
+
+/// Items, and the messages that they name.
+#[derive(Debug)]
+struct Items {
+    agent: AgentId,
+    after: u64,
+    limit: usize,
+}
+
+impl Job for Items {
+    type Found = (InboxItems, Vec<(u64, RoomId, Row)>);
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        let items = reads.inbox(&self.agent, self.after, self.limit)?;
+        let mut rows = Vec::with_capacity(items.items.len());
+        for (place, room, number) in &items.items {
+            let row = reads.by_number(*room, *number)?;
+            rows.extend(row.map(|row| (*place, *room, row)));
+        }
+        Ok((items, rows))
+    }
+}
+
+/// Messages that waited for an agent before it had an inbox.
+#[derive(Debug)]
+struct Waiting {
+    by: AgentId,
+    unfiled: Vec<Unfiled>,
+}
+
+impl Job for Waiting {
+    type Found = Vec<(RoomId, Number)>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        let mut found = Vec::new();
+        for Unfiled { room, after, upto } in self.unfiled {
+            let rows = reads.page_since(room, after, FILED_PER_ROOM_MAX)?;
+            let others = rows.into_iter().filter(|row| {
+                let by_other = row.said.as_ref().is_some_and(|said| said.agent != self.by);
+                row.number <= upto && by_other
+            });
+            found.extend(others.map(|row| (row.facts.wall_ms, room, row.number)));
+        }
+        found.sort_unstable();
+        // The newest, if they are too many.
+        let surplus = found.len().saturating_sub(INBOX_FILED_MAX);
+        Ok(found.into_iter().skip(surplus).map(|(_, room, number)| (room, number)).collect())
+    }
+}

@@ -1,0 +1,212 @@
+//! Inboxes: messages that are for one agent, in the order in which they came to this node, kept until the agent says that
+//! it has them. A message is in the store before it is in an inbox, and both are written in one turn: so nothing that was
+//! delivered here is missing after a crash.
+//!
+//! An inbox is for an agent that comes and asks, and not for one that keeps a connection: those are told in their rooms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{agents::Agents, known::Known};
+use crate::{
+    api::{
+        batch::{Change, InboxItem, InboxRecord, StoredInbox},
+        boundary::Effect,
+        command::{Caller, Inbox, InboxAct, Outcome, Reader, Refused, Unfiled},
+        event::{AgentEvent, Delivered},
+    },
+    limits::{INBOX_FILED_MAX, INBOX_ITEMS_MAX, INBOXES_MAX, INBOXES_PER_KEY_MAX},
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
+    wire::kinds::THINKING,
+};
+
+/// One inbox.
+#[derive(Debug)]
+struct Kept {
+    record: InboxRecord,
+    /// The newest item.
+    newest: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Inboxes {
+    /// At most [`INBOXES_MAX`].
+    all: BTreeMap<AgentId, Kept>,
+    /// Agents that something came for in this turn.
+    news: BTreeSet<AgentId>,
+}
+
+impl Inboxes {
+    /// Those that the store has.
+    pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<StoredInbox>) {
+        for StoredInbox { record, newest } in stored {
+            let agent = record.agent.clone();
+            known.cx.addressees.insert(agent.clone());
+            let newest = newest.max(record.mark);
+            self.all.insert(agent, Kept { record, newest });
+        }
+    }
+
+    /// Does what an agent asks of its inbox.
+    pub(super) fn act(
+        &mut self,
+        known: &mut Known,
+        agents: &Agents,
+        caller: &Caller,
+        act: InboxAct,
+    ) -> Result<Outcome, Refused> {
+        known.caller(caller)?;
+        self.open(known, caller)?;
+        let Some(kept) = self.all.get_mut(&caller.agent) else { return Err(Refused::Superseded) };
+        match act {
+            InboxAct::Open => {}
+            InboxAct::Confirm(upto) => {
+                let upto = upto.min(kept.newest);
+                if upto > kept.record.mark {
+                    kept.record.mark = upto;
+                    known.cx.change(Change::Inbox(kept.record.clone()));
+                }
+            }
+            InboxAct::TakeOut(place) => {
+                // The place stays used: a cursor that was given out must not pass over another item.
+                if (1..=kept.newest).contains(&place) {
+                    let item = InboxItem { room: RoomId([0; 16]), number: Number::ZERO };
+                    known.cx.change(kept.item(place, Some(item)));
+                }
+            }
+            InboxAct::File(items) => {
+                if kept.record.unfiled {
+                    kept.record.unfiled = false;
+                    known.cx.change(Change::Inbox(kept.record.clone()));
+                    for (room, number) in items.into_iter().take(INBOX_FILED_MAX) {
+                        kept.put(known, room, number);
+                    }
+                }
+            }
+        }
+        let InboxRecord { since_ms, mark, unfiled, .. } = kept.record;
+        let newest = kept.newest;
+        let unfiled = unfiled.then(|| {
+            let rooms = agents.written_to(known, &caller.reader()).into_iter();
+            let upto = |room| known.rooms.get(&room).map(|state| state.tip());
+            let unfiled = |(room, after)| Some(Unfiled { room, after, upto: upto(room)? });
+            rooms.filter_map(unfiled).collect()
+        });
+        Ok(Outcome::Inbox(Box::new(Inbox { since_ms, mark, newest, unfiled })))
+    }
+
+    /// Makes an inbox for an agent that has none here. An id that has come to another key has a new one.
+    fn open(&mut self, known: &mut Known, caller: &Caller) -> Result<(), Refused> {
+        if let Some(kept) = self.all.get(&caller.agent) {
+            if known.directory.current(kept.record.key) == known.directory.current(caller.key) {
+                return Ok(());
+            }
+            self.forget(known, &caller.agent);
+        }
+        let of_key = self.all.values().filter(|kept| kept.record.key == caller.key);
+        let many = of_key.clone().count() >= INBOXES_PER_KEY_MAX;
+        let full = self.all.len() >= INBOXES_MAX;
+        if many || full {
+            let first = of_key.min_by_key(|kept| kept.record.since_ms);
+            let Some(first) = first.map(|kept| kept.record.agent.clone()) else {
+                let text =
+                    format!("this node keeps inboxes for {INBOXES_MAX} agents, which is the most");
+                return Err(Refused::Full(text));
+            };
+            self.forget(known, &first);
+        }
+        let record = InboxRecord {
+            agent: caller.agent.clone(),
+            key: caller.key,
+            since_ms: known.cx.now.wall_ms,
+            mark: 0,
+            unfiled: true,
+        };
+        known.cx.change(Change::Inbox(record.clone()));
+        known.cx.addressees.insert(caller.agent.clone());
+        self.all.insert(caller.agent.clone(), Kept { record, newest: 0 });
+        Ok(())
+    }
+
+    fn forget(&mut self, known: &mut Known, agent: &AgentId) {
+        self.all.remove(agent);
+        known.cx.addressees.remove(agent);
+        known.cx.change(Change::NoInbox { agent: agent.clone() });
+    }
+
+    /// A message was delivered here, with these mentions of agents that have an inbox.
+    pub(super) fn on_delivered(
+        &mut self,
+        known: &mut Known,
+        room: RoomId,
+        entry: &Delivered,
+        mentioned: &[AgentId],
+    ) {
+        if self.all.is_empty() || entry.facts.kind == THINKING {
+            return;
+        }
+        let author = entry.said.as_ref().map(|said| &said.agent);
+        let mut to: BTreeSet<AgentId> = BTreeSet::new();
+        for agent in mentioned {
+            let Some(kept) = self.all.get(agent) else { continue };
+            let key = known.directory.current(kept.record.key);
+            let reader = Reader { key, agent: Some(agent.clone()) };
+            // One that came later was not meant.
+            let is_old = entry.facts.wall_ms < kept.record.since_ms;
+            if !is_old && known.may_read(&reader, room).is_ok() {
+                to.insert(agent.clone());
+            }
+        }
+        if let Some(direct) = known.directory.direct.get(room) {
+            // If it is not in memory any more, its author finds it as well; readers pass over their own.
+            let current = |key| known.directory.current(key);
+            let is_side = |(agent, key): &(&AgentId, KeyPrint)| {
+                let kept = self.all.get(*agent);
+                kept.is_some_and(|kept| current(kept.record.key) == current(*key))
+            };
+            to.extend(direct.sides.iter().filter(is_side).map(|(agent, _)| agent.clone()));
+        }
+        for agent in to.into_iter().filter(|agent| Some(agent) != author) {
+            let Some(kept) = self.all.get_mut(&agent) else { continue };
+            if is_own(known, known.directory.current(kept.record.key), &agent) {
+                kept.put(known, room, entry.number);
+                self.news.insert(agent);
+            }
+        }
+    }
+
+    /// As if so many items had come.
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, agent: &str, place: u64) {
+        self.all.get_mut(agent).expect("it has one").newest = place;
+    }
+
+    /// Tells clients' connections of what came in this turn.
+    pub(super) fn tell(&mut self, known: &mut Known) {
+        for agent in std::mem::take(&mut self.news) {
+            known.cx.effects.push(Effect::Tell(AgentEvent::Mail { agent }));
+        }
+    }
+}
+
+impl Kept {
+    fn put(&mut self, known: &mut Known, room: RoomId, number: Number) {
+        self.newest += 1;
+        known.cx.change(self.item(self.newest, Some(InboxItem { room, number })));
+        if let Some(oldest) = self.newest.checked_sub(INBOX_ITEMS_MAX).filter(|place| *place > 0) {
+            known.cx.change(self.item(oldest, None));
+        }
+    }
+
+    fn item(&self, place: u64, item: Option<InboxItem>) -> Change {
+        Change::InboxItem { agent: self.record.agent.clone(), place, item }
+    }
+}
+
+/// Whether the id is still this key's, or nobody's.
+fn is_own(known: &Known, key: KeyPrint, agent: &AgentId) -> bool {
+    known.directory.owner(agent).is_none_or(|(owner, _)| owner == key)
+}

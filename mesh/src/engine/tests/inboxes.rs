@@ -1,0 +1,185 @@
+//! Inboxes, and the conversations of direct rooms.
+
+use super::{
+    pairs::Two,
+    world::{STEP, World},
+    *,
+};
+use crate::{
+    api::{
+        batch::Change,
+        budget::{Answered, Budgets, Conversing, OverBudget},
+        command::{Inbox, InboxAct, SaidOk, Unfiled},
+        event::AgentEvent,
+    },
+    limits::INBOX_ITEMS_MAX,
+};
+
+impl World {
+    fn inbox(&mut self, n: usize, caller: &Caller, act: InboxAct) -> Inbox {
+        match self.ask(n, Command::Inbox { caller: caller.clone(), act }) {
+            Ok(Outcome::Inbox(inbox)) => *inbox,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The items that a node has put into the inbox of an agent, by place.
+    fn items(&self, n: usize, agent: &str) -> Vec<(u64, Option<Number>)> {
+        let items = self.nodes[n].rows.iter().filter_map(|change| match change {
+            Change::InboxItem { agent: of, place, item } if **of == *agent => {
+                Some((*place, item.map(|item| item.number)))
+            }
+            _ => None,
+        });
+        items.collect()
+    }
+
+    fn converses(
+        &mut self,
+        (n, caller): (usize, &Caller),
+        room: RoomId,
+        conversing: Conversing,
+    ) -> Result<SaidOk, Refused> {
+        let say = Say { conversing: Some(conversing), ..rooms::words(room, "words".into()) };
+        let call = self.begin(n, Command::Say { caller: caller.clone(), say });
+        self.carry();
+        self.pass(STEP * 40);
+        match self.reply(n, call).expect("it is answered")? {
+            Outcome::Said(said) => Ok(said),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The newest message that a node has told of, as one to be answered.
+    fn newest(&self, n: usize) -> Answered {
+        let said = self.told[n].iter().rev().find_map(|event| match event {
+            RoomEvent::Message(entry) => Some((entry.message, entry.said.clone()?)),
+            _ => None,
+        });
+        let (message, said) = said.expect("something was said");
+        Answered { message, conversation: said.conversation.expect("in a conversation") }
+    }
+}
+
+const ASKS: Conversing = Conversing { answers: None, expects_reply: true };
+
+fn answers(answered: Answered) -> Conversing {
+    Conversing { answers: Some(answered), expects_reply: true }
+}
+
+#[test]
+fn a_message_is_in_the_inbox_of_the_other_agent_and_stays_until_it_is_confirmed() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    let made = two.world.inbox(1, &bob, InboxAct::Open);
+    assert_eq!((made.mark, made.newest, made.unfiled), (0, 0, Some(Vec::new())));
+    two.world.inbox(1, &bob, InboxAct::File(Vec::new()));
+    two.says(0, &ann, room, "one");
+    two.says(1, &bob, room, "mine");
+    two.says(0, &ann, room, "two");
+    assert_eq!(two.world.items(1, "bob").len(), 2, "not its own");
+    let mail =
+        |event: &&AgentEvent| matches!(event, AgentEvent::Mail { agent } if **agent == *"bob");
+    assert_eq!(two.world.tells[1].iter().filter(mail).count(), 2);
+    let inbox = two.world.inbox(1, &bob, InboxAct::Confirm(1));
+    assert_eq!((inbox.mark, inbox.newest, inbox.unfiled), (1, 2, None));
+    let inbox = two.world.inbox(1, &bob, InboxAct::Confirm(99));
+    assert_eq!(inbox.mark, 2, "nothing is confirmed that is not there");
+    assert_eq!(two.world.inbox(1, &bob, InboxAct::Confirm(1)).mark, 2, "never back");
+}
+
+#[test]
+fn an_inbox_is_there_after_a_restart_and_no_place_is_used_twice() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.inbox(1, &bob, InboxAct::File(Vec::new()));
+    for text in ["one", "two"] {
+        two.says(0, &ann, room, text);
+    }
+    two.world.inbox(1, &bob, InboxAct::TakeOut(2));
+    let (_, number) = two.world.items(1, "bob")[2];
+    assert_eq!(number, Some(Number::ZERO), "the place stays used");
+    let stored = disk::stored(&two.world.nodes[1].rows);
+    let [inbox] = &stored.inboxes[..] else { panic!("{:?}", stored.inboxes) };
+    assert_eq!((&*inbox.record.agent, inbox.newest, inbox.record.mark), ("bob", 2, 0));
+    assert!(!inbox.record.unfiled);
+}
+
+#[test]
+fn an_inbox_that_is_made_later_is_told_of_what_waits() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.says(1, &bob, room, "mine");
+    for text in ["one", "two"] {
+        two.says(0, &ann, room, text);
+    }
+    let made = two.world.inbox(1, &bob, InboxAct::Open);
+    let [Unfiled { room: of, after, upto }] = made.unfiled.expect("nothing was filed")[..] else {
+        panic!("one room")
+    };
+    assert_eq!((of, upto.0 - after.0), (room, 2));
+    let items = vec![(room, Number(after.0 + 1)), (room, upto)];
+    let filed = two.world.inbox(1, &bob, InboxAct::File(items.clone()));
+    assert_eq!((filed.newest, filed.unfiled), (2, None));
+    assert_eq!(two.world.inbox(1, &bob, InboxAct::File(items)).newest, 2, "once");
+}
+
+#[test]
+fn a_mention_is_in_the_inbox_of_an_agent_that_has_no_seat() {
+    let (mut two, _) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.inbox(1, &bob, InboxAct::File(Vec::new()));
+    let lobby = two.world.lobby();
+    two.world.ask(0, Command::Join { caller: ann.clone(), room: lobby }).expect("it is public");
+    let mentions = vec!["bob".into(), "eve".into()];
+    let say = Say { mentions, ..rooms::words(lobby, "bob, look".into()) };
+    two.world.ask(0, Command::Say { caller: ann, say }).expect("it is numbered");
+    two.world.pass(STEP * 20);
+    assert_eq!(two.world.items(1, "bob").len(), 1);
+    assert_eq!(two.world.items(1, "eve"), [], "it has no inbox");
+}
+
+#[test]
+fn an_inbox_keeps_the_newest_items() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.inbox(1, &bob, InboxAct::File(Vec::new()));
+    two.world.nodes[1].engine.inboxes.skip_to("bob", INBOX_ITEMS_MAX);
+    two.says(0, &ann, room, "one more");
+    let items = two.world.items(1, "bob");
+    let places: Vec<_> = items.iter().map(|(place, item)| (*place, item.is_some())).collect();
+    assert_eq!(places, [(INBOX_ITEMS_MAX + 1, true), (1, false)]);
+}
+
+#[test]
+fn agents_that_answer_whatever_they_are_told_stop() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.converses((0, &ann), room, ASKS).expect("a question");
+    for turn in 1..=6 {
+        let (n, caller) = if turn % 2 == 1 { (1, &bob) } else { (0, &ann) };
+        let newest = two.world.newest(n);
+        assert_eq!(newest.conversation.turn + 1, turn);
+        two.world.converses((n, caller), room, answers(newest)).expect("there are turns left");
+    }
+    let newest = two.world.newest(1);
+    assert!(!newest.conversation.expects_reply, "the last one can have no answer");
+    let over = two.world.converses((1, &bob), room, answers(newest)).unwrap_err();
+    assert_eq!(over, Refused::Budget(OverBudget::Turns { max: 5 }));
+    assert_eq!(two.world.heard(0).len(), 7, "a refusal leaves nothing behind");
+}
+
+#[test]
+fn a_node_keeps_from_its_agents_what_goes_over_its_own_budgets() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.inbox(0, &ann, InboxAct::File(Vec::new()));
+    // A lower one on the side of Ann; the other node takes its own word for what is allowed.
+    two.world.nodes[0].engine.known.config.budgets = Budgets { turns: 0, ..Budgets::default() };
+    two.world.converses((1, &bob), room, ASKS).expect("a question");
+    let mut newest = two.world.newest(1);
+    newest.conversation.turn = 1;
+    two.world.converses((1, &bob), room, answers(newest)).expect("Bob's node has five");
+    assert_eq!((two.world.heard(0).len(), two.world.heard(1).len()), (1, 2));
+    assert_eq!(two.world.items(0, "ann").len(), 1);
+}
