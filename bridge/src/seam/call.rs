@@ -82,6 +82,7 @@ calls! {
     Tip => Number;
     ListRooms => Vec<RoomView>;
     ListAgents => Vec<AgentView>;
+    FindAgent => Vec<AgentView>;
     ListSeats => Vec<RoomId>;
     NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
@@ -260,6 +261,10 @@ pub struct ListAgents {
     /// Only the members of this room.
     pub room: Option<RoomId>,
 }
+
+/// Look for an agent that is attached to some node, or was a moment ago: the one, or none.
+#[derive(Clone, Debug)]
+pub struct FindAgent(pub AgentId);
 
 /// The rooms that the agent is in, by id.
 #[derive(Clone, Copy, Debug)]
@@ -610,6 +615,12 @@ impl ToMesh for ListAgents {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::ListAgents { by: party.as_reader(), room: self.room })
+    }
+}
+
+impl ToMesh for FindAgent {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::FindAgent { agent: self.0 })
     }
 }
 

@@ -27,6 +27,7 @@ use crate::{
     records::profile::ProfileUpdate,
     wire::{
         acts::TaskStatus,
+        conversation::Conversation,
         entry::{DedupId, Parting},
         roster::Presence,
         signatures::KeySignature,
@@ -470,6 +471,8 @@ pub struct Fresh {
     pub name: String,
     /// Whether it is its author's, as others will judge it, too.
     pub proof: Proof,
+    /// Its place in a conversation, if it has one.
+    pub conversation: Option<Conversation>,
 }
 
 /// A room as clients see it.

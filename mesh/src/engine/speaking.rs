@@ -135,7 +135,7 @@ fn say(
     }
     let wall_ms = known.cx.now.wall_ms;
     let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);
-    let fresh = Some(Fresh { wall_ms, name, proof });
+    let fresh = Some(Fresh { wall_ms, name, proof, conversation: place });
     waiters.wait((room, at), Waiter::Said { call, fresh, durable });
     Ok(())
 }

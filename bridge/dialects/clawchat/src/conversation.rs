@@ -447,7 +447,7 @@ impl Turn {
                 self.reply(seat, &Frame::Decided(Decided { message_id, room_id, mesh }));
             }
             Ok(SaidOk { message, number, fresh: Some(fresh), copies }) => {
-                let mesh = encode::with_copies(encode::proven(fresh.proof), copies);
+                let mesh = encode::with_copies(encode::fresh(message, &fresh), copies);
                 let frame = echo.into_reply(&self.voice, (message, number), fresh, mesh);
                 self.reply(seat, &frame);
             }

@@ -7,7 +7,7 @@ use bridge::seam::{
 use jiff::Timestamp;
 use mesh::{
     Proof,
-    api::command::{AgentView, RoomView, Speech},
+    api::command::{AgentView, Fresh, RoomView, Speech},
     name::id::{AgentId, KeyPrint, MessageId, RoomId},
     records::{details::Details, files::FileView},
     wire::{
@@ -219,6 +219,13 @@ fn note(message: &event::Message) -> Option<MeshNote> {
         session: message.said.conversation.map(|place| place_of(message.message, &place)),
         ..proven(message.proof).unwrap_or_default()
     };
+    (note != MeshNote::default()).then_some(note)
+}
+
+/// The note of a message that was written just now.
+pub(crate) fn fresh(message: MessageId, fresh: &Fresh) -> Option<MeshNote> {
+    let session = fresh.conversation.map(|place| place_of(message, &place));
+    let note = MeshNote { session, ..proven(fresh.proof).unwrap_or_default() };
     (note != MeshNote::default()).then_some(note)
 }
 

@@ -107,6 +107,17 @@ impl Arguments {
         Ok(std::time::Duration::from_secs(secs.unwrap_or(default)))
     }
 
+    /// The same, without a default.
+    pub(crate) fn wait_if_given(&mut self) -> Result<Option<std::time::Duration>, No> {
+        let secs = self.integer("timeoutSeconds", 0, crate::limits::WAIT_SECS_MAX)?;
+        Ok(secs.map(std::time::Duration::from_secs))
+    }
+
+    /// Whether something is given under a name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.one(name).is_some()
+    }
+
     /// A value; of a list of one its item. `null` is none.
     fn one(&self, name: &str) -> Option<&Value> {
         let value = self.given.get(name)?;

@@ -9,13 +9,13 @@ use axum::http::StatusCode;
 use bridge::{
     read::{Desk, Hosted, Visitor, Watch},
     seam::{
-        call::{Attach, Identity, Join, ListSeats},
+        call::{Attach, Identity, Join, ListSeats, OpenInbox},
         refusal::Refusal,
     },
     secret::Secret,
     session::ask::Ask,
 };
-use mesh::name::id::{AgentId, KeyPrint, RoomId};
+use mesh::name::id::{AgentId, KeyPrint, MessageId, RoomId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
     },
     outcome::No,
     settings::Settings,
+    tools::InboxDesk,
 };
 
 /// All that requests share.
@@ -43,6 +44,7 @@ struct Agents {
     /// Rooms of agents, and when each was asked for last.
     rooms: BTreeMap<Name, (u64, BTreeSet<RoomId>)>,
     asked: u64,
+    desk: InboxDesk,
 }
 
 #[derive(Default)]
@@ -53,7 +55,8 @@ struct Busy {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-type Name = (AgentId, KeyPrint);
+/// An agent and its key.
+pub(crate) type Name = (AgentId, KeyPrint);
 
 /// An agent that asks for something, by one request.
 #[derive(Clone)]
@@ -104,7 +107,7 @@ impl Asking {
     }
 
     /// The agent, attached, and in the rooms that it was in before. Begun is finished, also if the client hangs up.
-    async fn attached(&self) -> Result<Visitor, No> {
+    pub(crate) async fn attached(&self) -> Result<Visitor, No> {
         let asking = self.clone();
         let attaching = tokio::spawn(async move { asking.attach().await });
         attaching.await.unwrap_or_else(|_| Err(Refusal::Unknown.into()))
@@ -123,6 +126,10 @@ impl Asking {
             linger: self.shared.settings.idle_detach,
         };
         let Hosted { visitor: agent, came } = self.shared.desk.host(call).await?;
+        if came {
+            // From now on what comes for it is kept for it, also while it is away.
+            self.shared.desk.ask(&agent, OpenInbox).await?;
+        }
         let known = self.shared.agents().remembered(&self.id());
         if came && !known.is_empty() {
             let seats = self.shared.desk.ask(&agent, ListSeats).await?;
@@ -176,6 +183,27 @@ impl Asking {
         self.shared.agents().remember(self.id(), room, is_in);
     }
 
+    /// A call waits for the answer to this request, while it is held: the inbox leaves that to it.
+    pub(crate) fn awaits(&self, request: MessageId) -> Awaits {
+        self.shared.agents().desk.awaits(&self.id(), request);
+        Awaits { asking: self.clone(), request }
+    }
+
+    /// The requests whose answers calls wait for.
+    pub(crate) fn awaited(&self) -> BTreeSet<MessageId> {
+        self.shared.agents().desk.awaited(&self.id())
+    }
+
+    /// The item of its inbox up to which it was told that there is something.
+    pub(crate) fn told_upto(&self) -> u64 {
+        self.shared.agents().desk.told(&self.id())
+    }
+
+    /// It was told of all items up to this one.
+    pub(crate) fn tell_upto(&self, upto: u64) {
+        self.shared.agents().desk.tell(self.id(), upto);
+    }
+
     /// One more call, while it is held.
     pub(crate) fn call(&self) -> Option<Call> {
         let mut agents = self.shared.agents();
@@ -201,6 +229,19 @@ impl Asking {
         busy.waits += 1;
         agents.waits += 1;
         Ok(Wait(self.clone()))
+    }
+}
+
+/// See [`Asking::awaits`].
+pub(crate) struct Awaits {
+    asking: Asking,
+    request: MessageId,
+}
+
+impl Drop for Awaits {
+    fn drop(&mut self) {
+        let mut agents = self.asking.shared.agents();
+        agents.desk.awaits_no_more(&self.asking.id(), self.request);
     }
 }
 

@@ -34,6 +34,12 @@ pub(crate) fn timestamp(unix_ms: u64) -> String {
     format!("{:.3}", time.unwrap_or(Timestamp::MAX))
 }
 
+/// A text of at most so many bytes, cut between characters, and whether something was.
+pub(crate) fn cut_at(text: &str, max: usize) -> (String, bool) {
+    let end = text.floor_char_boundary(max);
+    (text[..end].to_owned(), end < text.len())
+}
+
 /// A text of at most [`TEXT_CHARS_MAX`] characters, and whether something was cut.
 pub(crate) fn cut(text: &str) -> (String, bool) {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
@@ -101,13 +107,35 @@ impl Reader<'_> {
             },
             "provenance": provenance(&said.agent),
             "replyTo": said.reply_to,
+            "expectsReply": said.conversation.map(|place| place.expects_reply),
+            "conversation": said.conversation.map(|place| json!({
+                "id": place.id(message.message).to_uuid(),
+                "turn": place.turn,
+                "maxTurns": place.max_turns,
+                "hops": place.hops,
+                "answers": place.answers.map(|answered| answered.to_uuid()),
+            })).map(filled),
+            "replyWith": self.reply_with(room, message),
             "metadata": metadata.and_then(Result::ok),
             "metadataLeftOut": left_out.then_some(true),
         });
         (filled(row), truncated)
     }
 
-    pub(crate) fn agent(&self, view: &AgentView) -> Value {
+    /// How a message that waits for an answer is answered.
+    fn reply_with(&self, room: &RoomView, message: &Message) -> Option<Value> {
+        let said = &message.said;
+        let waits = said.conversation.is_some_and(|place| place.expects_reply);
+        (waits && *said.agent != *self.names.me).then(|| {
+            json!({
+                "tool": "sessions_send",
+                "sessionKey": self.names.key(room),
+                "replyTo": message.message.to_uuid(),
+            })
+        })
+    }
+
+    pub(crate) fn agent(&self, view: &AgentView, known: bool) -> Value {
         let status = match view.presence.status {
             Status::Idle => "idle",
             Status::Thinking => "thinking",
@@ -124,7 +152,7 @@ impl Reader<'_> {
             "statusDetail": view.presence.detail,
             "capabilities": view.capabilities,
             "sameKey": view.key == self.key,
-            "known": view.key == self.key,
+            "known": known,
             "lastSeenAt": view.last_active_ms,
         }))
     }

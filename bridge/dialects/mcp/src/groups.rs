@@ -23,6 +23,8 @@ const NAMED: [(&str, Group); 5] = [
 ];
 
 impl Groups {
+    /// Those of a host that asks for none: few, for a model reads them all.
+    pub const ASSUMED: Groups = Groups(0b0_0011);
     /// All of them.
     pub const ALL: Groups = Groups(0b1_1111);
     /// The names that [`Groups::parse`] takes.

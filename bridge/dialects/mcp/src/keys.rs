@@ -2,7 +2,7 @@
 
 use mesh::{
     api::command::RoomView,
-    name::id::{KeyPrint, RoomId},
+    name::id::{KeyPrint, MessageId, RoomId},
 };
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +16,12 @@ use crate::{
 const LOBBY: &str = "lobby";
 const CHANNEL: &str = "mesh:channel:";
 const GROUP: &str = "mesh:group:";
+/// The agent's own session.
+pub(crate) const MAIN: &str = "main";
+/// Between a session's key and the id of one of its messages.
+pub(crate) const THREAD: &str = ":thread:";
+/// Keys of sessions that there are not yet, or never.
+const RESERVED: [&str; 6] = ["cron:", "hook:", "node-", "global", "unknown", "subagent:"];
 /// Bytes of an id that has to be written otherwise.
 const REFERENCE_BYTES: usize = 16;
 
@@ -61,6 +67,41 @@ pub(crate) fn of_agent(agent: &str) -> String {
     format!("agent:{}:main", reference(agent))
 }
 
+/// The form of a text that is to name a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Main,
+    /// A reference to an agent.
+    Agent(String),
+    /// A session, and a message of it.
+    Thread(String, MessageId),
+    Reserved,
+    /// An id or a name.
+    Other,
+}
+
+impl Form {
+    /// As the agent `me` means it.
+    pub(crate) fn of(text: &str, me: &str) -> Form {
+        let lower = text.trim().to_lowercase();
+        if let Some((of, message)) = lower.rsplit_once(THREAD)
+            && let Some(message) = MessageId::from_uuid(message)
+        {
+            return Form::Thread(of.to_owned(), message);
+        }
+        if matches!(&*lower, MAIN | "current") {
+            return Form::Main;
+        }
+        let agent = lower.strip_prefix("agent:").and_then(|rest| rest.strip_suffix(":main"));
+        if let Some(agent) = agent {
+            let own = agent == reference(me);
+            return if own { Form::Main } else { Form::Agent(agent.to_owned()) };
+        }
+        let is_reserved = RESERVED.iter().any(|name| lower.starts_with(name));
+        if is_reserved { Form::Reserved } else { Form::Other }
+    }
+}
+
 /// The names of rooms in a mesh.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'a> {
@@ -78,6 +119,7 @@ impl Names<'_> {
     /// A room's key.
     pub(crate) fn key(self, view: &RoomView) -> String {
         match &view.sides {
+            Some(sides) if **sides.peer_of(self.me) == *self.me => MAIN.to_owned(),
             Some(sides) => of_agent(sides.peer_of(self.me)),
             None if view.public => format!("{CHANNEL}{}", self.id(view.room)),
             None => format!("{GROUP}{}", self.id(view.room)),
@@ -182,6 +224,22 @@ mod tests {
             let written = reference(other);
             assert!(is_written_otherwise(&written) && written != other, "{other} {written}");
         }
+    }
+
+    #[test]
+    fn a_key_is_read_in_any_letter_case() {
+        let agent = |text: &str| Form::Agent(text.to_owned());
+        assert_eq!(Form::of(" AGENT:BOB:MAIN ", "ada"), agent("bob"));
+        for own in ["main", "Current", "agent:ada:main"] {
+            assert_eq!(Form::of(own, "ada"), Form::Main, "{own}");
+        }
+        let message = MessageId([7; 16]);
+        let thread = format!("agent:bob:main:thread:{}", message.to_uuid());
+        assert_eq!(Form::of(&thread, "ada"), Form::Thread("agent:bob:main".to_owned(), message));
+        for reserved in ["cron:x", "hook:7", "node-1", "global", "subagent:1"] {
+            assert_eq!(Form::of(reserved, "ada"), Form::Reserved, "{reserved}");
+        }
+        assert_eq!(Form::of("mesh:channel:lobby", "ada"), Form::Other);
     }
 
     #[test]

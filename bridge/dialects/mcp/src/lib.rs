@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
 //! table of tools, and what each does), `groups`, `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
-//! agents), `encode` (rows), `settings`, `limits`.
+//! agents), `sessions` (what a host means by one), `encode` (rows), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -27,6 +27,7 @@ mod outcome;
 mod refusals;
 mod resources;
 mod server;
+mod sessions;
 mod settings;
 #[cfg(test)]
 mod tests;

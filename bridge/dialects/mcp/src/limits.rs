@@ -46,6 +46,30 @@ pub const HISTORY_MAX: u64 = 1_000;
 pub const PAGE_MIN: u64 = 64;
 /// Pages that are read for one result, where most messages are not shown: the next call goes on.
 pub const PAGES_MAX: usize = 20;
+/// A piece of one text that is read whole, in bytes.
+pub const PIECE_BYTES_MAX: usize = 48 * 1024;
+/// The text of an answer in the result of a send, in bytes.
+pub const REPLY_BYTES_MAX: usize = 32 * 1024;
+/// Messages of one thread.
+pub const THREAD_MAX: usize = 500;
+/// The newest messages of each session in a list of sessions.
+pub const SESSION_ROWS_MAX: u64 = 20;
+/// Items of an inbox that are given at once.
+pub const INBOX_ROWS_MAX: u64 = 50;
+/// Items of an inbox that are counted by session: a page that is read in some milliseconds.
+pub const UNREAD_COUNTED_MAX: usize = 500;
+/// Items among which an answer is looked for that a call has given: as many as may come while it waits.
+pub const TAKEN_LOOKED_AT_MAX: usize = 1_000;
+/// A wait that has something gives it after so long, with the rest of some that came together.
+pub const GATHER_FOR: Duration = Duration::from_millis(200);
+/// Agents that a notice names.
+pub const NAMED_IN_NOTICE_MAX: usize = 5;
+/// A client's own name for a send, in characters.
+pub const IDEMPOTENCY_CHARS_MAX: usize = 128;
+/// The newest messages of a session among which the same request is looked for.
+pub const REPEATS_LOOKED_AT: u64 = 64;
+/// The same request is the same send for so long after its answer.
+pub const SAME_AFTER_ANSWER: Duration = Duration::from_secs(60);
 /// Messages that a wait gives.
 pub const WAIT_ROWS_MAX: u64 = 50;
 /// Rows of other lists.

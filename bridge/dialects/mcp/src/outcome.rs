@@ -15,7 +15,7 @@ pub(crate) enum No {
     /// An argument is wrong. The text begins with its name.
     Argument { text: String, field: &'static str },
     /// It may not.
-    Forbidden { rule: String, text: String, session: Option<String> },
+    Forbidden { rule: String, text: String, session: Option<String>, more: Map<String, Value> },
     /// It cannot, for now or at all.
     Error { text: String, more: Map<String, Value> },
     /// The agent cannot be: an answer of the protocol, and a status of HTTP.
@@ -43,18 +43,23 @@ impl No {
     }
 
     pub(crate) fn forbidden(rule: &str, text: impl Into<String>) -> No {
-        No::Forbidden { rule: rule.to_owned(), text: text.into(), session: None }
+        No::Forbidden { rule: rule.to_owned(), text: text.into(), session: None, more: Map::new() }
     }
 
-    /// With one more field, if it is an error.
-    pub(crate) fn with(self, name: &str, value: Value) -> No {
-        match self {
-            No::Error { text, mut more } => {
+    /// Whether something was not found: others are suggested.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, No::Error { more, .. } if more.contains_key("suggestions"))
+    }
+
+    /// With one more field, if it is none of an argument.
+    pub(crate) fn with(mut self, name: &str, value: Value) -> No {
+        match &mut self {
+            No::Error { more, .. } | No::Forbidden { more, .. } => {
                 more.insert(name.to_owned(), value);
-                No::Error { text, more }
             }
-            no @ (No::Argument { .. } | No::Forbidden { .. } | No::Agent { .. }) => no,
+            No::Argument { .. } | No::Agent { .. } => {}
         }
+        self
     }
 
     /// As the fields of a result; of a protocol's error the error.
@@ -63,10 +68,13 @@ impl No {
             No::Argument { text, field } => {
                 json!({"status": "error", "error": text, "field": field})
             }
-            No::Forbidden { rule, text, session } => {
+            No::Forbidden { rule, text, session, more } => {
                 let mut fields = json!({"status": "forbidden", "error": text, "rule": rule});
                 if let Some(session) = session {
                     fields["sessionKey"] = json!(session);
+                }
+                for (name, value) in more {
+                    fields[name] = value;
                 }
                 fields
             }

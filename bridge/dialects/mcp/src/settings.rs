@@ -21,6 +21,6 @@ impl Settings {
     /// The defaults.
     #[must_use]
     pub fn new(lobby: RoomId) -> Settings {
-        Settings { lobby, groups: Groups::ALL, idle_detach: limits::IDLE_DETACH }
+        Settings { lobby, groups: Groups::ASSUMED, idle_detach: limits::IDLE_DETACH }
     }
 }

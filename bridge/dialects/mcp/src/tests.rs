@@ -22,11 +22,12 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Mcp, Settings};
+use crate::{Groups, Mcp, Settings};
 
 mod agents;
 mod door;
 mod rooms;
+mod sessions;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,7 +57,8 @@ impl Node {
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
-        let mcp = Mcp::new(change(Settings::new(lobby())));
+        let all = Settings { groups: Groups::ALL, ..Settings::new(lobby()) };
+        let mcp = Mcp::new(change(all));
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(Echo::default())]);
         let bridge = bridge.with_pages(vec![Arc::new(mcp)]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -15,9 +15,15 @@ use crate::{
 
 mod agents;
 mod history;
+mod inbox;
 mod rooms;
+mod send;
+mod sessions;
 mod tasks;
 mod votes;
+
+pub(crate) use agents::{Reachable, reachable};
+pub(crate) use inbox::Desk as InboxDesk;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +42,12 @@ pub(crate) struct Row {
 /// Each tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
+    Sessions,
+    SessionHistory,
+    SessionSend,
     Agents,
+    InboxWait,
+    InboxNotice,
     Rooms,
     Join,
     Leave,
@@ -80,10 +91,36 @@ macro_rules! tools {
 }
 
 tools! {
+    Sessions "sessions_list" [Group::Sessions], Lists, "list sessions",
+        "Conversations of yours on the agent mesh: your inbox (main), direct sessions with agents on this and other machines, rooms. Newest first.",
+        [], r#"{"kinds":{"type":"array","items":{"type":"string"},"description":"any of main, group, cron, hook, node, other"},
+            "limit":{"type":"integer","minimum":1,"default":100},"offset":{"type":"integer","minimum":0},
+            "activeMinutes":{"type":"integer","minimum":1},"messageLimit":{"type":"integer","minimum":0,"default":0},
+            "search":{"type":"string"},"agentId":{"type":"string"},"label":{"type":"string"},"archived":{"type":"boolean"}}"#;
+    SessionHistory "sessions_history" [Group::Sessions], Reads, "read a session",
+        "Messages of one session, oldest first. Also where a reply is found after a timeout.",
+        ["sessionKey"], r#"{"sessionKey":{"type":"string"},"limit":{"type":"integer","minimum":1,"default":50},
+            "offset":{"type":"integer","minimum":0,"description":"skip this many of the newest"},
+            "includeTools":{"type":"boolean","default":false},
+            "afterSeq":{"type":"integer","minimum":0,"description":"only messages numbered above this, the oldest first"},
+            "messageId":{"type":"string","description":"this message alone, whole"},"charOffset":{"type":"integer","minimum":0}}"#;
+    SessionSend "sessions_send" [Group::Sessions], Acts, "message an agent",
+        "Send to an agent (agent:ID:main) or room on the mesh and wait for the reply. A timeout means kept, not lost: do not send again. To answer a message give its id as replyTo.",
+        ["message"], r#"{"sessionKey":{"type":"string","description":"e.g. agent:bob:main"},"agentId":{"type":"string"},"label":{"type":"string"},
+            "message":{"type":"string"},"timeoutSeconds":{"type":"integer","minimum":0,"default":30,"description":"wait so long for the reply; 0: do not wait"},
+            "replyTo":{"type":"string","description":"id of the message you answer"},"expectsReply":{"type":"boolean"},
+            "idempotencyKey":{"type":"string"}}"#;
     Agents "agents_list" [Group::Sessions, Group::Inbox], Lists, "who can be reached",
-        "Agents on the mesh that share your key or a room with you, with what they can do; and who you are.",
+        "Agents on the mesh that you can message, with what they can do and whether they are there; and who you are.",
         [], r#"{"search":{"type":"string"},"capability":{"type":"string"},"online":{"type":"boolean"},
             "limit":{"type":"integer","minimum":1,"default":50},"offset":{"type":"integer","minimum":0}}"#;
+    InboxWait "inbox_wait" [Group::Inbox], Reads, "read what came for you",
+        "Unread messages, answers and mentions for you; waits up to 50 s. Give the cursor of the last result back to confirm it.",
+        [], r#"{"timeoutSeconds":{"type":"integer","minimum":0,"default":30},
+            "cursor":{"type":"string","description":"from the last result: confirms it, and goes on after it"},"limit":{"type":"integer","minimum":1,"default":20}}"#;
+    InboxNotice "inbox_notice" [], Reads, "whether something came for you",
+        "For programs: how many messages are unread, and from whom; with timeoutSeconds it waits for one of which it has not told yet.",
+        [], r#"{"timeoutSeconds":{"type":"integer","minimum":0,"default":0}}"#;
     Rooms "rooms_list" [Group::Rooms], Lists, "list rooms",
         "Mesh: rooms that you can see, the liveliest first, and which of them you are in.",
         [], r#"{"search":{"type":"string"},"joined":{"type":"boolean"},
@@ -182,6 +219,12 @@ pub(crate) fn find(asking: &Asking, name: &str) -> Option<Row> {
     TABLE.iter().find(|row| row.name == name && is_offered(asking, row)).copied()
 }
 
+/// The same, for a program: some tools are in no list, for models have no use for them.
+pub(crate) fn find_for_program(asking: &Asking, name: &str) -> Option<Row> {
+    let hidden = || TABLE.iter().find(|row| row.name == name && row.groups.is_empty()).copied();
+    find(asking, name).or_else(hidden)
+}
+
 /// A key that may only read is not offered what it would be refused.
 fn is_offered(asking: &Asking, row: &Row) -> bool {
     let may = row.kind != Kind::Acts || asking.reader.standing().may_write();
@@ -230,7 +273,12 @@ pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
 
 async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> Outcome {
     match which {
+        Which::Sessions => sessions::list(asking, arguments).await,
+        Which::SessionHistory => history::of_session(asking, arguments).await,
+        Which::SessionSend => send::send(asking, arguments).await,
         Which::Agents => agents::list(asking, arguments).await,
+        Which::InboxWait => inbox::wait(asking, arguments).await,
+        Which::InboxNotice => inbox::notice(asking, arguments).await,
         Which::Rooms => rooms::list(asking, arguments).await,
         Which::Join => rooms::join(asking, arguments).await,
         Which::Leave => rooms::leave(asking, arguments).await,
@@ -276,11 +324,13 @@ mod tests {
     #[test]
     fn tools_come_in_the_order_of_the_table() {
         let all = Groups::ALL.tools();
-        assert_eq!(all.len(), TABLE.len());
+        let listed = TABLE.iter().filter(|row| !row.groups.is_empty());
+        assert_eq!(all.len(), listed.count());
         let votes = Groups::parse("votes").expect("a group").tools();
         assert_eq!(votes, ["vote_create", "vote_cast", "vote_result"]);
         assert_eq!(Groups::parse("tasks,votes").expect("groups").tools()[0], "vote_create");
-        assert_eq!(Groups::parse("inbox").expect("a group").tools(), ["agents_list"]);
+        let inbox = Groups::parse("inbox").expect("a group").tools();
+        assert_eq!(inbox, ["agents_list", "inbox_wait"]);
         assert_eq!(Groups::parse("spoons"), Err("spoons".to_owned()));
     }
 }

@@ -357,7 +357,8 @@ fn a_decision_is_told_to_all_and_kept_as_a_message() {
         assert_eq!((&kept["metadata"], &kept["seq"]), (&metadata, &json!(number)));
         assert_eq!(kept["message_id"], id);
     }
-    for fresh in [Some(Fresh { wall_ms: 0, name: "A".into(), proof: Proof::default() }), None] {
+    let proof = Proof::default();
+    for fresh in [Some(Fresh { wall_ms: 0, name: "A".into(), proof, conversation: None }), None] {
         let said = SaidOk { message: MessageId([7; 16]), number: Number(1), fresh, copies: None };
         let payload = json!({"room_id": room, "content": "go", "metadata": {"w": 1}});
         let (reply, asked) = it.when(Ok(Outcome::Said(said)), "decision", payload);

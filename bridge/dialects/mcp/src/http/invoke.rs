@@ -51,7 +51,7 @@ async fn invoked(web: &Web, request: Request) -> Result<Response, Refused> {
     let ignored: Vec<&str> = IGNORED.into_iter().filter(|name| body.contains_key(*name)).collect();
     // All that are granted, whatever is offered.
     let asking = crate::asking::Asking { groups: Groups::ALL, ..asking };
-    let Some(tool) = tools::find(&asking, &name) else {
+    let Some(tool) = tools::find_for_program(&asking, &name) else {
         let error = json!({"type": "not_found", "message": format!("Tool not available: {name}")});
         let body = json!({"ok": false, "error": error});
         return Ok((StatusCode::NOT_FOUND, Json(body)).into_response());

@@ -211,7 +211,7 @@ async fn tools_are_listed_by_group_in_one_order() {
     let all = node.post("/mcp", &[], &list).await.body;
     assert_eq!(all, node.post("/mcp?tools=all", &[], &list).await.body, "the same bytes");
     let tools = all["result"]["tools"].as_array().unwrap();
-    assert_eq!(tools.len(), 14);
+    assert_eq!(tools.len(), 18);
     for tool in tools {
         assert!(tool["title"].as_str().unwrap().starts_with("Mesh: "));
         assert_eq!(tool["inputSchema"]["type"], "object");
@@ -224,13 +224,33 @@ async fn tools_are_listed_by_group_in_one_order() {
     };
     assert_eq!(
         names("votes,inbox").await,
-        ["agents_list", "vote_create", "vote_cast", "vote_result"]
+        ["agents_list", "inbox_wait", "vote_create", "vote_cast", "vote_result"]
     );
     let params = json!({"name": "room_send", "arguments": {}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let unknown = node.post("/mcp?tools=votes", &[], &call).await;
     assert_eq!((unknown.status, &unknown.body["error"]["code"]), (StatusCode::OK, &json!(-32602)));
     assert_eq!(unknown.body["error"]["message"], "Unknown tool: room_send");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_host_that_asks_for_none_is_offered_few_tools_of_few_words() {
+    let node = Node::with(keyed(), |settings| Settings {
+        groups: Settings::new(lobby()).groups,
+        ..settings
+    });
+    let node = node.await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let body = node.post("/mcp", &[], &list).await.body;
+    let tools = &body["result"]["tools"];
+    let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(
+        names,
+        ["sessions_list", "sessions_history", "sessions_send", "agents_list", "inbox_wait"]
+    );
+    let tokens = tools.to_string().chars().count() / 4;
+    assert!(tokens <= 2_500, "{tokens}");
     node.stop().await;
 }
 

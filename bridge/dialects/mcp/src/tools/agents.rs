@@ -1,11 +1,11 @@
 //! The agents that can be reached, and the one that asks.
 
-use std::{cmp::Reverse, collections::BTreeMap};
-
-use bridge::{
-    config::Auth,
-    seam::call::{ListAgents, ListRooms},
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
 };
+
+use bridge::{config::Auth, seam::call::ListAgents};
 use mesh::{
     api::{agenda::Standing, command::AgentView},
     name::id::AgentId,
@@ -21,6 +21,16 @@ use crate::{
     outcome::{No, Outcome},
 };
 
+/// An agent that can be written to.
+pub(crate) struct Reachable {
+    pub(crate) agent: AgentId,
+    pub(crate) name: String,
+    /// It is of the same key, or there is a session with it.
+    pub(crate) known: bool,
+    /// As it is attached; `None`: it is away.
+    view: Option<AgentView>,
+}
+
 pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let search = arguments.filled("search", SEARCH_CHARS_MAX)?.map(|text| text.to_lowercase());
     let capability = arguments.filled("capability", SEARCH_CHARS_MAX)?;
@@ -28,30 +38,48 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let limit = arguments.integer("limit", 1, ROWS_MAX)?.unwrap_or(50);
     let offset = arguments.integer("offset", 0, u64::MAX)?.unwrap_or(0);
     let mut agents = reachable(asking).await?;
-    agents.retain(|view| {
-        let texts = [&*view.agent, &*view.name].into_iter();
-        let mut texts = texts.chain(view.capabilities.iter().map(String::as_str));
+    agents.retain(|other| {
+        let abilities = other.view.as_ref().map_or(&[][..], |view| view.capabilities.as_slice());
+        let texts = [&*other.agent, &*other.name].into_iter();
+        let mut texts = texts.chain(abilities.iter().map(String::as_str));
         let is_found = |search: &String| texts.any(|text| text.to_lowercase().contains(search));
         search.as_ref().is_none_or(is_found)
-            && capability.as_ref().is_none_or(|wanted| view.capabilities.contains(wanted))
-            // A host has no connection, and is there; others are listed while they are attached.
-            && online.is_none_or(|online| online)
+            && capability.as_ref().is_none_or(|wanted| abilities.contains(wanted))
+            && online.is_none_or(|online| online == other.view.is_some())
     });
-    let key = asking.reader.key();
-    agents.sort_by_key(|view| (view.key != key, view.agent.clone()));
+    agents.sort_by_key(|other| (!other.known, other.view.is_none(), other.agent.clone()));
     let page = Page::of(agents.len(), offset, limit);
     let shown = page.cut(&agents);
-    let reader = asking.reader_of(shown.iter().map(|view| view.node)).await?;
-    let rows = shown.iter().map(|view| reader.agent(view)).collect();
+    let nodes = shown.iter().filter_map(|other| Some(other.view.as_ref()?.node));
+    let reader = asking.reader_of(nodes).await?;
+    let row = |other: &Reachable| match &other.view {
+        Some(view) => reader.agent(view, other.known),
+        None => json!({
+            "agentId": other.agent,
+            "sessionKey": of_agent(&other.agent),
+            "name": other.name,
+            "presence": "away",
+            "known": other.known,
+        }),
+    };
+    let rows = shown.iter().map(row).collect();
     let mut fields = page.fields("agents", rows);
-    fields.insert("me".to_owned(), me(asking).await?);
+    let mut me = me(asking).await?;
+    me["unread"] = json!(asking.unread().await?.values().sum::<usize>());
+    fields.insert("me".to_owned(), me);
     Ok(fields)
 }
 
-/// The agents of the key, and members of rooms that it may read: of the liveliest, where there are very many.
-async fn reachable(asking: &Asking) -> Result<Vec<AgentView>, No> {
-    let mut found: BTreeMap<AgentId, AgentView> = BTreeMap::new();
-    let mut rooms = asking.read(ListRooms { parent: None }).await?;
+/// The agents of the key, members of rooms that it may read (of the liveliest, where there are very many), and those with
+/// whom there is a session.
+pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
+    let mut found: BTreeMap<AgentId, Reachable> = BTreeMap::new();
+    let key = asking.reader.key();
+    let mut rooms = asking.rooms().await?;
+    let peers: BTreeSet<AgentId> = rooms
+        .iter()
+        .filter_map(|room| Some(room.sides.as_ref()?.peer_of(&asking.agent).clone()))
+        .collect();
     rooms.retain(|view| view.members > 0);
     rooms.sort_by_key(|view| Reverse(view.last_activity_ms));
     let rooms = rooms.into_iter().take(AGENTS_ROOMS_MAX).map(|view| Some(view.room));
@@ -59,8 +87,16 @@ async fn reachable(asking: &Asking) -> Result<Vec<AgentView>, No> {
         let agents = asking.shared.desk.ask(&asking.reader, ListAgents { room }).await;
         // A room that has gone since it was listed has none.
         for view in agents.unwrap_or_default() {
-            found.insert(view.agent.clone(), view);
+            let (agent, name) = (view.agent.clone(), view.name.to_string());
+            let known = view.key == key || peers.contains(&agent);
+            let other = Reachable { agent: agent.clone(), name, known, view: Some(view) };
+            found.insert(agent, other);
         }
+    }
+    for agent in peers {
+        let away =
+            || Reachable { agent: agent.clone(), name: agent.to_string(), known: true, view: None };
+        found.entry(agent.clone()).or_insert_with(away);
     }
     found.remove(&asking.agent);
     Ok(found.into_values().collect())

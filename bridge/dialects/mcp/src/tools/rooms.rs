@@ -2,7 +2,7 @@
 
 use bridge::seam::call::{CreateRoom, DescribeRoom, Join, Leave, ListRooms, NameNodes, Say, Tip};
 use mesh::{
-    api::command::{Encryption, NewRoom, Refused, RoomView, Speech},
+    api::command::{Encryption, NewRoom, RoomView, Speech},
     name::id::{NodeId, RoomId},
 };
 use serde_json::json;
@@ -14,6 +14,7 @@ use crate::{
     keys::Names,
     limits::{KEY_CHARS_MAX, RESULT_ROWS_BYTES, ROWS_MAX, SEARCH_CHARS_MAX},
     outcome::{No, Outcome, object},
+    sessions::is_missing,
 };
 
 impl Asking {
@@ -83,13 +84,9 @@ impl Asking {
             rule: "visibility".to_owned(),
             text: format!("session not visible to this agent: {key}; call room_join first"),
             session: Some(key),
+            more: serde_json::Map::new(),
         })
     }
-}
-
-fn is_missing(refusal: &bridge::seam::refusal::Refusal) -> bool {
-    use bridge::seam::refusal::Refusal;
-    matches!(refusal, Refusal::Mesh(Refused::NoRoom | Refused::NotYours))
 }
 
 pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome {
@@ -246,10 +243,11 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     })))
 }
 
-/// The text of a message.
-fn message(arguments: &Arguments) -> Result<String, No> {
+/// The text of a message. Other programs' tools have other names for it.
+pub(super) fn message(arguments: &Arguments) -> Result<String, No> {
     let missing = || No::argument("message", "is required");
-    let text = arguments.text("message")?.ok_or_else(missing)?;
+    let named = ["message", "text", "content"].into_iter().find(|name| arguments.has(name));
+    let text = arguments.text(named.unwrap_or("message"))?.ok_or_else(missing)?;
     if text.trim().is_empty() {
         return Err(No::argument("message", "must not be empty"));
     }

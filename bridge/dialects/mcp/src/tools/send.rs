@@ -1,0 +1,431 @@
+//! Sending to a session, and waiting for the answer.
+
+use std::time::Duration;
+
+use bridge::seam::{
+    answer::How,
+    call::{FindAgent, From, GetReceipts, History, Join, OneMessage, OpenDirect, Say},
+    event::Message,
+};
+use mesh::{
+    api::command::{Encryption, RoomView, SaidOk, Speech},
+    limits::DEDUP_FOR,
+    name::{
+        id::{AgentId, MessageId},
+        number::Number,
+    },
+    wire::conversation::Conversation,
+};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::time::{Instant, timeout_at};
+
+use super::{history::NOTE, inbox::Mail};
+use crate::{
+    arguments::Arguments,
+    asking::Asking,
+    encode::cut_at,
+    limits::{
+        IDEMPOTENCY_CHARS_MAX, PAGE_MIN, REPEATS_LOOKED_AT, REPLY_BYTES_MAX, SAME_AFTER_ANSWER,
+    },
+    outcome::{No, Outcome, object},
+    sessions::Session,
+};
+
+/// Texts by which an agent says that it does not answer.
+const SKIPS: [&str; 3] = ["REPLY_SKIP", "NO_REPLY", "ANNOUNCE_SKIP"];
+/// Arguments of other programs' tools of this name. To ignore one would send to somebody else.
+const WRONG_TARGETS: [&str; 5] = ["target", "to", "channel", "threadId", "accountId"];
+
+/// Whether a text says that there is no answer.
+pub(super) fn is_skip(text: &str) -> bool {
+    SKIPS.contains(&text.trim())
+}
+
+/// What is to be sent.
+struct Wanted {
+    text: String,
+    reply_to: Option<String>,
+    expects_reply: Option<bool>,
+    /// As it was asked for.
+    wait: Option<Duration>,
+    idempotency: Option<String>,
+}
+
+impl Wanted {
+    fn of(arguments: &mut Arguments) -> Result<Wanted, No> {
+        if let Some(name) = WRONG_TARGETS.into_iter().find(|name| arguments.has(name)) {
+            let text = format!(
+                "`{name}` is not an argument here: name the target with sessionKey or agentId"
+            );
+            return Err(No::Argument { text, field: name });
+        }
+        let wait = arguments.wait_if_given()?;
+        let idempotency = arguments.filled("idempotencyKey", IDEMPOTENCY_CHARS_MAX)?;
+        Ok(Wanted {
+            text: super::rooms::message(arguments)?,
+            reply_to: arguments.text("replyTo")?,
+            expects_reply: arguments.flag("expectsReply")?,
+            wait,
+            idempotency,
+        })
+    }
+
+    /// Whether its author asks for something, as far as the author says.
+    fn asks(&self) -> bool {
+        self.expects_reply.unwrap_or(self.reply_to.is_none())
+    }
+}
+
+/// A message that was sent, now or before.
+struct Sent {
+    message: MessageId,
+    number: Number,
+    place: Option<Conversation>,
+    is_repeat: bool,
+}
+
+/// The session that something is sent to.
+struct Target {
+    room: RoomView,
+    /// The other agent, if it is one.
+    peer: Option<AgentId>,
+    key: String,
+    joined: bool,
+}
+
+pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let wanted = Wanted::of(arguments)?;
+    let session = asking.session(arguments).await?;
+    let is_own = matches!(session, Session::Main);
+    if is_own && wanted.wait.is_some_and(|wait| wait > Duration::ZERO) {
+        let text = "you cannot wait for your own reply: use timeoutSeconds 0";
+        return Err(No::Argument { text: text.to_owned(), field: "timeoutSeconds" });
+    }
+    let target = asking.target(&session).await?;
+    let direct = target.peer.is_some();
+    let wanted = match (is_own, direct, wanted.wait) {
+        (true, ..) => Wanted { expects_reply: Some(false), ..wanted },
+        // Whoever waits asks; in a room nobody else does.
+        (false, false, wait) if wanted.expects_reply.is_none() => {
+            let asks = wait.is_some_and(|wait| wait > Duration::ZERO);
+            Wanted { expects_reply: Some(asks), ..wanted }
+        }
+        (false, ..) => wanted,
+    };
+    // Before it is said: an answer may come at once.
+    let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
+    let sent = said(asking, &target, &wanted).await?;
+    let asks = sent.place.is_some_and(|place| place.expects_reply);
+    let by_itself = if direct && wanted.asks() && asks { 30 } else { 0 };
+    let wait = wanted.wait.unwrap_or(Duration::from_secs(by_itself));
+    let mut fields = object(json!({
+        "runId": sent.message.to_uuid(),
+        "sessionKey": target.key,
+    }));
+    if target.joined {
+        fields.insert("joined".to_owned(), json!(true));
+    }
+    if sent.is_repeat {
+        fields.insert("duplicate".to_owned(), json!(true));
+    }
+    if wait == Duration::ZERO {
+        fields.insert("status".to_owned(), json!("accepted"));
+        fields.insert("delivery".to_owned(), pending());
+        return Ok(fields);
+    }
+    let held = asking.wait()?;
+    let awaiting = asking.awaits(sent.message);
+    let until = Instant::now() + wait;
+    let mut after = sent.number;
+    let reply = loop {
+        let (found, upto) = answer_after(asking, &target, sent.message, after).await?;
+        after = upto;
+        if found.is_some() || Instant::now() >= until {
+            break found;
+        }
+        asking.until(&mut watch, until).await?;
+    };
+    drop(held);
+    let Some(reply) = reply else {
+        drop(awaiting);
+        return Ok(timed_out(asking, &target, sent.message, (wait, fields)).await);
+    };
+    asking.goes_on().await?;
+    // It is given now, and does not come again. If that fails it does, which is the lesser evil.
+    if let Ok(mail) = Mail::open(asking).await {
+        mail.take_out(reply.message).await.ok();
+    }
+    drop(awaiting);
+    answered(asking, &target, &reply, fields).await
+}
+
+impl Asking {
+    /// The direct room with an agent, made if there is none. To make one counts as a message, and to find one does not.
+    async fn direct_with(&self, agent: &AgentId) -> Result<RoomView, No> {
+        if let Some(room) = self.direct_room(agent).await? {
+            return Ok(room);
+        }
+        self.act(OpenDirect(agent.clone())).await
+    }
+
+    /// The room of a session. One that the agent may enter, and is not in, it enters.
+    async fn target(&self, session: &Session) -> Result<Target, No> {
+        let key = session.key(self);
+        match session {
+            Session::Main => {
+                let room = self.direct_with(&self.agent).await?;
+                Ok(Target { room, peer: None, key, joined: false })
+            }
+            Session::Agent(agent) => {
+                let room = self.direct_with(agent).await?;
+                Ok(Target { room, peer: Some(agent.clone()), key, joined: false })
+            }
+            Session::Room(room) => {
+                let room = RoomView::clone(room);
+                if let Some(sides) = &room.sides {
+                    let peer = sides.peer_of(&self.agent).clone();
+                    return Ok(Target { room, peer: Some(peer), key, joined: false });
+                }
+                let joined = !self.seats().await?.contains(&room.room);
+                if joined {
+                    self.act(Join(room.room)).await?;
+                    self.remembers(room.room, true);
+                }
+                Ok(Target { room, peer: None, key, joined })
+            }
+            Session::Thread(of, _) => {
+                let key = of.key(self);
+                let text = format!("threads can be read, not sent to; use {key}");
+                Err(No::Forbidden {
+                    rule: "thread".to_owned(),
+                    text,
+                    session: Some(key),
+                    more: Map::new(),
+                })
+            }
+        }
+    }
+}
+
+/// Says it, unless it was said before.
+async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent, No> {
+    let room = target.room.room;
+    if wanted.idempotency.is_none()
+        && wanted.asks()
+        && target.peer.is_some()
+        && let Some(same) = said_before(asking, target, wanted).await?
+    {
+        return Ok(same);
+    }
+    let kind = match (&wanted.reply_to, wanted.asks()) {
+        (Some(_), _) => "reply",
+        (None, true) => "request",
+        (None, false) => "notice",
+    };
+    let say = Say {
+        room,
+        speech: Speech::Chat,
+        content: wanted.text.clone(),
+        encryption: Encryption::None,
+        reply_to: wanted.reply_to.clone(),
+        mentions: target.peer.iter().map(|peer| peer.to_string()).collect(),
+        metadata: Some(json!({"kind": kind, "expects_reply": wanted.asks()}).to_string()),
+        dedup: wanted.idempotency.as_deref().map(dedup_id),
+        durable: None,
+        expects_reply: wanted.expects_reply,
+    };
+    let SaidOk { message, number, fresh, .. } = asking.act(say).await?;
+    if let Some(fresh) = fresh {
+        return Ok(Sent { message, number, place: fresh.conversation, is_repeat: false });
+    }
+    let first = asking.read(OneMessage { room, message }).await?;
+    match first.filter(|first| first.said.content == wanted.text) {
+        Some(first) => {
+            Ok(Sent { message, number, place: first.said.conversation, is_repeat: true })
+        }
+        None => Err(No::error("idempotencyKey was used for another message")),
+    }
+}
+
+/// A name of any length as one that the mesh takes, and that other clients do not use.
+fn dedup_id(key: &str) -> String {
+    let hash = Sha256::digest(key.as_bytes());
+    let digits = hash.iter().take(16).map(|byte| format!("{byte:02x}"));
+    ["mcp ".to_owned()].into_iter().chain(digits).collect()
+}
+
+/// The same request, if it was made a short while ago: a model that repeats itself does not ask twice.
+async fn said_before(
+    asking: &Asking,
+    target: &Target,
+    wanted: &Wanted,
+) -> Result<Option<Sent>, No> {
+    let room = target.room.room;
+    let call = History { room, from: From::Newest, limit: REPEATS_LOOKED_AT, before_ms: None };
+    let newest = asking.read(call).await?.messages;
+    let now_ms = newest.iter().map(|message| message.wall_ms).max().unwrap_or(0).max(now_ms());
+    let is_young = |message: &Message, within: Duration| {
+        u128::from(now_ms.saturating_sub(message.wall_ms)) < within.as_millis()
+    };
+    let is_same = |message: &&Message| {
+        let said = &message.said;
+        let place = said.conversation.filter(|place| place.expects_reply);
+        *said.agent == *asking.agent
+            && place.is_some()
+            && said.content == wanted.text
+            && said.reply_to == wanted.reply_to
+    };
+    let Some(same) = newest.iter().rev().find(is_same) else { return Ok(None) };
+    let answer = newest.iter().find(|message| answers(message, same.message));
+    let counts = match answer {
+        Some(answer) => is_young(answer, SAME_AFTER_ANSWER),
+        None => is_young(same, DEDUP_FOR),
+    };
+    let sent = Sent {
+        message: same.message,
+        number: same.number,
+        place: same.said.conversation,
+        is_repeat: true,
+    };
+    Ok(counts.then_some(sent))
+}
+
+fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    u64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn answers(message: &Message, request: MessageId) -> bool {
+    message.said.conversation.is_some_and(|place| place.answers == Some(request))
+}
+
+/// The first answer to a request among the messages after a number, and how far it was looked.
+async fn answer_after(
+    asking: &Asking,
+    target: &Target,
+    request: MessageId,
+    mut after: Number,
+) -> Result<(Option<Message>, Number), No> {
+    loop {
+        let from = From::Number(after.0);
+        let call = History { room: target.room.room, from, limit: PAGE_MIN, before_ms: None };
+        let page = asking.read(call).await?.messages;
+        let is_all = (page.len() as u64) < PAGE_MIN;
+        for message in page {
+            after = message.number;
+            if answers(&message, request) && *message.said.agent != *asking.agent {
+                return Ok((Some(message), after));
+            }
+        }
+        if is_all {
+            return Ok((None, after));
+        }
+    }
+}
+
+fn pending() -> Value {
+    json!({"status": "pending", "mode": "none"})
+}
+
+/// What nodes say of a message that has no answer: no more than they say.
+async fn delivery(asking: &Asking, target: &Target, message: MessageId) -> Result<Value, No> {
+    let Some(peer) = &target.peer else { return Ok(pending()) };
+    let found = asking.read(FindAgent(peer.clone())).await?;
+    let there = found.first();
+    let presence = match there {
+        Some(view) if view.lingers => "idle",
+        Some(_) => "online",
+        None => "away",
+    };
+    let mut delivery = pending();
+    delivery["presence"] = json!(presence);
+    let room = target.room.room;
+    let Some(receipts) = asking.read(GetReceipts { room, message }).await? else {
+        return Ok(delivery);
+    };
+    let given = receipts.agents.iter().find(|reached| reached.agent == *peer);
+    let arrived =
+        there.and_then(|view| receipts.stored.iter().find(|stored| stored.node == view.node));
+    let (status, node, at_ms) = match (given, arrived) {
+        (Some(given), _) => {
+            let status = match given.how {
+                How::Delivered | How::Confirmed | How::Answered => "delivered",
+            };
+            (status, given.node, given.at_ms)
+        }
+        (None, Some(stored)) => ("arrived", stored.node, stored.at_ms),
+        (None, None) => return Ok(delivery),
+    };
+    let reader = asking.reader_of([node]).await?;
+    delivery["status"] = json!(status);
+    delivery["node"] = reader.node(node);
+    delivery["at"] = json!(at_ms);
+    Ok(delivery)
+}
+
+async fn timed_out(
+    asking: &Asking,
+    target: &Target,
+    message: MessageId,
+    (wait, mut fields): (Duration, Map<String, Value>),
+) -> Map<String, Value> {
+    // What is known is told; that something is not known does not make a failure of it.
+    let within = Instant::now() + Duration::from_secs(2);
+    let known = timeout_at(within, delivery(asking, target, message)).await;
+    let known = known.ok().and_then(Result::ok).unwrap_or_else(pending);
+    let secs = wait.as_secs();
+    fields.extend(object(json!({
+        "status": "timeout",
+        "error": format!(
+            "no reply within {secs} s; the message was kept and must not be sent again: call inbox_wait, \
+             or the same sessions_send again to go on waiting"
+        ),
+        "sentBeforeError": true,
+        "delivery": known,
+    })));
+    fields
+}
+
+async fn answered(
+    asking: &Asking,
+    target: &Target,
+    reply: &Message,
+    mut fields: Map<String, Value>,
+) -> Outcome {
+    let reader = asking.reader_of([reply.by]).await?;
+    let (row, _) = reader.message(&target.room, reply);
+    fields.insert(
+        "delivery".to_owned(),
+        json!({"status": "delivered", "mode": "none", "node": reader.node(reply.by), "at": reply.wall_ms}),
+    );
+    if is_skip(&reply.said.content) {
+        fields.insert("status".to_owned(), json!("no_reply"));
+        fields.insert("message".to_owned(), json!("the agent chose not to reply"));
+        return Ok(fields);
+    }
+    fields.insert("replyId".to_owned(), json!(reply.message.to_uuid()));
+    fields.insert("from".to_owned(), row["from"].clone());
+    if let Some(error) = failure(reply) {
+        fields.insert("status".to_owned(), json!("error"));
+        fields.insert("error".to_owned(), json!(cut_at(&error, REPLY_BYTES_MAX).0));
+        return Ok(fields);
+    }
+    let (text, was_cut) = cut_at(&reply.said.content, REPLY_BYTES_MAX);
+    fields.insert("status".to_owned(), json!("ok"));
+    fields.insert("reply".to_owned(), json!(text));
+    if was_cut {
+        fields.insert("replyTruncated".to_owned(), json!(true));
+    }
+    fields.insert("conversation".to_owned(), row["conversation"].clone());
+    fields.insert("expectsReply".to_owned(), row["expectsReply"].clone());
+    fields.retain(|_, value| !value.is_null());
+    fields.insert("note".to_owned(), json!(NOTE));
+    Ok(fields)
+}
+
+/// The failure that an answer tells of.
+fn failure(reply: &Message) -> Option<String> {
+    let metadata: Value = serde_json::from_str(reply.said.metadata.as_deref()?).ok()?;
+    metadata["error"].as_str().map(str::to_owned)
+}
