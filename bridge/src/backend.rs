@@ -114,6 +114,9 @@ pub trait Reads: Send + Sync + 'static {
     /// The oldest items of an agent's inbox above a place.
     fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError>;
 
+    /// How far the agent has confirmed its inbox. `None`: it has none.
+    fn inbox_mark(&self, agent: &str) -> Result<Option<u64>, ReadError>;
+
     /// Rows that were kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
 

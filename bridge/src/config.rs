@@ -16,7 +16,7 @@ use mesh::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{limits, listen::http::tls::Tls};
+use crate::{limits, listen::http::tls::Tls, waking::Wake};
 
 /// Settings of a bridge.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub struct Config {
     pub trusted_proxies: Vec<IpAddr>,
     /// Webhooks may go to addresses that are not public: to all that this node can reach.
     pub allow_private_webhooks: bool,
+    /// Agents whose hosts are told when something comes for them.
+    pub wakes: Vec<Wake>,
     /// Connections of all transports together.
     pub connections_max: usize,
     /// Of these, connections over HTTP that are no WebSockets.
@@ -68,6 +70,7 @@ impl Config {
             http_tls: None,
             trusted_proxies: Vec::new(),
             allow_private_webhooks: false,
+            wakes: Vec::new(),
             connections_max: limits::CONNECTIONS_MAX,
             http_connections_max: limits::HTTP_CONNECTIONS_MAX,
             http_request_within: limits::HTTP_REQUEST_WITHIN,

@@ -30,6 +30,7 @@ mod reply;
 pub mod seam;
 pub mod secret;
 pub mod session;
+mod waking;
 pub mod webhooks;
 
 pub use backend::{Mesh, Reads};
@@ -44,6 +45,7 @@ pub use listen::{
     serve::Bridge,
 };
 pub use reply::Reply;
+pub use waking::Wake;
 pub use webhooks::brought::BroughtWebhook;
 
 #[cfg(any(test, feature = "testing"))]

@@ -216,5 +216,21 @@ pub const READERS_CLOSE_WITHIN: Duration = Duration::from_millis(300);
 pub const BEHIND_TRIES_MAX: u8 = 6;
 /// The newest messages of a direct room in which requests without an answer are looked for: more than an agent may have open.
 pub const REQUESTS_LOOKED_AT_MAX: usize = 64;
+/// An agent is told of an item after so long: a call of its own may be returning it.
+pub const WAKE_AFTER: Duration = Duration::from_secs(1);
+/// Items that are counted for one notice; of more only how many.
+pub const WAKE_ROWS_MAX: usize = 500;
+/// Agents that a notice names.
+pub const WAKE_NAMED_MAX: usize = 5;
+/// A notice that is not taken is posted again after these pauses.
+pub const WAKE_POSTS: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+    Duration::ZERO,
+];
+/// Notices of which nothing comes, one after the other; then there is silence until the agent fetches something.
+pub const WAKE_REPEATS_MAX: usize = 10;
 /// Older messages of one direct room that an inbox gets when it is made.
 pub const FILED_PER_ROOM_MAX: usize = 200;

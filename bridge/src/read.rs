@@ -55,7 +55,7 @@ mod signups;
 use hosts::Hosts;
 use signups::Signups;
 
-pub use crate::delivery::hub::Watch;
+pub use crate::delivery::hub::{Notified, Watch};
 
 /// Above every key there is: a request that shows none sees public rooms only.
 const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
@@ -296,6 +296,19 @@ impl Desk {
     pub fn watch_inbox(&self, visitor: &Visitor) -> Result<Watch, Refusal> {
         let agent = visitor.agent().ok_or(Refusal::NotAttached)?;
         Ok(self.office.hub.watch(Watched::Inbox(agent.clone())))
+    }
+
+    /// How far the visitor was told of its inbox.
+    #[must_use]
+    pub fn told(&self, visitor: &Visitor) -> Notified {
+        visitor.agent().map(|agent| self.office.hub.told(agent)).unwrap_or_default()
+    }
+
+    /// Its host was told of all items up to this one.
+    pub fn tell_upto(&self, visitor: &Visitor, upto: u64) {
+        if let Some(agent) = visitor.agent() {
+            self.office.hub.tell_upto(agent, upto);
+        }
     }
 
     /// Asks for a visitor. The call is judged, counted and carried out as one that comes by a connection; agents alone have

@@ -101,6 +101,8 @@ pub struct Fake {
     records: Mutex<Records>,
     /// Bytes apart of records.
     contents: Mutex<BTreeMap<RecordKey, Vec<u8>>>,
+    /// How far inboxes are confirmed.
+    marks: Mutex<BTreeMap<AgentId, u64>>,
     /// Items of inboxes.
     inboxes: Mutex<BTreeMap<(AgentId, u64), InboxItem>>,
     /// Where rooms have theirs.
@@ -204,6 +206,7 @@ impl Fake {
             records: Mutex::default(),
             contents: Mutex::default(),
             inboxes: Mutex::default(),
+            marks: Mutex::default(),
             places: Mutex::default(),
             knobs: Knobs::default(),
         });
@@ -642,6 +645,10 @@ impl Reads for Fake {
         let all: Vec<_> = all.map(|((_, place), item)| (*place, item.room, item.number)).collect();
         let left = all.len().saturating_sub(limit);
         Ok(InboxItems { items: all.into_iter().take(limit).collect(), left })
+    }
+
+    fn inbox_mark(&self, agent: &str) -> Result<Option<u64>, ReadError> {
+        Ok(self.marks.lock().unwrap().get(agent).copied())
     }
 
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {

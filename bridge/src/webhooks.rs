@@ -12,10 +12,10 @@
 mod address;
 pub(crate) mod book;
 pub mod brought;
-mod post;
+pub(crate) mod post;
 mod record;
 mod sign;
-mod target;
+pub(crate) mod target;
 mod turns;
 mod worker;
 

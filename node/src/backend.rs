@@ -134,6 +134,10 @@ impl backend::Reads for FromStore {
         Ok(InboxItems { items: items.collect(), left: page.left })
     }
 
+    fn inbox_mark(&self, agent: &str) -> Result<Option<u64>, ReadError> {
+        self.reader.inbox_mark(agent).map_err(ReadError::new)
+    }
+
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
         self.reader.kept(prefix).map_err(ReadError::new)
     }

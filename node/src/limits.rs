@@ -133,3 +133,5 @@ pub const JOIN_LOOKED_AT_EVERY: Duration = Duration::from_millis(50);
 pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);
 /// How long clients and network may take to write what is queued, after that.
 pub const LEAVE_WITHIN: Duration = Duration::from_millis(600);
+/// The longest time of the setting `session.pair`: an operator's typing error is to be seen.
+pub const PAIR_TIME_MAX: Duration = Duration::from_secs(3_600);

@@ -4,6 +4,7 @@ pub(crate) mod error;
 mod layer;
 mod limits;
 mod parse;
+mod sessions;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -12,7 +13,7 @@ use std::{
 };
 
 use mcp::{Groups, limits::IDLE_DETACH};
-use mesh::limits::TAKEOVER_AFTER;
+use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER};
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
@@ -24,6 +25,7 @@ use parse::{
     group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
     where_to_listen,
 };
+pub use sessions::WakeAt;
 
 use crate::{files::group::Group, invitation::Join};
 
@@ -46,6 +48,10 @@ pub struct Settings {
     pub metrics: bool,
     /// Tools for agent hosts over HTTP; `None`: off.
     pub mcp: Option<Mcp>,
+    /// How much agents may answer each other.
+    pub budgets: Budgets,
+    /// Agents whose hosts are told when something comes for them.
+    pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
@@ -85,7 +91,7 @@ pub struct Mcp {
 
 impl Default for Mcp {
     fn default() -> Mcp {
-        Mcp { groups: Groups::ALL, idle_detach: IDLE_DETACH }
+        Mcp { groups: Groups::ASSUMED, idle_detach: IDLE_DETACH }
     }
 }
 
@@ -159,6 +165,8 @@ impl Settings {
             http_tls: None,
             metrics: true,
             mcp: Some(Mcp::default()),
+            budgets: Budgets::default(),
+            wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
             join: Vec::new(),
@@ -180,6 +188,8 @@ impl Settings {
 #[derive(Debug)]
 pub(crate) struct Layered {
     all: Vec<Layer>,
+    /// The file among them.
+    file: Option<PathBuf>,
 }
 
 impl Layered {
@@ -193,10 +203,10 @@ impl Layered {
         let variables = Layer::from_env(&env)?;
         let file = config.or_else(|| env("CLAWMESH_CONFIG").map(PathBuf::from));
         let mut all = vec![flags, variables];
-        if let Some(file) = file {
-            all.push(Layer::from_file(&file)?);
+        if let Some(file) = &file {
+            all.push(Layer::from_file(file)?);
         }
-        Ok(Layered { all })
+        Ok(Layered { all, file })
     }
 
     fn first<T>(&self, pick: impl Fn(&Layer) -> Option<T>) -> Option<T> {
@@ -300,6 +310,8 @@ impl Layered {
             http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
+            budgets: self.budgets()?,
+            wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
             discovery: match self.first(|layer| layer.no_discovery) {
@@ -329,6 +341,17 @@ impl Layered {
     ) -> Result<Vec<T>> {
         let items = self.first(pick).unwrap_or_default();
         items.iter().map(|item| parse(item)).collect()
+    }
+
+    fn budgets(&self) -> Result<Budgets> {
+        let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
+        sessions::budgets(&table)
+    }
+
+    fn wakes(&self) -> Result<Vec<WakeAt>> {
+        let tables = self.first(|layer| layer.wake.clone()).unwrap_or_default();
+        let beside = self.file.as_deref().and_then(Path::parent);
+        tables.iter().map(|table| WakeAt::of(table, beside)).collect()
     }
 
     fn mcp(&self) -> Result<Option<Mcp>> {

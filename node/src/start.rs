@@ -13,6 +13,7 @@ use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
     dialect::{Dialect, Pages},
+    secret::Secret,
 };
 use clawchat::{ClawChat, Refusals};
 use mcp::Mcp;
@@ -44,7 +45,7 @@ use crate::{
     facing,
     files::{
         DataDir, RunFile,
-        api_key::{self, ApiKey, admin_secret},
+        api_key::{self, ApiKey, admin_secret, secret_of},
         group::Group,
         private::is_full,
     },
@@ -62,7 +63,7 @@ use crate::{
     remembered::Remembered,
     report::{self, Ready},
     secret::{Keeper, pre_shared_keys},
-    settings::{self, Auth, HttpRead, Listen, Settings, Signup},
+    settings::{self, Auth, HttpRead, Listen, Settings, Signup, WakeAt},
     telling,
     topics::TOPICS,
 };
@@ -136,6 +137,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.archive = membership::archive(&store, me, mesh, &name)?;
     config.tiers = settings.limits.tiers;
     config.retention = settings.limits.retention;
+    config.budgets = settings.budgets;
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
@@ -143,7 +145,9 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
+    let wakes = wakes(&settings.wakes)?;
     let config = bridge::Config {
+        wakes,
         strangers_read: read_by_all,
         http_tls,
         ..bridge_config(settings, auth, signup, here)
@@ -352,6 +356,8 @@ impl Doors {
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
+        let hosts = bridge.clone();
+        operators.spawn(async move { hosts.wake_hosts().await });
         let readers = bridge.clone();
         operators.spawn(async move { readers.keep_readers().await });
         let mut listeners = JoinSet::new();
@@ -431,6 +437,16 @@ fn signup(signup: &Signup) -> Result<BridgeSignup> {
         Signup::Open => BridgeSignup::Open,
         Signup::Admin(file) => BridgeSignup::Admin(AdminSecret::new(&admin_secret(file)?)),
     })
+}
+
+/// Agents whose hosts are told when something comes for them, with the hosts' tokens.
+fn wakes(all: &[WakeAt]) -> Result<Vec<bridge::Wake>> {
+    let wake = |at: &WakeAt| {
+        let token = at.token_file.as_deref().map(|file| secret_of("wake.token-file", file));
+        let token = token.transpose()?.map(|token| Secret::new(token.as_str()));
+        bridge::Wake::new(&at.agent, &at.url, token).with_context(|| format!("wake.url {}", at.url))
+    };
+    all.iter().map(wake).collect()
 }
 
 /// Beyond loopback public rooms are read with a key, unless the operator has decided, or has switched

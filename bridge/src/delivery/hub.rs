@@ -51,15 +51,18 @@ mod away;
 mod crowds;
 mod events;
 mod lingering;
+mod mail;
 mod places;
 mod watches;
 
 use away::{Away, Leaver};
 use crowds::Crowds;
 use lingering::Lingering;
+use mail::Mails;
 use places::Place;
 use watches::Watches;
 
+pub use mail::Notified;
 pub(crate) use places::Beside;
 pub use watches::Watch;
 pub(crate) use watches::Watched;
@@ -83,6 +86,7 @@ pub struct Hub {
     /// Locked after `state`, if both are.
     crowds: Crowds,
     watches: Arc<Watches>,
+    mails: Mails,
     counters: Arc<Counters>,
 }
 
@@ -124,6 +128,7 @@ impl Hub {
             presence: Mutex::default(),
             crowds: Crowds::default(),
             watches: Arc::default(),
+            mails: Mails::default(),
             counters: Arc::default(),
         }
     }

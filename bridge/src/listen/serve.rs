@@ -32,6 +32,7 @@ use crate::{
     read::{Desk, Office, Reader},
     reply::Reply,
     session::{meter::Meter, rules::Rules},
+    waking,
     webhooks::Webhooks,
 };
 
@@ -130,6 +131,11 @@ impl Bridge {
     /// not end by itself.
     pub async fn tell_crowds(&self) {
         self.shared.hub.tell_crowds().await;
+    }
+
+    /// Tells hosts of agents that something has come for them. To run as long as anybody is served; it does not end by itself.
+    pub async fn wake_hosts(&self) {
+        waking::run(self.shared.hub.clone(), self.shared.config.wakes.clone()).await;
     }
 
     /// Goes on with readers that earlier starts knew. To be called before anybody is let in.

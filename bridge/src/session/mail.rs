@@ -44,7 +44,7 @@ impl Ask for OpenInbox {
 
 impl Ask for ReadInbox {
     fn begin(self, seat: &mut Seat, then: Then<InboxPage>) {
-        let ReadInbox { after, limit } = self.bounded();
+        let ReadInbox { after, limit, gives } = self.bounded();
         let Some(me) = seat.me().cloned() else {
             return then(seat, Err(Refusal::NotAttached));
         };
@@ -61,6 +61,9 @@ impl Ask for ReadInbox {
                     .filter_map(|(place, room, row)| Some((place, Message::read(room, row)?)))
                     .filter(|(_, message)| message.said.agent != mine)
                     .collect();
+                if gives {
+                    seat.rules.hub.fetched(&mine, upto);
+                }
                 InboxPage { items: messages, upto, left: items.left }
             });
             then(seat, page);

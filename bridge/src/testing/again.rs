@@ -46,6 +46,9 @@ impl Fake {
                 let place = record.place_of_records(*room);
                 self.places.lock().unwrap().extend(place.map(|place| (*room, place)));
             }
+            if let Change::Inbox(record) = change {
+                self.marks.lock().unwrap().insert(record.agent.clone(), record.mark);
+            }
             if let Change::InboxItem { agent, place, item } = change {
                 let mut inboxes = self.inboxes.lock().unwrap();
                 match item {

@@ -42,23 +42,35 @@ use crate::limits::{
     WEBHOOK_CONNECT_WITHIN, WEBHOOK_HEAD_BYTES_MAX, WEBHOOK_LOOKUPS_AT_ONCE,
     WEBHOOK_LOOKUPS_PER_KEY, WEBHOOK_POST_WITHIN,
 };
+use crate::secret::Secret;
 
 /// A post.
 #[derive(Clone, Debug)]
-pub(super) struct Delivery {
+pub(crate) struct Delivery {
     /// Whose subscription it is of.
-    pub(super) owner: KeyPrint,
-    pub(super) target: Target,
-    pub(super) id: String,
-    /// Unix seconds.
-    pub(super) timestamp: u64,
-    pub(super) signature: String,
-    pub(super) body: Bytes,
+    pub(crate) owner: KeyPrint,
+    pub(crate) target: Target,
+    pub(crate) shown: Shown,
+    pub(crate) body: Bytes,
+}
+
+/// What the receiver knows the sender by.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// A signature under a secret that both have.
+    Signature {
+        id: String,
+        /// Unix seconds.
+        timestamp: u64,
+        signature: String,
+    },
+    /// The receiver's token, if it wants one.
+    Token(Option<Secret>),
 }
 
 /// Why a delivery failed.
 #[derive(Debug, Error)]
-pub(super) enum PostError {
+pub(crate) enum PostError {
     #[error("the host's name cannot be looked up: {0}")]
     Lookup(#[source] io::Error),
     #[error("the host has no address")]
@@ -81,10 +93,10 @@ pub(super) enum PostError {
     Status(StatusCode),
 }
 
-pub(super) type Posting<'a> = Pin<Box<dyn Future<Output = Result<(), PostError>> + Send + 'a>>;
+pub(crate) type Posting<'a> = Pin<Box<dyn Future<Output = Result<(), PostError>> + Send + 'a>>;
 
 /// The way of deliveries to their receivers.
-pub(super) trait Post: Send + Sync + 'static {
+pub(crate) trait Post: Send + Sync + 'static {
     /// Whether deliveries of this key's may go there.
     fn check<'a>(&'a self, owner: KeyPrint, target: &'a Target) -> Posting<'a>;
 
@@ -93,7 +105,7 @@ pub(super) trait Post: Send + Sync + 'static {
 }
 
 /// Over the network.
-pub(super) struct Poster {
+pub(crate) struct Poster {
     allow_private: bool,
     resolver: Resolver,
     /// For look-ups of subscribers, and of deliveries.
@@ -104,7 +116,7 @@ pub(super) struct Poster {
 
 impl Poster {
     /// `allow_private`: the operator lets subscribers reach addresses that only the node can.
-    pub(super) fn new(allow_private: bool) -> Poster {
+    pub(crate) fn new(allow_private: bool) -> Poster {
         Poster::with(allow_private, Resolver::System)
     }
 
@@ -232,16 +244,25 @@ where
 
 fn request(delivery: Delivery) -> Result<Request<Body>, axum::http::Error> {
     let agent = concat!("clawmesh/", env!("CARGO_PKG_VERSION"));
-    Request::post(delivery.target.uri())
+    let request = Request::post(delivery.target.uri())
         .header(header::HOST, delivery.target.authority())
         .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(header::CONTENT_LENGTH, delivery.body.len())
         .header(header::USER_AGENT, HeaderValue::from_static(agent))
-        .header(header::CONNECTION, HeaderValue::from_static("close"))
-        .header("webhook-id", delivery.id)
-        .header("webhook-timestamp", delivery.timestamp)
-        .header("webhook-signature", delivery.signature)
-        .body(Body::from(delivery.body))
+        .header(header::CONNECTION, HeaderValue::from_static("close"));
+    let request = match delivery.shown {
+        Shown::Signature { id, timestamp, signature } => request
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", signature),
+        Shown::Token(Some(token)) => {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose()))?;
+            value.set_sensitive(true);
+            request.header(header::AUTHORIZATION, value)
+        }
+        Shown::Token(None) => request,
+    };
+    request.body(Body::from(delivery.body))
 }
 
 /// Trusts whom the system trusts.

@@ -109,9 +109,11 @@ fn delivery(url: &str) -> Delivery {
     Delivery {
         owner: A,
         target: Target::parse(url).unwrap(),
-        id: "s_m".into(),
-        timestamp: 1_700_000_000,
-        signature: "v1,abc".into(),
+        shown: Shown::Signature {
+            id: "s_m".into(),
+            timestamp: 1_700_000_000,
+            signature: "v1,abc".into(),
+        },
         body: Bytes::from_static(br#"{"type":"x"}"#),
     }
 }

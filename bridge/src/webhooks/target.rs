@@ -9,13 +9,13 @@ use crate::{limits::WEBHOOK_URL_BYTES_MAX, seam::refusal::BadUrl};
 
 /// A URL that may be posted to, as far as its form says.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     url: Url,
     uri: Uri,
 }
 
 impl Target {
-    pub(super) fn parse(text: &str) -> Result<Target, BadUrl> {
+    pub(crate) fn parse(text: &str) -> Result<Target, BadUrl> {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
             return Err(BadUrl::TooLong);
         }

@@ -22,7 +22,7 @@ use tokio::{
 
 use super::{
     book::{Book, Duty, Kept, Subscription},
-    post::{Delivery, Post},
+    post::{Delivery, Post, Shown},
     record::After,
     sign::signature,
 };
@@ -220,7 +220,8 @@ impl Worker {
         let timestamp = unix(|since| u128::from(since.as_secs()));
         let signature = signature(self.hook.secret.expose(), &id, timestamp, &letter.body);
         let (owner, target) = (self.hook.owner, self.hook.target.clone());
-        Delivery { owner, target, id, timestamp, signature, body: letter.body.clone() }
+        let shown = Shown::Signature { id, timestamp, signature };
+        Delivery { owner, target, shown, body: letter.body.clone() }
     }
 }
 

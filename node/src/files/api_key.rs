@@ -90,7 +90,12 @@ impl ApiKey {
 
 /// The operator's secret for keys over HTTP, in a file of the operator's making.
 pub(crate) fn admin_secret(file: &Path) -> Result<Zeroizing<String>> {
-    let flag = || format!("--admin-secret-file {}", file.display());
+    secret_of("--admin-secret-file", file)
+}
+
+/// A secret in a file of the operator's making; `setting` names the file.
+pub(crate) fn secret_of(setting: &str, file: &Path) -> Result<Zeroizing<String>> {
+    let flag = || format!("{setting} {}", file.display());
     let text = read_secret(file).with_context(flag)?;
     let secret = text.as_deref().map_or("", |text| text.trim());
     if secret.is_empty() || secret.len() > bridge::limits::KEY_BYTES_MAX {

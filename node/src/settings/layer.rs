@@ -53,6 +53,12 @@ pub(crate) struct Layer {
     /// The table `[mcp]` of a file.
     #[arg(skip)]
     pub(crate) mcp: Option<McpTable>,
+    /// The table `[session]` of a file.
+    #[arg(skip)]
+    pub(crate) session: Option<SessionTable>,
+    /// The tables `[[wake]]` of a file.
+    #[arg(skip)]
+    pub(crate) wake: Option<Vec<WakeTable>>,
     /// The key that clients need, made if it is not there [default: ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
@@ -130,6 +136,44 @@ pub(crate) struct McpTable {
     pub(crate) idle_detach: Option<String>,
 }
 
+/// What a file says of agents that answer each other.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct SessionTable {
+    /// Turns of a conversation after the first answer.
+    pub(crate) max_ping_pong_turns: Option<u32>,
+    /// Conversations that lead to each other.
+    pub(crate) max_hops: Option<u32>,
+    /// Requests of one agent without an answer.
+    pub(crate) max_unanswered: Option<usize>,
+    /// Messages between two agents.
+    pub(crate) pair: Option<PairTable>,
+}
+
+/// How fast two agents may write to each other.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct PairTable {
+    /// So many messages.
+    pub(crate) messages: Option<u32>,
+    /// Within this time.
+    pub(crate) within: Option<String>,
+    /// Then none for so long.
+    pub(crate) rest: Option<String>,
+}
+
+/// What a file says of an agent whose host is to be woken.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct WakeTable {
+    /// The agent.
+    pub(crate) agent: String,
+    /// Where its host is posted to.
+    pub(crate) url: String,
+    /// The file of the host's token.
+    pub(crate) token_file: Option<PathBuf>,
+}
+
 impl Layer {
     /// `CLAWMESH_` and the flag in capitals; lists are separated by commas.
     pub(super) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Layer> {
@@ -163,6 +207,8 @@ impl Layer {
             no_metrics: switch("NO_METRICS")?,
             no_mcp: switch("NO_MCP")?,
             mcp: None,
+            session: None,
+            wake: None,
             key_file: text("KEY_FILE").map(PathBuf::from),
             listen: list("LISTEN"),
             join: list("JOIN"),

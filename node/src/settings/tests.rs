@@ -1,6 +1,7 @@
 use std::fs;
 
 use clap::Parser as _;
+use mesh::api::budget::Pace;
 
 use super::{parse::duration, *};
 
@@ -212,6 +213,45 @@ fn tools_for_hosts_are_on_unless_a_flag_or_the_file_says_otherwise() {
         ("[mcp]\ntools = ['spoons']", "mcp.tools"),
         ("[mcp]\nidle-detach = '11m'", "mcp.idle-detach"),
         ("[mcp]\nspoon = 1", "spoon"),
+    ] {
+        let found = refused(&[], &[], Some(file));
+        assert!(found.contains(error), "{found}");
+    }
+}
+
+#[test]
+fn agents_may_answer_each_other_as_the_file_says() {
+    let budgets = |file: &str| settings(&[], &[], Some(file)).budgets;
+    assert_eq!(budgets(""), Budgets::default());
+    let file = "[session]\nmax-ping-pong-turns = 0\nmax-hops = 4\nmax-unanswered = 7\n\
+                pair = { messages = 3, within = '10s', rest = '1m' }";
+    let pair = Pace { messages: 3, within: Duration::from_secs(10), rest: Duration::from_secs(60) };
+    assert_eq!(budgets(file), Budgets { turns: 0, hops: 4, pair, outstanding: 7 });
+    for (file, error) in [
+        ("[session]\nmax-ping-pong-turns = 201", "session.max-ping-pong-turns"),
+        ("[session]\nmax-hops = 0", "session.max-hops"),
+        ("[session]\nmax-unanswered = 0", "session.max-unanswered"),
+        ("[session]\npair = { messages = 0 }", "session.pair.messages"),
+        ("[session]\npair = { within = '2h' }", "session.pair.within"),
+        ("[session]\nspoon = 1", "spoon"),
+    ] {
+        let found = refused(&[], &[], Some(file));
+        assert!(found.contains(error), "{found}");
+    }
+}
+
+#[test]
+fn hosts_that_are_woken_stand_in_the_file_and_their_tokens_beside_it() {
+    let file = "[[wake]]\nagent = 'ada'\nurl = 'http://127.0.0.1:1/hooks/wake'\ntoken-file = 'hooks.token'";
+    let wakes = settings(&[], &[], Some(file)).wakes;
+    let [wake] = &wakes[..] else { panic!("{wakes:?}") };
+    assert_eq!((&*wake.agent, &*wake.url), ("ada", "http://127.0.0.1:1/hooks/wake"));
+    let token = wake.token_file.as_deref().expect("it has one");
+    assert!(token.is_absolute() && token.ends_with("hooks.token"), "{token:?}");
+    for (file, error) in [
+        ("[[wake]]\nagent = ''\nurl = 'http://h/'", "wake.agent"),
+        ("[[wake]]\nagent = 'a'\nurl = 'ftp://h/'", "wake.url"),
+        ("[[wake]]\nagent = 'a'", "url"),
     ] {
         let found = refused(&[], &[], Some(file));
         assert!(found.contains(error), "{found}");

@@ -174,4 +174,16 @@ impl Reader {
         }
         Ok(page)
     }
+
+    /// How far an agent has confirmed its inbox. `None`: it has none.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn inbox_mark(&self, agent: &str) -> Result<Option<u64>, ReadError> {
+        let read = self.databases().disk.read()?;
+        let row = table(&read, INBOXES)?.get(&key(agent))?;
+        let record = row.map(|row| decode::<InboxRecord>(row.value(), "inbox")).transpose()?;
+        Ok(record.map(|record| record.mark))
+    }
 }

@@ -129,7 +129,7 @@ const PACKAGES: &[Package] = &[
             "tracing",
             "url",
         ],
-        in_tests: &[],
+        in_tests: &["tokio"],
     },
     Package {
         name: "clawchat",

@@ -26,7 +26,7 @@ use crate::{
     },
     outcome::No,
     settings::Settings,
-    tools::InboxDesk,
+    tools::Awaited,
 };
 
 /// All that requests share.
@@ -44,7 +44,7 @@ struct Agents {
     /// Rooms of agents, and when each was asked for last.
     rooms: BTreeMap<Name, (u64, BTreeSet<RoomId>)>,
     asked: u64,
-    desk: InboxDesk,
+    awaited: Awaited,
 }
 
 #[derive(Default)]
@@ -185,23 +185,13 @@ impl Asking {
 
     /// A call waits for the answer to this request, while it is held: the inbox leaves that to it.
     pub(crate) fn awaits(&self, request: MessageId) -> Awaits {
-        self.shared.agents().desk.awaits(&self.id(), request);
+        self.shared.agents().awaited.begin(&self.id(), request);
         Awaits { asking: self.clone(), request }
     }
 
     /// The requests whose answers calls wait for.
     pub(crate) fn awaited(&self) -> BTreeSet<MessageId> {
-        self.shared.agents().desk.awaited(&self.id())
-    }
-
-    /// The item of its inbox up to which it was told that there is something.
-    pub(crate) fn told_upto(&self) -> u64 {
-        self.shared.agents().desk.told(&self.id())
-    }
-
-    /// It was told of all items up to this one.
-    pub(crate) fn tell_upto(&self, upto: u64) {
-        self.shared.agents().desk.tell(self.id(), upto);
+        self.shared.agents().awaited.of(&self.id())
     }
 
     /// One more call, while it is held.
@@ -241,7 +231,7 @@ pub(crate) struct Awaits {
 impl Drop for Awaits {
     fn drop(&mut self) {
         let mut agents = self.asking.shared.agents();
-        agents.desk.awaits_no_more(&self.asking.id(), self.request);
+        agents.awaited.end(&self.asking.id(), self.request);
     }
 }
 

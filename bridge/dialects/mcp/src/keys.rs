@@ -2,10 +2,12 @@
 
 use mesh::{
     api::command::RoomView,
-    name::id::{KeyPrint, MessageId, RoomId},
+    name::{
+        group::agent_ref,
+        id::{KeyPrint, MessageId, RoomId},
+    },
 };
 use serde_json::{Map, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     limits::{AMBIGUOUS_MAX, SUGGESTIONS_MAX},
@@ -22,44 +24,10 @@ pub(crate) const MAIN: &str = "main";
 pub(crate) const THREAD: &str = ":thread:";
 /// Keys of sessions that there are not yet, or never.
 const RESERVED: [&str; 6] = ["cron:", "hook:", "node-", "global", "unknown", "subagent:"];
-/// Bytes of an id that has to be written otherwise.
-const REFERENCE_BYTES: usize = 16;
 
 /// An agent's id as a part of a key: itself, if it is short and plain.
 pub(crate) fn reference(agent: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let first = agent.bytes().next().is_some_and(plain);
-    let rest = agent.bytes().all(|byte| plain(byte) || byte == b'_' || byte == b'-');
-    if first && rest && agent.len() <= 64 && !is_written_otherwise(agent) {
-        return agent.to_owned();
-    }
-    let hash = Sha256::digest(agent.as_bytes());
-    format!("x-{}", base32(&hash[..REFERENCE_BYTES]))
-}
-
-/// Whether an id looks like one that stands for another.
-fn is_written_otherwise(agent: &str) -> bool {
-    agent.strip_prefix("x-").is_some_and(|rest| {
-        rest.len() == 26 && rest.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
-    })
-}
-
-/// RFC 4648, lower case, without padding.
-fn base32(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let (mut text, mut bits, mut held) = (String::new(), 0_u32, 0_u32);
-    for byte in bytes {
-        held = held << 8 | u32::from(*byte);
-        bits += 8;
-        while bits >= 5 {
-            bits -= 5;
-            text.push(char::from(DIGITS[(held >> bits & 31) as usize]));
-        }
-    }
-    if bits > 0 {
-        text.push(char::from(DIGITS[(held << (5 - bits) & 31) as usize]));
-    }
-    text
+    agent_ref(agent)
 }
 
 /// The direct session of an agent with the caller.
@@ -213,20 +181,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_ids_are_themselves_and_others_are_hashed() {
-        for plain in ["bob", "a-b_c9", "x-short", "7"] {
-            assert_eq!(reference(plain), plain);
-        }
-        let hashed = reference("Ünï x");
-        assert!(is_written_otherwise(&hashed), "{hashed}");
-        assert_eq!(reference("Ünï x"), hashed);
-        for other in ["Bob", "-a", "_a", "a b", "", &"a".repeat(65), &*hashed] {
-            let written = reference(other);
-            assert!(is_written_otherwise(&written) && written != other, "{other} {written}");
-        }
-    }
-
-    #[test]
     fn a_key_is_read_in_any_letter_case() {
         let agent = |text: &str| Form::Agent(text.to_owned());
         assert_eq!(Form::of(" AGENT:BOB:MAIN ", "ada"), agent("bob"));
@@ -240,15 +194,6 @@ mod tests {
             assert_eq!(Form::of(reserved, "ada"), Form::Reserved, "{reserved}");
         }
         assert_eq!(Form::of("mesh:channel:lobby", "ada"), Form::Other);
-    }
-
-    #[test]
-    fn base_32_is_as_the_rfc_has_it() {
-        let rows = [("", ""), ("f", "my"), ("fo", "mzxq"), ("foo", "mzxw6"), ("foob", "mzxw6yq")];
-        for (bytes, text) in rows {
-            assert_eq!(base32(bytes.as_bytes()), text);
-        }
-        assert_eq!(base32(b"foobar"), "mzxw6ytboi");
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod tasks;
 mod votes;
 
 pub(crate) use agents::{Reachable, reachable};
-pub(crate) use inbox::Desk as InboxDesk;
+pub(crate) use inbox::Awaited;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,8 @@ pub struct ReadInbox {
     pub after: u64,
     /// At most so many.
     pub limit: usize,
+    /// Whether they are given to the agent: it need not be told of them then.
+    pub gives: bool,
 }
 
 /// Say that all items up to this place were read.

@@ -81,7 +81,7 @@ impl Mail<'_> {
     /// Takes a message out, if it is among the oldest that wait.
     pub(super) async fn take_out(&self, message: MessageId) -> Result<(), No> {
         let limit = TAKEN_LOOKED_AT_MAX;
-        let page = self.read(ReadInbox { after: self.mark, limit }).await?;
+        let page = self.read(ReadInbox { after: self.mark, limit, gives: false }).await?;
         let item = page.items.into_iter().find(|(_, item)| item.message == message);
         if let Some((place, _)) = item {
             self.asking.shared.desk.ask(&self.agent, TakeFromInbox(place)).await?;
@@ -145,7 +145,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     };
     let until = Instant::now() + time;
     let mut page = loop {
-        let page = mail.read(ReadInbox { after, limit }).await?;
+        let page = mail.read(ReadInbox { after, limit, gives: true }).await?;
         let shown = Shown::of(asking, page, after);
         if !shown.items.is_empty() || Instant::now() >= until {
             asking.goes_on().await?;
@@ -156,7 +156,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     // Of some that come together the rest comes in a moment.
     if !page.items.is_empty() && page.items.len() < limit && held.is_some() {
         sleep(GATHER_FOR.min(until.saturating_duration_since(Instant::now()))).await;
-        page = Shown::of(asking, mail.read(ReadInbox { after, limit }).await?, after);
+        page = Shown::of(asking, mail.read(ReadInbox { after, limit, gives: true }).await?, after);
     }
     drop(held);
     let Rows { rows, upto, dropped } = rows(asking, &page).await?;
@@ -262,16 +262,19 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
     let mut watch = mail.watch()?;
     let until = Instant::now() + time;
     let (page, fresh) = loop {
-        let page = mail.read(ReadInbox { after: mail.mark, limit: UNREAD_COUNTED_MAX }).await?;
+        let page = mail
+            .read(ReadInbox { after: mail.mark, limit: UNREAD_COUNTED_MAX, gives: false })
+            .await?;
         let page = Shown::of(asking, page, mail.mark);
-        let fresh = page.upto > asking.told_upto() && !page.items.is_empty();
+        let told = asking.shared.desk.told(&mail.agent);
+        let fresh = page.upto > told.upto && !page.items.is_empty();
         if fresh || Instant::now() >= until {
             break (page, fresh);
         }
         asking.until(&mut watch, until).await?;
     };
     drop(held);
-    asking.tell_upto(page.upto);
+    asking.shared.desk.tell_upto(&mail.agent, page.upto);
     let from: BTreeSet<String> =
         page.items.iter().map(|(_, message)| keys::reference(&message.said.agent)).collect();
     Ok(object(json!({
@@ -282,42 +285,26 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
     })))
 }
 
-/// Replies that calls of agents wait for, and how far each agent was told of its inbox. Memory: after a restart hosts are told
-/// once more.
+/// Answers that calls of agents wait for.
 #[derive(Default)]
-pub(crate) struct Desk {
-    awaited: BTreeMap<Name, Vec<MessageId>>,
-    told: BTreeMap<Name, u64>,
-}
+pub(crate) struct Awaited(BTreeMap<Name, Vec<MessageId>>);
 
-impl Desk {
-    pub(crate) fn awaits(&mut self, id: &Name, request: MessageId) {
-        self.awaited.entry(id.clone()).or_default().push(request);
+impl Awaited {
+    pub(crate) fn begin(&mut self, id: &Name, request: MessageId) {
+        self.0.entry(id.clone()).or_default().push(request);
     }
 
-    pub(crate) fn awaits_no_more(&mut self, id: &Name, request: MessageId) {
-        if let Some(awaited) = self.awaited.get_mut(id) {
-            if let Some(nth) = awaited.iter().position(|of| *of == request) {
-                awaited.swap_remove(nth);
-            }
-            if awaited.is_empty() {
-                self.awaited.remove(id);
-            }
+    pub(crate) fn end(&mut self, id: &Name, request: MessageId) {
+        let Some(awaited) = self.0.get_mut(id) else { return };
+        if let Some(nth) = awaited.iter().position(|of| *of == request) {
+            awaited.swap_remove(nth);
+        }
+        if awaited.is_empty() {
+            self.0.remove(id);
         }
     }
 
-    pub(crate) fn awaited(&self, id: &Name) -> BTreeSet<MessageId> {
-        self.awaited.get(id).into_iter().flatten().copied().collect()
-    }
-
-    pub(crate) fn told(&self, id: &Name) -> u64 {
-        self.told.get(id).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn tell(&mut self, id: Name, upto: u64) {
-        if self.told.len() >= mesh::limits::INBOXES_MAX && !self.told.contains_key(&id) {
-            self.told.pop_first();
-        }
-        self.told.insert(id, upto);
+    pub(crate) fn of(&self, id: &Name) -> BTreeSet<MessageId> {
+        self.0.get(id).into_iter().flatten().copied().collect()
     }
 }

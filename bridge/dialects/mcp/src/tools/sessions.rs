@@ -202,7 +202,9 @@ impl Asking {
     pub(super) async fn unread(&self) -> Result<BTreeMap<RoomId, usize>, No> {
         let mut unread = BTreeMap::new();
         let Some(mail) = Mail::if_attached(self).await? else { return Ok(unread) };
-        let page = mail.read(ReadInbox { after: mail.mark, limit: UNREAD_COUNTED_MAX }).await?;
+        let page = mail
+            .read(ReadInbox { after: mail.mark, limit: UNREAD_COUNTED_MAX, gives: false })
+            .await?;
         for (_, message) in page.items {
             *unread.entry(message.room).or_default() += 1;
         }

@@ -1,0 +1,93 @@
+//! Settings of agents that answer each other, and of those that are woken: tables of a file.
+
+use std::path::{Path, PathBuf};
+
+use bridge::Wake;
+use mesh::api::budget::{Budgets, Pace};
+
+use super::{
+    error::{Result, bad},
+    layer::{PairTable, SessionTable, WakeTable},
+    parse::duration,
+};
+use crate::limits::PAIR_TIME_MAX;
+
+/// Turns that a conversation may be allowed.
+const TURNS_MAX: u32 = 200;
+/// Hops that a chain may be allowed.
+const HOPS_MAX: u32 = 64;
+/// Unanswered requests that an agent may be allowed.
+const UNANSWERED_MAX: usize = mesh::limits::REQUESTS_PER_AGENT_MAX;
+
+pub(super) fn budgets(table: &SessionTable) -> Result<Budgets> {
+    let mut budgets = Budgets::default();
+    if let Some(turns) = table.max_ping_pong_turns {
+        let why = format!("write 0 to {TURNS_MAX}");
+        budgets.turns = within(turns, 0..=TURNS_MAX, "session.max-ping-pong-turns", &why)?;
+    }
+    if let Some(hops) = table.max_hops {
+        let why = format!("write 1 to {HOPS_MAX}");
+        budgets.hops = within(hops, 1..=HOPS_MAX, "session.max-hops", &why)?;
+    }
+    if let Some(unanswered) = table.max_unanswered {
+        let why = format!("write 1 to {UNANSWERED_MAX}");
+        let allowed = 1..=UNANSWERED_MAX;
+        budgets.outstanding = within(unanswered, allowed, "session.max-unanswered", &why)?;
+    }
+    if let Some(pair) = &table.pair {
+        budgets.pair = pace(pair, budgets.pair)?;
+    }
+    Ok(budgets)
+}
+
+fn within<N: Copy + PartialOrd + ToString>(
+    number: N,
+    allowed: std::ops::RangeInclusive<N>,
+    name: &'static str,
+    why: &str,
+) -> Result<N> {
+    if allowed.contains(&number) { Ok(number) } else { Err(bad(name, &number.to_string(), why)) }
+}
+
+fn pace(table: &PairTable, default: Pace) -> Result<Pace> {
+    let time = |text: &Option<String>, name, default| match text {
+        None => Ok(default),
+        Some(text) => {
+            let time = duration(text).filter(|time| *time <= PAIR_TIME_MAX);
+            time.ok_or_else(|| bad(name, text, "write a time such as 60s, at most 1h"))
+        }
+    };
+    let messages = table.messages.unwrap_or(default.messages);
+    let why = "write 1 or more";
+    Ok(Pace {
+        messages: within(messages, 1..=u32::MAX, "session.pair.messages", why)?,
+        within: time(&table.within, "session.pair.within", default.within)?,
+        rest: time(&table.rest, "session.pair.rest", default.rest)?,
+    })
+}
+
+/// An agent whose host is told when something comes for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeAt {
+    /// The agent.
+    pub agent: String,
+    /// Where its host is posted to.
+    pub url: String,
+    /// The file of the host's token.
+    pub token_file: Option<PathBuf>,
+}
+
+impl WakeAt {
+    /// `beside`: the folder of the file that says so.
+    pub(super) fn of(table: &WakeTable, beside: Option<&Path>) -> Result<WakeAt> {
+        let WakeTable { agent, url, token_file } = table.clone();
+        if agent.is_empty() || agent.len() > mesh::limits::AGENT_ID_BYTES_MAX {
+            return Err(bad("wake.agent", &agent, "write the id of an agent, 1 to 128 bytes"));
+        }
+        if let Err(why) = Wake::new(&agent, &url, None) {
+            return Err(bad("wake.url", &url, format!("it must {why}")));
+        }
+        let token_file = token_file.map(|file| beside.map_or(file.clone(), |at| at.join(&file)));
+        Ok(WakeAt { agent, url, token_file })
+    }
+}
