@@ -163,6 +163,18 @@ impl Connection {
         }
     }
 
+    /// The payload of the next event of a kind; other lines are passed over.
+    pub(super) async fn event(&mut self, kind: &str) -> Result<Value> {
+        loop {
+            self.read_line().await?;
+            let frame: Frame<'_> = serde_json::from_slice(&self.line)?;
+            if frame.kind == kind {
+                return Ok(serde_json::from_str(frame.payload.get())?);
+            }
+            self.beat().await?;
+        }
+    }
+
     /// Writes a request when next flushed. Returns its number.
     pub(super) fn push(&mut self, kind: &str, payload: &Value) -> u64 {
         self.requests += 1;

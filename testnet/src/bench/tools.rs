@@ -8,10 +8,14 @@ use tokio::{
 };
 
 use super::{
+    connection::Connection,
     figure::{Figure, Target, Unit},
     run::Run,
 };
-use crate::{distribution::Distribution, process::Mesh};
+use crate::{
+    distribution::Distribution,
+    process::{Auth, Mesh, Plan},
+};
 
 /// Calls of each kind, one after the other.
 const CALLS: u64 = 1_000;
@@ -20,22 +24,26 @@ const CALLS: u64 = 1_000;
 struct Host {
     io: BufReader<TcpStream>,
     path: String,
+    key: String,
 }
 
 impl Host {
-    async fn at(address: &str, agent: &str) -> Result<Host> {
+    async fn at(address: &str, agent: &str, key: Option<&str>) -> Result<Host> {
         let at = address.trim_start_matches("http://");
         let io = TcpStream::connect(at).await.with_context(|| format!("connect to {at}"))?;
         io.set_nodelay(true)?;
-        Ok(Host { io: BufReader::new(io), path: format!("/mcp/{agent}") })
+        let (path, key) = (format!("/mcp/{agent}?tools=all"), key.unwrap_or("none").to_owned());
+        Ok(Host { io: BufReader::new(io), path, key })
     }
 
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let body = body.to_string();
         let head = format!(
-            "POST {} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST {} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             self.path,
+            self.key,
             body.len()
         );
         self.io.get_mut().write_all(format!("{head}{body}").as_bytes()).await?;
@@ -71,8 +79,8 @@ impl Host {
 /// Two nodes, a host at each, one room: the first host speaks, and the second one waits.
 pub(super) async fn tools(run: &Run) -> Result<Vec<Figure>> {
     let mut mesh = Mesh::up(run.plan(2)?).await?;
-    let mut speaker = Host::at(mesh.nodes[0].http(), "speaker").await?;
-    let mut listener = Host::at(mesh.nodes[1].http(), "listener").await?;
+    let mut speaker = Host::at(mesh.nodes[0].http(), "speaker", None).await?;
+    let mut listener = Host::at(mesh.nodes[1].http(), "listener", None).await?;
     let room = json!({ "room": "lobby" });
     speaker.call("room_join", &room).await?;
     listener.call("room_join", &room).await?;
@@ -98,15 +106,56 @@ pub(super) async fn tools(run: &Run) -> Result<Vec<Figure>> {
         after = heard["afterSeq"].as_u64().context("a number")?;
     }
     mesh.stop().await.context("the mesh stops")?;
+    let [lists, sends, waits] = took;
     let names = [
         ("tools_list_p50", "tools over HTTP: `tools/list` p50", 2.0),
         ("tools_send_p50", "… `room_send` p50", 8.0),
         ("tools_wait_p50", "… until a `room_wait` at another node gives it: p50", 8.0),
+        (
+            "tools_ask_p50",
+            "… `sessions_send` to an agent at another node that answers at once: p50",
+            8.0,
+        ),
     ];
+    let took = [lists, sends, waits, asked(run).await?];
     let figures = names.into_iter().zip(took).map(|((name, what, most), took)| {
         let took = Distribution::new(took);
         let value = took.percentile(50.0);
         Figure::new(name, what, Unit::Ms, value, Target::AtMost(most)).of(&took)
     });
     Ok(figures.collect())
+}
+
+/// A host at one node asks an agent at the other one, which answers whatever it is told.
+async fn asked(run: &Run) -> Result<Vec<u64>> {
+    let temp = tempfile::tempdir()?;
+    // As many questions as are measured.
+    let config = temp.path().join("clawmesh.toml");
+    std::fs::write(&config, "[session]\npair = { messages = 1000000000 }\n")?;
+    let flags = vec!["--config".to_owned(), config.display().to_string()];
+    let mut mesh = Mesh::up(Plan { auth: Auth::Key, flags, ..run.plan(2)? }).await?;
+    let key = mesh.key().context("a key")?.to_owned();
+    let mut answers = Connection::attach(mesh.nodes[1].tcp(), Some(&key), "answers").await?;
+    let agent = answers.call("list_agents", &json!({})).await?;
+    let agent = agent["agents"][0]["agent_id"].as_str().context("an agent")?.to_owned();
+    let mut asker = Host::at(mesh.nodes[0].http(), "asker", Some(&key)).await?;
+    let answering = tokio::spawn(async move {
+        while let Ok(told) = answers.event("message_received").await {
+            let answer = json!({ "room_id": told["room_id"], "reply_to": told["message_id"], "content": "so it is" });
+            answers.push("send_message", &answer);
+            answers.flush().await?;
+        }
+        anyhow::Ok(())
+    });
+    let mut took = Vec::new();
+    for nth in 0..run.scaled(CALLS) {
+        let asks = json!({ "agentId": agent, "message": format!("question {nth}") });
+        let began = run.clock.now_us();
+        let answer = asker.call("sessions_send", &asks).await?;
+        took.push(run.clock.now_us() - began);
+        ensure!(answer["reply"] == "so it is", "the answer is {answer}");
+    }
+    mesh.stop().await.context("the mesh stops")?;
+    answering.abort();
+    Ok(took)
 }
