@@ -233,12 +233,14 @@ impl Engine {
         if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }
-        if let Command::Say { caller, say } = &command {
-            if say.speech == Speech::Decision {
-                // A leader decides after members were told that it leads.
-                self.unvouched.hurry(say.room);
-            }
-            let seated = self.agents.sit_to_write(&mut self.known, caller, say.room);
+        if let Command::Say { say, .. } = &command
+            && say.speech == Speech::Decision
+        {
+            // A leader decides after members were told that it leads.
+            self.unvouched.hurry(say.room);
+        }
+        if let Some((caller, room)) = written(&self.known, &command) {
+            let seated = self.agents.sit_to_write(&mut self.known, caller, room);
             if let Err(refused) = seated {
                 return self.known.cx.reply(call, Err(refused));
             }
@@ -255,8 +257,8 @@ impl Engine {
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
             Command::Linger { caller, seen } => agents::linger(&mut self.known, &caller, &seen),
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
-            Command::OpenDirect { caller, signer, agent } => {
-                let wanted = Wanted { call, caller, signer, with: agent };
+            Command::OpenDirect { caller, signer, agent, task } => {
+                let wanted = Wanted { call, caller, signer, with: agent, task };
                 let following =
                     Following { private: &mut self.private, digests: &mut self.digests };
                 return self.pairs.open_direct(known, &mut self.records, following, wanted);
@@ -524,6 +526,19 @@ impl Engine {
             batch: std::mem::take(&mut self.known.cx.batch),
             effects: std::mem::take(&mut self.known.cx.effects),
         }
+    }
+}
+
+/// The agent that writes with a command, and the room.
+fn written<'c>(known: &Known, command: &'c Command) -> Option<(&'c Caller, RoomId)> {
+    if let Command::Say { caller, say } = command {
+        Some((caller, say.room))
+    } else if let Command::AssignTask { caller, task } = command {
+        Some((caller, task.room))
+    } else if let Command::UpdateTask { caller, update } = command {
+        known.index.tasks.get(&update.task).map(|(room, _)| (caller, *room))
+    } else {
+        None
     }
 }
 

@@ -288,6 +288,8 @@ pub struct SessionNote {
 pub enum SessionKind {
     /// A direct room: of two agents, for good.
     Direct,
+    /// A room for a task that one of two agents gave to the other.
+    Task,
 }
 
 /// A sealed vote.

@@ -138,6 +138,8 @@ pub struct RoomFacts {
     pub encrypted: bool,
     /// Memory only.
     pub ephemeral: bool,
+    /// A direct room for a task that one of its two agents gave to the other.
+    pub task: bool,
 }
 
 impl RoomFacts {

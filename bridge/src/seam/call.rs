@@ -12,6 +12,7 @@ use mesh::{
     },
     limits::{CONTENT_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::{
+        group::TaskSeed,
         id::{AgentId, MessageId, NodeId, RoomId},
         number::Number,
     },
@@ -137,7 +138,19 @@ pub struct ShareRoom {
 /// The direct room of the agent and another one, made if there is none. Nobody joins it: both have seats as soon as one
 /// writes.
 #[derive(Clone, Debug)]
-pub struct OpenDirect(pub AgentId);
+pub struct OpenDirect {
+    /// The other agent; or the same.
+    pub agent: AgentId,
+    /// A room of its own, for a task that the agent gives to the other one.
+    pub task: Option<TaskSeed>,
+}
+
+impl OpenDirect {
+    /// The one direct room with an agent.
+    pub fn with(agent: impl Into<AgentId>) -> OpenDirect {
+        OpenDirect { agent: agent.into(), task: None }
+    }
+}
 
 /// Become a member. Joining twice does nothing.
 #[derive(Clone, Copy, Debug)]
@@ -356,9 +369,17 @@ pub struct DeclineElection(pub RoomId);
 #[derive(Clone, Debug)]
 pub struct AssignTask(pub NewTask);
 
-/// Change a task.
+/// Change a task. In the room of a task that one agent gave to another, its end is an answer: the note is said to whoever waits.
 #[derive(Clone, Debug)]
 pub struct ChangeTask(pub TaskUpdate);
+
+/// The change alone.
+#[derive(Debug)]
+pub(crate) struct Changed(pub(crate) TaskUpdate);
+
+impl Call for Changed {
+    type Answer = Box<TaskView>;
+}
 
 /// The tasks of a room, the oldest first.
 #[derive(Clone, Copy, Debug)]
@@ -514,7 +535,7 @@ impl ToMesh for OpenDirect {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
-        Ok(Command::OpenDirect { caller, signer, agent: self.0 })
+        Ok(Command::OpenDirect { caller, signer, agent: self.agent, task: self.task })
     }
 }
 
@@ -792,7 +813,7 @@ impl ToMesh for AssignTask {
     }
 }
 
-impl ToMesh for ChangeTask {
+impl ToMesh for Changed {
     const ROW: Row = Row::counted(Bound::Room);
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {

@@ -3,17 +3,21 @@
 
 use std::{
     collections::HashSet,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use mesh::{
     api::{
+        agenda::{TaskUpdate, TaskView},
         budget::{Answered, Conversing},
-        command::Speech,
+        command::{Encryption, Speech},
     },
     limits::REQUEST_OPEN_FOR,
     name::id::{AgentId, MessageId, RoomId},
+    wire::acts::TaskStatus,
 };
+use serde_json::{Value, json};
 
 use super::{
     ask::Ask,
@@ -26,7 +30,7 @@ use crate::{
     limits::REQUESTS_LOOKED_AT_MAX,
     seam::{
         answer::RoomFacts,
-        call::{Call, Placed, Say},
+        call::{Call, ChangeTask, Changed, ListTasks, Placed, Say},
     },
 };
 
@@ -36,15 +40,144 @@ impl Ask for Say {
         seat.look_up(room, then, move |seat, me, then| {
             // A room that may not be read is refused with all that is wrong.
             let facts = seat.rules.readable(&me, self.room).ok();
+            let for_task = facts.as_ref().is_some_and(|facts| facts.task);
             let Some(place) = facts.and_then(|facts| Place::of(&self, &facts, &me)) else {
                 return seat.put(&me, Placed { say: self, conversing: None }, then);
             };
             seat.read(place, move |seat, found| match found {
+                Ok(conversing) if for_task => seat.say_of_task(&me, self, conversing, then),
                 Ok(conversing) => seat.put(&me, Placed { say: self, conversing }, then),
                 Err(error) => then(seat, Err(error.into())),
             });
         });
     }
+}
+
+impl Ask for ChangeTask {
+    fn begin(self, seat: &mut Seat, then: Then<Box<TaskView>>) {
+        seat.look_up(None, then, move |seat, me, then| {
+            let note = self.0.note.clone();
+            let by = me.clone();
+            let told: Then<Box<TaskView>> = Box::new(move |seat, changed| match changed {
+                Ok(task) => seat.tell_end(&by, task, note, then),
+                Err(refusal) => then(seat, Err(refusal)),
+            });
+            seat.put(&me, Changed(self.0), told);
+        });
+    }
+}
+
+impl Seat {
+    /// Says something in the room of a task. The first answer to the one that gave it is its end.
+    fn say_of_task(
+        &mut self,
+        me: &Arc<Party>,
+        say: Say,
+        conversing: Option<Conversing>,
+        then: Then<<Say as Call>::Answer>,
+    ) {
+        let answered = conversing.and_then(|part| part.answers);
+        let ends = answered.is_some_and(|answered| answered.conversation.turn == 0);
+        let (room, status, by) = (say.room, end_of(&say), me.clone());
+        self.put(
+            me,
+            Placed { say, conversing },
+            Box::new(move |seat, said| {
+                if !ends || said.is_err() {
+                    return then(seat, said);
+                }
+                // Whether the task is told of its end is no matter of the message, which is said.
+                seat.look_up(None, then, move |seat, _, then| {
+                    let listed = ListTasks { room, status: None };
+                    seat.put(
+                        &by.clone(),
+                        listed,
+                        Box::new(move |seat, tasks| {
+                            let Some(update) =
+                                tasks.ok().and_then(|tasks| update_of(&by, &tasks, status))
+                            else {
+                                return then(seat, said);
+                            };
+                            seat.put(
+                                &by,
+                                Changed(update),
+                                Box::new(move |seat, _| then(seat, said)),
+                            );
+                        }),
+                    );
+                });
+            }),
+        );
+    }
+
+    /// A task has changed. If it has ended, whoever gave it and waits for an answer is told so.
+    fn tell_end(
+        &mut self,
+        me: &Arc<Party>,
+        task: Box<TaskView>,
+        note: Option<String>,
+        then: Then<Box<TaskView>>,
+    ) {
+        let has_ended = matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked);
+        let is_for_task =
+            self.rules.hub.facts(task.room).is_some_and(|facts| facts.task && has_ended);
+        let Some(by) = me.agent().filter(|_| is_for_task).cloned() else {
+            return then(self, Ok(task));
+        };
+        let bare = if task.status == TaskStatus::Blocked { "blocked" } else { "completed" };
+        let note = note.filter(|note| !note.is_empty()).unwrap_or_else(|| bare.to_owned());
+        let (room, me) = (task.room, me.clone());
+        let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
+        let place = Place { room, by, direct: true, reply_to, expects_reply };
+        self.read(place, move |seat, found| {
+            let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
+            let Some(conversing) = conversing else { return then(seat, Ok(task)) };
+            let say = said_of(room, note, task.status);
+            let placed = Placed { say, conversing: Some(conversing) };
+            seat.put(&me, placed, Box::new(move |seat, _| then(seat, Ok(task))));
+        });
+    }
+}
+
+/// The end of a task as a message.
+fn said_of(room: RoomId, note: String, status: TaskStatus) -> Say {
+    let metadata = if status == TaskStatus::Blocked {
+        json!({"kind": "result", "error": note, "expects_reply": false})
+    } else {
+        json!({"kind": "result", "expects_reply": false})
+    };
+    Say {
+        room,
+        speech: Speech::Chat,
+        content: note,
+        encryption: Encryption::None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: Some(metadata.to_string()),
+        dedup: None,
+        durable: None,
+        expects_reply: Some(false),
+    }
+}
+
+/// How a task has ended of which an answer tells.
+fn end_of(say: &Say) -> TaskStatus {
+    let metadata =
+        say.metadata.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let has_failed = metadata.is_some_and(|metadata| metadata["error"].is_string());
+    if has_failed { TaskStatus::Blocked } else { TaskStatus::Completed }
+}
+
+/// The end of the agent's task in a room, if it has one there that goes on.
+fn update_of(me: &Party, tasks: &[TaskView], status: TaskStatus) -> Option<TaskUpdate> {
+    let agent = me.agent()?;
+    let goes_on = |task: &&TaskView| {
+        let is_mine = task.assignee.as_ref() == Some(agent) && task.created_by != *agent;
+        is_mine && matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress)
+    };
+    let task = tasks.iter().find(goes_on)?.task;
+    let status = Some(status);
+    Some(TaskUpdate { task, status, assignee: None, note: None, if_assignee: None })
 }
 
 /// Find the place of a message that is to be said. None: it is in no conversation.

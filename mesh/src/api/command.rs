@@ -19,7 +19,7 @@ use crate::{
         rules::Broken,
     },
     name::{
-        group::Sides,
+        group::{Sides, TaskSeed},
         id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
         key::{KeySecret, Mailbox},
         number::Number,
@@ -95,9 +95,14 @@ pub enum Command {
     Linger { caller: Caller, seen: Vec<(RoomId, Number)> },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
-    /// The direct room of the caller and another agent, made if there is none. `signer`: signs and opens for the caller's key;
-    /// `None` on a node that checks none. → [`Outcome::Room`]
-    OpenDirect { caller: Caller, signer: Option<Arc<KeySecret>>, agent: AgentId },
+    /// The direct room of the caller and another agent, made if there is none; with a seed, the one for a task. `signer`: signs
+    /// and opens for the caller's key; `None` on a node that checks none. → [`Outcome::Room`]
+    OpenDirect {
+        caller: Caller,
+        signer: Option<Arc<KeySecret>>,
+        agent: AgentId,
+        task: Option<TaskSeed>,
+    },
     /// A room that its maker shares with other keys. `signer`: as above. → [`Outcome::Room`]
     CreateShared { caller: Caller, signer: Option<Arc<KeySecret>>, room: NewRoom },
     /// A shared room is given to the key of an agent, or taken from it. → [`Outcome::Done`]
@@ -508,6 +513,8 @@ pub struct RoomView {
     pub tip: Number,
     /// Of a direct room: its two agents.
     pub sides: Option<Sides>,
+    /// A direct room for a task that one of the two gave to the other.
+    pub task: bool,
     /// Of a shared room: the keys that have it.
     pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
 }

@@ -28,6 +28,8 @@ struct Listing {
 pub(crate) struct DirectRoom {
     /// Its agents.
     pub(crate) sides: Sides,
+    /// It is for a task.
+    pub(crate) task: bool,
     /// The directory of their pair.
     directory: RoomId,
     listings: BTreeMap<LogId, Listing>,
@@ -72,7 +74,7 @@ pub(crate) struct DirectRooms {
 impl DirectRooms {
     pub(super) fn learn(&mut self, mesh: MeshId, place: Place, opened: &DirectOpened) -> Learned {
         let Place { directory, log, seq, facts } = place;
-        let id = direct_room(mesh, &opened.by, &opened.with);
+        let id = direct_room(mesh, &opened.by, &opened.with, opened.task);
         let by = opened.by.agent.clone();
         let listing = Listing { seq, clock: facts.clock, wall_ms: facts.wall_ms, by };
         if let Some(known) = self.rooms.get_mut(&id) {
@@ -88,7 +90,8 @@ impl DirectRooms {
         }
         *self.counts.entry(directory).or_default() += 1;
         let listings = BTreeMap::from([(log, listing)]);
-        self.rooms.insert(id, DirectRoom { sides, directory, listings });
+        self.rooms
+            .insert(id, DirectRoom { sides, task: opened.task.is_some(), directory, listings });
         Learned::Direct(id)
     }
 
@@ -150,7 +153,7 @@ mod tests {
 
     fn opened(by: &str, with: &str) -> DirectOpened {
         let key = |agent: &str| u8::from(agent != "ann");
-        DirectOpened { by: side(by, key(by)), with: side(with, key(with)) }
+        DirectOpened { by: side(by, key(by)), with: side(with, key(with)), task: None }
     }
 
     fn place(author: u8, seq: u64) -> Place {
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_room_that_both_sides_list_is_one_room_in_whichever_order_that_is_heard() {
-        let id = direct_room(MESH, &side("ann", 0), &side("bob", 1));
+        let id = direct_room(MESH, &side("ann", 0), &side("bob", 1), None);
         let both = [(place(1, 9), opened("bob", "ann")), (place(2, 4), opened("ann", "bob"))];
         for order in [[0, 1], [1, 0]] {
             let mut rooms = DirectRooms::default();
@@ -179,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_room_is_there_as_long_as_one_entry_lists_it_that_counts() {
-        let id = direct_room(MESH, &side("ann", 0), &side("bob", 1));
+        let id = direct_room(MESH, &side("ann", 0), &side("bob", 1), None);
         let mut rooms = DirectRooms::default();
         for (author, seq) in [(1, 9), (1, 5), (2, 4)] {
             rooms.learn(MESH, place(author, seq), &opened("ann", "bob"));
@@ -205,7 +208,7 @@ mod tests {
         let mut rooms = DirectRooms::default();
         rooms.counts.insert(DIRECTORY, DIRECT_ROOMS_PER_PAIR_MAX - 1);
         let (ann, other) = (opened("ann", "bob"), opened("ann", "eve"));
-        let id = |opened: &DirectOpened| direct_room(MESH, &opened.by, &opened.with);
+        let id = |opened: &DirectOpened| direct_room(MESH, &opened.by, &opened.with, None);
         assert!(rooms.has_room_for(DIRECTORY, id(&ann)));
         rooms.learn(MESH, place(1, 1), &ann);
         assert!(!rooms.has_room_for(DIRECTORY, id(&other)), "one too many");

@@ -61,6 +61,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 members: 0,
                 tip: stored.record.tip,
                 sides: None,
+                task: false,
                 shared: None,
             })
         })

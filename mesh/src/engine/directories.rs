@@ -72,7 +72,7 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
 fn is_too_much(known: &Known, fact: &Fact) -> bool {
     let (directory, body) = (&known.directory, &fact.body);
     if let Body::DirectOpened(opened) = body {
-        let id = direct_room(known.cx.mesh, &opened.by, &opened.with);
+        let id = direct_room(known.cx.mesh, &opened.by, &opened.with, opened.task);
         return !directory.direct.has_room_for(fact.room, id);
     }
     matches!(body, Body::RoomCreated(_)) && directory.room_count() >= ROOMS_MAX

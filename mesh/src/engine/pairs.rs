@@ -16,7 +16,7 @@ use crate::{
     limits::{DIRECT_ROOMS_PER_PAIR_MAX, MAILBOXES_MAX, PAIRS_FOLLOWED_MAX},
     name::{
         agent::Belongs,
-        group::{Group, Pair, Side, direct_room},
+        group::{Group, Pair, Side, TaskSeed, direct_room},
         id::{AgentId, KeyPrint, RoomId, RoomKey},
         key::{KeyHalves, KeySecret, Mailbox, ShortKey},
     },
@@ -48,6 +48,8 @@ pub(super) struct Wanted {
     pub(super) caller: Caller,
     pub(super) signer: Option<Arc<KeySecret>>,
     pub(super) with: AgentId,
+    /// The room is for a task.
+    pub(super) task: Option<TaskSeed>,
 }
 
 /// An opened room, whose opener is answered when the turn's entries are folded.
@@ -228,8 +230,8 @@ fn make(
     following: Following<'_>,
     wanted: Wanted,
 ) -> Result<RoomId, Refused> {
-    let Wanted { call: _, caller, signer, with } = wanted;
-    let opening = Opening::new(known, &caller, signer.as_deref(), &with)?;
+    let Wanted { call: _, caller, signer, with, task } = wanted;
+    let opening = Opening { task, ..Opening::new(known, &caller, signer.as_deref(), &with)? };
     let group = opening.group;
     if !known.cx.followers.has_room_for(group) && known.cx.followers.token(group).is_none() {
         let text = format!(
@@ -253,6 +255,7 @@ struct Opening {
     opener: RoomKey,
     by: Side,
     with: Side,
+    task: Option<TaskSeed>,
 }
 
 impl Opening {
@@ -272,13 +275,14 @@ impl Opening {
         let opener = opener.ok_or_else(|| no_mailbox(with))?;
         let by = Side { agent: caller.agent.clone(), halves: signer.halves() };
         let group = Group::Pair(Pair::of(caller.key, key));
-        Ok(Opening { group, opener, by, with: Side { agent: with.clone(), halves } })
+        let with = Side { agent: with.clone(), halves };
+        Ok(Opening { group, opener, by, with, task: None })
     }
 
     /// Says in the pair's directory that the room is open, unless that says so.
     fn list(self, known: &mut Known) -> Result<RoomId, Refused> {
-        let Opening { group, opener: _, by, with } = self;
-        let id = direct_room(known.cx.mesh, &by, &with);
+        let Opening { group, opener: _, by, with, task } = self;
+        let id = direct_room(known.cx.mesh, &by, &with, task);
         if known.directory.direct.get(id).is_some() {
             return Ok(id);
         }
@@ -294,7 +298,7 @@ impl Opening {
         if !room.is_writable(&known.cx) {
             return Err(known.not_writable(directory));
         }
-        let body = Body::DirectOpened(DirectOpened { by, with });
+        let body = Body::DirectOpened(DirectOpened { by, with, task });
         room.append(&mut known.cx, &body).ok_or(Refused::Closed)?;
         Ok(id)
     }

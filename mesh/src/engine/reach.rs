@@ -39,7 +39,7 @@ impl Reach {
 }
 
 fn is_between(opened: &DirectOpened, pair: Pair) -> bool {
-    let DirectOpened { by, with } = opened;
+    let DirectOpened { by, with, task: _ } = opened;
     Pair::of(by.halves.print(), with.halves.print()) == pair && opened.fits()
 }
 

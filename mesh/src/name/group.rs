@@ -165,20 +165,26 @@ impl Sides {
         Sides(Arc::new(sides))
     }
 
-    /// The name of their room.
+    /// The name of their direct room.
     #[must_use]
     pub fn name(&self) -> String {
         direct_name(&self.0[0].0, &self.0[1].0)
     }
 }
 
-/// The direct room of two agents, or of one with itself. With other keys it is another room: so nobody inherits the
-/// words of an id that changes hands.
+/// What tells the rooms of several tasks of two agents apart. Drawn by the one that makes the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(transparent)]
+pub struct TaskSeed(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
+
+/// The direct room of two agents, or of one with itself; with a seed, the room of one task. With other keys it is another
+/// room: so nobody inherits the words of an id that changes hands.
 #[must_use]
-pub fn direct_room(mesh: MeshId, one: &Side, other: &Side) -> RoomId {
+pub fn direct_room(mesh: MeshId, one: &Side, other: &Side, task: Option<TaskSeed>) -> RoomId {
     let mut sides = [one.name(), other.name()];
     sides.sort_unstable();
-    let hash = sha256(&[b"clawmesh direct", &mesh.0, &sides[0], &sides[1]]);
+    let seed = task.as_ref().map_or(&[][..], |seed| seed.0.as_slice());
+    let hash = sha256(&[b"clawmesh direct", &mesh.0, &sides[0], &sides[1], seed]);
     let mut id = [0; 16];
     id.copy_from_slice(&hash[..16]);
     // A UUID of version 8, variant 10, as of all rooms that are made here: one that is brought from elsewhere has
@@ -186,6 +192,13 @@ pub fn direct_room(mesh: MeshId, one: &Side, other: &Side) -> RoomId {
     id[6] = id[6] & 0x0f | 0x80;
     id[8] = id[8] & 0x3f | 0x80;
     RoomId(id)
+}
+
+/// The name of the room of a task.
+#[must_use]
+pub fn task_name(room: RoomId) -> String {
+    let digits = room.0.iter().take(4).map(|byte| format!("{byte:02x}"));
+    [TASK.to_owned()].into_iter().chain(digits).collect()
 }
 
 /// An agent's id in the names of rooms and sessions: itself, if it is plain, else a hash of it.
@@ -235,7 +248,10 @@ fn base32(bytes: &[u8]) -> String {
 }
 
 /// The beginnings of names that only nodes give: of rooms of two agents, of tasks, and of searches.
-pub const RESERVED: [&str; 3] = ["dm:", "task:", "finder:"];
+pub const RESERVED: [&str; 3] = ["dm:", TASK, "finder:"];
+
+/// The beginning of names of rooms of tasks.
+const TASK: &str = "task:";
 
 /// The beginning of names of direct rooms.
 pub const DIRECT: &str = RESERVED[0];
@@ -271,14 +287,15 @@ mod tests {
     #[test]
     fn a_direct_room_follows_from_two_agents_and_their_keys_whichever_is_named_first() {
         let (bob, ann) = (side("bob", 1), side("ann", 2));
-        let room = direct_room(MESH, &bob, &ann);
-        assert_eq!(room, direct_room(MESH, &ann, &bob));
+        let room = direct_room(MESH, &bob, &ann, None);
+        assert_eq!(room, direct_room(MESH, &ann, &bob, None));
         let others = [
-            direct_room(MeshId([2; 16]), &bob, &ann),
-            direct_room(MESH, &bob, &bob),
-            direct_room(MESH, &side("bo", 1), &ann),
-            direct_room(MESH, &side("bob", 3), &ann),
-            direct_room(MESH, &bob, &side("ann", 1)),
+            direct_room(MeshId([2; 16]), &bob, &ann, None),
+            direct_room(MESH, &bob, &bob, None),
+            direct_room(MESH, &side("bo", 1), &ann, None),
+            direct_room(MESH, &side("bob", 3), &ann, None),
+            direct_room(MESH, &bob, &side("ann", 1), None),
+            direct_room(MESH, &bob, &ann, Some(TaskSeed([1; 16]))),
         ];
         assert!(others.iter().all(|other| *other != room));
         // By hand. "ann" and "bob" are of one length.

@@ -9,7 +9,7 @@ use crate::{
     limits::{AGENT_ID_BYTES_MAX, LOG_SEQ_MAX},
     name::{
         agent::{Belongs, belongs},
-        group::Side,
+        group::{Side, TaskSeed},
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
         identity::Judge,
         number::Era,
@@ -237,8 +237,8 @@ pub struct Reached {
     pub n: u64,
 }
 
-/// In the sealed directory of a pair: two agents of its keys have a direct room, whose id follows from them
-/// ([`crate::name::group::direct_room`]). Either side says so, or both across a split: it is one room.
+/// In the sealed directory of a pair: two agents of its keys have a direct room, or one for a task, whose id follows from
+/// them ([`crate::name::group::direct_room`]). Either side says so, or both across a split: it is one room.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct DirectOpened {
     /// The agent that opens it.
@@ -247,6 +247,9 @@ pub struct DirectOpened {
     /// The other one; or the same.
     #[n(1)]
     pub with: Side,
+    /// It is for a task that one gives to the other.
+    #[n(2)]
+    pub task: Option<TaskSeed>,
 }
 
 impl DirectOpened {

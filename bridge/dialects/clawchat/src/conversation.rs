@@ -305,7 +305,7 @@ impl Turn {
 
     fn create_room(self, seat: &mut Seat, room: request::CreateRoom) {
         if let Some(agent) = direct_with(&room) {
-            return self.make(seat, OpenDirect(agent.into()));
+            return self.make(seat, OpenDirect::with(agent));
         }
         let parent_id = room.parent_id;
         let mut create = CreateRoom(NewRoom {

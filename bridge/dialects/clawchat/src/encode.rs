@@ -77,7 +77,7 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
     let owner = view.owner.filter(|owner| to.key == Some(*owner) && *owner != KeyPrint::OPEN);
     let peer = view.sides.as_ref().zip(to.agent.as_ref());
     let session = peer.map(|(sides, agent)| SessionNote {
-        kind: SessionKind::Direct,
+        kind: if view.task { SessionKind::Task } else { SessionKind::Direct },
         peer: sides.peer_of(agent).to_string(),
     });
     let shared = view.shared.is_some();

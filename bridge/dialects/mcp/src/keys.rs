@@ -23,7 +23,9 @@ pub(crate) const MAIN: &str = "main";
 /// Between a session's key and the id of one of its messages.
 pub(crate) const THREAD: &str = ":thread:";
 /// Keys of sessions that there are not yet, or never.
-const RESERVED: [&str; 6] = ["cron:", "hook:", "node-", "global", "unknown", "subagent:"];
+const RESERVED: [&str; 5] = ["cron:", "hook:", "node-", "global", "unknown"];
+/// The room of a task.
+const TASK: &str = "subagent:";
 
 /// An agent's id as a part of a key: itself, if it is short and plain.
 pub(crate) fn reference(agent: &str) -> String {
@@ -87,6 +89,7 @@ impl Names<'_> {
     /// A room's key.
     pub(crate) fn key(self, view: &RoomView) -> String {
         match &view.sides {
+            Some(_) if view.task => format!("{TASK}{}", view.room.to_uuid()),
             Some(sides) if **sides.peer_of(self.me) == *self.me => MAIN.to_owned(),
             Some(sides) => of_agent(sides.peer_of(self.me)),
             None if view.public => format!("{CHANNEL}{}", self.id(view.room)),
@@ -100,7 +103,10 @@ impl Names<'_> {
         let own = format!("agent:{}:", reference(self.me));
         let text =
             text.strip_prefix(&own).filter(|rest| rest.starts_with("mesh:")).unwrap_or(&text);
-        let id = text.strip_prefix(CHANNEL).or_else(|| text.strip_prefix(GROUP)).unwrap_or(text);
+        // Of whom a task is does not matter: its room has an id.
+        let text = text.rsplit_once(":subagent:").map_or(text, |(_, id)| id);
+        let prefixes = [CHANNEL, GROUP, TASK].into_iter();
+        let id = prefixes.filter_map(|prefix| text.strip_prefix(prefix)).next().unwrap_or(text);
         if id == LOBBY { Some(self.lobby) } else { RoomId::from_uuid(id) }
     }
 
@@ -190,7 +196,7 @@ mod tests {
         let message = MessageId([7; 16]);
         let thread = format!("agent:bob:main:thread:{}", message.to_uuid());
         assert_eq!(Form::of(&thread, "ada"), Form::Thread("agent:bob:main".to_owned(), message));
-        for reserved in ["cron:x", "hook:7", "node-1", "global", "subagent:1"] {
+        for reserved in ["cron:x", "hook:7", "node-1", "global"] {
             assert_eq!(Form::of(reserved, "ada"), Form::Reserved, "{reserved}");
         }
         assert_eq!(Form::of("mesh:channel:lobby", "ada"), Form::Other);

@@ -66,6 +66,14 @@ pub const GATHER_FOR: Duration = Duration::from_millis(200);
 pub const NAMED_IN_NOTICE_MAX: usize = 5;
 /// A client's own name for a send, in characters.
 pub const IDEMPOTENCY_CHARS_MAX: usize = 128;
+/// Tasks that an agent has given to others and that go on.
+pub const CHILDREN_MAX: usize = 5;
+/// Tasks in rooms of their own that are looked at, the newest ones: one question each.
+pub const CHILDREN_LOOKED_AT_MAX: usize = 200;
+/// A label of a task, in characters.
+pub const LABEL_CHARS_MAX: usize = 128;
+/// The title of a task without a label: so much of its text, in characters.
+pub const TITLE_CHARS_MAX: usize = 80;
 /// The newest messages of a session among which the same request is looked for.
 pub const REPEATS_LOOKED_AT: u64 = 64;
 /// The same request is the same send for so long after its answer.

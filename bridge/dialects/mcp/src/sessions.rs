@@ -147,7 +147,7 @@ impl Asking {
     }
 
     /// The session of an agent, by its reference or its exact id.
-    async fn agent_of(&self, text: &str) -> Result<Session, No> {
+    pub(crate) async fn agent_of(&self, text: &str) -> Result<Session, No> {
         if *text == *self.agent {
             return Ok(Session::Main);
         }
@@ -193,7 +193,7 @@ impl Asking {
     /// A room as a session: a direct one is that of its other agent.
     fn of_room(&self, room: RoomView) -> Session {
         match &room.sides {
-            Some(sides) if *sides.peer_of(&self.agent) == self.agent => Session::Main,
+            Some(sides) if !room.task && *sides.peer_of(&self.agent) == self.agent => Session::Main,
             Some(_) | None => Session::Room(Box::new(room)),
         }
     }
@@ -202,7 +202,8 @@ impl Asking {
     pub(crate) async fn direct_room(&self, with: &AgentId) -> Result<Option<RoomView>, No> {
         let rooms = self.rooms().await?.into_iter();
         let with = rooms.filter(|room| {
-            room.sides.as_ref().is_some_and(|sides| sides.peer_of(&self.agent) == with)
+            !room.task
+                && room.sides.as_ref().is_some_and(|sides| sides.peer_of(&self.agent) == with)
         });
         Ok(with.max_by_key(|room| room.last_activity_ms))
     }

@@ -28,6 +28,7 @@ mod agents;
 mod door;
 mod rooms;
 mod sessions;
+mod spawn;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

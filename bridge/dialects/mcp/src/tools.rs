@@ -19,6 +19,7 @@ mod inbox;
 mod rooms;
 mod send;
 mod sessions;
+mod spawn;
 mod tasks;
 mod votes;
 
@@ -45,6 +46,7 @@ enum Which {
     Sessions,
     SessionHistory,
     SessionSend,
+    SessionSpawn,
     Agents,
     InboxWait,
     InboxNotice,
@@ -110,6 +112,11 @@ tools! {
             "message":{"type":"string"},"timeoutSeconds":{"type":"integer","minimum":0,"default":30,"description":"wait so long for the reply; 0: do not wait"},
             "replyTo":{"type":"string","description":"id of the message you answer"},"expectsReply":{"type":"boolean"},
             "idempotencyKey":{"type":"string"}}"#;
+    SessionSpawn "sessions_spawn" [Group::Sessions], Acts, "hand over a task",
+        "Have another agent on the mesh do a task. Returns at once; the result comes to inbox_wait.",
+        ["task"], r#"{"task":{"type":"string"},"label":{"type":"string"},
+            "agentId":{"type":"string","description":"who is to do it; absent: an agent that offers to"},"capability":{"type":"string"},
+            "timeoutSeconds":{"type":"integer","minimum":0,"default":0},"idempotencyKey":{"type":"string"}}"#;
     Agents "agents_list" [Group::Sessions, Group::Inbox], Lists, "who can be reached",
         "Agents on the mesh that you can message, with what they can do and whether they are there; and who you are.",
         [], r#"{"search":{"type":"string"},"capability":{"type":"string"},"online":{"type":"boolean"},
@@ -276,6 +283,7 @@ async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> 
         Which::Sessions => sessions::list(asking, arguments).await,
         Which::SessionHistory => history::of_session(asking, arguments).await,
         Which::SessionSend => send::send(asking, arguments).await,
+        Which::SessionSpawn => spawn::spawn(asking, arguments).await,
         Which::Agents => agents::list(asking, arguments).await,
         Which::InboxWait => inbox::wait(asking, arguments).await,
         Which::InboxNotice => inbox::notice(asking, arguments).await,

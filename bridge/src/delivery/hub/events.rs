@@ -253,6 +253,7 @@ impl Hub {
             access: view.access(),
             encrypted: view.encrypted,
             ephemeral: view.ephemeral,
+            task: view.task,
         };
         let mut state = self.write();
         let before = state.rooms.get(&view.room).map(|room| room.facts.clone());

@@ -15,7 +15,7 @@ use crate::{
         shared::SharedRoom,
     },
     name::{
-        group::is_reserved,
+        group::{is_reserved, task_name},
         id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
     },
     presence::rosters::Ephemeral,
@@ -68,6 +68,7 @@ impl Known {
             members: self.rosters.members(id).len(),
             tip: room.replica.record.tip,
             sides: None,
+            task: false,
             shared: None,
         })
     }
@@ -230,7 +231,12 @@ impl Known {
 
 fn direct_view(room: &Room, direct: &DirectRoom) -> RoomView {
     RoomView {
-        name: direct.sides.name().as_str().into(),
+        name: if direct.task {
+            task_name(room.replica.id).as_str().into()
+        } else {
+            direct.sides.name().as_str().into()
+        },
+        task: direct.task,
         created_by: direct.opened_by().cloned(),
         created_ms: direct.opened_ms(),
         ..private_view(room.replica.id, &room.replica.record)
@@ -255,6 +261,7 @@ fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
         members: 0,
         tip: record.tip,
         sides: None,
+        task: false,
         shared: None,
     }
 }

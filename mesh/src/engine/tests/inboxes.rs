@@ -1,18 +1,21 @@
 //! Inboxes, and the conversations of direct rooms.
 
 use super::{
-    pairs::Two,
+    pairs::{Two, signer},
     world::{STEP, World},
     *,
 };
 use crate::{
     api::{
+        agenda::{NewTask, TaskUpdate},
         batch::Change,
         budget::{Answered, Budgets, Conversing, OverBudget},
         command::{Inbox, InboxAct, SaidOk, Unfiled},
         event::AgentEvent,
     },
     limits::INBOX_ITEMS_MAX,
+    name::group::TaskSeed,
+    wire::acts::TaskStatus,
 };
 
 impl World {
@@ -182,4 +185,47 @@ fn a_node_keeps_from_its_agents_what_goes_over_its_own_budgets() {
     two.world.converses((1, &bob), room, answers(newest)).expect("Bob's node has five");
     assert_eq!((two.world.heard(0).len(), two.world.heard(1).len()), (1, 2));
     assert_eq!(two.world.items(0, "ann").len(), 1);
+}
+
+#[test]
+fn each_task_has_a_room_of_its_own_in_which_nobody_has_to_join() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    let mut open = |two: &mut Two, seed: u8| {
+        let command = Command::OpenDirect {
+            caller: ann.clone(),
+            signer: signer(ann.key),
+            agent: "bob".into(),
+            task: Some(TaskSeed([seed; 16])),
+        };
+        let call = two.world.begin(0, command);
+        two.world.carry();
+        two.world.pass(STEP * 15);
+        match two.world.reply(0, call) {
+            Some(Ok(Outcome::Room(view))) => view,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (one, other, again) = (open(&mut two, 1), open(&mut two, 2), open(&mut two, 1));
+    assert_eq!(one.room, again.room);
+    assert!(one.room != other.room && one.room != room && one.task);
+    assert!(one.name.starts_with("task:") && one.name.len() == 13, "{}", one.name);
+    let task = NewTask {
+        room: one.room,
+        title: "dig".into(),
+        description: None,
+        assignee: Some("bob".into()),
+    };
+    let made = two.world.ask(0, Command::AssignTask { caller: ann, task });
+    let Ok(Outcome::Task(made)) = made else { panic!("{made:?}") };
+    two.world.pass(STEP * 20);
+    let update = TaskUpdate {
+        task: made.task,
+        status: Some(TaskStatus::Completed),
+        assignee: None,
+        note: None,
+        if_assignee: None,
+    };
+    let ended = two.world.ask(1, Command::UpdateTask { caller: bob, update });
+    assert!(matches!(ended, Ok(Outcome::Task(_))), "{ended:?}");
 }

@@ -41,7 +41,12 @@ pub(super) fn signer(key: KeyPrint) -> Option<Arc<KeySecret>> {
 }
 
 fn open(caller: &Caller, with: &str) -> Command {
-    Command::OpenDirect { caller: caller.clone(), signer: signer(caller.key), agent: with.into() }
+    Command::OpenDirect {
+        caller: caller.clone(),
+        signer: signer(caller.key),
+        agent: with.into(),
+        task: None,
+    }
 }
 
 fn pair() -> Group {
@@ -404,10 +409,12 @@ fn who_cannot_be_written_to_is_said_so() {
     two.world.nodes[0].engine.known.directory.assume_owner("shorty", short);
     let refused = two.world.open(0, &ann, "shorty").unwrap_err();
     assert!(matches!(refused, Refused::NoMailbox(_)), "{refused:?}");
-    let unsigned = Command::OpenDirect { caller: ann.clone(), signer: None, agent: "bob".into() };
+    let unsigned =
+        Command::OpenDirect { caller: ann.clone(), signer: None, agent: "bob".into(), task: None };
     let refused = two.world.ask(0, unsigned).unwrap_err();
     assert!(matches!(refused, Refused::NoMailbox(_)), "{refused:?}");
-    let of_bob = Command::OpenDirect { caller: ann, signer: signer(BOBS), agent: "bob".into() };
+    let of_bob =
+        Command::OpenDirect { caller: ann, signer: signer(BOBS), agent: "bob".into(), task: None };
     let refused = two.world.ask(0, of_bob).unwrap_err();
     assert!(matches!(refused, Refused::NoMailbox(_)), "{refused:?}");
     assert!(
@@ -463,7 +470,7 @@ fn ten_thousand_rooms_of_a_pair_cost_one_token_one_directory_one_digest_and_one_
     for nth in 0..10_000 {
         let by = crate::name::group::Side { agent: format!("ann{nth}").as_str().into(), halves };
         let with = crate::name::group::Side { agent: "bob".into(), halves: bobs };
-        let body = Body::DirectOpened(crate::wire::entry::DirectOpened { by, with });
+        let body = Body::DirectOpened(crate::wire::entry::DirectOpened { by, with, task: None });
         let engine = &mut two.world.nodes[0].engine;
         let room = engine.known.rooms.get_mut(&directory).expect("it is followed");
         room.append(&mut engine.known.cx, &body).expect("it is small");

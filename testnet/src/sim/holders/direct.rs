@@ -55,7 +55,7 @@ impl Holders {
         let with = *cluster.dice.pick(&others);
         let agent = self.holders[with].id.clone();
         let signer = Some(Arc::clone(&self.key_of(i).secret));
-        let command = Command::OpenDirect { caller: by.caller, signer, agent };
+        let command = Command::OpenDirect { caller: by.caller, signer, agent, task: None };
         self.calls.ask(cluster, by.node, Asked::Open(i, with), command);
     }
 

@@ -211,7 +211,7 @@ async fn tools_are_listed_by_group_in_one_order() {
     let all = node.post("/mcp", &[], &list).await.body;
     assert_eq!(all, node.post("/mcp?tools=all", &[], &list).await.body, "the same bytes");
     let tools = all["result"]["tools"].as_array().unwrap();
-    assert_eq!(tools.len(), 18);
+    assert_eq!(tools.len(), 19);
     for tool in tools {
         assert!(tool["title"].as_str().unwrap().starts_with("Mesh: "));
         assert_eq!(tool["inputSchema"]["type"], "object");
@@ -247,7 +247,14 @@ async fn a_host_that_asks_for_none_is_offered_few_tools_of_few_words() {
     let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert_eq!(
         names,
-        ["sessions_list", "sessions_history", "sessions_send", "agents_list", "inbox_wait"]
+        [
+            "sessions_list",
+            "sessions_history",
+            "sessions_send",
+            "sessions_spawn",
+            "agents_list",
+            "inbox_wait"
+        ]
     );
     let tokens = tools.to_string().chars().count() / 4;
     assert!(tokens <= 2_500, "{tokens}");

@@ -28,7 +28,7 @@ pub(crate) struct Reachable {
     /// It is of the same key, or there is a session with it.
     pub(crate) known: bool,
     /// As it is attached; `None`: it is away.
-    view: Option<AgentView>,
+    pub(crate) view: Option<AgentView>,
 }
 
 pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome {

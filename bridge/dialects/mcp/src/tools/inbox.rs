@@ -20,7 +20,7 @@ use mesh::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{history::NOTE, send::is_skip};
+use super::{history::NOTE, send::is_skip, spawn};
 use crate::{
     arguments::Arguments,
     asking::{Asking, Name},
@@ -230,7 +230,12 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
     for (nth, (place, message)) in page.items.iter().enumerate() {
         if let Some(room) = views.get(&message.room) {
             let (mut row, _) = reader.message(room, message);
-            row["item"] = json!(item(room, message));
+            row["item"] = json!(item(asking, room, message));
+            if row["item"] == "spawn_result" {
+                row["spawn"] = spawn::ended(asking, room, message).await?;
+            } else if row["item"] == "task" {
+                row["taskId"] = row["metadata"]["task_id"].clone();
+            }
             let length = row.to_string().len() + 1;
             if length > bytes {
                 let dropped = page.items.len() - nth;
@@ -245,8 +250,16 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
 }
 
 /// What an item is.
-fn item(room: &RoomView, message: &Message) -> &'static str {
-    let answers = message.said.conversation.and_then(|place| place.answers);
+fn item(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
+    let place = message.said.conversation;
+    let answers = place.and_then(|place| place.answers);
+    if room.task && room.created_by.as_ref() == Some(&asking.agent) {
+        let ends = place.is_some_and(|place| place.turn == 1);
+        return if ends { "spawn_result" } else { "direct" };
+    }
+    if room.task && place.is_some_and(|place| place.turn == 0) {
+        return "task";
+    }
     match (&room.sides, answers) {
         (_, Some(_)) => "reply",
         (Some(_), None) => "direct",

@@ -42,6 +42,15 @@ pub(super) fn is_skip(text: &str) -> bool {
     SKIPS.contains(&text.trim())
 }
 
+pub(super) fn refuse_wrong_targets(arguments: &Arguments) -> Result<(), No> {
+    let Some(name) = WRONG_TARGETS.into_iter().find(|name| arguments.has(name)) else {
+        return Ok(());
+    };
+    let text =
+        format!("`{name}` is not an argument here: name the target with sessionKey or agentId");
+    Err(No::Argument { text, field: name })
+}
+
 /// What is to be sent.
 struct Wanted {
     text: String,
@@ -54,12 +63,7 @@ struct Wanted {
 
 impl Wanted {
     fn of(arguments: &mut Arguments) -> Result<Wanted, No> {
-        if let Some(name) = WRONG_TARGETS.into_iter().find(|name| arguments.has(name)) {
-            let text = format!(
-                "`{name}` is not an argument here: name the target with sessionKey or agentId"
-            );
-            return Err(No::Argument { text, field: name });
-        }
+        refuse_wrong_targets(arguments)?;
         let wait = arguments.wait_if_given()?;
         let idempotency = arguments.filled("idempotencyKey", IDEMPOTENCY_CHARS_MAX)?;
         Ok(Wanted {
@@ -86,11 +90,11 @@ struct Sent {
 }
 
 /// The session that something is sent to.
-struct Target {
-    room: RoomView,
+pub(super) struct Target {
+    pub(super) room: RoomView,
     /// The other agent, if it is one.
-    peer: Option<AgentId>,
-    key: String,
+    pub(super) peer: Option<AgentId>,
+    pub(super) key: String,
     joined: bool,
 }
 
@@ -113,8 +117,6 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         }
         (false, ..) => wanted,
     };
-    // Before it is said: an answer may come at once.
-    let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
     let sent = said(asking, &target, &wanted).await?;
     let asks = sent.place.is_some_and(|place| place.expects_reply);
     let by_itself = if direct && wanted.asks() && asks { 30 } else { 0 };
@@ -134,12 +136,31 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         fields.insert("delivery".to_owned(), pending());
         return Ok(fields);
     }
+    let ending = Ending { wait, fields };
+    wait_for_answer(asking, &target, (sent.message, sent.number), ending).await
+}
+
+/// How a call ends that waits for an answer.
+pub(super) struct Ending {
+    pub(super) wait: Duration,
+    /// What its result has in any case.
+    pub(super) fields: Map<String, Value>,
+}
+
+/// Waits for the answer to a request, and gives it.
+pub(super) async fn wait_for_answer(
+    asking: &Asking,
+    target: &Target,
+    (request, number): (MessageId, Number),
+    Ending { wait, fields }: Ending,
+) -> Outcome {
     let held = asking.wait()?;
-    let awaiting = asking.awaits(sent.message);
-    let until = Instant::now() + wait;
-    let mut after = sent.number;
+    let awaiting = asking.awaits(request);
+    // Before the first look: what comes between the two is not missed.
+    let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
+    let (until, mut after) = (Instant::now() + wait, number);
     let reply = loop {
-        let (found, upto) = answer_after(asking, &target, sent.message, after).await?;
+        let (found, upto) = answer_after(asking, target, request, after).await?;
         after = upto;
         if found.is_some() || Instant::now() >= until {
             break found;
@@ -149,7 +170,7 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     drop(held);
     let Some(reply) = reply else {
         drop(awaiting);
-        return Ok(timed_out(asking, &target, sent.message, (wait, fields)).await);
+        return Ok(timed_out(asking, target, request, (wait, fields)).await);
     };
     asking.goes_on().await?;
     // It is given now, and does not come again. If that fails it does, which is the lesser evil.
@@ -157,7 +178,15 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         mail.take_out(reply.message).await.ok();
     }
     drop(awaiting);
-    answered(asking, &target, &reply, fields).await
+    answered(asking, target, &reply, fields).await
+}
+
+impl Target {
+    /// The room of a task, and the agent that is to do it.
+    pub(super) fn of_task(asking: &Asking, room: RoomView, worker: AgentId) -> Target {
+        let key = asking.names().key(&room);
+        Target { room, peer: Some(worker), key, joined: false }
+    }
 }
 
 impl Asking {
@@ -166,7 +195,7 @@ impl Asking {
         if let Some(room) = self.direct_room(agent).await? {
             return Ok(room);
         }
-        self.act(OpenDirect(agent.clone())).await
+        self.act(OpenDirect::with(agent.clone())).await
     }
 
     /// The room of a session. One that the agent may enter, and is not in, it enters.
@@ -324,8 +353,34 @@ async fn answer_after(
     }
 }
 
-fn pending() -> Value {
+pub(super) fn pending() -> Value {
     json!({"status": "pending", "mode": "none"})
+}
+
+/// Says the whole result of a task to the agent that gave it.
+pub(super) async fn result(
+    asking: &Asking,
+    room: &RoomView,
+    text: &str,
+    failed: bool,
+) -> Result<(), No> {
+    let mut metadata = json!({"kind": "result", "expects_reply": false});
+    if failed {
+        metadata["error"] = json!(text.chars().take(200).collect::<String>());
+    }
+    let say = Say {
+        room: room.room,
+        speech: Speech::Chat,
+        content: text.to_owned(),
+        encryption: Encryption::None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: Some(metadata.to_string()),
+        dedup: None,
+        durable: None,
+        expects_reply: Some(false),
+    };
+    asking.act(say).await.map(drop)
 }
 
 /// What nodes say of a message that has no answer: no more than they say.
@@ -425,7 +480,7 @@ async fn answered(
 }
 
 /// The failure that an answer tells of.
-fn failure(reply: &Message) -> Option<String> {
+pub(super) fn failure(reply: &Message) -> Option<String> {
     let metadata: Value = serde_json::from_str(reply.said.metadata.as_deref()?).ok()?;
     metadata["error"].as_str().map(str::to_owned)
 }

@@ -7,12 +7,16 @@ use bridge::seam::{
     event::Message,
 };
 use mesh::{
-    api::command::{RoomView, Speech},
+    api::{
+        agenda::TaskView,
+        command::{RoomView, Speech},
+    },
     name::id::{AgentId, RoomId},
+    wire::acts::TaskStatus,
 };
 use serde_json::{Value, json};
 
-use super::{inbox::Mail, rooms::Page};
+use super::{inbox::Mail, rooms::Page, spawn};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -30,12 +34,14 @@ struct Session {
     key: String,
     room: Option<RoomView>,
     updated_ms: u64,
+    /// Of the room of a task: it.
+    task: Option<TaskView>,
 }
 
 impl Session {
     fn of(asking: &Asking, room: RoomView) -> Session {
         let updated_ms = room.last_activity_ms.unwrap_or(room.created_ms);
-        Session { key: asking.names().key(&room), room: Some(room), updated_ms }
+        Session { key: asking.names().key(&room), room: Some(room), updated_ms, task: None }
     }
 
     fn peer(&self, asking: &Asking) -> Option<&AgentId> {
@@ -51,6 +57,7 @@ impl Session {
     fn kind(&self, asking: &Asking) -> (&'static str, &'static str) {
         match &self.room {
             _ if self.is_own() => ("main", "self"),
+            Some(room) if room.task => ("other", "task"),
             Some(_) if self.peer(asking).is_some() => ("main", "direct"),
             Some(room) if room.public => ("group", "channel"),
             Some(_) | None => ("group", "group"),
@@ -59,6 +66,7 @@ impl Session {
 
     fn name(&self, asking: &Asking) -> String {
         match (&self.room, self.peer(asking)) {
+            (Some(room), _) if room.task => room.name.to_string(),
             (_, Some(peer)) => peer.to_string(),
             (Some(room), None) if !self.is_own() => room.name.to_string(),
             (Some(_) | None, None) => keys::MAIN.to_owned(),
@@ -88,8 +96,8 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
             session.peer(asking).is_some_and(|peer| **peer == *agent)
                 || session.key == format!("agent:{}:main", agent.to_lowercase())
         };
-        // Nothing here is archived yet.
-        !archived
+        let has_ended = session.task.as_ref().is_some_and(|task| spawn::has_ended(task));
+        has_ended == archived
             && (known.is_empty() || known.iter().any(|kind| kind == session.kind(asking).0))
             && search.as_ref().is_none_or(is_found)
             && with.as_ref().is_none_or(is_with)
@@ -148,6 +156,18 @@ async fn row(
             row["encrypted"] = json!(true);
         }
     }
+    if let Some(task) = &session.task {
+        row["label"] = json!(task.title);
+        row["taskId"] = json!(task.task.to_uuid());
+        row["status"] = json!(match task.status {
+            TaskStatus::Pending | TaskStatus::InProgress => "running",
+            TaskStatus::Completed => "done",
+            TaskStatus::Blocked => "failed",
+        });
+        if task.created_by != asking.agent {
+            row["spawnedBy"] = json!(keys::of_agent(&task.created_by));
+        }
+    }
     if let (Some(peer), Some(room)) = (session.peer(asking), room) {
         row["agentId"] = json!(peer);
         let members = asking.read(ListAgents { room: Some(room.room) }).await?;
@@ -189,10 +209,19 @@ impl Asking {
         let rooms = rooms.into_iter().filter(is_one);
         let mut sessions: Vec<Session> = rooms.map(|room| Session::of(self, room)).collect();
         if !sessions.iter().any(Session::is_own) {
-            sessions.push(Session { key: keys::MAIN.to_owned(), room: None, updated_ms: 0 });
+            let (key, room, task) = (keys::MAIN.to_owned(), None, None);
+            sessions.push(Session { key, room, updated_ms: 0, task });
         }
         // Keys may have changed: the liveliest is the one that is meant.
         sessions.sort_by_key(|session| Reverse(session.updated_ms));
+        if sessions.iter().any(|session| session.room.as_ref().is_some_and(|room| room.task)) {
+            let children = self.children().await?.into_iter();
+            let mut tasks: BTreeMap<RoomId, TaskView> =
+                children.map(|child| (child.room.room, child.task)).collect();
+            for session in &mut sessions {
+                session.task = session.room.as_ref().and_then(|room| tasks.remove(&room.room));
+            }
+        }
         let mut seen = std::collections::BTreeSet::new();
         sessions.retain(|session| seen.insert(session.key.clone()));
         Ok(sessions)

@@ -14,7 +14,7 @@ use mesh::{
 };
 use serde_json::{Value, json};
 
-use super::rooms::Page;
+use super::{rooms::Page, send};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -120,6 +120,12 @@ pub(super) async fn complete(asking: &Asking, arguments: &mut Arguments) -> Outc
         end -= 1;
     }
     let note = Some(result[..end].to_owned());
+    if let Some((room, _)) = find(asking, task).await?.filter(|(room, _)| room.task)
+        && end < result.len()
+    {
+        // A note has no place for all of it: the answer has, and the task's end follows from that.
+        send::result(asking, &room, &result, status == TaskStatus::Blocked).await?;
+    }
     let update = TaskUpdate { task, status: Some(status), assignee: None, note, if_assignee: None };
     let task = change(asking, update).await?;
     Ok(done(asking, &task))
