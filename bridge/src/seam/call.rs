@@ -613,7 +613,7 @@ impl ToMesh for Placed {
             metadata,
             dedup,
             durable,
-            conversing,
+            conversing: conversing.map(Box::new),
         };
         Ok(Command::Say { caller, say })
     }

@@ -312,8 +312,8 @@ pub struct Say {
     pub dedup: Option<DedupId>,
     /// Set when several nodes are to hold it before the command is answered. Not in ephemeral rooms.
     pub durable: Option<Durable>,
-    /// Set when it takes part in a conversation, whose budgets hold then ([`crate::api::budget`]).
-    pub conversing: Option<Conversing>,
+    /// Set when it takes part in a conversation, whose budgets hold then ([`crate::api::budget`]). In a box: few do.
+    pub conversing: Option<Box<Conversing>>,
 }
 
 /// How many nodes are to hold a message durably before its send is answered, and how long that is waited for.

@@ -115,7 +115,7 @@ fn say(
         Speech::Chat => turn_token::next(known, room, &caller.agent),
         Speech::Thinking | Speech::Decision => None,
     };
-    let place = say.conversing.as_ref();
+    let place = say.conversing.as_deref();
     let place = place.map(|part| conversations.place(known, &caller, room, part)).transpose()?;
     let said = Said { conversation: place, ..said(caller.agent.clone(), &record, say, turn) };
     let body = match speech {

@@ -125,6 +125,15 @@ fn full(bound: Bound) -> Code {
     }
 }
 
+fn over_budget(over: OverBudget) -> Problem {
+    match over {
+        OverBudget::Pair { .. } => Problem::new(Code::RateLimitMessages, over.to_string()),
+        OverBudget::Turns { .. } | OverBudget::Hops { .. } | OverBudget::Outstanding { .. } => {
+            Problem::new(Code::AccessDenied, over.to_string())
+        }
+    }
+}
+
 /// A refusal of the mesh. Texts are a part of this dialect, and stay when the core's change.
 fn refused_by_mesh(refused: Refused) -> Problem {
     let denied = |text: &str| Problem::new(Code::AccessDenied, text);
@@ -189,10 +198,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let text = format!("the key has made {max} rooms here, which is its limit");
             Problem::new(Code::RateLimitRooms, text)
         }
-        Refused::Budget(over @ OverBudget::Pair { .. }) => {
-            Problem::new(Code::RateLimitMessages, over.to_string())
-        }
-        Refused::Budget(over) => denied(&over.to_string()),
+        Refused::Budget(over) => over_budget(over),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
         Refused::Apart(apart) => is_apart(apart),
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),

@@ -43,7 +43,8 @@ impl World {
         room: RoomId,
         conversing: Conversing,
     ) -> Result<SaidOk, Refused> {
-        let say = Say { conversing: Some(conversing), ..rooms::words(room, "words".into()) };
+        let say =
+            Say { conversing: Some(Box::new(conversing)), ..rooms::words(room, "words".into()) };
         let call = self.begin(n, Command::Say { caller: caller.clone(), say });
         self.carry();
         self.pass(STEP * 40);
@@ -191,7 +192,7 @@ fn a_node_keeps_from_its_agents_what_goes_over_its_own_budgets() {
 fn each_task_has_a_room_of_its_own_in_which_nobody_has_to_join() {
     let (mut two, room) = Two::talking();
     let (ann, bob) = (two.ann.clone(), two.bob.clone());
-    let mut open = |two: &mut Two, seed: u8| {
+    let open = |two: &mut Two, seed: u8| {
         let command = Command::OpenDirect {
             caller: ann.clone(),
             signer: signer(ann.key),

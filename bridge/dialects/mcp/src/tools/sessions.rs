@@ -96,7 +96,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
             session.peer(asking).is_some_and(|peer| **peer == *agent)
                 || session.key == format!("agent:{}:main", agent.to_lowercase())
         };
-        let has_ended = session.task.as_ref().is_some_and(|task| spawn::has_ended(task));
+        let has_ended = session.task.as_ref().is_some_and(spawn::has_ended);
         has_ended == archived
             && (known.is_empty() || known.iter().any(|kind| kind == session.kind(asking).0))
             && search.as_ref().is_none_or(is_found)
