@@ -5,12 +5,14 @@
 mod daemon;
 mod files;
 mod forked;
+mod inbox;
 mod interactive;
 mod lantern;
 mod mcp;
 mod operators;
 mod running;
 mod same;
+mod stub;
 mod support;
 mod talk;
 mod tls;

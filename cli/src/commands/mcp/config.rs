@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
+use crate::tools;
 
 /// Print what to enter in a host's configuration
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ enum Host {
 pub(super) fn run(cx: &Context, operator: &Operator, args: &Config) -> Result<Outcome, Failure> {
     let agent = cx.node.agent_id.as_deref();
     let text = if args.http {
-        let nodes = super::nodes(cx, operator)?;
+        let nodes = tools::nodes(cx, operator)?;
         let node = nodes.first().ok_or(Failure::ToolsOverHttp)?;
         let path = agent.map(|agent| format!("/{}", super::encoded(agent).replace('/', "%2F")));
         let url = format!("{}/mcp{}", node.http(), path.unwrap_or_default());
