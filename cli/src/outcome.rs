@@ -170,6 +170,12 @@ pub enum Failure {
     /// The secret does not open a file.
     #[error("the file does not open: it was encrypted with another --room-key")]
     NotOpened,
+    /// A host cannot be set up, or not so.
+    #[error("{why}")]
+    Attach {
+        /// Why, and what to do.
+        why: String,
+    },
     /// The node refuses a request over HTTP.
     #[error("{why}")]
     Refused {

@@ -23,7 +23,7 @@ use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
 use crate::tools::{self, NO_KEY, NO_NODE};
 
-mod config;
+pub(super) mod config;
 
 /// Longer than any wait of a tool, which is 50 s at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(70);

@@ -49,8 +49,13 @@ pub(super) fn run(cx: &Context, operator: &Operator, args: &Config) -> Result<Ou
     Ok(Outcome::Done)
 }
 
-/// The program's arguments: those that were given to this command, but for a key.
+/// The program's arguments.
 fn words(cx: &Context, operator: &Operator) -> Vec<String> {
+    ["mcp".to_owned()].into_iter().chain(flags(cx, operator)).collect()
+}
+
+/// The flags that say which node and which agent: those that were given to this command, but for a key.
+pub(in crate::commands) fn flags(cx: &Context, operator: &Operator) -> Vec<String> {
     let path = |path: &Path| {
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
     };
@@ -64,7 +69,7 @@ fn words(cx: &Context, operator: &Operator) -> Vec<String> {
         ("--ca", cx.node.ca.as_deref().map(path)),
     ];
     let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-    ["mcp".to_owned()].into_iter().chain(given.flatten()).collect()
+    given.flatten().collect()
 }
 
 fn as_program(host: Host, arguments: &[String]) -> String {
@@ -116,7 +121,7 @@ fn pretty(value: &Value) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(in crate::commands) fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
 }
 
