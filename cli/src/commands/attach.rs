@@ -176,10 +176,12 @@ pub(crate) async fn run(cx: &Context, args: Attach) -> Result<Outcome, Failure> 
         show(cx, &changes, '+')?;
         confirmed(cx, args.yes, "Write this?")?;
     }
-    for change in &changes {
-        if let Some(backup) = change.put_in(&records)? {
-            told(cx, &format!("{}: its backup is {}", change.shown.display(), backup.display()))?;
-        }
+    // A reader that has enough ends no change in its middle.
+    let backups = changes.iter().map(|change| Ok((&change.shown, change.put_in(&records)?)));
+    let backups: Vec<_> = backups.collect::<Result<_, Failure>>()?;
+    for (file, backup) in backups.iter().filter_map(|(file, backup)| Some((file, backup.as_ref()?)))
+    {
+        told(cx, &format!("{}: its backup is {}", file.display(), backup.display()))?;
     }
     if changes.is_empty() {
         told(cx, &format!("{} is attached already: nothing changed", host.name()))?;
@@ -207,8 +209,8 @@ pub(crate) fn run_detach(cx: &Context, args: &Detach) -> Result<Outcome, Failure
     }
     show(cx, &changes, '-')?;
     confirmed(cx, args.yes, "Take this out?")?;
+    changes.iter().try_for_each(|change| change.take_out(&records))?;
     for change in &changes {
-        change.take_out(&records)?;
         for left in &change.left {
             let file = change.shown.display();
             cx.output

@@ -344,6 +344,24 @@ fn a_project_is_set_up_for_itself() {
     assert_eq!(user.files(), before);
 }
 
+#[test]
+fn a_hook_waits_only_where_the_host_is_known_to_go_on_beside_it() {
+    let user = User::new();
+    for (version, waits) in [("2.1.10", false), ("2.1.332", true), ("none", false)] {
+        let claude = user.file("bin/claude");
+        user.write("bin/claude", &format!("#!/bin/sh\necho '{version} (Claude Code)'\n"));
+        fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
+        let args = ["--url", &user.node.url, "attach", "claude", "--yes"];
+        let mut command = user.person.command(user.home(), &args);
+        let said = finish(command.env("PATH", user.file("bin")).spawn().unwrap()).ok();
+        let settings: Value = serde_json::from_str(&user.read(".claude/settings.json")).unwrap();
+        let stop = &settings["hooks"]["Stop"];
+        assert_eq!(stop.as_array().unwrap().len(), 1, "{settings}");
+        assert_eq!(stop[0]["hooks"][1]["asyncRewake"] == true, waits, "{version}: {said}");
+        assert_eq!(said.contains("begins a turn"), waits, "{said}");
+    }
+}
+
 /// Numbers that look like chance, and are the same in each run.
 fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
     move |below| {

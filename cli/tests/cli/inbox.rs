@@ -1,5 +1,6 @@
 //! Sessions and the inbox for people and for hooks of hosts, at a node whose answers are those of the specification.
 
+use std::io::Write;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Instant;
@@ -198,6 +199,44 @@ fn a_waiting_hook_ends_with_two_when_something_is_new() {
     post.come("again");
     let ran = finish(child);
     assert_eq!((ran.code, ran.stderr.starts_with("2 unread")), (2, true), "{ran:?}");
+}
+
+#[test]
+fn one_hook_waits_for_each_session() {
+    let (person, post) = (Person::new(), Arc::new(Post::default()));
+    let node = post.node();
+    let wait = |session: &str| {
+        let mut command =
+            person.command(person.home.path(), &at(&node, &["inbox", "--wait", "--hook"]));
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let said = json!({"hook_event_name": "Stop", "session_id": session}).to_string();
+        child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+        child
+    };
+    let first = wait("one");
+    let began = Instant::now();
+    while node.asked().is_empty() {
+        assert!(began.elapsed() < SOON, "it waits");
+        std::thread::yield_now();
+    }
+    assert_eq!(finish(wait("one")).code, 0, "the first goes on");
+    assert_eq!(node.asked().len(), 1);
+    let other = wait("two");
+    while node.asked().len() < 2 {
+        assert!(began.elapsed() < SOON, "another session waits, too");
+        std::thread::yield_now();
+    }
+    post.come("over here");
+    let codes = [finish_or_kill(first, &post), finish_or_kill(other, &post)];
+    assert_eq!(codes, [2, 2]);
+    post.come("once more");
+    assert_eq!(finish(wait("one")).code, 2, "the right to wait has ended with the first");
+}
+
+/// A message wakes one of two sessions: another one is sent for the other.
+fn finish_or_kill(child: std::process::Child, post: &Post) -> i32 {
+    post.come("for the other");
+    finish(child).code
 }
 
 #[test]

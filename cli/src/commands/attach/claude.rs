@@ -1,18 +1,26 @@
 //! Claude Code. Tried with 2.1.332 (from npm, a stub in place of the model's server): see docs/agents.md, "What was tried".
 //! Seen: `claude mcp list` connects to the server of `~/.claude.json`; of a `.mcp.json` it asks its user first, and takes no
 //! comments there. Hooks are run with `CLAUDE_PROJECT_DIR`, the directory in which servers of tools are started, too, so both
-//! are one agent wherever the session has gone meanwhile.
+//! are one agent wherever the session has gone meanwhile. A hook with `asyncRewake` whose program ends with 2 begins a turn in
+//! an idle session; each end of a turn starts another, and all end with the session. 2.1.197 knows it, too; one that does not
+//! would wait for the program, so that hook is written only for versions that are known to.
 
 use serde_json::{Value, json};
 
 use super::change::{Part, Piece};
 use super::json::Entry;
-use super::{Place, Setup};
+use super::{Place, Setup, program};
 
-pub(super) const WOKEN: &str = "hooks: when a session or a turn begins, and when a turn ends";
+pub(super) const WOKEN: &str =
+    "hooks: when a session or a turn begins, when a turn ends, and while it is idle";
+
+/// The first version that is known to let a hook wait beside an idle session.
+const REWAKES_SINCE: [u32; 3] = [2, 1, 197];
 
 /// Seconds in which a hook ends in any case.
 const HOOK_SECS: u64 = 10;
+/// Seconds in which a session hears of messages after its last turn.
+const IDLE_SECS: u64 = 24 * 60 * 60;
 
 pub(super) fn setup(place: &Place) -> Setup {
     let folder = place.folder("CLAUDE_CONFIG_DIR", ".claude");
@@ -35,13 +43,17 @@ pub(super) fn setup(place: &Place) -> Setup {
     let asks = place.project.is_some().then(|| {
         "claude asks once, in this project, whether the server mesh of .mcp.json may be used: say yes".to_owned()
     });
+    let idle = if rewakes() {
+        "a message that comes while it is idle begins a turn"
+    } else {
+        "an idle session is not woken: claude is not in PATH, or older than 2.1.197 (attach again after that)"
+    };
     let then = [
-        "the next session has the tools of the mesh (claude mcp list shows the server mesh)"
-            .to_owned(),
-        "it is told of unread messages when it begins, with your next prompt, and when a turn ends"
-            .to_owned(),
+        "the next session has the tools of the mesh (claude mcp list shows the server mesh)",
+        "it is told of unread messages when it begins, with your next prompt, and when a turn ends",
+        idle,
     ];
-    Setup { pieces, then: asks.into_iter().chain(then).collect() }
+    Setup { pieces, then: asks.into_iter().chain(then.map(str::to_owned)).collect() }
 }
 
 fn server(place: &Place) -> Entry {
@@ -57,12 +69,21 @@ fn server(place: &Place) -> Entry {
 fn hooks(place: &Place) -> Vec<Entry> {
     // Where the session was started: a session can go elsewhere.
     let line =
-        format!("cd \"$CLAUDE_PROJECT_DIR\" && {}", place.program.line(&["inbox", "--hook"]));
-    let hook = json!({"type": "command", "command": line, "timeout": HOOK_SECS});
-    let of = |event: &str| Entry {
+        |words: &[&str]| format!("cd \"$CLAUDE_PROJECT_DIR\" && {}", place.program.line(words));
+    let tell =
+        json!({"type": "command", "command": line(&["inbox", "--hook"]), "timeout": HOOK_SECS});
+    let wait = line(&["inbox", "--wait", "--hook"]);
+    let wait =
+        json!({"type": "command", "command": wait, "asyncRewake": true, "timeout": IDLE_SECS});
+    let of = |event: &str, hooks: &[&Value]| Entry {
         within: vec!["hooks".to_owned(), event.to_owned()],
         key: None,
-        value: json!({"hooks": [Value::clone(&hook)]}),
+        value: json!({ "hooks": hooks }),
     };
-    ["SessionStart", "UserPromptSubmit", "Stop"].map(of).into()
+    let stop = if rewakes() { vec![&tell, &wait] } else { vec![&tell] };
+    vec![of("SessionStart", &[&tell]), of("UserPromptSubmit", &[&tell]), of("Stop", &stop)]
+}
+
+fn rewakes() -> bool {
+    program::version("claude").is_some_and(|version| version >= REWAKES_SINCE)
 }

@@ -34,12 +34,31 @@ pub(super) struct Written {
     insertions: Vec<Insertion>,
     /// Keys of containers that were not there before, from the outermost; without a key it is the document.
     made: Vec<Vec<String>>,
+    /// All of it as it stands in the text, for people.
+    shown: Vec<String>,
 }
 
 impl Written {
-    /// The texts, for people.
+    /// As it stands in the text, for people.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.insertions.iter().map(|insertion| insertion.text.as_str())
+        self.shown.iter().map(|text| text.trim_matches(['\r', '\n']))
+    }
+}
+
+/// Keeps the places of what was put in up to date, in a text that grows.
+fn note(places: &mut Vec<(usize, usize)>, at: usize, length: usize) {
+    let mut is_within = false;
+    for (start, end) in places.iter_mut() {
+        if at <= *start {
+            *start += length;
+            *end += length;
+        } else if at < *end {
+            *end += length;
+            is_within = true;
+        }
+    }
+    if !is_within {
+        places.push((at, at + length));
     }
 }
 
@@ -91,6 +110,7 @@ pub(super) fn has(text: &str, entry: &Entry) -> bool {
 pub(super) fn put(text: &str, entries: &[Entry]) -> Result<(String, Written), Unfit> {
     let mut text = text.to_owned();
     let mut written = Written::default();
+    let mut places = Vec::new();
     for entry in entries {
         // Its owner may have put it there by hand.
         if has(&text, entry) {
@@ -98,6 +118,7 @@ pub(super) fn put(text: &str, entries: &[Entry]) -> Result<(String, Written), Un
         }
         let (at, insertion, depth) = place(&text, entry)?;
         text.insert_str(at, &insertion.text);
+        note(&mut places, at, insertion.text.len());
         let first = if insertion.within.is_none() { 0 } else { depth + 1 };
         let made = (first..=entry.within.len()).map(|depth| entry.within[..depth].to_vec());
         written.made.extend(made);
@@ -105,6 +126,8 @@ pub(super) fn put(text: &str, entries: &[Entry]) -> Result<(String, Written), Un
         written.entries.push(entry.clone());
     }
     spans::read(&text)?;
+    places.sort_unstable();
+    written.shown = places.into_iter().map(|(start, end)| text[start..end].to_owned()).collect();
     Ok((text, written))
 }
 

@@ -131,3 +131,29 @@ pub(super) fn found(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
+
+/// The version of a program that is in `PATH`: the first three numbers that `--version` prints.
+pub(super) fn version(name: &str) -> Option<[u32; 3]> {
+    let mut asked = Command::new(found(name)?);
+    asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null());
+    let said = String::from_utf8(asked.output().ok()?.stdout).ok()?;
+    numbers(&said)
+}
+
+fn numbers(text: &str) -> Option<[u32; 3]> {
+    let word =
+        text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let mut parts = word.split('.').map(|part| part.parse().ok());
+    Some([parts.next()??, parts.next()??, parts.next()??])
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_version_is_three_numbers() {
+        assert_eq!(super::numbers("2.1.332 (Claude Code)\n"), Some([2, 1, 332]));
+        assert_eq!(super::numbers("codex-cli 0.171.0"), Some([0, 171, 0]));
+        assert_eq!(super::numbers("2.1"), None);
+        assert_eq!(super::numbers(""), None);
+    }
+}

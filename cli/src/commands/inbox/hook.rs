@@ -3,9 +3,15 @@
 //! A host trusts what its hooks print. So nothing stands there that others wrote: a number, and references of agents, which
 //! have an alphabet of their own. Nothing fails: a host without its node works as before.
 
+use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use client::options::drawn_from;
+use etcetera::BaseStrategy;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -13,10 +19,12 @@ use tokio::time::{Instant, timeout};
 use super::{Call, waited};
 use crate::context::Context;
 use crate::outcome::Outcome;
-use crate::tools::Tools;
+use crate::tools::{self, Tools};
 
 /// All of a hook takes less than 2 s.
 const WITHIN: Duration = Duration::from_millis(1_800);
+/// A host writes at once which session it is.
+const SESSION_WITHIN: Duration = Duration::from_millis(500);
 /// A host writes the whole prompt of its user.
 const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Agents that are named.
@@ -34,8 +42,15 @@ pub(super) async fn tell(cx: &Context, tools: &Tools<'_>) -> Outcome {
     Outcome::Done
 }
 
-/// Waits until something is unread of which no hook has told.
+/// Waits until something is unread of which no hook has told. One for each session of a host: it starts another with each end
+/// of a turn, and lets those before go on.
 pub(super) async fn wait(cx: &Context, tools: &Tools<'_>, until: Option<Instant>) -> Outcome {
+    let said = timeout(SESSION_WITHIN, stdin()).await.ok().flatten().unwrap_or_default();
+    let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+    let turn = said["session_id"].as_str().map(|session| Turn::take(cx, session));
+    if turn.as_ref().is_some_and(Option::is_none) {
+        return Outcome::Done;
+    }
     // A host takes all that stands on stderr for the reason to go on.
     let call = Call { tool: "inbox_notice", asked: json!({}), aloud: false };
     let Ok(Some(notice)) = waited(cx, tools, &call, until).await else { return Outcome::Done };
@@ -45,6 +60,37 @@ pub(super) async fn wait(cx: &Context, tools: &Tools<'_>, until: Option<Instant>
     // Its exit code says the same.
     drop(cx.output.note(&text));
     Outcome::Woken
+}
+
+/// The right to wait for a session of a host. It ends with the process, however that ends.
+#[derive(Debug)]
+struct Turn {
+    _lock: Option<File>,
+}
+
+impl Turn {
+    /// `None`: another one waits. Where no file can be made all wait, which costs a node little.
+    fn take(cx: &Context, session: &str) -> Option<Turn> {
+        let Some(file) = lock_file(cx, session) else { return Some(Turn { _lock: None }) };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => None,
+            Ok(()) | Err(_) => Some(Turn { _lock: Some(file) }),
+        }
+    }
+}
+
+fn lock_file(cx: &Context, session: &str) -> Option<File> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let folder = match runtime {
+        Some(folder) => PathBuf::from(folder),
+        None => etcetera::choose_base_strategy().ok()?.state_dir()?,
+    };
+    let folder = folder.join("clawmesh").join("waits");
+    std::fs::create_dir_all(&folder).ok()?;
+    let agent = tools::draw(cx).map(|(_, draw)| draw).or(cx.node.agent_id.clone())?;
+    let part = drawn_from(&["clawmesh inbox wait", session, &agent]);
+    let name: String = part.iter().map(|byte| format!("{byte:02x}")).collect();
+    File::create(folder.join(name)).ok()
 }
 
 async fn answer(tools: &Tools<'_>) -> Option<Value> {
