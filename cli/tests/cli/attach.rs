@@ -262,6 +262,25 @@ fn links_are_followed_and_broken_files_left_alone() {
     assert!(user.read("dotfiles/openclaw.json5").starts_with("{ // theirs\n  \"mcp\""));
     user.run(&["detach", "openclaw", "--yes"]).ok();
     assert_eq!(user.read("dotfiles/openclaw.json5"), "{ // theirs\n}\n");
+    // A link to nothing, and a home by another name.
+    fs::remove_file(user.file("dotfiles/openclaw.json5")).unwrap();
+    user.run(&["attach", "openclaw", "--yes"]).ok();
+    assert!(user.read("dotfiles/openclaw.json5").contains("mesh"));
+    user.run(&["detach", "openclaw", "--yes"]).ok();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && !link.exists());
+    fs::remove_file(&link).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let home = other.path().join("home");
+    symlink(user.home(), &home).unwrap();
+    for agent in ["ada", "bob"] {
+        let url = user.node.url.as_str();
+        let args = ["--url", url, "--agent-id", agent, "attach", "codex", "--yes"];
+        let mut command = user.person.command(user.home(), &args);
+        finish(command.env("HOME", &home).spawn().unwrap()).ok();
+    }
+    assert!(user.read(".codex/config.toml").contains("bob"));
+    user.run(&["detach", "codex", "--yes"]).ok();
+    assert!(!user.file(".codex").exists());
     for (host, file, text, part) in [
         ("claude", ".claude.json", "{\"a\": 1,}", "no JSON"),
         ("claude", ".claude.json", "[]", "outermost value"),

@@ -1,4 +1,4 @@
-//! Claude Code. Tried with 2.1.332 (from npm, a stub in place of the model's server): see docs/agents.md, "What was tried".
+//! Claude Code. Tried with 2.1.332 (from npm, a stub in place of the model's server): see docs/agents.md, "What was tried, and what was seen".
 //! Seen: `claude mcp list` connects to the server of `~/.claude.json`; of a `.mcp.json` it asks its user first, and takes no
 //! comments there. Hooks are run with `CLAUDE_PROJECT_DIR`, the directory in which servers of tools are started, too, so both
 //! are one agent wherever the session has gone meanwhile. A hook with `asyncRewake` whose program ends with 2 begins a turn in

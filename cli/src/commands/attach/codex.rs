@@ -1,4 +1,4 @@
-//! Codex. Tried with 0.171.0 (from npm): see docs/agents.md, "What was tried". Seen: `codex mcp list` has the server; the app
+//! Codex. Tried with 0.171.0 (from npm): see docs/agents.md, "What was tried, and what was seen". Seen: `codex mcp list` has the server; the app
 //! server's `hooks/list` has the hooks of `config.toml`, untrusted until their user has looked at them (`/hooks`), and its
 //! `skills/list` the skill. AGENTS.md is its user's and stays as it is.
 

@@ -25,16 +25,15 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(failure(path)(source)),
     }
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    match fs::read_link(path) {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    if let Ok(to) = fs::read_link(path) {
         // A link to a file that is not there yet.
-        Ok(to) => Ok(parent.join(to)),
-        // As long as its folder is there, it has one name.
-        Err(_) => Ok(fs::canonicalize(parent).map_or_else(
-            |_| path.to_owned(),
-            |parent| path.file_name().map_or_else(|| path.to_owned(), |name| parent.join(name)),
-        )),
+        return resolved(&folder.join(to));
     }
+    // The folders that are there have one name, so that the file is found again by it.
+    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    let named = there.and_then(|(above, named)| Some(named.join(path.strip_prefix(above).ok()?)));
+    Ok(named.unwrap_or_else(|| path.to_owned()))
 }
 
 /// The text of a file. `None`: there is no file.

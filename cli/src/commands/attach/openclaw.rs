@@ -1,4 +1,4 @@
-//! OpenClaw. Tried with 2026.9.6 (from npm, on Node 24): see docs/agents.md, "What was tried". Seen: the entry stands where
+//! OpenClaw. Tried with 2026.9.6 (from npm, on Node 24): see docs/agents.md, "What was tried, and what was seen". Seen: the entry stands where
 //! `openclaw mcp set` puts it (`mcp.servers` of `~/.openclaw/openclaw.json`), `openclaw mcp list` and `openclaw mcp probe` have
 //! the server. The file is JSON5, and `openclaw mcp set` prints it anew, so it is edited here as text.
 //!

@@ -1,4 +1,4 @@
-//! opencode. Tried with 1.18.33 (from npm): see docs/agents.md, "What was tried". Seen: `opencode mcp list` connects to the
+//! opencode. Tried with 1.18.33 (from npm): see docs/agents.md, "What was tried, and what was seen". Seen: `opencode mcp list` connects to the
 //! server, `opencode debug skill` has the skill; comments and commas at the end are taken in `opencode.json`, too.
 
 use serde_json::json;
@@ -22,6 +22,12 @@ pub(super) fn setup(place: &Place) -> Setup {
     let file = if with_comments.exists() { with_comments } else { folder.join("opencode.json") };
     let program = &place.program;
     let command = [vec![program.command.clone()], program.arguments()].concat();
+    // It writes this one itself into a file without it.
+    let schema = (!file.exists()).then(|| Entry {
+        within: Vec::new(),
+        key: Some("$schema".to_owned()),
+        value: json!("https://opencode.ai/config.json"),
+    });
     let server = Entry {
         within: vec!["mcp".to_owned()],
         key: Some("mesh".to_owned()),
@@ -29,7 +35,7 @@ pub(super) fn setup(place: &Place) -> Setup {
     };
     let skill = skills.join("skills").join("clawmesh").join("SKILL.md");
     let pieces = vec![
-        Piece { file, part: Part::Relaxed(vec![server]) },
+        Piece { file, part: Part::Relaxed([server].into_iter().chain(schema).collect()) },
         Piece { file: skill, part: Part::Whole(super::SKILL.to_owned()) },
     ];
     let then = [
