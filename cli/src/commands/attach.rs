@@ -2,7 +2,7 @@
 //! exactly what was written.
 //!
 //! One file for each host says what is written, and with which versions it was tried: [`claude`], [`codex`], [`openclaw`],
-//! [`opencode`], [`shell`]. Below them: [`change`] (changes of files, planned as a whole before the first is made), [`record`],
+//! [`opencode`], [`gemini`], [`copilot`], [`shell`]. Below them: [`change`] (changes of files, planned as a whole before the first is made), [`record`],
 //! [`files`], and the pure [`json`], [`spans`] and [`toml`], which put text into text.
 
 use std::io::{BufRead, IsTerminal};
@@ -24,7 +24,9 @@ use crate::{format, table};
 mod change;
 mod claude;
 mod codex;
+mod copilot;
 mod files;
+mod gemini;
 mod json;
 mod openclaw;
 mod opencode;
@@ -89,13 +91,18 @@ pub(crate) enum Host {
     Openclaw,
     /// opencode
     Opencode,
+    /// Gemini CLI
+    Gemini,
+    /// Copilot CLI
+    Copilot,
     /// A loop in a shell
     Shell,
 }
 
 impl Host {
     /// Those that have a configuration.
-    const ALL: [Host; 4] = [Host::Claude, Host::Codex, Host::Openclaw, Host::Opencode];
+    const ALL: [Host; 6] =
+        [Host::Claude, Host::Codex, Host::Openclaw, Host::Opencode, Host::Gemini, Host::Copilot];
 
     fn name(self) -> &'static str {
         match self {
@@ -103,7 +110,17 @@ impl Host {
             Host::Codex => "codex",
             Host::Openclaw => "openclaw",
             Host::Opencode => "opencode",
+            Host::Gemini => "gemini",
+            Host::Copilot => "copilot",
             Host::Shell => "shell",
+        }
+    }
+
+    /// Whether a project can have a configuration of its own.
+    fn has_projects(self) -> bool {
+        match self {
+            Host::Claude | Host::Codex | Host::Opencode | Host::Gemini => true,
+            Host::Openclaw | Host::Copilot | Host::Shell => false,
         }
     }
 
@@ -114,6 +131,8 @@ impl Host {
             Host::Codex => codex::WOKEN,
             Host::Openclaw => openclaw::WOKEN,
             Host::Opencode => opencode::WOKEN,
+            Host::Gemini => gemini::WOKEN,
+            Host::Copilot => copilot::WOKEN,
             Host::Shell => shell::WOKEN,
         }
     }
@@ -148,6 +167,11 @@ pub(crate) async fn run(cx: &Context, args: Attach) -> Result<Outcome, Failure> 
     let Some(host) = args.host else { return list(cx) };
     if cx.is_held() {
         return Err(Failure::NotInShell);
+    }
+    if args.project.is_some() && !host.has_projects() {
+        let why =
+            format!("{} has one configuration for all projects: leave --project out", host.name());
+        return Err(Failure::Attach { why });
     }
     let node = args.operator.clients_way(&cx.node)?;
     // Of the node in the directory that is named its key, too.
@@ -230,6 +254,8 @@ fn setup(host: Host, mut place: Place) -> (Place, Setup) {
         Host::Codex => codex::setup(&place),
         Host::Openclaw => openclaw::setup(&place),
         Host::Opencode => opencode::setup(&place),
+        Host::Gemini => gemini::setup(&place),
+        Host::Copilot => copilot::setup(&place),
         Host::Shell => Setup { pieces: Vec::new(), then: Vec::new() },
     };
     (place, setup)

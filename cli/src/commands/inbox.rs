@@ -164,7 +164,9 @@ async fn waited(
             None => Some(answered.await),
         };
         match answered {
-            Some(Ok(result)) if result["status"] == "timeout" => pause = RETRY_FIRST,
+            Some(Ok(result)) if result["status"] == "timeout" || is_nothing(&result) => {
+                pause = RETRY_FIRST;
+            }
             Some(Ok(result)) if result["retryAfterMs"].is_u64() => {
                 let after = result["retryAfterMs"].as_u64().map(Duration::from_millis);
                 pause = after.unwrap_or(pause).clamp(RETRY_FIRST, RETRY_MAX);
@@ -185,6 +187,11 @@ async fn waited(
         }
         sleep(left.map_or(pause, |left| left.min(pause))).await;
     }
+}
+
+/// A page without a message is no news, whatever its status says.
+fn is_nothing(page: &Value) -> bool {
+    page["messages"].as_array().is_some_and(Vec::is_empty)
 }
 
 /// For the answer to the last call.

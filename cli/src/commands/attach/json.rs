@@ -578,4 +578,67 @@ mod tests {
         let (left, changed) = take(&edited, &written).unwrap();
         assert_eq!((left, changed), (edited, vec!["mcpServers.mesh".to_owned()]));
     }
+    /// Numbers that look like chance, and are the same in each run.
+    fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
+        move |below| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed % below as u64) as usize
+        }
+    }
+
+    /// A text of JSON with members, comments and blanks of all kinds.
+    fn made(next: &mut impl FnMut(usize) -> usize, depth: usize) -> String {
+        let blanks = ["", " ", "\n", "\n  ", "\r\n\t", " // x\n", " /* y */ "];
+        let keys = ["\"a\"", "\"mcp\"", "'q'", "servers", "\"mcpServers\"", "\"ü\\\"\""];
+        let mut text = String::from("{");
+        let count = next(4);
+        let start = next(keys.len());
+        for at in 0..count {
+            text += blanks[next(blanks.len())];
+            // The containers of entries are objects: else nothing can be put into them.
+            let key = keys[(start + at) % keys.len()];
+            let is_container = key.contains("mcp") || key == "servers";
+            let value = match (is_container || next(3) == 0, depth) {
+                (true, 0) => "{}".to_owned(),
+                (true, _) => made(next, depth - 1),
+                (false, _) => ["1.0", "\"{//\"", "[1, {}]", "null", "'}'"][next(5)].to_owned(),
+            };
+            text += &format!(
+                "{key}{}:{}{value}",
+                blanks[next(blanks.len())],
+                blanks[next(blanks.len())]
+            );
+            text += if at + 1 < count || next(2) == 0 { "," } else { "" };
+        }
+        text += blanks[next(blanks.len())];
+        text + "}"
+    }
+
+    #[test]
+    fn whatever_the_text_is_both_together_change_nothing() {
+        let mut next = numbers(0x9e37_79b9_7f4a_7c15);
+        let mut fit = 0;
+        for _ in 0..1_000 {
+            let text = made(&mut next, 3);
+            // Two containers of one key, the last of which is none, say.
+            let Ok((with, written)) = put(&text, &wanted()) else { continue };
+            fit += 1;
+            assert!(wanted().iter().all(|entry| has(&with, entry)), "{with}");
+            assert_eq!(take(&with, &written).unwrap(), (text.clone(), Vec::new()), "{with}");
+            // Its owner writes before it and behind it.
+            let edited = format!("// before\n{with}\n/* behind */");
+            let expected = format!("// before\n{text}\n/* behind */");
+            assert_eq!(take(&edited, &written).unwrap().0, expected, "{with}");
+            // And within it, before everything.
+            let edited = with.replacen('{', "{ \"before\": [],", 1);
+            let (left, _) = take(&edited, &written).unwrap();
+            let root = spans::read(&left).unwrap().unwrap();
+            let old = spans::read(&text).unwrap().unwrap();
+            assert_eq!(root.children().len(), old.children().len() + 1, "{edited}\n---\n{left}");
+            assert!(!left.contains("clawmesh"), "{left}");
+        }
+        assert!(fit > 700, "{fit}");
+    }
 }
