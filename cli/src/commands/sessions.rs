@@ -197,8 +197,11 @@ pub(super) fn refusal(cx: &Context, result: &Value) -> Result<Option<Outcome>, F
     Err(Failure::Refused { why })
 }
 
-/// A time in milliseconds, to the second.
+/// A time in milliseconds, to the second. Nothing of a session in which nobody has said anything.
 fn time(millis: &Value) -> String {
-    let at = millis.as_i64().and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    let at = millis
+        .as_i64()
+        .filter(|millis| *millis > 0)
+        .and_then(|millis| Timestamp::from_millisecond(millis).ok());
     at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()
 }
