@@ -288,7 +288,8 @@ fn show(cx: &Context, changes: &[Change], sign: char) -> Result<(), Failure> {
             ('+', None) => " (a new file)".to_owned(),
             _ => String::new(),
         };
-        told(cx, &format!("{}{at}", change.shown.display()))?;
+        let to = change.elsewhere().map(|file| format!(" -> {}", file.display()));
+        told(cx, &format!("{}{}{at}", change.shown.display(), to.unwrap_or_default()))?;
         let lines = change.texts().into_iter().flat_map(str::lines);
         lines.map(|line| format!("{sign} {line}")).try_for_each(|line| told(cx, &line))?;
     }

@@ -259,7 +259,8 @@ fn links_are_followed_and_broken_files_left_alone() {
     fs::create_dir(user.file(".openclaw")).unwrap();
     let link = user.file(".openclaw/openclaw.json");
     symlink("../dotfiles/openclaw.json5", &link).unwrap();
-    user.run(&["attach", "openclaw", "--yes"]).ok();
+    let shown = user.run(&["attach", "openclaw", "--yes"]).ok();
+    assert!(shown.contains("openclaw.json -> ") && shown.contains("dotfiles/openclaw.json5 ("));
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(user.read("dotfiles/openclaw.json5").starts_with("{ // theirs\n  \"mcp\""));
     user.run(&["detach", "openclaw", "--yes"]).ok();

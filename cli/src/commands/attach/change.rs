@@ -46,8 +46,13 @@ impl Change {
         self.record.written.texts()
     }
 
+    /// Where the file is, if links lead elsewhere.
+    pub(super) fn elsewhere(&self) -> Option<&Path> {
+        Some(self.record.file.as_path()).filter(|file| *file != self.shown)
+    }
+
     /// Whether the file differs after it.
-    pub(super) fn is_any(&self) -> bool {
+    fn is_any(&self) -> bool {
         self.before != self.after
     }
 

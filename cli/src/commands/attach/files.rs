@@ -58,8 +58,8 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.clawmesh-{}", std::process::id()));
     let written = (|| {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(OWN).open(&new)?;
+        // A link that somebody has laid there leads nowhere.
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(OWN).open(&new)?;
         file.write_all(text.as_bytes())?;
         if let Some(old) = &old {
             file.set_permissions(Permissions::from_mode(old.mode()))?;
