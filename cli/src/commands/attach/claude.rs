@@ -2,8 +2,8 @@
 //! Seen: `claude mcp list` connects to the server of `~/.claude.json`; of a `.mcp.json` it asks its user first, and takes no
 //! comments there. Hooks are run with `CLAUDE_PROJECT_DIR`, the directory in which servers of tools are started, too, so both
 //! are one agent wherever the session has gone meanwhile. A hook with `asyncRewake` whose program ends with 2 begins a turn in
-//! an idle session; each end of a turn starts another, and all end with the session. 2.1.197 knows it, too; one that does not
-//! would wait for the program, so that hook is written only for versions that are known to.
+//! an idle session; each end of a turn starts another, and all end with the session. The program of 2.1.197 has
+//! the word, too, and was not run. A version that has not would wait for the hook: it is written only where it is known.
 
 use serde_json::{Value, json};
 
