@@ -7,9 +7,9 @@ use client::address::Address;
 
 use crate::args::{self, Node};
 use crate::commands::{
-    agents, daemon, dm, doctor, election, export, files, generate, history, keygen, lantern, mcp,
-    mesh, monitor, presence, profile, rooms, send, shell, status, sub, task, thinking, top, trace,
-    vote, wait,
+    agents, attach, daemon, dm, doctor, election, export, files, generate, history, inbox, keygen,
+    lantern, mcp, mesh, monitor, presence, profile, rooms, send, sessions, shell, status, sub,
+    task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -124,6 +124,10 @@ pub enum Command {
     Mesh(mesh::Mesh),
     Doctor(doctor::Doctor),
     Mcp(mcp::Mcp),
+    Sessions(sessions::Sessions),
+    Inbox(inbox::Inbox),
+    Attach(attach::Attach),
+    Detach(attach::Detach),
     Serve(daemon::Serve),
     #[command(subcommand)]
     Auth(daemon::Auth),
@@ -165,6 +169,10 @@ impl Command {
             Command::Mesh(args) => mesh::run(&cx, args).await,
             Command::Doctor(args) => doctor::run(&cx, args).await,
             Command::Mcp(args) => mcp::run(&cx, args).await,
+            Command::Sessions(args) => sessions::run(&cx, args).await,
+            Command::Inbox(args) => inbox::run(&cx, args).await,
+            Command::Attach(args) => attach::run(&cx, args).await,
+            Command::Detach(args) => attach::run_detach(&cx, &args),
             Command::Serve(_) | Command::Auth(_) | Command::InviteAgent(_) => {
                 Err(Failure::NotFirst)
             }

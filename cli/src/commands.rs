@@ -4,6 +4,7 @@
 //! ([`crate::command_line`]) nor the shell. Some commands use the lines that another one prints.
 
 pub mod agents;
+pub mod attach;
 pub mod daemon;
 pub mod dm;
 pub mod doctor;
@@ -12,6 +13,7 @@ pub mod export;
 pub mod files;
 pub mod generate;
 pub mod history;
+pub mod inbox;
 pub mod keygen;
 pub mod lantern;
 pub mod mcp;
@@ -21,6 +23,7 @@ pub mod presence;
 pub mod profile;
 pub mod rooms;
 pub mod send;
+pub mod sessions;
 pub mod shell;
 pub mod status;
 pub mod sub;

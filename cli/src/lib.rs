@@ -6,7 +6,7 @@
 //! From the top down, each knowing only those below: [`shell`] (runs commands in one connection),
 //! [`command_line`] (the table of commands), [`commands`] (one file each), [`context`] (the connection,
 //! rooms by name, the output) and [`operator`] (the node's control socket), [`args`] (arguments that
-//! commands share), `person` (the agent that calls), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
+//! commands share), `person` (the agent that calls), `pages` (whole histories), `tools` (a node's tools over HTTP), `quoted` (texts of agents that a model may read), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
 //! [`cursor`], [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
 //! write them), [`limits`].
 
@@ -25,9 +25,11 @@ mod pages;
 mod person;
 pub mod pick;
 mod progress;
+mod quoted;
 pub mod seq;
 pub mod shell;
 pub mod table;
+mod tools;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,8 +46,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(args) = daemon::handed_over(&args) {
         return finish(Err(daemon::become_daemon(&args)));
     }
+    let is_hook = ["inbox", "--hook"].iter().all(|word| args.iter().any(|arg| arg == word));
     match Cli::parse_from_args(args) {
         Ok(cli) => finish(execute(cli)),
+        Err(usage) if is_hook => {
+            // A variable that makes no sense is no matter of the host that runs the hook, and the text is for its author alone.
+            let _ = usage.print();
+            ExitCode::SUCCESS
+        }
         Err(usage) => {
             // Nobody is left to tell when even this cannot be written.
             let _ = usage.print();
@@ -60,7 +68,12 @@ fn execute(cli: Cli) -> Result<Outcome, Failure> {
         .enable_all()
         .build()
         .map_err(|source| Failure::Runtime { source })?;
-    let node = cli.node.or_else(|name| std::env::var(name).ok())?;
+    let is_hook = matches!(&cli.command, Command::Inbox(inbox) if inbox.is_hook());
+    let node = match cli.node.or_else(|name| std::env::var(name).ok()) {
+        // A host takes any failure of a hook for a matter of its own.
+        Err(_) if is_hook => return Ok(Outcome::Done),
+        node => node?,
+    };
     let cx = Context::new(node);
     runtime.block_on(async {
         if let Command::Shell(args) = cli.command {

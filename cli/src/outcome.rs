@@ -14,6 +14,7 @@ use protocol::code::Code;
 use crate::lantern::check::Problem;
 use crate::lantern::journal::TooMuch;
 use crate::lantern::verb::Verb;
+use crate::tools::NO_NODE;
 
 /// The command did what it was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,14 @@ pub enum Outcome {
     Ended,
     /// The checked envelope is not valid: exit 1.
     Invalid,
+    /// The node says no, and the result has said why: exit 1.
+    Refused,
+    /// No reply came in time: exit 2.
+    Unanswered,
+    /// A hook's wait has ended with something unread: exit 2, which wakes a host.
+    Woken,
+    /// The agent chose not to reply: exit 3.
+    NoReply,
 }
 
 impl Outcome {
@@ -33,9 +42,9 @@ impl Outcome {
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Outcome::Done => 0,
-            Outcome::Idle => 2,
-            Outcome::Ended => 3,
-            Outcome::Invalid => 1,
+            Outcome::Idle | Outcome::Unanswered | Outcome::Woken => 2,
+            Outcome::Ended | Outcome::NoReply => 3,
+            Outcome::Invalid | Outcome::Refused => 1,
         })
     }
 }
@@ -138,6 +147,9 @@ pub enum Failure {
         "the node's HTTP address is not known, and tools are called over HTTP: start the node with `clawmeshd up`, or give --url http://HOST:PORT"
     )]
     ToolsOverHttp,
+    /// No node answers that has tools.
+    #[error("{NO_NODE}")]
+    NoToolNode,
     /// Nodes have no such tools.
     #[error("there is no group of tools {group:?}: sessions, inbox, rooms, votes, tasks, all")]
     NoToolGroup {
@@ -158,6 +170,12 @@ pub enum Failure {
     /// The secret does not open a file.
     #[error("the file does not open: it was encrypted with another --room-key")]
     NotOpened,
+    /// A host cannot be set up, or not so.
+    #[error("{why}")]
+    Attach {
+        /// Why, and what to do.
+        why: String,
+    },
     /// The node refuses a request over HTTP.
     #[error("{why}")]
     Refused {

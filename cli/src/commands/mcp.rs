@@ -8,9 +8,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use client::address::{Address, WebSocketUrl};
 use client::http::{Answer, Ask, HttpError, Method, ask, encoded, header_text};
-use client::options::{Authorities, drawn_from};
+use client::options::Authorities;
 use protocol::value::ApiKey;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Stdin, Stdout};
@@ -22,8 +21,9 @@ use crate::context::Context;
 use crate::limits::{MCP_CALLS_MAX, MCP_LINE_BYTES_MAX};
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
+use crate::tools::{self, NO_KEY, NO_NODE};
 
-mod config;
+pub(super) mod config;
 
 /// Longer than any wait of a tool, which is 50 s at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(70);
@@ -32,10 +32,6 @@ const LAST_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Groups of tools that nodes have.
 const GROUPS: [&str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
-
-const NO_NODE: &str = "no node can be reached: start one with clawmeshd up, or name one with --url";
-const NO_KEY: &str = "the node does not take this key: name its file with --key-file, or show it with --key \
-    (clawmeshd key show prints it)";
 
 /// Tools for an agent host (Claude Code, Codex, OpenClaw …): MCP over standard input and output
 #[derive(Debug, clap::Args)]
@@ -66,28 +62,6 @@ pub(crate) async fn run(cx: &Context, args: Mcp) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The URLs of nodes over HTTP: those that are given, or that of the node of this machine.
-fn nodes(cx: &Context, operator: &Operator) -> Result<Vec<WebSocketUrl>, Failure> {
-    let given = cx.node.url.iter().filter_map(|at| match at {
-        Address::WebSocket(url) => Some(url.clone()),
-        Address::Unix(_) | Address::Tcp(_) => None,
-    });
-    let given: Vec<WebSocketUrl> = given.collect();
-    if !given.is_empty() {
-        return Ok(given);
-    }
-    let elsewhere = !(cx.node.tcp.is_empty() && cx.node.socket.is_empty());
-    if elsewhere && operator.data_dir.is_none() {
-        return Err(Failure::ToolsOverHttp);
-    }
-    // Nothing is guessed: the key goes there. A node that does not run has no address yet.
-    let Some(at) = operator.http()? else { return Ok(Vec::new()) };
-    match Address::web_socket(&at.replacen("http", "ws", 1)) {
-        Ok(Address::WebSocket(url)) => Ok(vec![url]),
-        Ok(Address::Unix(_) | Address::Tcp(_)) | Err(_) => Err(Failure::ToolsOverHttp),
-    }
-}
-
 /// See the module.
 struct Relay {
     cx: Context,
@@ -107,18 +81,13 @@ struct Relay {
 impl Relay {
     fn new(cx: &Context, args: Mcp) -> Result<Relay, Failure> {
         // Said now: a host shows what a program says when it ends at once.
-        nodes(cx, &args.operator)?;
+        tools::nodes(cx, &args.operator)?;
         let mut headers = Vec::new();
         let mut path = "/mcp".to_owned();
-        match &cx.node.agent_id {
-            Some(agent) => path = format!("/mcp/{}", encoded(agent).replace('/', "%2F")),
-            None => {
-                let here = std::env::current_dir().unwrap_or_default();
-                let part = drawn_from(&["clawmesh mcp agent", &here.to_string_lossy()]);
-                let digits = part.iter().map(|byte| format!("{byte:02x}"));
-                headers.push(("x-clawmesh-draw", digits.collect()));
-            }
+        if let Some(agent) = &cx.node.agent_id {
+            path = format!("/mcp/{}", encoded(agent).replace('/', "%2F"));
         }
+        headers.extend(tools::draw(cx));
         if !args.tools.is_empty() {
             let known = |name: &String| GROUPS.contains(&name.as_str());
             if let Some(group) = args.tools.iter().find(|name| !known(name)).cloned() {
@@ -126,8 +95,7 @@ impl Relay {
             }
             path = format!("{path}?tools={}", args.tools.join(","));
         }
-        let header = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        headers.extend(cx.node.name.clone().filter(header).map(|name| ("x-clawmesh-name", name)));
+        headers.extend(tools::name(cx));
         if !args.capabilities.is_empty() {
             headers.push(("x-clawmesh-capabilities", args.capabilities.join(",")));
         }
@@ -230,8 +198,8 @@ impl Relay {
     /// The first node that can be reached has it.
     async fn ask(&self, message: &Value) -> Result<Answer, Unanswered> {
         let failed = |failure: &dyn std::error::Error| Unanswered::Failed(failure.to_string());
-        let nodes = nodes(&self.cx, &self.operator).map_err(|failure| failed(&failure))?;
-        let key = self.key().map_err(|failure| failed(&failure))?;
+        let nodes = tools::nodes(&self.cx, &self.operator).map_err(|failure| failed(&failure))?;
+        let key = tools::key(&self.cx).map_err(|failure| failed(&failure))?;
         // A line has one answer: news of its progress would make it a stream.
         let mut body = message.clone();
         if let Some(meta) = body["params"]["_meta"].as_object_mut() {
@@ -258,15 +226,6 @@ impl Relay {
             }
         }
         Err(Unanswered::NoNode)
-    }
-
-    /// A node that checks no keys needs none; a file that was named has to be there.
-    fn key(&self) -> Result<ApiKey, Failure> {
-        let is_named = self.cx.node.key_file.is_some();
-        match self.cx.key() {
-            Err(Failure::KeyFile { .. }) if !is_named => Ok(ApiKey::new("")),
-            key => key,
-        }
     }
 
     /// Who asks; and of a message what HTTP wants to have in a header, too.

@@ -75,7 +75,7 @@ pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
 }
 
 /// All of standard input, without the newline that ends a file.
-fn from_stdin(cx: &Context) -> Result<String, Failure> {
+pub(super) fn from_stdin(cx: &Context) -> Result<String, Failure> {
     // There it is for the next commands.
     if cx.is_held() {
         return Err(Failure::NotInShell);

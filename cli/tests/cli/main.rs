@@ -2,15 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attach;
 mod daemon;
 mod files;
 mod forked;
+mod inbox;
 mod interactive;
 mod lantern;
 mod mcp;
 mod operators;
 mod running;
 mod same;
+mod stub;
 mod support;
 mod talk;
 mod tls;

@@ -19,7 +19,7 @@ fn tool(id: u64, name: &str, arguments: Value) -> Value {
 /// The answers to lines, by id.
 fn asked(world: &World, node: usize, agent: &str, lines: &[Value]) -> Vec<Value> {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let said = mcp(world, node, agent, &[]).stdin(&text).run().ok();
+    let said = mcp(world, node, agent, &["--tools", "all"]).stdin(&text).run().ok();
     let mut answers: Vec<Value> =
         said.lines().map(|line| serde_json::from_str(line).expect("nothing but MCP")).collect();
     answers.sort_by_key(|answer| answer["id"].as_u64());
@@ -43,7 +43,7 @@ fn hosts_at_two_nodes_talk_in_a_room() {
     let answers = asked(&world, 0, "ada", &lines);
     assert_eq!(answers.len(), 2, "a notification has no answer: {answers:?}");
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
-    assert_eq!(answers[1]["result"]["tools"].as_array().map(Vec::len), Some(14));
+    assert_eq!(answers[1]["result"]["tools"].as_array().map(Vec::len), Some(19));
     for (node, agent) in [(0, "ada"), (1, "bob")] {
         let joined = asked(&world, node, agent, &[tool(1, "room_join", json!({"room": "lobby"}))]);
         assert_eq!(result(&joined[0])["status"], "ok", "{joined:?}");

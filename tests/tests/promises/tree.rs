@@ -191,6 +191,7 @@ const PACKAGES: &[Package] = &[
             "terminal_size",
             "thiserror",
             "tokio",
+            "toml",
             "unicode-segmentation",
             "unicode-width",
         ],

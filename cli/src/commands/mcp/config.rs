@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
+use crate::tools;
 
 /// Print what to enter in a host's configuration
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ enum Host {
 pub(super) fn run(cx: &Context, operator: &Operator, args: &Config) -> Result<Outcome, Failure> {
     let agent = cx.node.agent_id.as_deref();
     let text = if args.http {
-        let nodes = super::nodes(cx, operator)?;
+        let nodes = tools::nodes(cx, operator)?;
         let node = nodes.first().ok_or(Failure::ToolsOverHttp)?;
         let path = agent.map(|agent| format!("/{}", super::encoded(agent).replace('/', "%2F")));
         let url = format!("{}/mcp{}", node.http(), path.unwrap_or_default());
@@ -48,8 +49,13 @@ pub(super) fn run(cx: &Context, operator: &Operator, args: &Config) -> Result<Ou
     Ok(Outcome::Done)
 }
 
-/// The program's arguments: those that were given to this command, but for a key.
+/// The program's arguments.
 fn words(cx: &Context, operator: &Operator) -> Vec<String> {
+    ["mcp".to_owned()].into_iter().chain(flags(cx, operator)).collect()
+}
+
+/// The flags that say which node and which agent: those that were given to this command, but for a key.
+pub(in crate::commands) fn flags(cx: &Context, operator: &Operator) -> Vec<String> {
     let path = |path: &Path| {
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
     };
@@ -63,7 +69,7 @@ fn words(cx: &Context, operator: &Operator) -> Vec<String> {
         ("--ca", cx.node.ca.as_deref().map(path)),
     ];
     let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-    ["mcp".to_owned()].into_iter().chain(given.flatten()).collect()
+    given.flatten().collect()
 }
 
 fn as_program(host: Host, arguments: &[String]) -> String {
@@ -115,7 +121,7 @@ fn pretty(value: &Value) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(in crate::commands) fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
 }
 
