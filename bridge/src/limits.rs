@@ -214,8 +214,9 @@ pub const READERS_KEPT_AT_ONCE: usize = 512;
 pub const READERS_CLOSE_WITHIN: Duration = Duration::from_millis(300);
 /// How often a client whose cursor cannot be judged yet is asked for again before its live messages go on: a second each.
 pub const BEHIND_TRIES_MAX: u8 = 6;
-/// The newest messages of a direct room in which requests without an answer are looked for: more than an agent may have open.
-pub const REQUESTS_LOOKED_AT_MAX: usize = 64;
+/// The newest messages of a direct room, thoughts included, in which requests without an answer are looked for: more than an
+/// agent may have open.
+pub const REQUESTS_LOOKED_AT_MAX: usize = 128;
 /// An agent is told of an item after so long: a call of its own may be returning it.
 pub const WAKE_AFTER: Duration = Duration::from_secs(1);
 /// Items that are counted for one notice; of more only how many.
@@ -232,5 +233,9 @@ pub const WAKE_POSTS: [Duration; 5] = [
 ];
 /// Notices of which nothing comes, one after the other; then there is silence until the agent fetches something.
 pub const WAKE_REPEATS_MAX: usize = 10;
-/// Older messages of one direct room that an inbox gets when it is made.
+/// The newest messages of one direct room among which an inbox gets those of the other agent when it is made.
 pub const FILED_PER_ROOM_MAX: usize = 200;
+/// Older ones are not filed: an agent that comes to another node has seen them, or does without.
+pub const FILED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Items of an inbox among which those of one room are looked for.
+pub const UNSEEN_LOOKED_AT_MAX: usize = 1_000;

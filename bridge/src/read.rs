@@ -13,6 +13,7 @@ use mesh::{
     api::{
         agenda::{NewKey, Standing},
         command::Command,
+        event::AgentEvent,
     },
     name::{
         id::{AgentId, KeyPrint, RoomId},
@@ -302,6 +303,18 @@ impl Desk {
     #[must_use]
     pub fn told(&self, visitor: &Visitor) -> Notified {
         visitor.agent().map(|agent| self.office.hub.told(agent)).unwrap_or_default()
+    }
+
+    /// The visitor was given all items of its inbox up to this one.
+    pub fn gave_upto(&self, visitor: &Visitor, upto: u64) {
+        if let Some(agent) = visitor.agent() {
+            self.office.hub.fetched(agent, upto);
+        }
+    }
+
+    /// Readers that wait for an agent's inbox look again.
+    pub fn stir_inbox(&self, agent: &AgentId) {
+        self.office.hub.tell(AgentEvent::Mail { agent: agent.clone() });
     }
 
     /// Its host was told of all items up to this one.

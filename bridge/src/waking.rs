@@ -96,11 +96,14 @@ impl Waker {
             if waiting.as_ref().is_none_or(|waiting| waiting.upto <= told.fetched) {
                 rests = None;
                 watch.news().await;
-                // A call of the agent may be returning it just now.
-                sleep(WAKE_AFTER).await;
                 continue;
             }
-            let rest = rests.get_or_insert_with(Rest::default);
+            let Some(rest) = &mut rests else {
+                // A call of the agent may be returning it just now, and others may come with it.
+                sleep(WAKE_AFTER).await;
+                rests = Some(Rest::default());
+                continue;
+            };
             if let Some(until) = rest.until {
                 // One notice at a time: what comes meanwhile is told with the next. A fetch ends it.
                 if Instant::now() < until {
@@ -115,8 +118,9 @@ impl Waker {
                 }
             }
             if let Some(waiting) = waiting {
-                self.tell(&waiting).await;
-                self.hub.tell_upto(&agent, waiting.upto);
+                if self.tell(&waiting).await {
+                    self.hub.tell_upto(&agent, waiting.upto);
+                }
                 rest.go_on();
             }
         }
@@ -132,7 +136,8 @@ impl Waker {
         }
     }
 
-    async fn tell(&self, waiting: &Waiting) {
+    /// Whether the host has taken it.
+    async fn tell(&self, waiting: &Waiting) -> bool {
         let text = notice(waiting.count, &waiting.from);
         let body = json!({"text": text, "mode": "now"}).to_string();
         let delivery = Delivery {
@@ -143,7 +148,7 @@ impl Waker {
         };
         for pause in WAKE_POSTS {
             match self.post.post(delivery.clone()).await {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(error) => {
                     let agent = &*self.wake.agent;
                     tracing::warn!(event = "wake_failed", agent, %error, "the host of an agent was not told that something waits");
@@ -151,6 +156,7 @@ impl Waker {
             }
             sleep(pause).await;
         }
+        false
     }
 }
 

@@ -276,7 +276,7 @@ impl Engine {
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
-            Command::Inbox { caller, act } => self.inboxes.act(known, &self.agents, &caller, act),
+            Command::Inbox { caller, act } => self.inboxes.act(known, &caller, act),
             Command::SetTyping { caller, room, typing } => self.agents.set_typing(
                 known,
                 &mut self.roster_sync,

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-pub use crate::backend::FoundFile;
+pub use crate::backend::{FoundFile, InboxItems};
 
 /// An agent is attached.
 #[derive(Clone, Debug)]

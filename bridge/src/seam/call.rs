@@ -25,7 +25,7 @@ use mesh::{
 };
 
 use crate::{
-    backend::FoundFile,
+    backend::{FoundFile, InboxItems},
     config::Quota,
     delivery::hook::Hook,
     limits::{self, BODY_OVERHEAD_BYTES},
@@ -47,7 +47,7 @@ mod inbox;
 
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
-pub use inbox::{ConfirmInbox, OpenInbox, ReadInbox, TakeFromInbox};
+pub use inbox::{ConfirmInbox, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
 
 /// A call: a question with the type of its answer.
 pub trait Call: Send + 'static {
@@ -73,6 +73,7 @@ calls! {
     Say => SaidOk;
     OpenInbox => Box<Inbox>;
     ReadInbox => InboxPage;
+    LookIntoInbox => InboxItems;
     ConfirmInbox => Box<Inbox>;
     TakeFromInbox => Box<Inbox>;
     OneMessage => Option<Message>;

@@ -14,8 +14,11 @@ use mesh::{
         command::{Encryption, Speech},
     },
     limits::REQUEST_OPEN_FOR,
-    name::id::{AgentId, MessageId, RoomId},
-    wire::acts::TaskStatus,
+    name::{
+        id::{AgentId, MessageId, RoomId},
+        number::Number,
+    },
+    wire::{acts::TaskStatus, kinds::CHAT},
 };
 use serde_json::{Value, json};
 
@@ -27,7 +30,7 @@ use super::{
 };
 use crate::{
     backend::{ReadError, Reads, Row},
-    limits::REQUESTS_LOOKED_AT_MAX,
+    limits::{REQUESTS_LOOKED_AT_MAX, UNSEEN_LOOKED_AT_MAX},
     seam::{
         answer::RoomFacts,
         call::{Call, ChangeTask, Changed, ListTasks, Placed, Say},
@@ -41,9 +44,13 @@ impl Ask for Say {
             // A room that may not be read is refused with all that is wrong.
             let facts = seat.rules.readable(&me, self.room).ok();
             let for_task = facts.as_ref().is_some_and(|facts| facts.task);
-            let Some(place) = facts.and_then(|facts| Place::of(&self, &facts, &me)) else {
+            let Some(mut place) = facts.and_then(|facts| Place::of(&self, &facts, &me)) else {
                 return seat.put(&me, Placed { say: self, conversing: None }, then);
             };
+            let hub = &seat.rules.hub;
+            if hub.connected(&place.by, me.key()).is_none() {
+                place.fetched = Some(hub.told(&place.by).fetched);
+            }
             seat.read(place, move |seat, found| match found {
                 Ok(conversing) if for_task => seat.say_of_task(&me, self, conversing, then),
                 Ok(conversing) => seat.put(&me, Placed { say: self, conversing }, then),
@@ -128,7 +135,9 @@ impl Seat {
         let note = note.filter(|note| !note.is_empty()).unwrap_or_else(|| bare.to_owned());
         let (room, me) = (task.room, me.clone());
         let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
-        let place = Place { room, by, direct: true, reply_to, expects_reply };
+        // Whoever ends a task knows of it.
+        let fetched = None;
+        let place = Place { room, by, direct: true, reply_to, expects_reply, fetched };
         self.read(place, move |seat, found| {
             let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
             let Some(conversing) = conversing else { return then(seat, Ok(task)) };
@@ -189,6 +198,8 @@ struct Place {
     direct: bool,
     reply_to: ReplyTo,
     expects_reply: Option<bool>,
+    /// Of an agent that fetches what is for it: the item of its inbox up to which it has done so. Others are told at once.
+    fetched: Option<u64>,
 }
 
 /// The message that the author names.
@@ -211,18 +222,19 @@ impl Place {
         };
         let (room, expects_reply) = (say.room, say.expects_reply);
         let may = direct || expects_reply.is_some() || matches!(reply_to, ReplyTo::Message(_));
-        may.then_some(Place { room, by, direct, reply_to, expects_reply })
+        may.then_some(Place { room, by, direct, reply_to, expects_reply, fetched: None })
     }
 
     fn find(&self, reads: &dyn Reads) -> Result<Option<Conversing>, ReadError> {
         let answers = match self.reply_to {
             ReplyTo::Message(message) => {
                 let row = reads.by_message(self.room, message)?;
-                row.and_then(|row| self.request(&row))
+                let request = row.and_then(|row| self.request(&row));
+                request.map(|request| self.as_far_as_it_is(reads, request)).transpose()?
             }
             // Whoever says that it asks begins a conversation.
             ReplyTo::Nothing if self.direct && self.expects_reply != Some(true) => {
-                self.oldest_open(&reads.page_newest(self.room, REQUESTS_LOOKED_AT_MAX, None)?)
+                self.oldest_open(reads)?
             }
             ReplyTo::Nothing | ReplyTo::Unknown => None,
         };
@@ -236,7 +248,8 @@ impl Place {
         if !self.direct && self.expects_reply.is_none() && answers.as_ref().is_some_and(is_over) {
             return Ok(None);
         }
-        Ok(Some(Conversing { answers, expects_reply }))
+        let counts = self.expects_reply == Some(true);
+        Ok(Some(Conversing { answers, expects_reply, counts }))
     }
 
     /// A message of another agent that is in a conversation.
@@ -245,17 +258,55 @@ impl Place {
         Some(Answered { message: row.message, conversation: said.conversation? })
     }
 
-    /// The oldest request of the other agent that has no answer.
-    fn oldest_open(&self, newest: &[Row]) -> Option<Answered> {
+    /// The newest messages, without thoughts.
+    fn newest(&self, reads: &dyn Reads) -> Result<Vec<Row>, ReadError> {
+        let mut newest = reads.page_newest(self.room, REQUESTS_LOOKED_AT_MAX, None)?;
+        newest.retain(|row| row.facts.kind == CHAT);
+        Ok(newest)
+    }
+
+    /// A request, with the turn that its conversation has come to: whoever goes on answering the first message goes on, too.
+    fn as_far_as_it_is(&self, reads: &dyn Reads, request: Answered) -> Result<Answered, ReadError> {
+        if !self.direct {
+            return Ok(request);
+        }
+        let Answered { message, mut conversation } = request;
+        let id = conversation.id(message);
+        for row in self.newest(reads)? {
+            let place = row.said.as_ref().and_then(|said| said.conversation);
+            if let Some(place) = place.filter(|place| place.id(row.message) == id) {
+                conversation.turn = conversation.turn.max(place.turn);
+            }
+        }
+        Ok(Answered { message, conversation })
+    }
+
+    /// The oldest request of the other agent that has no answer, and that this one was given.
+    fn oldest_open(&self, reads: &dyn Reads) -> Result<Option<Answered>, ReadError> {
+        let newest = self.newest(reads)?;
         let conversations = newest.iter().filter_map(|row| row.said.as_ref()?.conversation);
         let answered: HashSet<MessageId> =
             conversations.filter_map(|conversation| conversation.answers).collect();
         let since_ms = now().saturating_sub(REQUEST_OPEN_FOR).as_millis();
-        let is_young = |row: &&Row| u128::from(row.facts.wall_ms) >= since_ms;
-        let mut requests = newest.iter().filter(is_young).filter_map(|row| self.request(row));
-        requests.find(|request| {
-            request.conversation.expects_reply && !answered.contains(&request.message)
-        })
+        let is_open = |row: &&Row| {
+            let expects = row.said.as_ref().and_then(|said| said.conversation);
+            u128::from(row.facts.wall_ms) >= since_ms
+                && expects.is_some_and(|place| place.expects_reply)
+                && !answered.contains(&row.message)
+        };
+        let unseen = self.unseen(reads)?;
+        let mut open = newest.iter().filter(is_open);
+        Ok(open.find_map(|row| self.request(row).filter(|_| !unseen.contains(&row.number))))
+    }
+
+    /// Messages of the room that lie in the agent's inbox and were not given to it.
+    fn unseen(&self, reads: &dyn Reads) -> Result<HashSet<Number>, ReadError> {
+        let Some(fetched) = self.fetched else { return Ok(HashSet::new()) };
+        // Items that it has confirmed it has, whatever this node remembers of giving them.
+        let Some(mark) = reads.inbox_mark(&self.by)? else { return Ok(HashSet::new()) };
+        let items = reads.inbox(&self.by, fetched.max(mark), UNSEEN_LOOKED_AT_MAX)?.items;
+        let here = items.into_iter().filter(|(_, room, _)| *room == self.room);
+        Ok(here.map(|(_, _, number)| number).collect())
     }
 }
 

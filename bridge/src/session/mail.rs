@@ -1,5 +1,7 @@
 //! Inboxes of agents that come and ask.
 
+use std::time::SystemTime;
+
 use mesh::{
     api::command::{Command, Inbox, InboxAct, Unfiled},
     limits::INBOX_FILED_MAX,
@@ -7,6 +9,7 @@ use mesh::{
         id::{AgentId, RoomId},
         number::Number,
     },
+    wire::kinds::THINKING,
 };
 
 use super::{
@@ -16,10 +19,10 @@ use super::{
 };
 use crate::{
     backend::{InboxItems, ReadError, Reads, Row},
-    limits::FILED_PER_ROOM_MAX,
+    limits::{FILED_FOR, FILED_PER_ROOM_MAX},
     seam::{
         answer::InboxPage,
-        call::{OpenInbox, ReadInbox},
+        call::{LookIntoInbox, OpenInbox, ReadInbox},
         event::Message,
         refusal::{Bound, Refusal},
     },
@@ -28,6 +31,9 @@ use crate::{
 impl Ask for OpenInbox {
     fn begin(self, seat: &mut Seat, then: Then<Box<Inbox>>) {
         seat.act_on_inbox(InboxAct::Open, then, |seat, inbox, then| {
+            if let Some(agent) = seat.me().and_then(|me| me.agent()) {
+                seat.rules.hub.is_at(agent, inbox.newest);
+            }
             let Some(unfiled) = inbox.unfiled.clone() else { return then(seat, Ok(inbox)) };
             let Some(by) = seat.me().and_then(|me| me.agent().cloned()) else {
                 return then(seat, Err(Refusal::NotAttached));
@@ -44,7 +50,7 @@ impl Ask for OpenInbox {
 
 impl Ask for ReadInbox {
     fn begin(self, seat: &mut Seat, then: Then<InboxPage>) {
-        let ReadInbox { after, limit, gives } = self.bounded();
+        let ReadInbox { after, limit } = self.bounded();
         let Some(me) = seat.me().cloned() else {
             return then(seat, Err(Refusal::NotAttached));
         };
@@ -61,12 +67,21 @@ impl Ask for ReadInbox {
                     .filter_map(|(place, room, row)| Some((place, Message::read(room, row)?)))
                     .filter(|(_, message)| message.said.agent != mine)
                     .collect();
-                if gives {
-                    seat.rules.hub.fetched(&mine, upto);
-                }
                 InboxPage { items: messages, upto, left: items.left }
             });
             then(seat, page);
+        });
+    }
+}
+
+impl Ask for LookIntoInbox {
+    fn begin(self, seat: &mut Seat, then: Then<InboxItems>) {
+        let LookIntoInbox { after, limit } = self;
+        let Some(agent) = seat.me().and_then(|me| me.agent().cloned()) else {
+            return then(seat, Err(Refusal::NotAttached));
+        };
+        seat.read(Places { agent, after, limit }, move |seat, found| {
+            then(seat, found.map_err(Refusal::from));
         });
     }
 }
@@ -88,6 +103,26 @@ impl Seat {
             Ok(inbox) => go_on(seat, inbox, then),
             Err(refusal) => then(seat, Err(refusal)),
         });
+    }
+}
+
+/// Items alone.
+#[derive(Debug)]
+struct Places {
+    agent: AgentId,
+    after: u64,
+    limit: usize,
+}
+
+impl Job for Places {
+    type Found = InboxItems;
+
+    fn at_once(&self, reads: &dyn Reads) -> Result<Option<InboxItems>, ReadError> {
+        reads.inbox(&self.agent, self.after, self.limit).map(Some)
+    }
+
+    fn run(self, reads: &dyn Reads) -> Result<InboxItems, ReadError> {
+        reads.inbox(&self.agent, self.after, self.limit)
     }
 }
 
@@ -113,7 +148,7 @@ impl Job for Items {
     }
 }
 
-/// Messages that waited for an agent before it had an inbox.
+/// Messages of others that came before an agent had an inbox here.
 #[derive(Debug)]
 struct Waiting {
     by: AgentId,
@@ -124,12 +159,15 @@ impl Job for Waiting {
     type Found = Vec<(RoomId, Number)>;
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        let since = SystemTime::now().checked_sub(FILED_FOR).unwrap_or(SystemTime::UNIX_EPOCH);
+        let since_ms = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         let mut found = Vec::new();
-        for Unfiled { room, after, upto } in self.unfiled {
-            let rows = reads.page_since(room, after, FILED_PER_ROOM_MAX)?;
+        for Unfiled { room, upto } in self.unfiled {
+            let rows = reads.page_newest(room, FILED_PER_ROOM_MAX, None)?;
             let others = rows.into_iter().filter(|row| {
                 let by_other = row.said.as_ref().is_some_and(|said| said.agent != self.by);
-                row.number <= upto && by_other
+                let is_young = u128::from(row.facts.wall_ms) >= since_ms;
+                row.number <= upto && row.facts.kind != THINKING && by_other && is_young
             });
             found.extend(others.map(|row| (row.facts.wall_ms, room, row.number)));
         }

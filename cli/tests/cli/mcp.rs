@@ -99,3 +99,35 @@ fn a_host_is_told_what_to_enter_and_no_key_is_in_it() {
         }
     }
 }
+
+#[test]
+fn people_ask_agents_at_another_node_and_read_what_came() {
+    let world = World::of(2);
+    let at = |node: usize, agent: &str, args: &[&str]| {
+        let dir = world.mesh.nodes[node].ready().data_dir.display().to_string();
+        let agent = ["--agent-id", agent];
+        let (command, rest) = args.split_first().expect("a command");
+        let args = [&agent[..], &[*command, "--data-dir", &dir], rest].concat();
+        world.call(node, agent[1], &args).run()
+    };
+    // It has an inbox from now on, and all nodes know its id.
+    world.until("bob is known", || {
+        at(1, "bob", &["inbox"]);
+        let sent =
+            at(0, "ada", &["sessions", "send", "agent:bob:main", "how many?", "--wait", "0"]);
+        sent.code == 0
+    });
+    world.until("it has come", || at(1, "bob", &["inbox"]).stdout.contains("how many?"));
+    let shown = at(1, "bob", &["inbox", "--json"]).ok();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let (id, key) = (&shown["messages"][0]["id"], &shown["messages"][0]["sessionKey"]);
+    assert_eq!(key, "agent:ada:main");
+    let answer =
+        ["sessions", "send", "agent:ada:main", "seven", "--reply-to", id.as_str().unwrap()];
+    assert_eq!(at(1, "bob", &answer).code, 0);
+    let waited = at(0, "ada", &["inbox", "--wait", "--idle-timeout", "30"]);
+    assert!(waited.code == 0 && waited.stdout.contains("seven"), "{waited:?}");
+    assert!(at(0, "ada", &["sessions", "history", "agent:bob:main"]).ok().contains("how many?"));
+    at(1, "bob", &["inbox", "--ack"]).ok();
+    assert!(!at(1, "bob", &["inbox"]).ok().contains("how many?"), "it is confirmed");
+}

@@ -360,6 +360,9 @@ pub struct InboxRecord {
     /// Older messages are still to be filed.
     #[n(4)]
     pub unfiled: bool,
+    /// When the agent used it last, to the hour. Unix milliseconds.
+    #[n(5)]
+    pub used_ms: u64,
 }
 
 /// A message in an inbox.

@@ -46,6 +46,8 @@ pub struct Conversing {
     pub answers: Option<Answered>,
     /// Its author waits for an answer.
     pub expects_reply: bool,
+    /// Its author has said so: it counts as one of the author's requests.
+    pub counts: bool,
 }
 
 /// A request that is answered.

@@ -11,7 +11,7 @@ use crate::{
     api::{
         agenda::Standing,
         boundary::Effect,
-        command::{Attach, Attached, Caller, Outcome, Reader, Refused, Registration},
+        command::{Attach, Attached, Caller, Outcome, Reader, Refused, Registration, Unfiled},
         event::{AgentEvent, RoomEvent},
     },
     directory::Source,
@@ -148,12 +148,6 @@ impl Agents {
         let places = ROOMS_PER_AGENT_MAX.saturating_sub(seats.len());
         rooms.truncate(DIRECT_ROOMS_SEATED_MAX.min(places));
         rooms.into_iter().map(|(_, id, said)| (id, said)).collect()
-    }
-
-    /// Direct rooms of an agent in which the other one has written since this one did, the newest ones, each with the number
-    /// after which it has.
-    pub(super) fn written_to(&self, known: &Known, by: &Reader) -> Vec<(RoomId, Number)> {
-        self.addressed(known, by, &BTreeMap::new())
     }
 
     /// Whether something waits for an agent in a direct room: the number after which it does.
@@ -417,6 +411,26 @@ fn restore_seats(
 }
 
 /// The node has given an agent a seat that it has not asked for: before anything is told that happens there.
+/// Direct rooms of an agent in which the other one has said something, the newest ones.
+pub(super) fn written_to(known: &Known, by: &Reader) -> Vec<Unfiled> {
+    let Some(agent) = &by.agent else { return Vec::new() };
+    let direct = &known.directory.direct;
+    let heard = |room: RoomId| {
+        let sides = &direct.get(room)?.sides;
+        let own = sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
+        let state = known.rooms.get(&room)?;
+        let is_there = state.replica.record.said[1 - own] > Number::ZERO;
+        let may = is_there && known.may_read(by, room).is_ok();
+        may.then(|| Unfiled { room, upto: state.tip() })
+    };
+    let line = known.directory.keys().line(by.key);
+    let rooms = line.into_iter().flat_map(|key| direct.of_agent(agent, key));
+    let mut rooms: Vec<Unfiled> = rooms.filter_map(heard).collect();
+    rooms.sort_unstable_by_key(|unfiled| (std::cmp::Reverse(unfiled.upto), unfiled.room));
+    rooms.truncate(DIRECT_ROOMS_SEATED_MAX);
+    rooms
+}
+
 fn tell_seated(known: &mut Known, agent: &AgentId, room: RoomId, missed: Option<Number>) {
     let event = AgentEvent::Seated { agent: agent.clone(), room, missed };
     known.cx.effects.push(Effect::Tell(event));

@@ -18,17 +18,21 @@ use crate::{
         REQUESTS_PER_AGENT_MAX,
     },
     name::id::{AgentId, MessageId, RoomId},
-    wire::{conversation::Conversation, entry::Said},
+    wire::{conversation::Conversation, entry::Said, kinds::CHAT},
 };
 
 /// A message in a conversation that another agent began, as it was handed to an agent of this node.
 #[derive(Clone, Copy, Debug)]
 struct Handed {
-    message: MessageId,
     hops: u32,
     at: Duration,
-    /// It expects an answer and has none.
-    is_open: bool,
+}
+
+/// A request of an agent that has no answer.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    room: RoomId,
+    at: Duration,
 }
 
 /// The state of one agent.
@@ -36,14 +40,21 @@ struct Handed {
 struct OfAgent {
     /// The newest last; at most [`HANDED_PER_AGENT_MAX`].
     handed: VecDeque<Handed>,
-    /// Its own requests without an answer, and when they were made; at most [`REQUESTS_PER_AGENT_MAX`].
-    asked: BTreeMap<MessageId, Duration>,
+    /// At most [`REQUESTS_PER_AGENT_MAX`].
+    asked: BTreeMap<MessageId, Asked>,
+}
+
+/// The messages that one of the two agents of a direct room has sent lately to the other.
+#[derive(Debug, Default)]
+struct OneWay {
+    at: VecDeque<Duration>,
 }
 
 /// The messages that the agents of a direct room have exchanged lately.
 #[derive(Debug, Default)]
 struct OfPair {
-    at: VecDeque<Duration>,
+    /// By author.
+    ways: BTreeMap<AgentId, OneWay>,
     rests_until: Duration,
 }
 
@@ -51,7 +62,19 @@ struct OfPair {
 #[derive(Debug, Default)]
 pub(super) struct Conversations {
     agents: BTreeMap<AgentId, OfAgent>,
+    /// The agents that wait for an answer to these.
+    waits: BTreeMap<MessageId, AgentId>,
     pairs: BTreeMap<RoomId, OfPair>,
+}
+
+/// A message of this node that was written just now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written<'a> {
+    pub(super) agent: &'a AgentId,
+    pub(super) room: RoomId,
+    pub(super) message: MessageId,
+    /// It counts as a request.
+    pub(super) counts: bool,
 }
 
 impl Conversations {
@@ -64,126 +87,130 @@ impl Conversations {
         conversing: &Conversing,
     ) -> Result<Conversation, OverBudget> {
         let (budgets, now) = (known.config.budgets, known.cx.now.mono);
-        let Conversing { answers, expects_reply } = *conversing;
+        let Conversing { answers, expects_reply, counts } = *conversing;
+        let sides = known.directory.direct.get(room).map(|direct| &direct.sides);
+        // With itself an agent has no budget.
+        let own = sides.is_some_and(|sides| *sides.peer_of(&caller.agent) == caller.agent);
         let conversation = match answers {
             Some(answered) => goes_on(&budgets, answered, expects_reply)?,
-            None => self.begins(&budgets, now, &caller.agent, expects_reply)?,
+            None if own => begun(&budgets, 0, expects_reply),
+            None => {
+                let asks = expects_reply && counts;
+                let hops = self.may_begin(&budgets, now, &caller.agent, asks)?;
+                begun(&budgets, hops, expects_reply)
+            }
         };
-        if known.directory.direct.get(room).is_some() {
-            self.pairs.entry(room).or_default().may_go_on(&budgets.pair, now)?;
+        if sides.is_some() && !own {
+            let pair = self.pairs.entry(room).or_default();
+            pair.may_go_on(&budgets.pair, now, &caller.agent)?;
         }
         Ok(conversation)
     }
 
-    fn begins(
+    /// The hops of a conversation that an agent begins.
+    fn may_begin(
         &mut self,
         budgets: &Budgets,
         now: Duration,
         agent: &AgentId,
-        expects_reply: bool,
-    ) -> Result<Conversation, OverBudget> {
-        let hops = match self.agents.get_mut(agent) {
-            Some(of) => {
-                of.forget_before(now);
-                let unanswered = of.asked.len();
-                if expects_reply && unanswered >= budgets.outstanding {
-                    return Err(OverBudget::Outstanding { unanswered });
-                }
-                of.handed.iter().map(|handed| handed.hops + 1).max().unwrap_or(0)
-            }
-            None => 0,
-        };
-        if hops > budgets.hops {
-            return Err(OverBudget::Hops { hop: hops });
+        asks: bool,
+    ) -> Result<u32, OverBudget> {
+        let Some(of) = self.agents.get_mut(agent) else { return Ok(0) };
+        of.forget_before(now, &mut self.waits);
+        let unanswered = of.asked.len();
+        if asks && unanswered >= budgets.outstanding {
+            return Err(OverBudget::Outstanding { unanswered });
         }
-        let max_turns = budgets.turns;
-        Ok(Conversation { begun_by: None, turn: 0, max_turns, hops, expects_reply, answers: None })
+        let hop = of.handed.iter().map(|handed| handed.hops.saturating_add(1)).max().unwrap_or(0);
+        if hop > budgets.hops { Err(OverBudget::Hops { hop }) } else { Ok(hop) }
     }
 
-    /// An agent of this node has said a message with this place.
-    pub(super) fn note_said(
-        &mut self,
-        now: Duration,
-        agent: &AgentId,
-        message: MessageId,
-        place: &Conversation,
-    ) {
-        let of = self.agents.entry(agent.clone()).or_default();
-        if let Some(answered) = place.answers {
-            let open = of.handed.iter_mut().filter(|handed| handed.message == answered);
-            open.for_each(|handed| handed.is_open = false);
+    /// An agent of this node has said something with this place.
+    pub(super) fn note_said(&mut self, known: &Known, written: Written<'_>, place: &Conversation) {
+        let (now, Written { agent, room, message, counts }) = (known.cx.now.mono, written);
+        if known.directory.direct.get(room).is_some() {
+            let pair = self.pairs.entry(room).or_default();
+            pair.note(&known.config.budgets.pair, now, agent);
         }
-        if place.expects_reply && of.asked.len() < REQUESTS_PER_AGENT_MAX {
-            of.asked.insert(message, now);
+        if place.expects_reply && counts {
+            let of = self.agents.entry(agent.clone()).or_default();
+            if of.asked.len() < REQUESTS_PER_AGENT_MAX {
+                of.asked.insert(message, Asked { room, at: now });
+                self.waits.insert(message, agent.clone());
+            }
         }
         self.bound(now);
     }
 
     /// A message was delivered here. Returns whether this node's budgets keep it from agents of this node.
     pub(super) fn on_delivered(&mut self, known: &Known, room: RoomId, entry: &Delivered) -> bool {
+        let Some(said) = entry.said.as_ref().filter(|_| entry.facts.kind == CHAT) else {
+            return false;
+        };
+        let (now, budgets) = (known.cx.now.mono, &known.config.budgets);
+        let foreign = entry.log.author != known.cx.me;
         let direct = known.directory.direct.get(room);
-        let Some(said) = &entry.said else { return false };
-        let now = known.cx.now.mono;
-        if direct.is_some() {
-            self.pairs.entry(room).or_default().note(&known.config.budgets.pair, now);
+        if direct.is_some() && foreign {
+            self.pairs.entry(room).or_default().note(&budgets.pair, now, &said.agent);
         }
         let Some(place) = said.conversation else { return false };
-        let is_over = direct.is_some()
-            && entry.log.author != known.cx.me
-            && (place.turn > known.config.budgets.turns.saturating_add(1)
-                || place.hops > known.config.budgets.hops);
-        if is_over {
+        if let Some(answered) = place.answers {
+            self.is_answered(answered, room);
+        }
+        // Whoever mentions an agent in a room has no say in its conversations.
+        let Some(direct) = direct else { return false };
+        if foreign && (place.turn > budgets.turns.saturating_add(1) || place.hops > budgets.hops) {
             return true;
         }
-        let to: Vec<AgentId> = match direct {
-            Some(direct) => vec![direct.sides.peer_of(&said.agent).clone()],
-            None => said.mentions.clone(),
-        };
-        for agent in to.into_iter().filter(|agent| known.rosters.own(agent).is_some()) {
-            self.hand(now, &agent, (entry.message, said), direct.is_some());
+        let to = direct.sides.peer_of(&said.agent);
+        if known.rosters.own(to).is_some() || known.cx.addressees.contains(to) {
+            self.hand(now, to, said);
         }
+        self.bound(now);
         false
     }
 
+    /// A request has an answer, and with it all that its author has asked before in the same room.
+    fn is_answered(&mut self, request: MessageId, room: RoomId) {
+        let Some(agent) = self.waits.get(&request) else { return };
+        let Some(of) = self.agents.get_mut(agent) else { return };
+        let Some(upto) = of.asked.get(&request).map(|asked| asked.at) else { return };
+        let is_older = |asked: &Asked| asked.room == room && asked.at <= upto;
+        for (message, _) in of.asked.extract_if(.., |_, asked| is_older(asked)) {
+            self.waits.remove(&message);
+        }
+    }
+
     /// A message is given to an agent of this node.
-    fn hand(
-        &mut self,
-        now: Duration,
-        agent: &AgentId,
-        (message, said): (MessageId, &Said),
-        direct: bool,
-    ) {
+    fn hand(&mut self, now: Duration, agent: &AgentId, said: &Said) {
         let Some(place) = said.conversation.filter(|_| said.agent != *agent) else { return };
+        // Of two agents that take turns, the one that began has the even ones: an odd one answers this agent.
+        if place.turn % 2 == 1 {
+            return;
+        }
         let of = self.agents.entry(agent.clone()).or_default();
-        if let Some(answered) = place.answers {
-            of.asked.remove(&answered);
+        of.forget_before(now, &mut self.waits);
+        if of.handed.len() >= HANDED_PER_AGENT_MAX {
+            of.handed.pop_front();
         }
-        // Of two agents that take turns, the one that began has the even ones.
-        let own = direct && place.turn % 2 == 1;
-        if !own {
-            of.forget_before(now);
-            if of.handed.len() >= HANDED_PER_AGENT_MAX {
-                of.handed.pop_front();
-            }
-            let (hops, is_open) = (place.hops, place.expects_reply);
-            of.handed.push_back(Handed { message, hops, at: now, is_open });
-        }
-        self.bound(now);
+        of.handed.push_back(Handed { hops: place.hops, at: now });
     }
 
     /// Forgets states that say nothing any more, when there are many.
     fn bound(&mut self, now: Duration) {
         if self.agents.len() > BUDGETS_KEPT_MAX {
+            let waits = &mut self.waits;
             self.agents.retain(|_, of| {
-                of.forget_before(now);
+                of.forget_before(now, waits);
                 !(of.handed.is_empty() && of.asked.is_empty())
             });
             while self.agents.len() > BUDGETS_KEPT_MAX {
-                self.agents.pop_first();
+                let Some((_, of)) = self.agents.pop_first() else { break };
+                of.asked.keys().for_each(|message| drop(self.waits.remove(message)));
             }
         }
         if self.pairs.len() > BUDGETS_KEPT_MAX {
-            self.pairs.retain(|_, pair| pair.at.back().is_some_and(|at| *at + LATELY > now));
+            self.pairs.retain(|_, pair| pair.was_busy_since(now.saturating_sub(LATELY)));
             while self.pairs.len() > BUDGETS_KEPT_MAX {
                 self.pairs.pop_first();
             }
@@ -193,6 +220,11 @@ impl Conversations {
 
 /// Pairs that have said nothing for so long may be forgotten when there are many.
 const LATELY: Duration = Duration::from_secs(3_600);
+
+fn begun(budgets: &Budgets, hops: u32, expects_reply: bool) -> Conversation {
+    let max_turns = budgets.turns;
+    Conversation { begun_by: None, turn: 0, max_turns, hops, expects_reply, answers: None }
+}
 
 fn goes_on(
     budgets: &Budgets,
@@ -219,45 +251,61 @@ fn goes_on(
 
 impl OfAgent {
     /// What counts no more.
-    fn forget_before(&mut self, now: Duration) {
-        self.asked.retain(|_, at| *at + REQUEST_OPEN_FOR > now);
-        self.handed.retain(|handed| {
-            let counts = if handed.is_open { REQUEST_OPEN_FOR } else { HANDED_COUNTS_FOR };
-            handed.at + counts > now
-        });
+    fn forget_before(&mut self, now: Duration, waits: &mut BTreeMap<MessageId, AgentId>) {
+        self.handed.retain(|handed| handed.at + HANDED_COUNTS_FOR > now);
+        let is_old = |asked: &Asked| asked.at + REQUEST_OPEN_FOR <= now;
+        for (message, _) in self.asked.extract_if(.., |_, asked| is_old(asked)) {
+            waits.remove(&message);
+        }
     }
 }
 
 impl OfPair {
-    fn may_go_on(&mut self, pace: &Pace, now: Duration) -> Result<(), OverBudget> {
+    /// Both together have their pace; but an agent that has said less than half of it is not silenced by the other one.
+    fn may_go_on(&mut self, pace: &Pace, now: Duration, by: &AgentId) -> Result<(), OverBudget> {
         self.settle(pace, now);
-        if now < self.rests_until {
+        let most = usize::try_from(pace.messages).unwrap_or(usize::MAX).max(1);
+        let own = self.ways.get(by).map_or(0, |way| way.at.len());
+        let all: usize = self.ways.values().map(|way| way.at.len()).sum();
+        if now >= self.rests_until && all >= most && own >= most.div_ceil(2) {
+            self.rests_until = now + pace.rest;
+        }
+        if now < self.rests_until && own >= most.div_ceil(2) {
             let retry_after = self.rests_until.saturating_sub(now);
             return Err(OverBudget::Pair { pace: *pace, retry_after });
         }
         Ok(())
     }
 
-    fn note(&mut self, pace: &Pace, now: Duration) {
+    fn note(&mut self, pace: &Pace, now: Duration, by: &AgentId) {
         self.settle(pace, now);
-        // Messages of the other side's node may come while the two rest: they count for the next time.
-        self.at.push_back(now);
         let most = usize::try_from(pace.messages).unwrap_or(usize::MAX).max(1);
-        while self.at.len() > most {
-            self.at.pop_front();
+        let way = self.ways.entry(by.clone()).or_default();
+        if way.at.len() >= most {
+            way.at.pop_front();
         }
+        way.at.push_back(now);
     }
 
-    /// Begins a rest if the pace was reached, or ends one.
+    /// While the two rest what was said stays counted; after it all begins anew.
     fn settle(&mut self, pace: &Pace, now: Duration) {
-        while self.at.front().is_some_and(|at| *at + pace.within <= now) {
-            self.at.pop_front();
+        if self.rests_until > Duration::ZERO {
+            if now >= self.rests_until {
+                *self = OfPair::default();
+            }
+            return;
         }
-        let most = usize::try_from(pace.messages).unwrap_or(usize::MAX).max(1);
-        if now >= self.rests_until && self.at.len() >= most {
-            self.at.clear();
-            self.rests_until = now + pace.rest;
+        for way in self.ways.values_mut() {
+            while way.at.front().is_some_and(|at| *at + pace.within <= now) {
+                way.at.pop_front();
+            }
         }
+        self.ways.retain(|_, way| !way.at.is_empty());
+    }
+
+    fn was_busy_since(&self, since: Duration) -> bool {
+        self.rests_until > since
+            || self.ways.values().any(|way| way.at.back().is_some_and(|at| *at > since))
     }
 }
 
@@ -274,28 +322,38 @@ mod tests {
 
     #[test]
     fn two_agents_that_write_too_fast_rest_and_go_on_after_it() {
-        let mut pair = OfPair::default();
+        let (mut pair, ann) = (OfPair::default(), AgentId::from("ann"));
         for second in [0, 4, 8] {
-            assert_eq!(pair.may_go_on(&PACE, at(second)), Ok(()));
-            pair.note(&PACE, at(second));
+            assert_eq!(pair.may_go_on(&PACE, at(second), &ann), Ok(()));
+            pair.note(&PACE, at(second), &ann);
         }
         let retry_after = Duration::from_secs(60);
         let resting = Err(OverBudget::Pair { pace: PACE, retry_after });
-        assert_eq!(pair.may_go_on(&PACE, at(9)), resting);
-        assert!(pair.may_go_on(&PACE, at(68)).is_err());
-        assert_eq!(pair.may_go_on(&PACE, at(69)), Ok(()), "the minute is over");
+        assert_eq!(pair.may_go_on(&PACE, at(9), &ann), resting);
+        assert!(pair.may_go_on(&PACE, at(68), &ann).is_err());
+        assert_eq!(pair.may_go_on(&PACE, at(69), &ann), Ok(()), "the minute is over");
         for second in [69, 78, 87, 96] {
-            assert_eq!(pair.may_go_on(&PACE, at(second)), Ok(()), "they are slow enough");
-            pair.note(&PACE, at(second));
+            assert_eq!(pair.may_go_on(&PACE, at(second), &ann), Ok(()), "they are slow enough");
+            pair.note(&PACE, at(second), &ann);
         }
+    }
+
+    #[test]
+    fn an_agent_that_is_flooded_can_still_say_stop() {
+        let (mut pair, ann, eve) = (OfPair::default(), AgentId::from("ann"), AgentId::from("eve"));
+        (0..100).for_each(|_| pair.note(&PACE, at(1), &eve));
+        assert_eq!(pair.may_go_on(&PACE, at(1), &ann), Ok(()));
+        pair.note(&PACE, at(1), &ann);
+        assert!(pair.may_go_on(&PACE, at(1), &eve).is_err());
+        assert_eq!(pair.may_go_on(&PACE, at(2), &ann), Ok(()), "while the other one rests");
+        pair.note(&PACE, at(2), &ann);
+        assert!(pair.may_go_on(&PACE, at(2), &ann).is_err(), "but not for ever");
     }
 
     #[test]
     fn a_conversation_has_its_turns_and_the_lower_limit_holds() {
         let budgets = |turns| Budgets { turns, ..Budgets::default() };
-        let mut place = Conversations::default()
-            .begins(&budgets(2), at(0), &"ann".into(), true)
-            .expect("nothing was used");
+        let mut place = begun(&budgets(2), 0, true);
         let mut turns = vec![place.turn];
         let over = loop {
             let answered = Answered { message: MessageId([7; 16]), conversation: place };
@@ -310,25 +368,27 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_agents_that_ask_each_other_has_its_hops() {
+    fn a_chain_of_agents_that_ask_each_other_has_its_hops_and_is_forgotten() {
         let mut all = Conversations::default();
         let budgets = Budgets { hops: 2, ..Budgets::default() };
         let mut hops = Vec::new();
-        for n in 0..9_u8 {
-            let agent: AgentId = format!("agent {n}").as_str().into();
-            let place = match all.begins(&budgets, at(u64::from(n)), &agent, true) {
-                Ok(place) => place,
-                Err(over) => {
-                    assert_eq!(over, OverBudget::Hops { hop: 3 });
-                    break;
-                }
-            };
-            hops.push(place.hops);
-            let next: AgentId = format!("agent {}", n + 1).as_str().into();
-            let said = said_in(&agent, place);
-            all.hand(at(u64::from(n)), &next, (MessageId([n; 16]), &said), true);
-        }
-        assert_eq!(hops, [0, 1, 2]);
+        let agent = |n: u64| AgentId::from(format!("agent {n}").as_str());
+        let over = (0..9).find_map(|n| match all.may_begin(&budgets, at(n), &agent(n), true) {
+            Ok(hop) => {
+                hops.push(hop);
+                let said = said_in(&agent(n), begun(&budgets, hop, true));
+                all.hand(at(n), &agent(n + 1), &said);
+                None
+            }
+            Err(over) => Some((n, over)),
+        });
+        assert_eq!((hops, over), (vec![0, 1, 2], Some((3, OverBudget::Hops { hop: 3 }))));
+        let later = HANDED_COUNTS_FOR + at(3);
+        assert_eq!(all.may_begin(&budgets, later, &agent(3), true), Ok(0), "not for ever");
+        let high = begun(&budgets, u32::MAX, true);
+        all.hand(later, &agent(5), &said_in(&agent(4), high));
+        let over = all.may_begin(&budgets, later, &agent(5), true);
+        assert_eq!(over, Err(OverBudget::Hops { hop: u32::MAX }), "whatever a peer writes");
     }
 
     #[test]
@@ -336,30 +396,40 @@ mod tests {
         let mut all = Conversations::default();
         let (budgets, ann) = (Budgets { hops: 1, ..Budgets::default() }, AgentId::from("ann"));
         for n in 0..9_u8 {
-            let place = all.begins(&budgets, at(1), &ann, true).expect("a new question");
+            let hops = all.may_begin(&budgets, at(1), &ann, true).expect("a new question");
+            let (place, message) = (begun(&budgets, hops, true), MessageId([n; 16]));
             assert_eq!(place.hops, 0);
-            let message = MessageId([n; 16]);
-            all.note_said(at(1), &ann, message, &place);
-            let answered = Answered { message, conversation: place };
-            let answer = goes_on(&budgets, answered, false).expect("turn 1");
-            let said = said_in(&"bob".into(), answer);
-            all.hand(at(1), &ann, (MessageId([100 + n; 16]), &said), true);
+            let answer = goes_on(&budgets, Answered { message, conversation: place }, false);
+            let said = said_in(&"bob".into(), answer.expect("turn 1"));
+            all.hand(at(1), &ann, &said);
         }
-        assert!(all.agents[&ann].asked.is_empty(), "each was answered");
     }
 
     #[test]
-    fn an_agent_that_nobody_answers_asks_no_more_until_a_day_has_passed() {
+    fn an_agent_that_nobody_answers_asks_no_more_until_it_is_answered_or_a_day_has_passed() {
         let mut all = Conversations::default();
         let (budgets, ann) = (Budgets { outstanding: 2, ..Budgets::default() }, "ann".into());
-        for n in 0..2 {
-            let place = all.begins(&budgets, at(n), &ann, true).expect("few are open");
-            all.note_said(at(n), &ann, MessageId([u8::try_from(n).unwrap(); 16]), &place);
-        }
+        let (room, other) = (RoomId([1; 16]), RoomId([2; 16]));
+        let message = |n: u8| MessageId([n; 16]);
+        let ask = |all: &mut Conversations, n: u8, room| {
+            let of = all.agents.entry(AgentId::from("ann")).or_default();
+            of.asked.insert(message(n), Asked { room, at: at(n.into()) });
+            all.waits.insert(message(n), "ann".into());
+        };
+        ask(&mut all, 1, room);
+        ask(&mut all, 2, room);
         let over = Err(OverBudget::Outstanding { unanswered: 2 });
-        assert_eq!(all.begins(&budgets, at(3), &ann, true), over);
-        assert!(all.begins(&budgets, at(3), &ann, false).is_ok(), "it does not ask");
-        assert!(all.begins(&budgets, REQUEST_OPEN_FOR + at(3), &ann, true).is_ok());
+        assert_eq!(all.may_begin(&budgets, at(3), &ann, true), over);
+        assert!(all.may_begin(&budgets, at(3), &ann, false).is_ok(), "it does not ask");
+        all.is_answered(message(2), other);
+        assert_eq!(all.may_begin(&budgets, at(3), &ann, true), over, "not in this room");
+        all.is_answered(message(2), room);
+        assert!(all.waits.is_empty(), "the one before has no other answer to wait for");
+        assert!(all.may_begin(&budgets, at(3), &ann, true).is_ok());
+        ask(&mut all, 3, room);
+        ask(&mut all, 4, room);
+        assert!(all.may_begin(&budgets, REQUEST_OPEN_FOR + at(4), &ann, true).is_ok());
+        assert!(all.waits.is_empty());
     }
 
     fn said_in(agent: &AgentId, place: Conversation) -> Said {

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{agents::Agents, known::Known};
+use super::{agents, known::Known};
 use crate::{
     api::{
         batch::{Change, InboxItem, InboxRecord, StoredInbox},
         boundary::Effect,
-        command::{Caller, Inbox, InboxAct, Outcome, Reader, Refused, Unfiled},
+        command::{Caller, Inbox, InboxAct, Outcome, Reader, Refused},
         event::{AgentEvent, Delivered},
     },
     limits::{INBOX_FILED_MAX, INBOX_ITEMS_MAX, INBOXES_MAX, INBOXES_PER_KEY_MAX},
@@ -54,13 +54,16 @@ impl Inboxes {
     pub(super) fn act(
         &mut self,
         known: &mut Known,
-        agents: &Agents,
         caller: &Caller,
         act: InboxAct,
     ) -> Result<Outcome, Refused> {
         known.caller(caller)?;
         self.open(known, caller)?;
         let Some(kept) = self.all.get_mut(&caller.agent) else { return Err(Refused::Superseded) };
+        if known.cx.now.wall_ms >= kept.record.used_ms.saturating_add(USED_EVERY_MS) {
+            kept.record.used_ms = known.cx.now.wall_ms;
+            known.cx.change(Change::Inbox(kept.record.clone()));
+        }
         match act {
             InboxAct::Open => {}
             InboxAct::Confirm(upto) => {
@@ -89,12 +92,7 @@ impl Inboxes {
         }
         let InboxRecord { since_ms, mark, unfiled, .. } = kept.record;
         let newest = kept.newest;
-        let unfiled = unfiled.then(|| {
-            let rooms = agents.written_to(known, &caller.reader()).into_iter();
-            let upto = |room| known.rooms.get(&room).map(|state| state.tip());
-            let unfiled = |(room, after)| Some(Unfiled { room, after, upto: upto(room)? });
-            rooms.filter_map(unfiled).collect()
-        });
+        let unfiled = unfiled.then(|| agents::written_to(known, &caller.reader()));
         Ok(Outcome::Inbox(Box::new(Inbox { since_ms, mark, newest, unfiled })))
     }
 
@@ -106,28 +104,43 @@ impl Inboxes {
             }
             self.forget(known, &caller.agent);
         }
-        let of_key = self.all.values().filter(|kept| kept.record.key == caller.key);
-        let many = of_key.clone().count() >= INBOXES_PER_KEY_MAX;
-        let full = self.all.len() >= INBOXES_MAX;
-        if many || full {
-            let first = of_key.min_by_key(|kept| kept.record.since_ms);
-            let Some(first) = first.map(|kept| kept.record.agent.clone()) else {
-                let text =
-                    format!("this node keeps inboxes for {INBOXES_MAX} agents, which is the most");
-                return Err(Refused::Full(text));
-            };
-            self.forget(known, &first);
-        }
+        self.make_place(known, caller.key)?;
         let record = InboxRecord {
             agent: caller.agent.clone(),
             key: caller.key,
             since_ms: known.cx.now.wall_ms,
             mark: 0,
             unfiled: true,
+            used_ms: known.cx.now.wall_ms,
         };
         known.cx.change(Change::Inbox(record.clone()));
         known.cx.addressees.insert(caller.agent.clone());
         self.all.insert(caller.agent.clone(), Kept { record, newest: 0 });
+        Ok(())
+    }
+
+    /// For one more inbox of an agent of this key. Of many, one that was used longest ago goes: if the key has as many as it may,
+    /// one of its own; else one in which nothing waits, whosever it is.
+    fn make_place(&mut self, known: &mut Known, key: KeyPrint) -> Result<(), Refused> {
+        let is_own = |kept: &&Kept| kept.record.key == key;
+        let waits = |kept: &Kept| kept.record.mark < kept.newest;
+        let order = |kept: &&Kept| (waits(kept), kept.record.used_ms);
+        let own = self.all.values().filter(is_own);
+        let first = if own.clone().count() >= INBOXES_PER_KEY_MAX {
+            own.min_by_key(order)
+        } else if self.all.len() >= INBOXES_MAX {
+            let idle = self.all.values().min_by_key(order).filter(|kept| !waits(kept));
+            idle.or_else(|| own.min_by_key(order))
+        } else {
+            return Ok(());
+        };
+        let Some(first) = first.map(|kept| kept.record.agent.clone()) else {
+            let text = format!(
+                "this node keeps inboxes for {INBOXES_MAX} agents, and something waits in each of them"
+            );
+            return Err(Refused::Full(text));
+        };
+        self.forget(known, &first);
         Ok(())
     }
 
@@ -154,8 +167,9 @@ impl Inboxes {
             let Some(kept) = self.all.get(agent) else { continue };
             let key = known.directory.current(kept.record.key);
             let reader = Reader { key, agent: Some(agent.clone()) };
-            // One that came later was not meant.
-            let is_old = entry.facts.wall_ms < kept.record.since_ms;
+            // One that came later was not meant. Clocks of nodes differ.
+            let is_old =
+                entry.facts.wall_ms.saturating_add(CLOCKS_DIFFER_MS) < kept.record.since_ms;
             if !is_old && known.may_read(&reader, room).is_ok() {
                 to.insert(agent.clone());
             }
@@ -205,6 +219,11 @@ impl Kept {
         Change::InboxItem { agent: self.record.agent.clone(), place, item }
     }
 }
+
+/// How often it is written down that an inbox is used.
+const USED_EVERY_MS: u64 = 3_600_000;
+/// So far behind an honest node's clock may be.
+const CLOCKS_DIFFER_MS: u64 = 600_000;
 
 /// Whether the id is still this key's, or nobody's.
 fn is_own(known: &Known, key: KeyPrint, agent: &AgentId) -> bool {

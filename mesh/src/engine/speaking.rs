@@ -1,7 +1,7 @@
 //! Messages of agents: into a room, and into the lobby of a node that joined another mesh.
 
 use super::{
-    conversing::Conversations,
+    conversing::{Conversations, Written},
     elections::{self, Leaders},
     known::{Known, NO_MEMORY},
     turn_token,
@@ -115,8 +115,9 @@ fn say(
         Speech::Chat => turn_token::next(known, room, &caller.agent),
         Speech::Thinking | Speech::Decision => None,
     };
-    let place = say.conversing.as_deref();
-    let place = place.map(|part| conversations.place(known, &caller, room, part)).transpose()?;
+    let part = say.conversing.as_deref();
+    let counts = part.is_some_and(|part| part.counts);
+    let place = part.map(|part| conversations.place(known, &caller, room, part)).transpose()?;
     let said = Said { conversation: place, ..said(caller.agent.clone(), &record, say, turn) };
     let body = match speech {
         Speech::Chat => Body::Chat(said),
@@ -131,7 +132,8 @@ fn say(
     };
     let at = write(known, room, &body)?;
     if let Some((place, message)) = place.zip(known.message_id(room, at)) {
-        conversations.note_said(known.cx.now.mono, &caller.agent, message, &place);
+        let written = Written { agent: &caller.agent, room, message, counts };
+        conversations.note_said(known, written, &place);
     }
     let wall_ms = known.cx.now.wall_ms;
     let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);

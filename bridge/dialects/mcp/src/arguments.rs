@@ -10,11 +10,17 @@ pub(crate) struct Arguments {
     given: Map<String, Value>,
     /// Values that were above their largest, by name: what counts instead.
     clamped: Map<String, Value>,
+    /// Parts of arguments that nobody knows.
+    unknown: Vec<String>,
+    /// Names that were understood although they are not the tool's.
+    understood: Vec<&'static str>,
 }
 
 impl Arguments {
     pub(crate) fn new(given: Option<Map<String, Value>>) -> Arguments {
-        Arguments { given: given.unwrap_or_default(), clamped: Map::new() }
+        let (unknown, understood) = Default::default();
+        let given = given.unwrap_or_default();
+        Arguments { given, clamped: Map::new(), unknown, understood }
     }
 
     /// What counts in place of values that were too large.
@@ -24,7 +30,20 @@ impl Arguments {
 
     /// Names that a tool does not know.
     pub(crate) fn ignored(&self, known: &Map<String, Value>) -> Vec<String> {
-        self.given.keys().filter(|name| !known.contains_key(*name)).cloned().collect()
+        let is_known =
+            |name: &String| known.contains_key(name) || self.understood.contains(&name.as_str());
+        let unknown = self.given.keys().filter(|name| !is_known(name));
+        unknown.chain(&self.unknown).cloned().collect()
+    }
+
+    /// A part of an argument does nothing.
+    pub(crate) fn ignores(&mut self, part: String) {
+        self.unknown.push(part);
+    }
+
+    /// A name that is not the tool's is taken for one that is.
+    pub(crate) fn understands(&mut self, name: &'static str) {
+        self.understood.push(name);
     }
 
     /// A text, if there is one.

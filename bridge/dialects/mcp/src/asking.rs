@@ -26,7 +26,7 @@ use crate::{
     },
     outcome::No,
     settings::Settings,
-    tools::Awaited,
+    tools::{Awaited, NamedSends},
 };
 
 /// All that requests share.
@@ -45,6 +45,9 @@ struct Agents {
     rooms: BTreeMap<Name, (u64, BTreeSet<RoomId>)>,
     asked: u64,
     awaited: Awaited,
+    sends: NamedSends,
+    /// Direct rooms that were found, by the two agents.
+    direct: BTreeMap<(Name, AgentId), RoomId>,
 }
 
 #[derive(Default)]
@@ -127,8 +130,8 @@ impl Asking {
         };
         let Hosted { visitor: agent, came } = self.shared.desk.host(call).await?;
         if came {
-            // From now on what comes for it is kept for it, also while it is away.
-            self.shared.desk.ask(&agent, OpenInbox).await?;
+            // From now on what comes for it is kept for it, also while it is away. Without an inbox it is attached all the same.
+            drop(self.shared.desk.ask(&agent, OpenInbox).await);
         }
         let known = self.shared.agents().remembered(&self.id());
         if came && !known.is_empty() {
@@ -189,6 +192,25 @@ impl Asking {
         Awaits { asking: self.clone(), request }
     }
 
+    /// What it has sent under a name of its own.
+    pub(crate) fn named_send(&self, name: &str, to: RoomId, text: &str) -> Result<(), No> {
+        self.shared.agents().sends.note(self.id(), name, to, text)
+    }
+
+    /// The direct room that was found with an agent.
+    pub(crate) fn found_direct(&self, with: &AgentId) -> Option<RoomId> {
+        self.shared.agents().direct.get(&(self.id(), with.clone())).copied()
+    }
+
+    /// The direct room with an agent is found.
+    pub(crate) fn finds_direct(&self, with: &AgentId, room: RoomId) {
+        let mut agents = self.shared.agents();
+        if agents.direct.len() >= AGENTS_REMEMBERED_MAX {
+            agents.direct.pop_first();
+        }
+        agents.direct.insert((self.id(), with.clone()), room);
+    }
+
     /// The requests whose answers calls wait for.
     pub(crate) fn awaited(&self) -> BTreeSet<MessageId> {
         self.shared.agents().awaited.of(&self.id())
@@ -230,8 +252,9 @@ pub(crate) struct Awaits {
 
 impl Drop for Awaits {
     fn drop(&mut self) {
-        let mut agents = self.asking.shared.agents();
-        agents.awaited.end(&self.asking.id(), self.request);
+        self.asking.shared.agents().awaited.end(&self.asking.id(), self.request);
+        // What was behind the answer is shown from now on.
+        self.asking.shared.desk.stir_inbox(&self.asking.agent);
     }
 }
 

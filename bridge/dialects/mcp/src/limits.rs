@@ -62,6 +62,16 @@ pub const UNREAD_COUNTED_MAX: usize = 500;
 pub const TAKEN_LOOKED_AT_MAX: usize = 1_000;
 /// A wait that has something gives it after so long, with the rest of some that came together.
 pub const GATHER_FOR: Duration = Duration::from_millis(200);
+/// A cursor, in characters.
+pub const CURSOR_CHARS_MAX: usize = 128;
+/// Items that are looked at for the names in a notice.
+pub const NOTICE_ROWS: usize = 20;
+/// Messages of one session in a list of sessions, in bytes of JSON.
+pub const SESSION_ROWS_BYTES: usize = 16 * 1024;
+/// Sends with a name of the client's own that are remembered, of all agents; the oldest go first.
+pub const NAMED_SENDS_MAX: usize = 10_000;
+/// For so long.
+pub const NAMED_SENDS_FOR: Duration = Duration::from_secs(24 * 3_600);
 /// Agents that a notice names.
 pub const NAMED_IN_NOTICE_MAX: usize = 5;
 /// A client's own name for a send, in characters.

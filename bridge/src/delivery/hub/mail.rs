@@ -43,6 +43,14 @@ impl Hub {
         self.mails.lock().get(agent).copied().unwrap_or_default()
     }
 
+    /// Its inbox has got so far. One that has got less far than was told is another one.
+    pub(crate) fn is_at(&self, agent: &AgentId, newest: u64) {
+        let mut all = self.mails.lock();
+        if all.get(agent).is_some_and(|told| told.upto > newest || told.fetched > newest) {
+            all.remove(agent);
+        }
+    }
+
     /// Its host was told of all items up to this one.
     pub(crate) fn tell_upto(&self, agent: &AgentId, upto: u64) {
         self.mails.change(agent, |told| told.upto = told.upto.max(upto));

@@ -20,8 +20,15 @@ pub struct ReadInbox {
     pub after: u64,
     /// At most so many.
     pub limit: usize,
-    /// Whether they are given to the agent: it need not be told of them then.
-    pub gives: bool,
+}
+
+/// Read where the oldest items above a place are, and no messages.
+#[derive(Clone, Copy, Debug)]
+pub struct LookIntoInbox {
+    /// As in [`ReadInbox`].
+    pub after: u64,
+    /// At most so many.
+    pub limit: usize,
 }
 
 /// Say that all items up to this place were read.

@@ -28,7 +28,8 @@ impl InboxAct {
 /// An agent's inbox at this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inbox {
-    /// Mentions from before are not in it. Unix milliseconds.
+    /// When it was made; mentions from before are not in it. Places of an earlier inbox say nothing in this one. Unix
+    /// milliseconds.
     pub since_ms: u64,
     /// The agent has confirmed the items up to this one; 0: none.
     pub mark: u64,
@@ -38,13 +39,11 @@ pub struct Inbox {
     pub unfiled: Option<Vec<Unfiled>>,
 }
 
-/// Messages from before an inbox was made: those of the other agent of a direct room.
+/// A direct room in which the other agent has said something before an inbox was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfiled {
     /// The room.
     pub room: RoomId,
-    /// This agent's own last message, or [`Number::ZERO`].
-    pub after: Number,
     /// The newest message there.
     pub upto: Number,
 }

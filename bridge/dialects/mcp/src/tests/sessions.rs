@@ -101,6 +101,7 @@ async fn an_answer_without_reply_to_is_that_of_the_oldest_question() {
         let ask = json!({"agentId": "bob", "message": text, "timeoutSeconds": NOW});
         assert_eq!(node.call("ada", "sessions_send", ask).await["status"], "accepted");
     }
+    node.inbox("bob", None).await;
     let answer =
         json!({"agentId": "ada", "message": "one!", "timeoutSeconds": NOW, "expectsReply": false});
     node.call("bob", "sessions_send", answer).await;
@@ -116,6 +117,57 @@ async fn an_answer_without_reply_to_is_that_of_the_oldest_question() {
         "{mail}"
     );
     done(node).await;
+}
+
+#[tokio::test]
+async fn what_an_agent_has_not_read_it_does_not_answer() {
+    let node = two().await;
+    let ask = json!({"agentId": "bob", "message": "how many?", "timeoutSeconds": 1});
+    let asked = begun(&node, "ada", "sessions_send", ask);
+    let has_come = async || {
+        while node.call("bob", "agents_list", json!({})).await["me"]["unread"] != 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, has_come()).await.expect("it comes");
+    let own = json!({"agentId": "ada", "message": "which ones?", "timeoutSeconds": NOW});
+    node.call("bob", "sessions_send", own).await;
+    assert_eq!(ended(asked).await["status"], "timeout");
+    let mail = node.inbox("ada", None).await;
+    assert_eq!(
+        (&mail["messages"][0]["item"], &mail["messages"][0]["expectsReply"]),
+        (&json!("direct"), &json!(true))
+    );
+    done(node).await;
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_wait_sends_nothing() {
+    let node = two().await;
+    let mut waits = tokio::task::JoinSet::new();
+    let full = async {
+        loop {
+            let waiting = node.clone();
+            waits.spawn(async move {
+                waiting.call("ada", "inbox_wait", json!({"timeoutSeconds": 50})).await
+            });
+            node.call("ada", "agents_list", json!({})).await;
+            if let Some(ended) = waits.try_join_next() {
+                break ended.unwrap();
+            }
+        }
+    };
+    let full = timeout(PATIENCE, full).await.expect("one too many");
+    assert_eq!(full["error"], "too many waits; retry", "{full}");
+    let refused =
+        node.call("ada", "sessions_send", json!({"agentId": "bob", "message": "x"})).await;
+    assert_eq!(refused["error"], "too many waits; retry", "{refused}");
+    assert_eq!(texts(&node.inbox("bob", None).await), Vec::<&str>::new());
+    drop(waits);
+    let missing =
+        json!({"agentId": "bob", "message": "x", "replyTo": "nothing", "timeoutSeconds": NOW});
+    assert_eq!(node.call("ada", "sessions_send", missing).await["field"], "replyTo");
+    drop(node);
 }
 
 #[tokio::test]
@@ -213,9 +265,15 @@ async fn what_is_not_confirmed_comes_again() {
     assert_eq!(texts(&node.inbox("bob", Some(&json!("0"))).await), ["one", "two", "three"]);
     assert_eq!(texts(&node.inbox("bob", Some(&first["cursor"])).await), ["three"], "replayed");
     assert_eq!(texts(&node.inbox("bob", None).await), Vec::<&str>::new(), "nothing moved back");
-    let elsewhere = node.inbox("bob", Some(&json!("0123456789abcdef.7"))).await;
+    let elsewhere = node.inbox("bob", Some(&json!("0123456789abcdef.1.7"))).await;
     assert_eq!((&elsewhere["replayed"], &elsewhere["status"]), (&json!(true), &json!("timeout")));
-    for wrong in ["", "x", "1", "0123456789abcdef.", "0123456789abcdef.-1", "ä.1"] {
+    let ahead = none["cursor"].as_str().unwrap().rsplit_once('.').unwrap().0.to_owned() + ".1000";
+    node.inbox("bob", Some(&json!(ahead))).await;
+    let said = json!({"agentId": "bob", "message": "four", "timeoutSeconds": NOW});
+    node.call("ada", "sessions_send", said).await;
+    let four = node.inbox("bob", Some(&json!(ahead))).await;
+    assert_eq!(texts(&four), ["four"], "nothing is passed over that was not there");
+    for wrong in ["", "x", "1", "0123456789abcdef.1.", "0123456789abcdef.1.-1", "ä.1.1"] {
         let no = node.inbox("bob", Some(&json!(wrong))).await;
         assert_eq!(no["field"], "cursor", "{wrong:?} {no}");
     }

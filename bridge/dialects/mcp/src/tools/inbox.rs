@@ -1,21 +1,24 @@
 //! The inbox of an agent: what is for it, until it says that it has it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     time::Duration,
 };
 
 use bridge::{
     read::{Visitor, Watch},
     seam::{
-        answer::InboxPage,
-        call::{ConfirmInbox, OpenInbox, ReadInbox, TakeFromInbox},
+        answer::{InboxItems, InboxPage},
+        call::{ConfirmInbox, DescribeRoom, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox},
         event::Message,
     },
 };
 use mesh::{
-    api::command::RoomView,
-    name::id::{MessageId, NodeId, RoomId},
+    api::command::{Inbox, RoomView},
+    name::{
+        id::{MessageId, NodeId, RoomId},
+        number::Number,
+    },
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -26,8 +29,8 @@ use crate::{
     asking::{Asking, Name},
     keys,
     limits::{
-        GATHER_FOR, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX, RESULT_ROWS_BYTES, TAKEN_LOOKED_AT_MAX,
-        UNREAD_COUNTED_MAX,
+        CURSOR_CHARS_MAX, GATHER_FOR, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX, NOTICE_ROWS, PAGES_MAX,
+        RESULT_ROWS_BYTES, TAKEN_LOOKED_AT_MAX, UNREAD_COUNTED_MAX,
     },
     outcome::{No, Outcome, object},
 };
@@ -38,6 +41,8 @@ pub(super) struct Mail<'a> {
     agent: Visitor,
     /// Read up to here, as the agent has said.
     pub(super) mark: u64,
+    /// The newest item.
+    newest: u64,
     since_ms: u64,
 }
 
@@ -59,7 +64,8 @@ impl Mail<'_> {
 
     async fn of(asking: &Asking, agent: Visitor) -> Result<Mail<'_>, No> {
         let inbox = asking.shared.desk.ask(&agent, OpenInbox).await?;
-        Ok(Mail { asking, agent, mark: inbox.mark, since_ms: inbox.since_ms })
+        let Inbox { mark, newest, since_ms, .. } = *inbox;
+        Ok(Mail { asking, agent, mark, newest, since_ms })
     }
 
     pub(super) async fn read(&self, call: ReadInbox) -> Result<InboxPage, No> {
@@ -70,51 +76,66 @@ impl Mail<'_> {
         Ok(self.asking.shared.desk.watch_inbox(&self.agent)?)
     }
 
+    /// Where the oldest items are that wait, and how many are behind those.
+    pub(super) async fn places(&self, limit: usize) -> Result<InboxItems, No> {
+        let call = LookIntoInbox { after: self.mark, limit };
+        Ok(self.asking.shared.desk.ask(&self.agent, call).await?)
+    }
+
     async fn confirm(&mut self, upto: u64) -> Result<(), No> {
         if upto > self.mark {
             let inbox = self.asking.shared.desk.ask(&self.agent, ConfirmInbox(upto)).await?;
-            self.mark = inbox.mark;
+            (self.mark, self.newest) = (inbox.mark, inbox.newest);
         }
         Ok(())
     }
 
     /// Takes a message out, if it is among the oldest that wait.
-    pub(super) async fn take_out(&self, message: MessageId) -> Result<(), No> {
-        let limit = TAKEN_LOOKED_AT_MAX;
-        let page = self.read(ReadInbox { after: self.mark, limit, gives: false }).await?;
-        let item = page.items.into_iter().find(|(_, item)| item.message == message);
-        if let Some((place, _)) = item {
-            self.asking.shared.desk.ask(&self.agent, TakeFromInbox(place)).await?;
+    pub(super) async fn take_out(&self, message: &Message) -> Result<(), No> {
+        let places = self.places(TAKEN_LOOKED_AT_MAX).await?;
+        let is_it = |(_, room, number): &&(u64, RoomId, Number)| {
+            (*room, *number) == (message.room, message.number)
+        };
+        if let Some((place, ..)) = places.items.iter().find(is_it) {
+            self.asking.shared.desk.ask(&self.agent, TakeFromInbox(*place)).await?;
         }
         Ok(())
     }
 }
 
-/// A place in an inbox, as a host keeps it. It names the node: places of another one say nothing here.
+/// A place in an inbox, as a host keeps it. It names the node, and the inbox: places of another one say nothing here.
+#[derive(Debug, PartialEq, Eq)]
 struct Cursor {
     node: String,
+    made_ms: u64,
     place: u64,
 }
 
 impl Cursor {
-    fn here(asking: &Asking, place: u64) -> Cursor {
-        Cursor { node: node_of(asking.shared.desk.config().here.node), place }
+    fn here(mail: &Mail<'_>, place: u64) -> Cursor {
+        let node = node_of(mail.asking.shared.desk.config().here.node);
+        Cursor { node, made_ms: mail.since_ms, place }
     }
 
     fn text(&self) -> String {
-        format!("{}.{}", self.node, self.place)
+        format!("{}.{}.{}", self.node, self.made_ms, self.place)
     }
 
-    fn parse(text: &str) -> Result<Cursor, No> {
+    /// `None`: from the beginning.
+    fn parse(text: &str) -> Result<Option<Cursor>, No> {
         let wrong = || No::argument("cursor", "must be the cursor of an earlier result, or \"0\"");
         if text == "0" {
-            return Ok(Cursor { node: String::new(), place: 0 });
+            return Ok(None);
         }
-        let (node, place) = text.split_once('.').ok_or_else(wrong)?;
+        let parts: Vec<&str> = text.split('.').collect();
+        let [node, made, place] = *parts else { return Err(wrong()) };
         let is_node = node.len() == 16 && node.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let digits = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
-        let place = place.parse().ok().filter(|_| is_node && digits).ok_or_else(wrong)?;
-        Ok(Cursor { node: node.to_ascii_lowercase(), place })
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse().ok().filter(|_| digits && is_node).ok_or_else(wrong)
+        };
+        let (made_ms, place) = (number(made)?, number(place)?);
+        Ok(Some(Cursor { node: node.to_ascii_lowercase(), made_ms, place }))
     }
 }
 
@@ -126,27 +147,28 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let time = arguments.wait(30)?;
     let limit = arguments.integer("limit", 1, INBOX_ROWS_MAX)?.unwrap_or(20);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let cursor = arguments.filled("cursor", 128)?;
+    let cursor = arguments.filled("cursor", CURSOR_CHARS_MAX)?;
     let cursor = cursor.as_deref().map(str::trim).map(Cursor::parse).transpose()?;
     let held = if time == Duration::ZERO { None } else { Some(asking.wait()?) };
     let mut mail = Mail::open(asking).await?;
     // Before the first look: what comes between the two is not missed.
     let mut watch = mail.watch()?;
-    let here = Cursor::here(asking, 0).node;
     let (after, replayed) = match cursor {
-        Some(Cursor { place: 0, node }) if node.is_empty() => (0, false),
-        Some(Cursor { node, place }) if node == here => {
-            mail.confirm(place).await?;
-            (place, false)
+        Some(None) => (0, false),
+        // Nothing is passed over that was not there.
+        Some(Some(cursor))
+            if cursor == Cursor::here(&mail, cursor.place) && cursor.place <= mail.newest =>
+        {
+            mail.confirm(cursor.place).await?;
+            (cursor.place, false)
         }
-        // Things may come again, and none is missed.
-        Some(Cursor { .. }) => (mail.mark, true),
+        // Of another node, or of an inbox before this one: things may come again, and none is missed.
+        Some(Some(_)) => (mail.mark, true),
         None => (mail.mark, false),
     };
     let until = Instant::now() + time;
     let mut page = loop {
-        let page = mail.read(ReadInbox { after, limit, gives: true }).await?;
-        let shown = Shown::of(asking, page, after);
+        let shown = shown(&mail, after, limit).await?;
         if !shown.items.is_empty() || Instant::now() >= until {
             asking.goes_on().await?;
             break shown;
@@ -156,15 +178,16 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     // Of some that come together the rest comes in a moment.
     if !page.items.is_empty() && page.items.len() < limit && held.is_some() {
         sleep(GATHER_FOR.min(until.saturating_duration_since(Instant::now()))).await;
-        page = Shown::of(asking, mail.read(ReadInbox { after, limit, gives: true }).await?, after);
+        page = shown(&mail, after, limit).await?;
     }
     drop(held);
     let Rows { rows, upto, dropped } = rows(asking, &page).await?;
+    asking.shared.desk.gave_upto(&mail.agent, upto);
     let left = page.left + dropped;
     let mut fields = object(json!({
         "status": if rows.is_empty() { "timeout" } else { "ok" },
         "messages": rows,
-        "cursor": Cursor::here(asking, upto).text(),
+        "cursor": Cursor::here(&mail, upto).text(),
         "unread": left,
         "more": left > 0,
         "since": mail.since_ms,
@@ -174,6 +197,18 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         fields.insert("replayed".to_owned(), json!(true));
     }
     Ok(fields)
+}
+
+/// The next items that are shown, also where many are not.
+async fn shown(mail: &Mail<'_>, mut after: u64, limit: usize) -> Result<Shown, No> {
+    for _ in 0..PAGES_MAX {
+        let shown = Shown::of(mail.asking, mail.read(ReadInbox { after, limit }).await?, after);
+        if !shown.items.is_empty() || shown.left == 0 || shown.upto == after {
+            return Ok(shown);
+        }
+        after = shown.upto;
+    }
+    Ok(Shown { after, items: Vec::new(), upto: after, left: 0 })
 }
 
 /// Items that are shown.
@@ -203,8 +238,8 @@ impl Shown {
                 break;
             }
             reached = place;
-            let is_answer = message.said.conversation.is_some_and(|place| place.answers.is_some());
-            if !(is_answer && is_skip(&message.said.content)) {
+            let asks = message.said.conversation.is_some_and(|place| place.expects_reply);
+            if asks || !is_skip(&message.said.content) {
                 items.push((place, message));
             }
         }
@@ -221,11 +256,15 @@ struct Rows {
 
 async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
     let reader = asking.reader_of(page.items.iter().map(|(_, message)| message.by)).await?;
-    let views: BTreeMap<RoomId, RoomView> = if page.items.is_empty() {
-        BTreeMap::new()
-    } else {
-        asking.rooms().await?.into_iter().map(|room| (room.room, room)).collect()
-    };
+    let mut views: BTreeMap<RoomId, RoomView> = BTreeMap::new();
+    for (_, message) in &page.items {
+        let room = message.room;
+        if let Entry::Vacant(view) = views.entry(room)
+            && let Ok(info) = asking.shared.desk.ask(&asking.reader, DescribeRoom(room)).await
+        {
+            view.insert(info.room);
+        }
+    }
     let (mut rows, mut bytes, mut upto) = (Vec::new(), RESULT_ROWS_BYTES, page.after);
     for (nth, (place, message)) in page.items.iter().enumerate() {
         if let Some(room) = views.get(&message.room) {
@@ -274,25 +313,24 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
     let mail = Mail::open(asking).await?;
     let mut watch = mail.watch()?;
     let until = Instant::now() + time;
-    let (page, fresh) = loop {
-        let page = mail
-            .read(ReadInbox { after: mail.mark, limit: UNREAD_COUNTED_MAX, gives: false })
-            .await?;
-        let page = Shown::of(asking, page, mail.mark);
-        let told = asking.shared.desk.told(&mail.agent);
-        let fresh = page.upto > told.upto && !page.items.is_empty();
+    let (page, left, fresh) = loop {
+        let page = shown(&mail, mail.mark, NOTICE_ROWS).await?;
+        let behind = mail.places(UNREAD_COUNTED_MAX).await?;
+        let newest = behind.items.last().map_or(0, |(place, ..)| *place).max(page.upto);
+        let fresh = newest > asking.shared.desk.told(&mail.agent).upto && !page.items.is_empty();
         if fresh || Instant::now() >= until {
-            break (page, fresh);
+            asking.shared.desk.tell_upto(&mail.agent, newest);
+            break (page, behind.items.len() + behind.left, fresh);
         }
         asking.until(&mut watch, until).await?;
     };
     drop(held);
-    asking.shared.desk.tell_upto(&mail.agent, page.upto);
     let from: BTreeSet<String> =
         page.items.iter().map(|(_, message)| keys::reference(&message.said.agent)).collect();
+    let unread = if page.items.is_empty() { 0 } else { left.max(page.items.len()) };
     Ok(object(json!({
         "status": if fresh || time == Duration::ZERO { "ok" } else { "timeout" },
-        "unread": page.items.len() + page.left,
+        "unread": unread,
         "from": from.into_iter().take(NAMED_IN_NOTICE_MAX).collect::<Vec<_>>(),
         "fresh": fresh,
     })))

@@ -244,9 +244,10 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
 }
 
 /// The text of a message. Other programs' tools have other names for it.
-pub(super) fn message(arguments: &Arguments) -> Result<String, No> {
+pub(super) fn message(arguments: &mut Arguments) -> Result<String, No> {
     let missing = || No::argument("message", "is required");
     let named = ["message", "text", "content"].into_iter().find(|name| arguments.has(name));
+    named.into_iter().for_each(|name| arguments.understands(name));
     let text = arguments.text(named.unwrap_or("message"))?.ok_or_else(missing)?;
     if text.trim().is_empty() {
         return Err(No::argument("message", "must not be empty"));

@@ -1,17 +1,22 @@
 //! Sending to a session, and waiting for the answer.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use bridge::seam::{
     answer::How,
-    call::{FindAgent, From, GetReceipts, History, Join, OneMessage, OpenDirect, Say},
+    call::{
+        DescribeRoom, FindAgent, From, GetReceipts, History, Join, OneMessage, OpenDirect, Say,
+    },
     event::Message,
 };
 use mesh::{
     api::command::{Encryption, RoomView, SaidOk, Speech},
     limits::DEDUP_FOR,
     name::{
-        id::{AgentId, MessageId},
+        id::{AgentId, MessageId, RoomId},
         number::Number,
     },
     wire::conversation::Conversation,
@@ -23,10 +28,11 @@ use tokio::time::{Instant, timeout_at};
 use super::{history::NOTE, inbox::Mail};
 use crate::{
     arguments::Arguments,
-    asking::Asking,
+    asking::{Asking, Name},
     encode::cut_at,
     limits::{
-        IDEMPOTENCY_CHARS_MAX, PAGE_MIN, REPEATS_LOOKED_AT, REPLY_BYTES_MAX, SAME_AFTER_ANSWER,
+        IDEMPOTENCY_CHARS_MAX, NAMED_SENDS_FOR, NAMED_SENDS_MAX, PAGE_MIN, REPEATS_LOOKED_AT,
+        REPLY_BYTES_MAX, SAME_AFTER_ANSWER,
     },
     outcome::{No, Outcome, object},
     sessions::Session,
@@ -117,6 +123,12 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         }
         (false, ..) => wanted,
     };
+    if let Some(reply_to) = &wanted.reply_to {
+        is_message(asking, &target, reply_to).await?;
+    }
+    // Nothing is sent by a call that could not wait.
+    let may_wait = wanted.wait.map_or(direct, |wait| wait > Duration::ZERO);
+    let held = if may_wait { Some(asking.wait()?) } else { None };
     let sent = said(asking, &target, &wanted).await?;
     let asks = sent.place.is_some_and(|place| place.expects_reply);
     let by_itself = if direct && wanted.asks() && asks { 30 } else { 0 };
@@ -137,7 +149,17 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         return Ok(fields);
     }
     let ending = Ending { wait, fields };
-    wait_for_answer(asking, &target, (sent.message, sent.number), ending).await
+    let ended = wait_for_answer(asking, &target, (sent.message, sent.number), ending).await;
+    drop(held);
+    ended
+}
+
+/// Whether there is such a message to be answered.
+async fn is_message(asking: &Asking, target: &Target, id: &str) -> Result<(), No> {
+    let none = || No::argument("replyTo", "must be the id of a message of this session");
+    let message = MessageId::from_uuid(id.trim()).ok_or_else(none)?;
+    let found = asking.read(OneMessage { room: target.room.room, message }).await?;
+    found.map(drop).ok_or_else(none)
 }
 
 /// How a call ends that waits for an answer.
@@ -154,7 +176,6 @@ pub(super) async fn wait_for_answer(
     (request, number): (MessageId, Number),
     Ending { wait, fields }: Ending,
 ) -> Outcome {
-    let held = asking.wait()?;
     let awaiting = asking.awaits(request);
     // Before the first look: what comes between the two is not missed.
     let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
@@ -167,7 +188,6 @@ pub(super) async fn wait_for_answer(
         }
         asking.until(&mut watch, until).await?;
     };
-    drop(held);
     let Some(reply) = reply else {
         drop(awaiting);
         return Ok(timed_out(asking, target, request, (wait, fields)).await);
@@ -175,7 +195,7 @@ pub(super) async fn wait_for_answer(
     asking.goes_on().await?;
     // It is given now, and does not come again. If that fails it does, which is the lesser evil.
     if let Ok(mail) = Mail::open(asking).await {
-        mail.take_out(reply.message).await.ok();
+        mail.take_out(&reply).await.ok();
     }
     drop(awaiting);
     answered(asking, target, &reply, fields).await
@@ -192,10 +212,18 @@ impl Target {
 impl Asking {
     /// The direct room with an agent, made if there is none. To make one counts as a message, and to find one does not.
     async fn direct_with(&self, agent: &AgentId) -> Result<RoomView, No> {
-        if let Some(room) = self.direct_room(agent).await? {
-            return Ok(room);
+        if let Some(room) = self.found_direct(agent) {
+            let found = self.shared.desk.ask(&self.reader, DescribeRoom(room)).await;
+            if let Ok(info) = found {
+                return Ok(info.room);
+            }
         }
-        self.act(OpenDirect::with(agent.clone())).await
+        let room = match self.direct_room(agent).await? {
+            Some(room) => room,
+            None => self.act(OpenDirect::with(agent.clone())).await?,
+        };
+        self.finds_direct(agent, room.room);
+        Ok(room)
     }
 
     /// The room of a session. One that the agent may enter, and is not in, it enters.
@@ -240,6 +268,9 @@ impl Asking {
 /// Says it, unless it was said before.
 async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent, No> {
     let room = target.room.room;
+    if let Some(name) = &wanted.idempotency {
+        asking.named_send(name, room, &wanted.text)?;
+    }
     if wanted.idempotency.is_none()
         && wanted.asks()
         && target.peer.is_some()
@@ -264,7 +295,8 @@ async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent,
         durable: None,
         expects_reply: wanted.expects_reply,
     };
-    let SaidOk { message, number, fresh, .. } = asking.act(say).await?;
+    let said = asking.act(say).await.map_err(|no| of_session(no, asking, target))?;
+    let SaidOk { message, number, fresh, .. } = said;
     if let Some(fresh) = fresh {
         return Ok(Sent { message, number, place: fresh.conversation, is_repeat: false });
     }
@@ -274,6 +306,54 @@ async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent,
             Ok(Sent { message, number, place: first.said.conversation, is_repeat: true })
         }
         None => Err(No::error("idempotencyKey was used for another message")),
+    }
+}
+
+/// A refusal, with the session and the agents that it is about.
+fn of_session(no: No, asking: &Asking, target: &Target) -> No {
+    match no {
+        No::Forbidden { rule, text, session: None, more } => {
+            let text = match &target.peer {
+                Some(peer) => {
+                    text.replace("the two agents", &format!("{} and {peer}", asking.agent))
+                }
+                None => text,
+            };
+            No::Forbidden { rule, text, session: Some(target.key.clone()), more }
+        }
+        no @ (No::Forbidden { .. } | No::Argument { .. } | No::Error { .. } | No::Agent { .. }) => {
+            no
+        }
+    }
+}
+
+/// What agents have sent under names of their own: a name means one message to one session.
+#[derive(Default)]
+pub(crate) struct NamedSends {
+    sends: BTreeMap<(Name, String), (RoomId, [u8; 32])>,
+    /// The oldest first.
+    order: VecDeque<(Instant, (Name, String))>,
+}
+
+impl NamedSends {
+    pub(crate) fn note(&mut self, by: Name, name: &str, to: RoomId, text: &str) -> Result<(), No> {
+        while self.order.len() >= NAMED_SENDS_MAX
+            || self.order.front().is_some_and(|(at, _)| at.elapsed() >= NAMED_SENDS_FOR)
+        {
+            let Some((_, oldest)) = self.order.pop_front() else { break };
+            self.sends.remove(&oldest);
+        }
+        let send = (to, Sha256::digest(text.as_bytes()).into());
+        let key = (by, name.to_owned());
+        match self.sends.get(&key) {
+            Some(first) if *first == send => Ok(()),
+            Some(_) => Err(No::error("idempotencyKey was used for another message")),
+            None => {
+                self.order.push_back((Instant::now(), key.clone()));
+                self.sends.insert(key, send);
+                Ok(())
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, time::SystemTime};
 
 use bridge::seam::{
-    call::{From, History, ListAgents, ReadInbox},
+    call::{From, History, ListAgents},
     event::Message,
 };
 use mesh::{
@@ -22,7 +22,10 @@ use crate::{
     asking::Asking,
     encode::Reader,
     keys,
-    limits::{KEY_CHARS_MAX, ROWS_MAX, SEARCH_CHARS_MAX, SESSION_ROWS_MAX, UNREAD_COUNTED_MAX},
+    limits::{
+        KEY_CHARS_MAX, ROWS_MAX, SEARCH_CHARS_MAX, SESSION_ROWS_BYTES, SESSION_ROWS_MAX,
+        UNREAD_COUNTED_MAX,
+    },
     outcome::{No, Outcome},
 };
 
@@ -119,9 +122,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let mut fields = page.fields("sessions", rows);
     fields.insert("limitApplied".to_owned(), json!(limit));
     fields.insert("visibility".to_owned(), json!("joined"));
-    if !unknown.is_empty() {
-        fields.insert("ignoredKinds".to_owned(), json!(unknown));
-    }
+    unknown.into_iter().for_each(|kind| arguments.ignores(kind));
     Ok(fields)
 }
 
@@ -197,8 +198,17 @@ async fn messages(
     let chat = page.iter().filter(|message| message.speech == Speech::Chat);
     let chat: Vec<&Message> = chat.collect();
     let shown = usize::try_from(newest).unwrap_or(usize::MAX);
-    let rows = chat.iter().skip(chat.len().saturating_sub(shown));
-    Ok(rows.map(|message| reader.message(room, message).0).collect())
+    let newest = chat.iter().rev().take(shown).map(|message| reader.message(room, message).0);
+    let mut left = SESSION_ROWS_BYTES;
+    // As many as fit beside those of other sessions.
+    let fits = |row: &Value| {
+        let bytes = row.to_string().len();
+        left = left.saturating_sub(bytes);
+        left > 0
+    };
+    let mut rows: Vec<Value> = newest.take_while(fits).collect();
+    rows.reverse();
+    Ok(rows.into())
 }
 
 impl Asking {
@@ -231,11 +241,8 @@ impl Asking {
     pub(super) async fn unread(&self) -> Result<BTreeMap<RoomId, usize>, No> {
         let mut unread = BTreeMap::new();
         let Some(mail) = Mail::if_attached(self).await? else { return Ok(unread) };
-        let page = mail
-            .read(ReadInbox { after: mail.mark, limit: UNREAD_COUNTED_MAX, gives: false })
-            .await?;
-        for (_, message) in page.items {
-            *unread.entry(message.room).or_default() += 1;
+        for (_, room, _) in mail.places(UNREAD_COUNTED_MAX).await?.items {
+            *unread.entry(room).or_default() += 1;
         }
         Ok(unread)
     }

@@ -95,6 +95,8 @@ pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome
             offering(asking, wanted, &own, seed).await?
         }
     };
+    // Nothing is given by a call that could not wait.
+    let held = if wait == Duration::ZERO { None } else { Some(asking.wait()?) };
     let room = asking.act(OpenDirect { agent: worker.clone(), task: Some(seed) }).await?;
     let target = Target::of_task(asking, room, worker.clone());
     let given = match given(asking, &target).await? {
@@ -124,7 +126,10 @@ pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome
         })));
         return Ok(fields);
     }
-    send::wait_for_answer(asking, &target, (message, number), Ending { wait, fields }).await
+    let ended =
+        send::wait_for_answer(asking, &target, (message, number), Ending { wait, fields }).await;
+    drop(held);
+    ended
 }
 
 /// Of an agent that works on a task of another one, or has given as many as it may, none is taken.
