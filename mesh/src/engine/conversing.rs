@@ -162,10 +162,8 @@ impl Conversations {
         if foreign && (place.turn > budgets.turns.saturating_add(1) || place.hops > budgets.hops) {
             return true;
         }
-        let to = direct.sides.peer_of(&said.agent);
-        if known.rosters.own(to).is_some() || known.cx.addressees.contains(to) {
-            self.hand(now, to, said);
-        }
+        // Also if it is away: it reads it when it comes.
+        self.hand(now, direct.sides.peer_of(&said.agent), said);
         self.bound(now);
         false
     }
@@ -184,8 +182,9 @@ impl Conversations {
     /// A message is given to an agent of this node.
     fn hand(&mut self, now: Duration, agent: &AgentId, said: &Said) {
         let Some(place) = said.conversation.filter(|_| said.agent != *agent) else { return };
-        // Of two agents that take turns, the one that began has the even ones: an odd one answers this agent.
-        if place.turn % 2 == 1 {
+        // Of two agents that take turns, the one that began has the even ones: an odd one answers this agent, which is on no chain
+        // because of that; but it is if it is asked in return. Else two that ask each other anew with each answer never end.
+        if place.turn % 2 == 1 && !place.expects_reply {
             return;
         }
         let of = self.agents.entry(agent.clone()).or_default();
@@ -403,6 +402,21 @@ mod tests {
             let said = said_in(&"bob".into(), answer.expect("turn 1"));
             all.hand(at(1), &ann, &said);
         }
+    }
+
+    #[test]
+    fn two_agents_that_ask_each_other_anew_with_each_answer_stop() {
+        let mut all = Conversations::default();
+        let (budgets, ann) = (Budgets { hops: 3, ..Budgets::default() }, AgentId::from("ann"));
+        let mut hops = Vec::new();
+        for n in 0..9_u8 {
+            let Ok(hop) = all.may_begin(&budgets, at(1), &ann, true) else { break };
+            hops.push(hop);
+            let (message, conversation) = (MessageId([n; 16]), begun(&budgets, hop, true));
+            let answer = goes_on(&budgets, Answered { message, conversation }, true);
+            all.hand(at(1), &ann, &said_in(&"bob".into(), answer.expect("turn 1")));
+        }
+        assert_eq!(hops, [0, 1, 2, 3], "it is asked in return, each time");
     }
 
     #[test]

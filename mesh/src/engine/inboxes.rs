@@ -81,8 +81,7 @@ impl Inboxes {
                 }
             }
             InboxAct::File(items) => {
-                if kept.record.unfiled {
-                    kept.record.unfiled = false;
+                if kept.record.unfiled.take().is_some() {
                     known.cx.change(Change::Inbox(kept.record.clone()));
                     for (room, number) in items.into_iter().take(INBOX_FILED_MAX) {
                         kept.put(known, room, number);
@@ -90,9 +89,8 @@ impl Inboxes {
                 }
             }
         }
-        let InboxRecord { since_ms, mark, unfiled, .. } = kept.record;
+        let InboxRecord { since_ms, mark, unfiled, .. } = kept.record.clone();
         let newest = kept.newest;
-        let unfiled = unfiled.then(|| agents::written_to(known, &caller.reader()));
         Ok(Outcome::Inbox(Box::new(Inbox { since_ms, mark, newest, unfiled })))
     }
 
@@ -110,7 +108,8 @@ impl Inboxes {
             key: caller.key,
             since_ms: known.cx.now.wall_ms,
             mark: 0,
-            unfiled: true,
+            // Said once: all that comes from now on has an item of its own, filed or not.
+            unfiled: Some(agents::written_to(known, &caller.reader())),
             used_ms: known.cx.now.wall_ms,
         };
         known.cx.change(Change::Inbox(record.clone()));
@@ -185,7 +184,8 @@ impl Inboxes {
         }
         for agent in to.into_iter().filter(|agent| Some(agent) != author) {
             let Some(kept) = self.all.get_mut(&agent) else { continue };
-            if is_own(known, known.directory.current(kept.record.key), &agent) {
+            let own = is_own(known, known.directory.current(kept.record.key), &agent);
+            if own && !kept.is_to_file(room, entry.number) {
                 kept.put(known, room, entry.number);
                 self.news.insert(agent);
             }
@@ -207,6 +207,12 @@ impl Inboxes {
 }
 
 impl Kept {
+    /// A message that was delivered in the turn in which the inbox was made may be among the older ones.
+    fn is_to_file(&self, room: RoomId, number: Number) -> bool {
+        let mut unfiled = self.record.unfiled.iter().flatten();
+        unfiled.any(|older| older.room == room && number <= older.upto)
+    }
+
     fn put(&mut self, known: &mut Known, room: RoomId, number: Number) {
         self.newest += 1;
         known.cx.change(self.item(self.newest, Some(InboxItem { room, number })));

@@ -1,5 +1,7 @@
 //! Inboxes: what an agent asks of its own, and what it is told.
 
+use minicbor::{Decode, Encode};
+
 use crate::name::{id::RoomId, number::Number};
 
 /// What is to be done with an inbox.
@@ -40,10 +42,12 @@ pub struct Inbox {
 }
 
 /// A direct room in which the other agent has said something before an inbox was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Unfiled {
     /// The room.
+    #[n(0)]
     pub room: RoomId,
     /// The newest message there.
+    #[n(1)]
     pub upto: Number,
 }

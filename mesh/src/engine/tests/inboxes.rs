@@ -106,7 +106,7 @@ fn an_inbox_is_there_after_a_restart_and_no_place_is_used_twice() {
     let stored = disk::stored(&two.world.nodes[1].rows);
     let [inbox] = &stored.inboxes[..] else { panic!("{:?}", stored.inboxes) };
     assert_eq!((&*inbox.record.agent, inbox.newest, inbox.record.mark), ("bob", 2, 0));
-    assert!(!inbox.record.unfiled);
+    assert_eq!(inbox.record.unfiled, None);
 }
 
 #[test]
@@ -229,4 +229,35 @@ fn each_task_has_a_room_of_its_own_in_which_nobody_has_to_join() {
     };
     let ended = two.world.ask(1, Command::UpdateTask { caller: bob, update });
     assert!(matches!(ended, Ok(Outcome::Task(_))), "{ended:?}");
+}
+
+#[test]
+fn an_agent_that_is_away_while_it_is_answered_waits_for_nothing() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.nodes[0].engine.known.config.budgets =
+        Budgets { outstanding: 1, ..Budgets::default() };
+    two.world.converses((0, &ann), room, ASKS).expect("a question");
+    let over = two.world.converses((0, &ann), room, ASKS).unwrap_err();
+    assert_eq!(over, Refused::Budget(OverBudget::Outstanding { unanswered: 1 }));
+    let question = two.world.newest(1);
+    let key = ann.key;
+    let gone = Command::Detach { caller: ann, seen: Vec::new() };
+    two.world.ask(0, gone).expect("it was here");
+    two.world.converses((1, &bob), room, answers(question)).expect("an answer");
+    let ann = two.world.come(0, "ann", key);
+    two.world.converses((0, &ann), room, ASKS).expect("it was answered");
+}
+
+#[test]
+fn older_messages_are_filed_once_whatever_comes_meanwhile() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.says(0, &ann, room, "before");
+    let made = two.world.inbox(1, &bob, InboxAct::Open);
+    two.says(0, &ann, room, "meanwhile");
+    let again = two.world.inbox(1, &bob, InboxAct::Open);
+    assert_eq!((&again.unfiled, again.newest), (&made.unfiled, 1), "those of before alone");
+    let stored = disk::stored(&two.world.nodes[1].rows);
+    assert_eq!(stored.inboxes[0].record.unfiled, made.unfiled, "after a restart, too");
 }
