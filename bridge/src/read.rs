@@ -293,7 +293,7 @@ impl Desk {
         Ok(hub.watch(Watched::Room(room)))
     }
 
-    /// Waits for what comes into the visitor's inbox.
+    /// Waits for items of the visitor's inbox.
     pub fn watch_inbox(&self, visitor: &Visitor) -> Result<Watch, Refusal> {
         let agent = visitor.agent().ok_or(Refusal::NotAttached)?;
         Ok(self.office.hub.watch(Watched::Inbox(agent.clone())))
@@ -302,13 +302,13 @@ impl Desk {
     /// How far the visitor was told of its inbox.
     #[must_use]
     pub fn told(&self, visitor: &Visitor) -> Notified {
-        visitor.agent().map(|agent| self.office.hub.told(agent)).unwrap_or_default()
+        visitor.agent().map(|agent| self.office.hub.mails.of(agent)).unwrap_or_default()
     }
 
     /// The visitor was given all items of its inbox up to this one.
     pub fn gave_upto(&self, visitor: &Visitor, upto: u64) {
         if let Some(agent) = visitor.agent() {
-            self.office.hub.fetched(agent, upto);
+            self.office.hub.mails.fetched(agent, upto);
         }
     }
 
@@ -320,7 +320,7 @@ impl Desk {
     /// Its host was told of all items up to this one.
     pub fn tell_upto(&self, visitor: &Visitor, upto: u64) {
         if let Some(agent) = visitor.agent() {
-            self.office.hub.tell_upto(agent, upto);
+            self.office.hub.mails.tell_upto(agent, upto);
         }
     }
 

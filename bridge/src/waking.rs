@@ -1,5 +1,5 @@
-//! Waking agents: a post to the host of an agent when something has come into its inbox. A hint, and no message: what is
-//! there is in the inbox, and the next post or the next call of the agent shows it. It names how many wait and from whom, never
+//! Waking agents: a post to the host of an agent when something has come into its inbox. A hint, and no message: messages
+//! are in the inbox, and the next post or the next call of the agent shows it. It names how many wait and from whom, never
 //! what they say: hosts trust what they are told so.
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -92,7 +92,7 @@ impl Waker {
         let mut rests: Option<Rest> = None;
         loop {
             let waiting = self.waiting().await;
-            let told = self.hub.told(&agent);
+            let told = self.hub.mails.of(&agent);
             if waiting.as_ref().is_none_or(|waiting| waiting.upto <= told.fetched) {
                 rests = None;
                 watch.news().await;
@@ -105,7 +105,7 @@ impl Waker {
                 continue;
             };
             if let Some(until) = rest.until {
-                // One notice at a time: what comes meanwhile is told with the next. A fetch ends it.
+                // One notice at a time: messages that come meanwhile are told with the next. A fetch ends it.
                 if Instant::now() < until {
                     let look = until.min(Instant::now() + LOOK_EVERY);
                     timeout_at(look, watch.news()).await.ok();
@@ -119,14 +119,14 @@ impl Waker {
             }
             if let Some(waiting) = waiting {
                 if self.tell(&waiting).await {
-                    self.hub.tell_upto(&agent, waiting.upto);
+                    self.hub.mails.tell_upto(&agent, waiting.upto);
                 }
                 rest.go_on();
             }
         }
     }
 
-    /// What waits for the agent and was not given to it.
+    /// Messages that wait for the agent and were not given to it.
     async fn waiting(&self) -> Option<Waiting> {
         let (hub, agent) = (self.hub.clone(), self.wake.agent.clone());
         let read = tokio::task::spawn_blocking(move || waiting(&hub, &agent)).await;
@@ -189,7 +189,7 @@ impl Rest {
 fn waiting(hub: &Hub, agent: &AgentId) -> Result<Option<Waiting>, ReadError> {
     let reads = hub.reads();
     let mark = reads.inbox_mark(agent)?.unwrap_or(0);
-    let after = mark.max(hub.told(agent).fetched);
+    let after = mark.max(hub.mails.of(agent).fetched);
     let items = reads.inbox(agent, after, WAKE_ROWS_MAX)?;
     let Some(upto) = items.items.last().map(|(place, ..)| *place) else { return Ok(None) };
     let mut from = BTreeSet::new();
@@ -280,7 +280,7 @@ mod tests {
         let text = format!("100 unread mesh messages from bob, {cy}: call inbox_wait.");
         assert_eq!(*host.told.lock().unwrap(), [json!({"text": text, "mode": "now"}).to_string()]);
         // It fetches, and is not told of that again.
-        hub.fetched(&"ada".into(), 100);
+        hub.mails.fetched(&"ada".into(), 100);
         sleep(Duration::from_secs(24 * 3_600)).await;
         assert_eq!(host.told(), 1);
         mention(&fake, "bob");

@@ -14,7 +14,10 @@ use protocol::code::Code;
 use crate::lantern::check::Problem;
 use crate::lantern::journal::TooMuch;
 use crate::lantern::verb::Verb;
-use crate::tools::NO_NODE;
+
+/// There is nobody to ask.
+pub(crate) const NO_NODE: &str =
+    "no node can be reached: start one with clawmeshd up, or name one with --url";
 
 /// The command did what it was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,6 @@ use crate::context::Context;
 use crate::operator::Operator;
 use crate::outcome::Failure;
 
-/// There is nobody to ask.
-pub(crate) const NO_NODE: &str =
-    "no node can be reached: start one with clawmeshd up, or name one with --url";
 /// The answer to 401.
 pub(crate) const NO_KEY: &str = "the node does not take this key: name its file with --key-file, or show it with --key \
     (clawmeshd key show prints it)";

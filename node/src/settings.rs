@@ -20,6 +20,7 @@ use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
 use layer::McpTable;
 pub use limits::Limits;
+pub use parse::Listen;
 pub(crate) use parse::duration;
 use parse::{
     group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
@@ -111,15 +112,6 @@ pub enum HttpRead {
     Key,
     /// Everybody.
     Open,
-}
-
-/// Where other nodes connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// At this address.
-    At(SocketAddr),
-    /// At this port of loopback, and of the addresses that face the nodes by whose tickets this one joined.
-    Auto(u16),
 }
 
 /// The clients that may have a key made over HTTP.

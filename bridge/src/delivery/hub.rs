@@ -86,7 +86,7 @@ pub struct Hub {
     /// Locked after `state`, if both are.
     crowds: Crowds,
     watches: Arc<Watches>,
-    mails: Mails,
+    pub(crate) mails: Mails,
     counters: Arc<Counters>,
 }
 

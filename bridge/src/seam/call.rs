@@ -370,7 +370,7 @@ pub struct DeclineElection(pub RoomId);
 #[derive(Clone, Debug)]
 pub struct AssignTask(pub NewTask);
 
-/// Change a task. In the room of a task that one agent gave to another, its end is an answer: the note is said to whoever waits.
+/// Change a task. In the room of a task that one agent gave to another, its end is an answer: the note is said to the agent that waits.
 #[derive(Clone, Debug)]
 pub struct ChangeTask(pub TaskUpdate);
 

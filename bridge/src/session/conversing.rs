@@ -49,10 +49,10 @@ impl Ask for Say {
             };
             let hub = &seat.rules.hub;
             if hub.connected(&place.by, me.key()).is_none() {
-                place.fetched = Some(hub.told(&place.by).fetched);
+                place.fetched = Some(hub.mails.of(&place.by).fetched);
             }
             seat.read(place, move |seat, found| match found {
-                Ok(conversing) if for_task => seat.say_of_task(&me, self, conversing, then),
+                Ok(conversing) if for_task => say_of_task(seat, &me, self, conversing, then),
                 Ok(conversing) => seat.put(&me, Placed { say: self, conversing }, then),
                 Err(error) => then(seat, Err(error.into())),
             });
@@ -66,7 +66,7 @@ impl Ask for ChangeTask {
             let note = self.0.note.clone();
             let by = me.clone();
             let told: Then<Box<TaskView>> = Box::new(move |seat, changed| match changed {
-                Ok(task) => seat.tell_end(&by, task, note, then),
+                Ok(task) => tell_end(seat, &by, task, note, then),
                 Err(refusal) => then(seat, Err(refusal)),
             });
             seat.put(&me, Changed(self.0), told);
@@ -74,78 +74,71 @@ impl Ask for ChangeTask {
     }
 }
 
-impl Seat {
-    /// Says something in the room of a task. The first answer to the one that gave it is its end.
-    fn say_of_task(
-        &mut self,
-        me: &Arc<Party>,
-        say: Say,
-        conversing: Option<Conversing>,
-        then: Then<<Say as Call>::Answer>,
-    ) {
-        let answered = conversing.and_then(|part| part.answers);
-        let ends = answered.is_some_and(|answered| answered.conversation.turn == 0);
-        let (room, status, by) = (say.room, end_of(&say), me.clone());
-        self.put(
-            me,
-            Placed { say, conversing },
-            Box::new(move |seat, said| {
-                if !ends || said.is_err() {
-                    return then(seat, said);
-                }
-                // Whether the task is told of its end is no matter of the message, which is said.
-                seat.look_up(None, then, move |seat, _, then| {
-                    let listed = ListTasks { room, status: None };
-                    seat.put(
-                        &by.clone(),
-                        listed,
-                        Box::new(move |seat, tasks| {
-                            let Some(update) =
-                                tasks.ok().and_then(|tasks| update_of(&by, &tasks, status))
-                            else {
-                                return then(seat, said);
-                            };
-                            seat.put(
-                                &by,
-                                Changed(update),
-                                Box::new(move |seat, _| then(seat, said)),
-                            );
-                        }),
-                    );
-                });
-            }),
-        );
-    }
+/// Says something in the room of a task. The first answer to the one that gave it is its end.
+fn say_of_task(
+    seat: &mut Seat,
+    me: &Arc<Party>,
+    say: Say,
+    conversing: Option<Conversing>,
+    then: Then<<Say as Call>::Answer>,
+) {
+    let answered = conversing.and_then(|part| part.answers);
+    let ends = answered.is_some_and(|answered| answered.conversation.turn == 0);
+    let (room, status, by) = (say.room, end_of(&say), me.clone());
+    seat.put(
+        me,
+        Placed { say, conversing },
+        Box::new(move |seat, said| {
+            if !ends || said.is_err() {
+                return then(seat, said);
+            }
+            // Whether the task is told of its end is no matter of the message, which is said.
+            seat.look_up(None, then, move |seat, _, then| {
+                let listed = ListTasks { room, status: None };
+                seat.put(
+                    &by.clone(),
+                    listed,
+                    Box::new(move |seat, tasks| {
+                        let Some(update) =
+                            tasks.ok().and_then(|tasks| update_of(&by, &tasks, status))
+                        else {
+                            return then(seat, said);
+                        };
+                        seat.put(&by, Changed(update), Box::new(move |seat, _| then(seat, said)));
+                    }),
+                );
+            });
+        }),
+    );
+}
 
-    /// A task has changed. If it has ended, whoever gave it and waits for an answer is told so.
-    fn tell_end(
-        &mut self,
-        me: &Arc<Party>,
-        task: Box<TaskView>,
-        note: Option<String>,
-        then: Then<Box<TaskView>>,
-    ) {
-        let has_ended = matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked);
-        let is_for_task =
-            self.rules.hub.facts(task.room).is_some_and(|facts| facts.task && has_ended);
-        let Some(by) = me.agent().filter(|_| is_for_task).cloned() else {
-            return then(self, Ok(task));
-        };
-        let bare = if task.status == TaskStatus::Blocked { "blocked" } else { "completed" };
-        let note = note.filter(|note| !note.is_empty()).unwrap_or_else(|| bare.to_owned());
-        let (room, me) = (task.room, me.clone());
-        let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
-        // Whoever ends a task knows of it.
-        let fetched = None;
-        let place = Place { room, by, direct: true, reply_to, expects_reply, fetched };
-        self.read(place, move |seat, found| {
-            let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
-            let Some(conversing) = conversing else { return then(seat, Ok(task)) };
-            let say = said_of(room, note, task.status);
-            let placed = Placed { say, conversing: Some(conversing) };
-            seat.put(&me, placed, Box::new(move |seat, _| then(seat, Ok(task))));
-        });
-    }
+/// A task has changed. If it has ended, the agent that gave it and waits for an answer is told so.
+fn tell_end(
+    seat: &mut Seat,
+    me: &Arc<Party>,
+    task: Box<TaskView>,
+    note: Option<String>,
+    then: Then<Box<TaskView>>,
+) {
+    let has_ended = matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked);
+    let is_for_task = seat.rules.hub.facts(task.room).is_some_and(|facts| facts.task && has_ended);
+    let Some(by) = me.agent().filter(|_| is_for_task).cloned() else {
+        return then(seat, Ok(task));
+    };
+    let bare = if task.status == TaskStatus::Blocked { "blocked" } else { "completed" };
+    let note = note.filter(|note| !note.is_empty()).unwrap_or_else(|| bare.to_owned());
+    let (room, me) = (task.room, me.clone());
+    let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
+    // An agent that ends a task knows of it.
+    let fetched = None;
+    let place = Place { room, by, direct: true, reply_to, expects_reply, fetched };
+    seat.read(place, move |seat, found| {
+        let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
+        let Some(conversing) = conversing else { return then(seat, Ok(task)) };
+        let say = said_of(room, note, task.status);
+        let placed = Placed { say, conversing: Some(conversing) };
+        seat.put(&me, placed, Box::new(move |seat, _| then(seat, Ok(task))));
+    });
 }
 
 /// The end of a task as a message.
@@ -232,7 +225,7 @@ impl Place {
                 let request = row.and_then(|row| self.request(&row));
                 request.map(|request| self.as_far_as_it_is(reads, request)).transpose()?
             }
-            // Whoever says that it asks begins a conversation.
+            // A message that says that it asks begins a conversation.
             ReplyTo::Nothing if self.direct && self.expects_reply != Some(true) => {
                 self.oldest_open(reads)?
             }
@@ -265,7 +258,7 @@ impl Place {
         Ok(newest)
     }
 
-    /// A request, with the turn that its conversation has come to: whoever goes on answering the first message goes on, too.
+    /// A request, with the turn that its conversation has come to: an agent that goes on answering the first message goes on, too.
     fn as_far_as_it_is(&self, reads: &dyn Reads, request: Answered) -> Result<Answered, ReadError> {
         if !self.direct {
             return Ok(request);
@@ -302,7 +295,7 @@ impl Place {
     /// Messages of the room that lie in the agent's inbox and were not given to it.
     fn unseen(&self, reads: &dyn Reads) -> Result<HashSet<Number>, ReadError> {
         let Some(fetched) = self.fetched else { return Ok(HashSet::new()) };
-        // Items that it has confirmed it has, whatever this node remembers of giving them.
+        // Items that it has confirmed it has, also if this node does not remember to have given them.
         let Some(mark) = reads.inbox_mark(&self.by)? else { return Ok(HashSet::new()) };
         let items = reads.inbox(&self.by, fetched.max(mark), UNSEEN_LOOKED_AT_MAX)?.items;
         let here = items.into_iter().filter(|(_, room, _)| *room == self.room);
@@ -317,7 +310,7 @@ fn now() -> Duration {
 impl Job for Place {
     type Found = Option<Conversing>;
 
-    /// A page of some messages: what a client says is to stay in its order.
+    /// A page of some messages: words of a client are to stay in their order.
     fn at_once(&self, reads: &dyn Reads) -> Result<Option<Self::Found>, ReadError> {
         self.find(reads).map(Some)
     }

@@ -30,18 +30,20 @@ use crate::{
 
 impl Ask for OpenInbox {
     fn begin(self, seat: &mut Seat, then: Then<Box<Inbox>>) {
-        seat.act_on_inbox(InboxAct::Open, then, |seat, inbox, then| {
+        act_on_inbox(seat, InboxAct::Open, then, |seat, inbox, then| {
             if let Some(agent) = seat.me().and_then(|me| me.agent()) {
-                seat.rules.hub.is_at(agent, inbox.newest);
+                seat.rules.hub.mails.is_at(agent, inbox.newest);
             }
             let Some(unfiled) = inbox.unfiled.clone() else { return then(seat, Ok(inbox)) };
             let Some(by) = seat.me().and_then(|me| me.agent().cloned()) else {
                 return then(seat, Err(Refusal::NotAttached));
             };
             seat.read(Waiting { by, unfiled }, move |seat, found| match found {
-                Ok(items) => seat.act_on_inbox(InboxAct::File(items), then, |seat, inbox, then| {
-                    then(seat, Ok(inbox));
-                }),
+                Ok(items) => {
+                    act_on_inbox(seat, InboxAct::File(items), then, |seat, inbox, then| {
+                        then(seat, Ok(inbox));
+                    })
+                }
                 Err(error) => then(seat, Err(error.into())),
             });
         });
@@ -86,24 +88,22 @@ impl Ask for LookIntoInbox {
     }
 }
 
-impl Seat {
-    fn act_on_inbox(
-        &mut self,
-        act: InboxAct,
-        then: Then<Box<Inbox>>,
-        go_on: impl FnOnce(&mut Seat, Box<Inbox>, Then<Box<Inbox>>) + Send + 'static,
-    ) {
-        let Some(me) = self.me().cloned() else { return then(self, Err(Refusal::NotAttached)) };
-        let caller = match me.caller() {
-            Ok(caller) => caller.clone(),
-            Err(refusal) => return then(self, Err(refusal)),
-        };
-        let command = Command::Inbox { caller, act };
-        self.call(command, Bound::Node, move |seat, inbox| match inbox {
-            Ok(inbox) => go_on(seat, inbox, then),
-            Err(refusal) => then(seat, Err(refusal)),
-        });
-    }
+fn act_on_inbox(
+    seat: &mut Seat,
+    act: InboxAct,
+    then: Then<Box<Inbox>>,
+    go_on: impl FnOnce(&mut Seat, Box<Inbox>, Then<Box<Inbox>>) + Send + 'static,
+) {
+    let Some(me) = seat.me().cloned() else { return then(seat, Err(Refusal::NotAttached)) };
+    let caller = match me.caller() {
+        Ok(caller) => caller.clone(),
+        Err(refusal) => return then(seat, Err(refusal)),
+    };
+    let command = Command::Inbox { caller, act };
+    seat.call(command, Bound::Node, move |seat, inbox| match inbox {
+        Ok(inbox) => go_on(seat, inbox, then),
+        Err(refusal) => then(seat, Err(refusal)),
+    });
 }
 
 /// Items alone.

@@ -54,7 +54,7 @@ pub(crate) struct Delivery {
     pub(crate) body: Bytes,
 }
 
-/// What the receiver knows the sender by.
+/// The sender's proof to the receiver.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
     /// A signature under a secret that both have.

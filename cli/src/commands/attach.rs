@@ -9,12 +9,13 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::change::{Change, Piece};
+use self::change::Change;
+use self::host::Host;
 use self::program::Program;
 use self::record::{Record, Records};
+use self::setup::{Place, Setup};
 use crate::context::Context;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
@@ -27,11 +28,13 @@ mod codex;
 mod copilot;
 mod files;
 mod gemini;
+mod host;
 mod json;
 mod openclaw;
 mod opencode;
 mod program;
 mod record;
+mod setup;
 mod shell;
 mod spans;
 mod toml;
@@ -75,92 +78,17 @@ pub struct Detach {
     yes: bool,
 }
 
-/// How an agent uses the mesh: hosts read it when there is need.
-const SKILL: &str = include_str!("attach/skill.md");
-
-/// A program that runs a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Host {
-    /// Claude Code
-    #[value(alias = "claude-code")]
-    Claude,
-    /// Codex
-    Codex,
-    /// OpenClaw
-    Openclaw,
-    /// opencode
-    Opencode,
-    /// Gemini CLI
-    Gemini,
-    /// Copilot CLI
-    Copilot,
-    /// A loop in a shell
-    Shell,
-}
-
-impl Host {
-    /// Those that have a configuration.
-    const ALL: [Host; 6] =
-        [Host::Claude, Host::Codex, Host::Openclaw, Host::Opencode, Host::Gemini, Host::Copilot];
-
-    fn name(self) -> &'static str {
-        match self {
-            Host::Claude => "claude",
-            Host::Codex => "codex",
-            Host::Openclaw => "openclaw",
-            Host::Opencode => "opencode",
-            Host::Gemini => "gemini",
-            Host::Copilot => "copilot",
-            Host::Shell => "shell",
-        }
+/// How its agents hear of messages.
+fn woken(host: Host) -> &'static str {
+    match host {
+        Host::Claude => claude::WOKEN,
+        Host::Codex => codex::WOKEN,
+        Host::Openclaw => openclaw::WOKEN,
+        Host::Opencode => opencode::WOKEN,
+        Host::Gemini => gemini::WOKEN,
+        Host::Copilot => copilot::WOKEN,
+        Host::Shell => shell::WOKEN,
     }
-
-    /// Whether a project can have a configuration of its own.
-    fn has_projects(self) -> bool {
-        match self {
-            Host::Claude | Host::Codex | Host::Opencode | Host::Gemini => true,
-            Host::Openclaw | Host::Copilot | Host::Shell => false,
-        }
-    }
-
-    /// How its agents hear of messages.
-    fn woken(self) -> &'static str {
-        match self {
-            Host::Claude => claude::WOKEN,
-            Host::Codex => codex::WOKEN,
-            Host::Openclaw => openclaw::WOKEN,
-            Host::Opencode => opencode::WOKEN,
-            Host::Gemini => gemini::WOKEN,
-            Host::Copilot => copilot::WOKEN,
-            Host::Shell => shell::WOKEN,
-        }
-    }
-}
-
-/// Where a host is set up, and with which program.
-#[derive(Debug)]
-struct Place {
-    home: PathBuf,
-    /// For this project alone.
-    project: Option<PathBuf>,
-    program: Program,
-}
-
-impl Place {
-    /// A folder of the user's that a variable can name, as hosts have them.
-    fn folder(&self, variable: &str, otherwise: &str) -> PathBuf {
-        let named = std::env::var_os(variable).filter(|value| !value.is_empty());
-        named.map_or_else(|| self.home.join(otherwise), PathBuf::from)
-    }
-}
-
-/// All that is written for a host.
-#[derive(Debug)]
-struct Setup {
-    pieces: Vec<Piece>,
-    /// What its user sees, or does, then.
-    then: Vec<String>,
 }
 
 pub(crate) async fn run(cx: &Context, args: Attach) -> Result<Outcome, Failure> {
@@ -346,7 +274,7 @@ fn list(cx: &Context) -> Result<Outcome, Failure> {
         (host, is_here, files)
     });
     let all = rows.iter().map(|(host, is_here, files)| {
-        json!({"host": host.name(), "here": is_here, "attached": files, "woken": host.woken()})
+        json!({"host": host.name(), "here": is_here, "attached": files, "woken": woken(*host)})
     });
     let all: Vec<Value> = all.collect();
     cx.output.show(&json!({ "hosts": all }), || {
@@ -356,7 +284,7 @@ fn list(cx: &Context) -> Result<Outcome, Failure> {
                 0 => "no".to_owned(),
                 count => format::counted(count as u64, "file"),
             };
-            vec![host.name().to_owned(), here.to_owned(), attached, host.woken().to_owned()]
+            vec![host.name().to_owned(), here.to_owned(), attached, woken(*host).to_owned()]
         });
         table::lines(
             &cx.output,

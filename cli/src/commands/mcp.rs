@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use crate::context::Context;
 use crate::limits::{MCP_CALLS_MAX, MCP_LINE_BYTES_MAX};
 use crate::operator::Operator;
-use crate::outcome::{Failure, Outcome};
-use crate::tools::{self, NO_KEY, NO_NODE};
+use crate::outcome::{Failure, NO_NODE, Outcome};
+use crate::tools::{self, NO_KEY};
 
 pub(super) mod config;
 

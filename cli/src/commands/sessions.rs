@@ -1,4 +1,4 @@
-//! `clawmesh sessions`: a person's equivalent of the tools `sessions_list`, `sessions_history` and `sessions_send`.
+//! `clawmesh sessions`: a person's equivalent of the tools `sessions_list`, `sessions_history`, `sessions_send` and `sessions_spawn`.
 
 use std::time::Duration;
 
@@ -54,6 +54,26 @@ enum SessionsCommand {
         offset: u64,
     },
     Send(Say),
+    Spawn(Spawn),
+}
+
+/// Hand a task over to another agent; the result comes to the inbox
+#[derive(Debug, clap::Args)]
+struct Spawn {
+    /// The task; - reads it from standard input
+    task: String,
+    /// Who is to do it [default: an agent that offers to]
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// What that agent has to be able to do [default: spawn]
+    #[arg(long, value_name = "WORD")]
+    capability: Option<String>,
+    /// Its name in lists
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Seconds to wait for the result, at most 50 [default: 0]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    wait: Option<Duration>,
 }
 
 /// Send to an agent or room, and wait for the reply
@@ -96,6 +116,7 @@ pub(crate) async fn run(cx: &Context, args: Sessions) -> Result<Outcome, Failure
             history_of(cx, &history)
         }
         SessionsCommand::Send(args) => say(cx, &tools, args).await,
+        SessionsCommand::Spawn(args) => spawn(cx, &tools, args).await,
     }
 }
 
@@ -149,6 +170,18 @@ async fn say(cx: &Context, tools: &Tools<'_>, args: Say) -> Result<Outcome, Fail
     let waits = args.wait.unwrap_or(WAIT_MAX).min(WAIT_MAX);
     let sent = tools.call("sessions_send", asked.into(), waits).await?;
     sent_as(cx, &sent)
+}
+
+async fn spawn(cx: &Context, tools: &Tools<'_>, args: Spawn) -> Result<Outcome, Failure> {
+    let task = if args.task == "-" { send::from_stdin(cx)? } else { args.task };
+    let mut asked = object(json!({"task": task}));
+    asked.extend(args.agent.map(|agent| ("agentId".to_owned(), json!(agent))));
+    asked.extend(args.capability.map(|word| ("capability".to_owned(), json!(word))));
+    asked.extend(args.label.map(|label| ("label".to_owned(), json!(label))));
+    let wait = args.wait.unwrap_or_default().min(WAIT_MAX);
+    asked.insert("timeoutSeconds".to_owned(), json!(wait.as_secs()));
+    let given = tools.call("sessions_spawn", asked.into(), wait).await?;
+    sent_as(cx, &given)
 }
 
 /// The outcome of a send, said where people look.

@@ -128,6 +128,9 @@ fn people_ask_agents_at_another_node_and_read_what_came() {
     let waited = at(0, "ada", &["inbox", "--wait", "--idle-timeout", "30"]);
     assert!(waited.code == 0 && waited.stdout.contains("seven"), "{waited:?}");
     assert!(at(0, "ada", &["sessions", "history", "agent:bob:main"]).ok().contains("how many?"));
+    let task = ["sessions", "spawn", "count the sheep", "--agent", "bob", "--label", "sheep"];
+    assert_eq!(at(0, "ada", &task).code, 0);
+    world.until("the task has come", || at(1, "bob", &["inbox"]).stdout.contains("the sheep"));
     at(1, "bob", &["inbox", "--ack"]).ok();
     assert!(!at(1, "bob", &["inbox"]).ok().contains("how many?"), "it is confirmed");
 }

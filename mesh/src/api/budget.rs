@@ -79,7 +79,7 @@ pub enum OverBudget {
     /// The two agents have exchanged too many messages.
     #[error("the two agents exchanged {} messages in {} s; wait", .pace.messages, .pace.within.as_secs())]
     Pair {
-        /// What is allowed.
+        /// The pace that is allowed.
         pace: Pace,
         /// After this time they may go on.
         retry_after: Duration,

@@ -157,7 +157,7 @@ impl Conversations {
         if let Some(answered) = place.answers {
             self.is_answered(answered, room);
         }
-        // Whoever mentions an agent in a room has no say in its conversations.
+        // The author of a mention in a room has no say in the conversations of the agent.
         let Some(direct) = direct else { return false };
         if foreign && (place.turn > budgets.turns.saturating_add(1) || place.hops > budgets.hops) {
             return true;
@@ -249,7 +249,7 @@ fn goes_on(
 }
 
 impl OfAgent {
-    /// What counts no more.
+    /// Things that count no more.
     fn forget_before(&mut self, now: Duration, waits: &mut BTreeMap<MessageId, AgentId>) {
         self.handed.retain(|handed| handed.at + HANDED_COUNTS_FOR > now);
         let is_old = |asked: &Asked| asked.at + REQUEST_OPEN_FOR <= now;

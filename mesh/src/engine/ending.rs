@@ -117,7 +117,7 @@ impl Engine {
             }
             Happened::Forked(proof) => self.on_fork(&proof),
             Happened::Delivered { room, entry, numbers, mentioned } => {
-                self.on_delivered(room, entry, (numbers, &mentioned));
+                self.on_delivered(room, entry, numbers, &mentioned);
             }
             Happened::PassedOver { room, number, at } => {
                 on_passed_over(&mut self.known, room, number, at)
@@ -363,7 +363,8 @@ impl Engine {
         &mut self,
         room: RoomId,
         entry: Delivered,
-        (numbers, mentioned): (NumberRange, &[AgentId]),
+        numbers: NumberRange,
+        mentioned: &[AgentId],
     ) {
         let (at, number, facts) = (entry.at, entry.number, entry.facts);
         let is_directory =

@@ -198,7 +198,7 @@ impl Inboxes {
         self.all.get_mut(agent).expect("it has one").newest = place;
     }
 
-    /// Tells clients' connections of what came in this turn.
+    /// Tells clients' connections of items of this turn.
     pub(super) fn tell(&mut self, known: &mut Known) {
         for agent in std::mem::take(&mut self.news) {
             known.cx.effects.push(Effect::Tell(AgentEvent::Mail { agent }));

@@ -58,7 +58,7 @@ impl Speaking {
         }
         let call = saying.call;
         let conversations = &mut self.conversations;
-        if let Err(refused) = say(known, (waiters, leaders, conversations), saying) {
+        if let Err(refused) = say(known, waiters, leaders, conversations, saying) {
             known.cx.reply(call, Err(refused));
         }
     }
@@ -98,10 +98,11 @@ impl Speaking {
 
 fn say(
     known: &mut Known,
-    parts: (&mut Waiters, &mut Leaders, &mut Conversations),
+    waiters: &mut Waiters,
+    leaders: &mut Leaders,
+    conversations: &mut Conversations,
     saying: Saying,
 ) -> Result<(), Refused> {
-    let (waiters, leaders, conversations) = parts;
     let Saying { call, caller, say } = saying;
     let (room, speech, durable) = (say.room, say.speech, say.durable);
     let record = known.may_act(&caller, room)?;

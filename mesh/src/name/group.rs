@@ -172,7 +172,7 @@ impl Sides {
     }
 }
 
-/// What tells the rooms of several tasks of two agents apart. Drawn by the one that makes the room.
+/// Tells the rooms of several tasks of two agents apart. Drawn by the one that makes the room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct TaskSeed(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);

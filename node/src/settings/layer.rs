@@ -136,7 +136,7 @@ pub(crate) struct McpTable {
     pub(crate) idle_detach: Option<String>,
 }
 
-/// What a file says of agents that answer each other.
+/// The part of a file about agents that answer each other.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct SessionTable {
@@ -162,7 +162,7 @@ pub(crate) struct PairTable {
     pub(crate) rest: Option<String>,
 }
 
-/// What a file says of an agent whose host is to be woken.
+/// The part of a file about an agent whose host is to be woken.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct WakeTable {

@@ -11,15 +11,21 @@ use std::{
 use mesh::limits::RETENTION_MIN;
 use zeroize::Zeroizing;
 
-use super::{
-    Listen,
-    error::{Result, SettingsError, bad},
-};
+use super::error::{Result, SettingsError, bad};
 use crate::{
     files::group::Group,
     invitation::Join,
     limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN, TICKET_FILE_BYTES_MAX},
 };
+
+/// Where other nodes connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// At this address.
+    At(SocketAddr),
+    /// At this port of loopback, and of the addresses that face the nodes by whose tickets this one joined.
+    Auto(u16),
+}
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
     etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))

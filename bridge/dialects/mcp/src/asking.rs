@@ -26,8 +26,11 @@ use crate::{
     },
     outcome::No,
     settings::Settings,
-    tools::{Awaited, NamedSends},
 };
+
+mod kept;
+
+use kept::{Awaited, NamedSends};
 
 /// All that requests share.
 pub(crate) struct Shared {

@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
 //! table of tools, and what each does), `groups`, `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
-//! agents), `sessions` (what a host means by one), `encode` (rows), `settings`, `limits`.
+//! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -24,6 +24,7 @@ mod http;
 mod keys;
 pub mod limits;
 mod outcome;
+mod reach;
 mod refusals;
 mod resources;
 mod server;

@@ -16,7 +16,7 @@ use crate::{
     keys::{self, Form, of_agent, reference},
     limits::{AMBIGUOUS_MAX, KEY_CHARS_MAX, SUGGESTIONS_MAX},
     outcome::No,
-    tools,
+    reach::{Reachable, reachable},
 };
 
 /// A session that a host means.
@@ -128,10 +128,10 @@ impl Asking {
             Err(_) => {}
         }
         let lower = text.to_lowercase();
-        let reachable = tools::reachable(self).await?;
+        let reachable = reachable(self).await?;
         let alike: Vec<_> =
             reachable.iter().filter(|other| other.name.to_lowercase() == lower).collect();
-        let keys = |all: &[&tools::Reachable]| {
+        let keys = |all: &[&Reachable]| {
             let keys = all.iter().take(AMBIGUOUS_MAX).map(|other| of_agent(&other.agent));
             keys.collect::<Vec<_>>().join(", ")
         };
@@ -165,7 +165,7 @@ impl Asking {
         if reference(wanted) == wanted && self.knows(wanted).await? {
             return Ok(Session::Agent(wanted.into()));
         }
-        let reachable = tools::reachable(self).await?;
+        let reachable = reachable(self).await?;
         let found = reachable.iter().find(|other| reference(&other.agent) == wanted);
         if let Some(other) = found {
             return Ok(Session::Agent(other.agent.clone()));

@@ -23,10 +23,6 @@ mod spawn;
 mod tasks;
 mod votes;
 
-pub(crate) use agents::{Reachable, reachable};
-pub(crate) use inbox::Awaited;
-pub(crate) use send::NamedSends;
-
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {

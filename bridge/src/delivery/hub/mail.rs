@@ -1,5 +1,5 @@
-//! How far agents have been told of their inboxes, and how far they have fetched what is there. Neither means that they have
-//! read it: that is what they confirm. Memory: after a restart agents are told once more.
+//! How far agents have been told of their inboxes, and how far they have fetched the items. Neither means that they have read
+//! them: that is for them to confirm. Memory: after a restart agents are told once more.
 
 use std::{
     collections::BTreeMap,
@@ -7,8 +7,6 @@ use std::{
 };
 
 use mesh::{limits::INBOXES_MAX, name::id::AgentId};
-
-use super::Hub;
 
 /// See the module. Places of items; 0: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub struct Notified {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Mails(Mutex<BTreeMap<AgentId, Notified>>);
+pub(crate) struct Mails(Mutex<BTreeMap<AgentId, Notified>>);
 
 impl Mails {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentId, Notified>> {
@@ -35,17 +33,15 @@ impl Mails {
         }
         change(all.entry(agent.clone()).or_default());
     }
-}
 
-impl Hub {
     /// How far an agent was told of its inbox.
-    pub(crate) fn told(&self, agent: &AgentId) -> Notified {
-        self.mails.lock().get(agent).copied().unwrap_or_default()
+    pub(crate) fn of(&self, agent: &AgentId) -> Notified {
+        self.lock().get(agent).copied().unwrap_or_default()
     }
 
     /// Its inbox has got so far. One that has got less far than was told is another one.
     pub(crate) fn is_at(&self, agent: &AgentId, newest: u64) {
-        let mut all = self.mails.lock();
+        let mut all = self.lock();
         if all.get(agent).is_some_and(|told| told.upto > newest || told.fetched > newest) {
             all.remove(agent);
         }
@@ -53,11 +49,11 @@ impl Hub {
 
     /// Its host was told of all items up to this one.
     pub(crate) fn tell_upto(&self, agent: &AgentId, upto: u64) {
-        self.mails.change(agent, |told| told.upto = told.upto.max(upto));
+        self.change(agent, |told| told.upto = told.upto.max(upto));
     }
 
     /// It was given all items up to this one.
     pub(crate) fn fetched(&self, agent: &AgentId, upto: u64) {
-        self.mails.change(agent, |told| told.fetched = told.fetched.max(upto));
+        self.change(agent, |told| told.fetched = told.fetched.max(upto));
     }
 }

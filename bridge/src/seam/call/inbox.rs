@@ -8,7 +8,7 @@ use mesh::{
 use super::ToMesh;
 use crate::{seam::refusal::Refusal, session::party::Party};
 
-/// The agent's inbox at this node, made if there is none: then with what waited for the agent before. Items come into it from
+/// The agent's inbox at this node, made if there is none: then with messages that waited for the agent before. Items come into it from
 /// then on, whether the agent is attached or not.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenInbox;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::host::Host;
 use super::record::{Record, Records, Written};
-use super::{Host, files, json, spans, toml};
+use super::{files, json, spans, toml};
 use crate::outcome::Failure;
 
 /// What has to stand in a file.

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::change::{Part, Piece};
 use super::json::Entry;
-use super::{Place, Setup, program};
+use super::program;
+use super::setup::{Place, SKILL, Setup};
 
 pub(super) const WOKEN: &str =
     "hooks: when a session or a turn begins, when a turn ends, and while it is idle";
@@ -38,7 +39,7 @@ pub(super) fn setup(place: &Place) -> Setup {
     let pieces = vec![
         Piece { file: servers, part: Part::Strict(vec![server(place)]) },
         Piece { file: settings, part: Part::Strict(hooks(place)) },
-        Piece { file: skill, part: Part::Whole(super::SKILL.to_owned()) },
+        Piece { file: skill, part: Part::Whole(SKILL.to_owned()) },
     ];
     let asks = place.project.is_some().then(|| {
         "claude asks once, in this project, whether the server mesh of .mcp.json may be used: say yes".to_owned()

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::change::{Part, Piece};
-use super::{Place, Setup};
+use super::setup::{Place, SKILL, Setup};
 
 pub(super) const WOKEN: &str = "hooks: when a session or a turn begins, and when a turn ends";
 
@@ -24,7 +24,7 @@ pub(super) fn setup(place: &Place) -> Setup {
     let skill = skills.join("clawmesh").join("SKILL.md");
     let pieces = vec![
         Piece { file: folder.join("config.toml"), part: Part::Toml(tables(place)) },
-        Piece { file: skill, part: Part::Whole(super::SKILL.to_owned()) },
+        Piece { file: skill, part: Part::Whole(SKILL.to_owned()) },
     ];
     let trust = place.project.is_some().then(|| {
         "codex reads the configuration of a project only after you have said that you trust it"

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::change::{Part, Piece};
 use super::json::Entry;
-use super::{Place, Setup};
+use super::setup::{Place, SKILL, Setup};
 
 pub(super) const WOKEN: &str = "inbox_wait alone";
 
@@ -21,7 +21,7 @@ pub(super) fn setup(place: &Place) -> Setup {
     let skill = folder.join("skills").join("clawmesh").join("SKILL.md");
     let pieces = vec![
         Piece { file: folder.join("settings.json"), part: Part::Relaxed(vec![server]) },
-        Piece { file: skill, part: Part::Whole(super::SKILL.to_owned()) },
+        Piece { file: skill, part: Part::Whole(SKILL.to_owned()) },
     ];
     let then = [
         "the next session has the tools of the mesh, in folders that gemini was told to trust",

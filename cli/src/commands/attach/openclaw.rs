@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::change::{Part, Piece};
 use super::json::Entry;
-use super::{Place, Setup};
+use super::setup::{Place, SKILL, Setup};
 
 pub(super) const WOKEN: &str = "[[wake]] of the node, which its operator enters";
 
@@ -27,7 +27,7 @@ pub(super) fn setup(place: &Place) -> Setup {
     let skill = folder.join("skills").join("clawmesh").join("SKILL.md");
     let pieces = vec![
         Piece { file, part: Part::Relaxed(vec![server]) },
-        Piece { file: skill, part: Part::Whole(super::SKILL.to_owned()) },
+        Piece { file: skill, part: Part::Whole(SKILL.to_owned()) },
     ];
     let then = [
         "openclaw mcp list shows the server mesh; a gateway that runs takes it after openclaw mcp reload",

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::change::{Part, Piece};
 use super::json::Entry;
-use super::{Place, Setup};
+use super::setup::{Place, SKILL, Setup};
 
 pub(super) const WOKEN: &str = "inbox_wait alone: it has no hooks that run commands";
 
@@ -36,7 +36,7 @@ pub(super) fn setup(place: &Place) -> Setup {
     let skill = skills.join("skills").join("clawmesh").join("SKILL.md");
     let pieces = vec![
         Piece { file, part: Part::Relaxed([server].into_iter().chain(schema).collect()) },
-        Piece { file: skill, part: Part::Whole(super::SKILL.to_owned()) },
+        Piece { file: skill, part: Part::Whole(SKILL.to_owned()) },
     ];
     let then = [
         "the next session has the tools of the mesh (opencode mcp list shows the server mesh)",

@@ -7,7 +7,8 @@ use client::options::drawn_from;
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 
-use super::{Host, files, json};
+use super::host::Host;
+use super::{files, json};
 use crate::outcome::Failure;
 
 /// What was written into one file for one host.

@@ -1,10 +1,10 @@
-//! Inboxes: what an agent asks of its own, and what it is told.
+//! Inboxes: acts of an agent on its own, and the answer.
 
 use minicbor::{Decode, Encode};
 
 use crate::name::{id::RoomId, number::Number};
 
-/// What is to be done with an inbox.
+/// An act on an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InboxAct {
     /// It is made, if the agent has none at this node.
@@ -37,7 +37,7 @@ pub struct Inbox {
     pub mark: u64,
     /// The newest item; 0: there was none yet.
     pub newest: u64,
-    /// What is to be read and filed ([`InboxAct::File`]). `None`: that was done.
+    /// Rooms that are to be read and filed ([`InboxAct::File`]). `None`: that was done.
     pub unfiled: Option<Vec<Unfiled>>,
 }
 

@@ -1,35 +1,18 @@
 //! The agents that can be reached, and the one that asks.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
-
-use bridge::{config::Auth, seam::call::ListAgents};
-use mesh::{
-    api::{agenda::Standing, command::AgentView},
-    name::id::AgentId,
-};
+use bridge::config::Auth;
+use mesh::api::agenda::Standing;
 use serde_json::{Map, Value, json};
 
-use super::rooms::Page;
+use super::{rooms::Page, sessions};
 use crate::{
     arguments::Arguments,
     asking::Asking,
     keys::of_agent,
-    limits::{AGENTS_ROOMS_MAX, ROWS_MAX, SEARCH_CHARS_MAX, WAIT_SECS_MAX},
+    limits::{ROWS_MAX, SEARCH_CHARS_MAX, WAIT_SECS_MAX},
     outcome::{No, Outcome},
+    reach::{Reachable, reachable},
 };
-
-/// An agent that can be written to.
-pub(crate) struct Reachable {
-    pub(crate) agent: AgentId,
-    pub(crate) name: String,
-    /// It is of the same key, or there is a session with it.
-    pub(crate) known: bool,
-    /// As it is attached; `None`: it is away.
-    pub(crate) view: Option<AgentView>,
-}
 
 pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let search = arguments.filled("search", SEARCH_CHARS_MAX)?.map(|text| text.to_lowercase());
@@ -65,41 +48,9 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let rows = shown.iter().map(row).collect();
     let mut fields = page.fields("agents", rows);
     let mut me = me(asking).await?;
-    me["unread"] = json!(asking.unread().await?.values().sum::<usize>());
+    me["unread"] = json!(sessions::unread(asking).await?.values().sum::<usize>());
     fields.insert("me".to_owned(), me);
     Ok(fields)
-}
-
-/// The agents of the key, members of rooms that it may read (of the liveliest, where there are very many), and those with
-/// whom there is a session.
-pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
-    let mut found: BTreeMap<AgentId, Reachable> = BTreeMap::new();
-    let key = asking.reader.key();
-    let mut rooms = asking.rooms().await?;
-    let peers: BTreeSet<AgentId> = rooms
-        .iter()
-        .filter_map(|room| Some(room.sides.as_ref()?.peer_of(&asking.agent).clone()))
-        .collect();
-    rooms.retain(|view| view.members > 0);
-    rooms.sort_by_key(|view| Reverse(view.last_activity_ms));
-    let rooms = rooms.into_iter().take(AGENTS_ROOMS_MAX).map(|view| Some(view.room));
-    for room in [None].into_iter().chain(rooms) {
-        let agents = asking.shared.desk.ask(&asking.reader, ListAgents { room }).await;
-        // A room that has gone since it was listed has none.
-        for view in agents.unwrap_or_default() {
-            let (agent, name) = (view.agent.clone(), view.name.to_string());
-            let known = view.key == key || peers.contains(&agent);
-            let other = Reachable { agent: agent.clone(), name, known, view: Some(view) };
-            found.insert(agent, other);
-        }
-    }
-    for agent in peers {
-        let away =
-            || Reachable { agent: agent.clone(), name: agent.to_string(), known: true, view: None };
-        found.entry(agent.clone()).or_insert_with(away);
-    }
-    found.remove(&asking.agent);
-    Ok(found.into_values().collect())
 }
 
 /// The agent that asks.

@@ -341,7 +341,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let from = arguments.texts("from")?;
     let room = asking.room_inside(arguments).await?;
     // Before the first look: what comes between the two is not missed.
-    let mut watch = asking.watch(&room)?;
+    let mut watch = watch(asking, &room)?;
     let tip = tip(asking, room.room).await?;
     // Numbers above the newest would hide the next ones.
     let mut after = after.map_or(tip, |after| after.min(tip));
@@ -418,9 +418,7 @@ async fn heard(
     Ok(Heard { messages: bag.messages, upto: after, more: true })
 }
 
-impl Asking {
-    /// Watches a room.
-    pub(super) fn watch(&self, room: &RoomView) -> Result<Watch, No> {
-        Ok(self.shared.desk.watch(&self.reader, room.room)?)
-    }
+/// Watches a room.
+pub(super) fn watch(asking: &Asking, room: &RoomView) -> Result<Watch, No> {
+    Ok(asking.shared.desk.watch(&asking.reader, room.room)?)
 }

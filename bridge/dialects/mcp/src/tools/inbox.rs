@@ -16,7 +16,7 @@ use bridge::{
 use mesh::{
     api::command::{Inbox, RoomView},
     name::{
-        id::{MessageId, NodeId, RoomId},
+        id::{NodeId, RoomId},
         number::Number,
     },
 };
@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 use super::{history::NOTE, send::is_skip, spawn};
 use crate::{
     arguments::Arguments,
-    asking::{Asking, Name},
+    asking::Asking,
     keys,
     limits::{
         CURSOR_CHARS_MAX, GATHER_FOR, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX, NOTICE_ROWS, PAGES_MAX,
@@ -334,28 +334,4 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
         "from": from.into_iter().take(NAMED_IN_NOTICE_MAX).collect::<Vec<_>>(),
         "fresh": fresh,
     })))
-}
-
-/// Answers that calls of agents wait for.
-#[derive(Default)]
-pub(crate) struct Awaited(BTreeMap<Name, Vec<MessageId>>);
-
-impl Awaited {
-    pub(crate) fn begin(&mut self, id: &Name, request: MessageId) {
-        self.0.entry(id.clone()).or_default().push(request);
-    }
-
-    pub(crate) fn end(&mut self, id: &Name, request: MessageId) {
-        let Some(awaited) = self.0.get_mut(id) else { return };
-        if let Some(nth) = awaited.iter().position(|of| *of == request) {
-            awaited.swap_remove(nth);
-        }
-        if awaited.is_empty() {
-            self.0.remove(id);
-        }
-    }
-
-    pub(crate) fn of(&self, id: &Name) -> BTreeSet<MessageId> {
-        self.0.get(id).into_iter().flatten().copied().collect()
-    }
 }

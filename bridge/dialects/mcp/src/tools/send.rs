@@ -1,9 +1,6 @@
 //! Sending to a session, and waiting for the answer.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bridge::seam::{
     answer::How,
@@ -16,7 +13,7 @@ use mesh::{
     api::command::{Encryption, RoomView, SaidOk, Speech},
     limits::DEDUP_FOR,
     name::{
-        id::{AgentId, MessageId, RoomId},
+        id::{AgentId, MessageId},
         number::Number,
     },
     wire::conversation::Conversation,
@@ -28,11 +25,10 @@ use tokio::time::{Instant, timeout_at};
 use super::{history::NOTE, inbox::Mail};
 use crate::{
     arguments::Arguments,
-    asking::{Asking, Name},
+    asking::Asking,
     encode::cut_at,
     limits::{
-        IDEMPOTENCY_CHARS_MAX, NAMED_SENDS_FOR, NAMED_SENDS_MAX, PAGE_MIN, REPEATS_LOOKED_AT,
-        REPLY_BYTES_MAX, SAME_AFTER_ANSWER,
+        IDEMPOTENCY_CHARS_MAX, PAGE_MIN, REPEATS_LOOKED_AT, REPLY_BYTES_MAX, SAME_AFTER_ANSWER,
     },
     outcome::{No, Outcome, object},
     sessions::Session,
@@ -112,7 +108,7 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         let text = "you cannot wait for your own reply: use timeoutSeconds 0";
         return Err(No::Argument { text: text.to_owned(), field: "timeoutSeconds" });
     }
-    let target = asking.target(&session).await?;
+    let target = target(asking, &session).await?;
     let direct = target.peer.is_some();
     let wanted = match (is_own, direct, wanted.wait) {
         (true, ..) => Wanted { expects_reply: Some(false), ..wanted },
@@ -148,8 +144,9 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         fields.insert("delivery".to_owned(), pending());
         return Ok(fields);
     }
+    let request = Request { message: sent.message, number: sent.number };
     let ending = Ending { wait, fields };
-    let ended = wait_for_answer(asking, &target, (sent.message, sent.number), ending).await;
+    let ended = wait_for_answer(asking, &target, request, ending).await;
     drop(held);
     ended
 }
@@ -160,6 +157,13 @@ async fn is_message(asking: &Asking, target: &Target, id: &str) -> Result<(), No
     let message = MessageId::from_uuid(id.trim()).ok_or_else(none)?;
     let found = asking.read(OneMessage { room: target.room.room, message }).await?;
     found.map(drop).ok_or_else(none)
+}
+
+/// A message that waits for an answer, and its number.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub(super) message: MessageId,
+    pub(super) number: Number,
 }
 
 /// How a call ends that waits for an answer.
@@ -173,9 +177,10 @@ pub(super) struct Ending {
 pub(super) async fn wait_for_answer(
     asking: &Asking,
     target: &Target,
-    (request, number): (MessageId, Number),
+    request: Request,
     Ending { wait, fields }: Ending,
 ) -> Outcome {
+    let Request { message: request, number } = request;
     let awaiting = asking.awaits(request);
     // Before the first look: what comes between the two is not missed.
     let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
@@ -190,7 +195,7 @@ pub(super) async fn wait_for_answer(
     };
     let Some(reply) = reply else {
         drop(awaiting);
-        return Ok(timed_out(asking, target, request, (wait, fields)).await);
+        return Ok(timed_out(asking, target, request, Ending { wait, fields }).await);
     };
     asking.goes_on().await?;
     // It is given now, and does not come again. If that fails it does, which is the lesser evil.
@@ -209,58 +214,56 @@ impl Target {
     }
 }
 
-impl Asking {
-    /// The direct room with an agent, made if there is none. To make one counts as a message, and to find one does not.
-    async fn direct_with(&self, agent: &AgentId) -> Result<RoomView, No> {
-        if let Some(room) = self.found_direct(agent) {
-            let found = self.shared.desk.ask(&self.reader, DescribeRoom(room)).await;
-            if let Ok(info) = found {
-                return Ok(info.room);
-            }
+/// The direct room with an agent, made if there is none. To make one counts as a message, and to find one does not.
+async fn direct_with(asking: &Asking, agent: &AgentId) -> Result<RoomView, No> {
+    if let Some(room) = asking.found_direct(agent) {
+        let found = asking.shared.desk.ask(&asking.reader, DescribeRoom(room)).await;
+        if let Ok(info) = found {
+            return Ok(info.room);
         }
-        let room = match self.direct_room(agent).await? {
-            Some(room) => room,
-            None => self.act(OpenDirect::with(agent.clone())).await?,
-        };
-        self.finds_direct(agent, room.room);
-        Ok(room)
     }
+    let room = match asking.direct_room(agent).await? {
+        Some(room) => room,
+        None => asking.act(OpenDirect::with(agent.clone())).await?,
+    };
+    asking.finds_direct(agent, room.room);
+    Ok(room)
+}
 
-    /// The room of a session. One that the agent may enter, and is not in, it enters.
-    async fn target(&self, session: &Session) -> Result<Target, No> {
-        let key = session.key(self);
-        match session {
-            Session::Main => {
-                let room = self.direct_with(&self.agent).await?;
-                Ok(Target { room, peer: None, key, joined: false })
+/// The room of a session. One that the agent may enter, and is not in, it enters.
+async fn target(asking: &Asking, session: &Session) -> Result<Target, No> {
+    let key = session.key(asking);
+    match session {
+        Session::Main => {
+            let room = direct_with(asking, &asking.agent).await?;
+            Ok(Target { room, peer: None, key, joined: false })
+        }
+        Session::Agent(agent) => {
+            let room = direct_with(asking, agent).await?;
+            Ok(Target { room, peer: Some(agent.clone()), key, joined: false })
+        }
+        Session::Room(room) => {
+            let room = RoomView::clone(room);
+            if let Some(sides) = &room.sides {
+                let peer = sides.peer_of(&asking.agent).clone();
+                return Ok(Target { room, peer: Some(peer), key, joined: false });
             }
-            Session::Agent(agent) => {
-                let room = self.direct_with(agent).await?;
-                Ok(Target { room, peer: Some(agent.clone()), key, joined: false })
+            let joined = !asking.seats().await?.contains(&room.room);
+            if joined {
+                asking.act(Join(room.room)).await?;
+                asking.remembers(room.room, true);
             }
-            Session::Room(room) => {
-                let room = RoomView::clone(room);
-                if let Some(sides) = &room.sides {
-                    let peer = sides.peer_of(&self.agent).clone();
-                    return Ok(Target { room, peer: Some(peer), key, joined: false });
-                }
-                let joined = !self.seats().await?.contains(&room.room);
-                if joined {
-                    self.act(Join(room.room)).await?;
-                    self.remembers(room.room, true);
-                }
-                Ok(Target { room, peer: None, key, joined })
-            }
-            Session::Thread(of, _) => {
-                let key = of.key(self);
-                let text = format!("threads can be read, not sent to; use {key}");
-                Err(No::Forbidden {
-                    rule: "thread".to_owned(),
-                    text,
-                    session: Some(key),
-                    more: Map::new(),
-                })
-            }
+            Ok(Target { room, peer: None, key, joined })
+        }
+        Session::Thread(of, _) => {
+            let key = of.key(asking);
+            let text = format!("threads can be read, not sent to; use {key}");
+            Err(No::Forbidden {
+                rule: "thread".to_owned(),
+                text,
+                session: Some(key),
+                more: Map::new(),
+            })
         }
     }
 }
@@ -323,36 +326,6 @@ fn of_session(no: No, asking: &Asking, target: &Target) -> No {
         }
         no @ (No::Forbidden { .. } | No::Argument { .. } | No::Error { .. } | No::Agent { .. }) => {
             no
-        }
-    }
-}
-
-/// What agents have sent under names of their own: a name means one message to one session.
-#[derive(Default)]
-pub(crate) struct NamedSends {
-    sends: BTreeMap<(Name, String), (RoomId, [u8; 32])>,
-    /// The oldest first.
-    order: VecDeque<(Instant, (Name, String))>,
-}
-
-impl NamedSends {
-    pub(crate) fn note(&mut self, by: Name, name: &str, to: RoomId, text: &str) -> Result<(), No> {
-        while self.order.len() >= NAMED_SENDS_MAX
-            || self.order.front().is_some_and(|(at, _)| at.elapsed() >= NAMED_SENDS_FOR)
-        {
-            let Some((_, oldest)) = self.order.pop_front() else { break };
-            self.sends.remove(&oldest);
-        }
-        let send = (to, Sha256::digest(text.as_bytes()).into());
-        let key = (by, name.to_owned());
-        match self.sends.get(&key) {
-            Some(first) if *first == send => Ok(()),
-            Some(_) => Err(No::error("idempotencyKey was used for another message")),
-            None => {
-                self.order.push_back((Instant::now(), key.clone()));
-                self.sends.insert(key, send);
-                Ok(())
-            }
         }
     }
 }
@@ -503,7 +476,7 @@ async fn timed_out(
     asking: &Asking,
     target: &Target,
     message: MessageId,
-    (wait, mut fields): (Duration, Map<String, Value>),
+    Ending { wait, mut fields }: Ending,
 ) -> Map<String, Value> {
     // What is known is told; that something is not known does not make a failure of it.
     let within = Instant::now() + Duration::from_secs(2);

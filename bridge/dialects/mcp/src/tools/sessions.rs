@@ -88,8 +88,8 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let archived = arguments.flag("archived")?.unwrap_or(false);
     let (known, unknown): (Vec<String>, Vec<String>) =
         kinds.into_iter().partition(|kind| KINDS.contains(&&**kind));
-    let unread = asking.unread().await?;
-    let mut sessions = asking.sessions().await?;
+    let unread = unread(asking).await?;
+    let mut sessions = sessions(asking).await?;
     let since_ms = minutes.map(|minutes| now_ms().saturating_sub(minutes.saturating_mul(60_000)));
     sessions.retain(|session| {
         let name = session.name(asking).to_lowercase();
@@ -211,41 +211,39 @@ async fn messages(
     Ok(rows.into())
 }
 
-impl Asking {
-    /// All sessions: the agent's own, those with others, and the rooms that it is in.
-    async fn sessions(&self) -> Result<Vec<Session>, No> {
-        let (seats, rooms) = (self.seats().await?, self.rooms().await?);
-        let is_one = |room: &RoomView| room.sides.is_some() || seats.contains(&room.room);
-        let rooms = rooms.into_iter().filter(is_one);
-        let mut sessions: Vec<Session> = rooms.map(|room| Session::of(self, room)).collect();
-        if !sessions.iter().any(Session::is_own) {
-            let (key, room, task) = (keys::MAIN.to_owned(), None, None);
-            sessions.push(Session { key, room, updated_ms: 0, task });
-        }
-        // Keys may have changed: the liveliest is the one that is meant.
-        sessions.sort_by_key(|session| Reverse(session.updated_ms));
-        if sessions.iter().any(|session| session.room.as_ref().is_some_and(|room| room.task)) {
-            let children = self.children().await?.into_iter();
-            let mut tasks: BTreeMap<RoomId, TaskView> =
-                children.map(|child| (child.room.room, child.task)).collect();
-            for session in &mut sessions {
-                session.task = session.room.as_ref().and_then(|room| tasks.remove(&room.room));
-            }
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        sessions.retain(|session| seen.insert(session.key.clone()));
-        Ok(sessions)
+/// All sessions: the agent's own, those with others, and the rooms that it is in.
+async fn sessions(asking: &Asking) -> Result<Vec<Session>, No> {
+    let (seats, rooms) = (asking.seats().await?, asking.rooms().await?);
+    let is_one = |room: &RoomView| room.sides.is_some() || seats.contains(&room.room);
+    let rooms = rooms.into_iter().filter(is_one);
+    let mut sessions: Vec<Session> = rooms.map(|room| Session::of(asking, room)).collect();
+    if !sessions.iter().any(Session::is_own) {
+        let (key, room, task) = (keys::MAIN.to_owned(), None, None);
+        sessions.push(Session { key, room, updated_ms: 0, task });
     }
+    // Keys may have changed: the liveliest is the one that is meant.
+    sessions.sort_by_key(|session| Reverse(session.updated_ms));
+    if sessions.iter().any(|session| session.room.as_ref().is_some_and(|room| room.task)) {
+        let children = spawn::children(asking).await?.into_iter();
+        let mut tasks: BTreeMap<RoomId, TaskView> =
+            children.map(|child| (child.room.room, child.task)).collect();
+        for session in &mut sessions {
+            session.task = session.room.as_ref().and_then(|room| tasks.remove(&room.room));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    sessions.retain(|session| seen.insert(session.key.clone()));
+    Ok(sessions)
+}
 
-    /// Items that wait in the inbox, by room: of the oldest ones.
-    pub(super) async fn unread(&self) -> Result<BTreeMap<RoomId, usize>, No> {
-        let mut unread = BTreeMap::new();
-        let Some(mail) = Mail::if_attached(self).await? else { return Ok(unread) };
-        for (_, room, _) in mail.places(UNREAD_COUNTED_MAX).await?.items {
-            *unread.entry(room).or_default() += 1;
-        }
-        Ok(unread)
+/// Items that wait in the inbox, by room: of the oldest ones.
+pub(super) async fn unread(asking: &Asking) -> Result<BTreeMap<RoomId, usize>, No> {
+    let mut unread = BTreeMap::new();
+    let Some(mail) = Mail::if_attached(asking).await? else { return Ok(unread) };
+    for (_, room, _) in mail.places(UNREAD_COUNTED_MAX).await?.items {
+        *unread.entry(room).or_default() += 1;
     }
+    Ok(unread)
 }
 
 fn now_ms() -> u64 {

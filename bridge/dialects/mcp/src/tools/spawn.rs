@@ -18,10 +18,7 @@ use mesh::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{
-    agents::{Reachable, reachable},
-    send::{self, Ending, Target, refuse_wrong_targets},
-};
+use super::send::{self, Ending, Request, Target, refuse_wrong_targets};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -30,6 +27,7 @@ use crate::{
         SEARCH_CHARS_MAX, TITLE_CHARS_MAX,
     },
     outcome::{No, Outcome, object},
+    reach::{Reachable, reachable},
     sessions::Session,
 };
 
@@ -53,19 +51,17 @@ pub(super) fn has_ended(task: &TaskView) -> bool {
     matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked)
 }
 
-impl Asking {
-    /// Tasks in rooms of their own, the newest first: those that the agent has given, and those that it was given.
-    pub(super) async fn children(&self) -> Result<Vec<Child>, No> {
-        let mut rooms = self.rooms().await?;
-        rooms.retain(|room| room.task);
-        rooms.sort_by_key(|room| Reverse(room.created_ms));
-        let mut children = Vec::new();
-        for room in rooms.into_iter().take(CHILDREN_LOOKED_AT_MAX) {
-            let tasks = self.read(ListTasks { room: room.room, status: None }).await?;
-            children.extend(tasks.into_iter().next().map(|task| Child { room, task }));
-        }
-        Ok(children)
+/// Tasks in rooms of their own, the newest first: those that the agent has given, and those that it was given.
+pub(super) async fn children(asking: &Asking) -> Result<Vec<Child>, No> {
+    let mut rooms = asking.rooms().await?;
+    rooms.retain(|room| room.task);
+    rooms.sort_by_key(|room| Reverse(room.created_ms));
+    let mut children = Vec::new();
+    for room in rooms.into_iter().take(CHILDREN_LOOKED_AT_MAX) {
+        let tasks = asking.read(ListTasks { room: room.room, status: None }).await?;
+        children.extend(tasks.into_iter().next().map(|task| Child { room, task }));
     }
+    Ok(children)
 }
 
 pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome {
@@ -77,7 +73,7 @@ pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome
     let wait = arguments.wait(0)?;
     let idempotency = arguments.filled("idempotencyKey", IDEMPOTENCY_CHARS_MAX)?;
     let seed = seed(asking, idempotency.as_deref());
-    let children = asking.children().await?;
+    let children = children(asking).await?;
     let is_own = |child: &&Child| child.task.created_by == asking.agent;
     if idempotency.is_none() {
         may_have_one_more(asking, &children)?;
@@ -126,8 +122,9 @@ pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome
         })));
         return Ok(fields);
     }
-    let ended =
-        send::wait_for_answer(asking, &target, (message, number), Ending { wait, fields }).await;
+    let request = Request { message, number };
+    let ending = Ending { wait, fields };
+    let ended = send::wait_for_answer(asking, &target, request, ending).await;
     drop(held);
     ended
 }

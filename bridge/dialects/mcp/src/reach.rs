@@ -1,0 +1,53 @@
+//! The agents that an agent can write to.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use bridge::seam::call::{ListAgents, ListRooms};
+use mesh::{api::command::AgentView, name::id::AgentId};
+
+use crate::{asking::Asking, limits::AGENTS_ROOMS_MAX, outcome::No};
+
+/// An agent that can be written to.
+pub(crate) struct Reachable {
+    pub(crate) agent: AgentId,
+    pub(crate) name: String,
+    /// It is of the same key, or there is a session with it.
+    pub(crate) known: bool,
+    /// As it is attached; `None`: it is away.
+    pub(crate) view: Option<AgentView>,
+}
+
+/// The agents of the key, members of rooms that it may read (of the liveliest, where there are very many), and those with
+/// whom there is a session.
+pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
+    let mut found: BTreeMap<AgentId, Reachable> = BTreeMap::new();
+    let key = asking.reader.key();
+    let mut rooms = asking.read(ListRooms { parent: None }).await?;
+    let peers: BTreeSet<AgentId> = rooms
+        .iter()
+        .filter_map(|room| Some(room.sides.as_ref()?.peer_of(&asking.agent).clone()))
+        .collect();
+    rooms.retain(|view| view.members > 0);
+    rooms.sort_by_key(|view| Reverse(view.last_activity_ms));
+    let rooms = rooms.into_iter().take(AGENTS_ROOMS_MAX).map(|view| Some(view.room));
+    for room in [None].into_iter().chain(rooms) {
+        let agents = asking.shared.desk.ask(&asking.reader, ListAgents { room }).await;
+        // A room that has gone since it was listed has none.
+        for view in agents.unwrap_or_default() {
+            let (agent, name) = (view.agent.clone(), view.name.to_string());
+            let known = view.key == key || peers.contains(&agent);
+            let other = Reachable { agent: agent.clone(), name, known, view: Some(view) };
+            found.insert(agent, other);
+        }
+    }
+    for agent in peers {
+        let away =
+            || Reachable { agent: agent.clone(), name: agent.to_string(), known: true, view: None };
+        found.entry(agent.clone()).or_insert_with(away);
+    }
+    found.remove(&asking.agent);
+    Ok(found.into_values().collect())
+}
