@@ -551,8 +551,8 @@ mod tests {
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records`, `contents` and `meta` are not about rooms, and
-    /// ephemeral ones are never pruned.
+    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records`, `contents`, `meta` and the two of inboxes are not
+    /// about rooms, and ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
         let tables = read.list_tables().unwrap();
@@ -560,7 +560,14 @@ mod tests {
             .filter(|it| {
                 !matches!(
                     redb::TableHandle::name(it),
-                    "meta" | "node/1" | "kept/1" | "pruned/1" | "records/1" | "contents/1"
+                    "meta"
+                        | "node/1"
+                        | "kept/1"
+                        | "pruned/1"
+                        | "records/1"
+                        | "contents/1"
+                        | "inboxes/1"
+                        | "inbox_items/1"
                 )
             })
             .map(|it| read.open_untyped_table(it).unwrap().len().unwrap())
