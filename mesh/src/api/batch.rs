@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    api::command::Opaque,
+    api::command::{Opaque, Unfiled},
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
         id::{
@@ -357,9 +357,9 @@ pub struct InboxRecord {
     /// The agent has everything up to this item.
     #[n(3)]
     pub mark: u64,
-    /// Older messages are still to be filed.
+    /// Older messages that are still to be filed: those that there were when it was made. `None`: that was done.
     #[n(4)]
-    pub unfiled: bool,
+    pub unfiled: Option<Vec<Unfiled>>,
 }
 
 /// A message in an inbox.

@@ -59,7 +59,7 @@ impl Inboxes {
         act: InboxAct,
     ) -> Result<Outcome, Refused> {
         known.caller(caller)?;
-        self.open(known, caller)?;
+        self.open(known, agents, caller)?;
         let Some(kept) = self.all.get_mut(&caller.agent) else { return Err(Refused::Superseded) };
         match act {
             InboxAct::Open => {}
@@ -78,8 +78,7 @@ impl Inboxes {
                 }
             }
             InboxAct::File(items) => {
-                if kept.record.unfiled {
-                    kept.record.unfiled = false;
+                if kept.record.unfiled.take().is_some() {
                     known.cx.change(Change::Inbox(kept.record.clone()));
                     for (room, number) in items.into_iter().take(INBOX_FILED_MAX) {
                         kept.put(known, room, number);
@@ -87,19 +86,13 @@ impl Inboxes {
                 }
             }
         }
-        let InboxRecord { since_ms, mark, unfiled, .. } = kept.record;
+        let InboxRecord { since_ms, mark, unfiled, .. } = kept.record.clone();
         let newest = kept.newest;
-        let unfiled = unfiled.then(|| {
-            let rooms = agents.written_to(known, &caller.reader()).into_iter();
-            let upto = |room| known.rooms.get(&room).map(|state| state.tip());
-            let unfiled = |(room, after)| Some(Unfiled { room, after, upto: upto(room)? });
-            rooms.filter_map(unfiled).collect()
-        });
         Ok(Outcome::Inbox(Box::new(Inbox { since_ms, mark, newest, unfiled })))
     }
 
     /// Makes an inbox for an agent that has none here. An id that has come to another key has a new one.
-    fn open(&mut self, known: &mut Known, caller: &Caller) -> Result<(), Refused> {
+    fn open(&mut self, known: &mut Known, agents: &Agents, caller: &Caller) -> Result<(), Refused> {
         if let Some(kept) = self.all.get(&caller.agent) {
             if known.directory.current(kept.record.key) == known.directory.current(caller.key) {
                 return Ok(());
@@ -118,12 +111,17 @@ impl Inboxes {
             };
             self.forget(known, &first);
         }
+        // Said once: all that comes from now on has an item of its own, filed or not.
+        let upto = |room| known.rooms.get(&room).map(|state| state.tip());
+        let rooms = agents.written_to(known, &caller.reader()).into_iter();
+        let unfiled =
+            rooms.filter_map(|(room, after)| Some(Unfiled { room, after, upto: upto(room)? }));
         let record = InboxRecord {
             agent: caller.agent.clone(),
             key: caller.key,
             since_ms: known.cx.now.wall_ms,
             mark: 0,
-            unfiled: true,
+            unfiled: Some(unfiled.collect()),
         };
         known.cx.change(Change::Inbox(record.clone()));
         known.cx.addressees.insert(caller.agent.clone());
@@ -171,7 +169,8 @@ impl Inboxes {
         }
         for agent in to.into_iter().filter(|agent| Some(agent) != author) {
             let Some(kept) = self.all.get_mut(&agent) else { continue };
-            if is_own(known, known.directory.current(kept.record.key), &agent) {
+            let own = is_own(known, known.directory.current(kept.record.key), &agent);
+            if own && !kept.is_to_file(room, entry.number) {
                 kept.put(known, room, entry.number);
                 self.news.insert(agent);
             }
@@ -193,6 +192,12 @@ impl Inboxes {
 }
 
 impl Kept {
+    /// A message that was delivered in the turn in which the inbox was made may be among the older ones.
+    fn is_to_file(&self, room: RoomId, number: Number) -> bool {
+        let mut unfiled = self.record.unfiled.iter().flatten();
+        unfiled.any(|older| older.room == room && number <= older.upto)
+    }
+
     fn put(&mut self, known: &mut Known, room: RoomId, number: Number) {
         self.newest += 1;
         known.cx.change(self.item(self.newest, Some(InboxItem { room, number })));

@@ -1,5 +1,7 @@
 //! Inboxes: what an agent asks of its own, and what it is told.
 
+use minicbor::{Decode, Encode};
+
 use crate::name::{id::RoomId, number::Number};
 
 /// What is to be done with an inbox.
@@ -39,12 +41,15 @@ pub struct Inbox {
 }
 
 /// Messages from before an inbox was made: those of the other agent of a direct room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Unfiled {
     /// The room.
+    #[n(0)]
     pub room: RoomId,
     /// This agent's own last message, or [`Number::ZERO`].
+    #[n(1)]
     pub after: Number,
     /// The newest message there.
+    #[n(2)]
     pub upto: Number,
 }

@@ -102,7 +102,7 @@ fn an_inbox_is_there_after_a_restart_and_no_place_is_used_twice() {
     let stored = disk::stored(&two.world.nodes[1].rows);
     let [inbox] = &stored.inboxes[..] else { panic!("{:?}", stored.inboxes) };
     assert_eq!((&*inbox.record.agent, inbox.newest, inbox.record.mark), ("bob", 2, 0));
-    assert!(!inbox.record.unfiled);
+    assert_eq!(inbox.record.unfiled, None);
 }
 
 #[test]
@@ -182,4 +182,17 @@ fn a_node_keeps_from_its_agents_what_goes_over_its_own_budgets() {
     two.world.converses((1, &bob), room, answers(newest)).expect("Bob's node has five");
     assert_eq!((two.world.heard(0).len(), two.world.heard(1).len()), (1, 2));
     assert_eq!(two.world.items(0, "ann").len(), 1);
+}
+
+#[test]
+fn messages_that_come_before_the_older_ones_are_filed_are_there_once() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.says(0, &ann, room, "one");
+    let made = two.world.inbox(1, &bob, InboxAct::Open);
+    two.says(0, &ann, room, "two");
+    let opened = two.world.inbox(1, &bob, InboxAct::Open);
+    assert_eq!((opened.newest, &opened.unfiled), (1, &made.unfiled), "as it was when it was made");
+    let stored = disk::stored(&two.world.nodes[1].rows);
+    assert_eq!(stored.inboxes[0].record.unfiled, made.unfiled, "after a restart, too");
 }
