@@ -89,7 +89,7 @@ impl Conversations {
                 if expects_reply && unanswered >= budgets.outstanding {
                     return Err(OverBudget::Outstanding { unanswered });
                 }
-                of.handed.iter().map(|handed| handed.hops + 1).max().unwrap_or(0)
+                of.handed.iter().map(|handed| handed.hops.saturating_add(1)).max().unwrap_or(0)
             }
             None => 0,
         };
@@ -128,18 +128,23 @@ impl Conversations {
             self.pairs.entry(room).or_default().note(&known.config.budgets.pair, now);
         }
         let Some(place) = said.conversation else { return false };
-        let is_over = direct.is_some()
-            && entry.log.author != known.cx.me
+        let is_over = entry.log.author != known.cx.me
             && (place.turn > known.config.budgets.turns.saturating_add(1)
                 || place.hops > known.config.budgets.hops);
         if is_over {
-            return true;
+            // In a room of many it is told, but a node that writes any number is not to end conversations of others.
+            return direct.is_some();
         }
         let to: Vec<AgentId> = match direct {
             Some(direct) => vec![direct.sides.peer_of(&said.agent).clone()],
             None => said.mentions.clone(),
         };
-        for agent in to.into_iter().filter(|agent| known.rosters.own(agent).is_some()) {
+        // An agent of a direct room that is not here now reads it when it comes.
+        let is_given = |agent: &AgentId| {
+            let inbox = known.cx.addressees.contains(agent);
+            direct.is_some() || inbox || known.rosters.own(agent).is_some()
+        };
+        for agent in to.into_iter().filter(is_given) {
             self.hand(now, &agent, (entry.message, said), direct.is_some());
         }
         false
@@ -158,9 +163,10 @@ impl Conversations {
         if let Some(answered) = place.answers {
             of.asked.remove(&answered);
         }
-        // Of two agents that take turns, the one that began has the even ones.
-        let own = direct && place.turn % 2 == 1;
-        if !own {
+        // An agent is not on a chain because it is answered, but it is if it is asked in return, or has answered that: else two
+        // agents that ask each other anew with each answer would never end.
+        let is_answered = direct && place.turn == 1 && !place.expects_reply;
+        if !is_answered {
             of.forget_before(now);
             if of.handed.len() >= HANDED_PER_AGENT_MAX {
                 of.handed.pop_front();
@@ -200,6 +206,10 @@ fn goes_on(
     expects_reply: bool,
 ) -> Result<Conversation, OverBudget> {
     let Answered { message, conversation } = answered;
+    // One that its node has not kept back: it is from before, or from a time of other budgets.
+    if conversation.hops > budgets.hops {
+        return Err(OverBudget::Hops { hop: conversation.hops });
+    }
     let max_turns = conversation.max_turns.min(budgets.turns);
     let turn = conversation.turn.saturating_add(1);
     let place = Conversation {
@@ -346,6 +356,36 @@ mod tests {
             all.hand(at(1), &ann, (MessageId([100 + n; 16]), &said), true);
         }
         assert!(all.agents[&ann].asked.is_empty(), "each was answered");
+    }
+
+    #[test]
+    fn two_agents_that_ask_each_other_anew_with_each_answer_stop() {
+        let mut all = Conversations::default();
+        let (budgets, ann) = (Budgets { hops: 3, ..Budgets::default() }, AgentId::from("ann"));
+        let mut hops = Vec::new();
+        for n in 0..9_u8 {
+            let Ok(place) = all.begins(&budgets, at(1), &ann, true) else { break };
+            hops.push(place.hops);
+            let message = MessageId([n; 16]);
+            all.note_said(at(1), &ann, message, &place);
+            let answered = Answered { message, conversation: place };
+            let answer = goes_on(&budgets, answered, true).expect("turn 1");
+            let said = said_in(&"bob".into(), answer);
+            all.hand(at(1), &ann, (MessageId([100 + n; 16]), &said), true);
+        }
+        assert_eq!(hops, [0, 1, 2, 3], "it is asked in return, each time");
+    }
+
+    #[test]
+    fn a_conversation_beyond_a_nodes_hops_is_not_gone_on_with() {
+        let (ann, message) = ("ann".into(), MessageId([7; 16]));
+        let far = Budgets::default();
+        let place = Conversations::default().begins(&far, at(0), &ann, true).expect("a question");
+        let conversation = Conversation { hops: 3, ..place };
+        let answered = Answered { message, conversation };
+        let near = Budgets { hops: 2, ..far };
+        assert_eq!(goes_on(&near, answered, true), Err(OverBudget::Hops { hop: 3 }));
+        assert!(goes_on(&far, answered, true).is_ok());
     }
 
     #[test]

@@ -196,3 +196,43 @@ fn messages_that_come_before_the_older_ones_are_filed_are_there_once() {
     let stored = disk::stored(&two.world.nodes[1].rows);
     assert_eq!(stored.inboxes[0].record.unfiled, made.unfiled, "after a restart, too");
 }
+
+#[test]
+fn an_agent_that_is_away_while_it_is_answered_waits_for_nothing() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.nodes[0].engine.known.config.budgets =
+        Budgets { outstanding: 1, ..Budgets::default() };
+    two.world.converses((0, &ann), room, ASKS).expect("a question");
+    let over = two.world.converses((0, &ann), room, ASKS).unwrap_err();
+    assert_eq!(over, Refused::Budget(OverBudget::Outstanding { unanswered: 1 }));
+    let question = two.world.newest(1);
+    let key = ann.key;
+    let gone = Command::Detach { caller: ann, seen: Vec::new() };
+    two.world.ask(0, gone).expect("it was here");
+    two.world.converses((1, &bob), room, answers(question)).expect("an answer");
+    let ann = two.world.come(0, "ann", key);
+    two.world.converses((0, &ann), room, ASKS).expect("it was answered");
+}
+
+#[test]
+fn a_node_that_writes_any_number_ends_no_conversation_of_others() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    let any = Budgets { hops: u32::MAX, ..Budgets::default() };
+    two.world.nodes[1].engine.known.config.budgets = any;
+    let lobby = two.world.lobby();
+    two.world.ask(1, Command::Join { caller: bob.clone(), room: lobby }).expect("it is public");
+    two.world.converses((1, &bob), room, ASKS).expect("a question");
+    let mut lie = two.world.newest(0);
+    lie.conversation.hops = u32::MAX;
+    let say = Say {
+        conversing: Some(answers(lie)),
+        mentions: vec!["ann".into()],
+        ..rooms::words(lobby, "ann, look".into())
+    };
+    two.world.begin(1, Command::Say { caller: bob, say });
+    two.world.carry();
+    two.world.pass(STEP * 20);
+    two.world.converses((0, &ann), room, ASKS).expect("the lie counts nowhere");
+}
