@@ -7,7 +7,8 @@
 //!   no agents;
 //! - `parts` (the trait of all that agents do: its calls, and the answers to them), and the parts: `agents`, `votes`,
 //!   `elections`, `tasks`, `holders` (agents with minted keys), `roamers` (clients that wander, and clients that stay),
-//!   `operators`, `script` (a scenario instead of chance), `probes` (questions from outside);
+//!   `correspondents`
+//!   (agents with inboxes, and agents that answer everything), `operators`, `script` (a scenario instead of chance), `probes` (questions from outside);
 //! - `promises`, `bodies` and `copies`: checkers of every moment; `liar`: a member that lies; [`Coverage`];
 //! - `world`: hands events, effects and answers to the parts;
 //! - `run` and `end`: a world from its plan to its end, and the checks there. `votes::end` and its like, `still`, `proven`
@@ -18,6 +19,7 @@ mod agents;
 mod bodies;
 mod cluster;
 mod copies;
+mod correspondents;
 mod coverage;
 pub(crate) mod dice;
 mod elections;

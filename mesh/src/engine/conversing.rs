@@ -182,9 +182,9 @@ impl Conversations {
     /// A message is given to an agent of this node.
     fn hand(&mut self, now: Duration, agent: &AgentId, said: &Said) {
         let Some(place) = said.conversation.filter(|_| said.agent != *agent) else { return };
-        // Of two agents that take turns, the one that began has the even ones: an odd one answers this agent, which is on no chain
-        // because of that; but it is if it is asked in return. Else two that ask each other anew with each answer never end.
-        if place.turn % 2 == 1 && !place.expects_reply {
+        // An agent is not on a chain because it is answered, but it is if it is asked in return, or has answered that: else two
+        // agents that ask each other anew with each answer never end.
+        if place.turn == 1 && !place.expects_reply {
             return;
         }
         let of = self.agents.entry(agent.clone()).or_default();
@@ -231,6 +231,10 @@ fn goes_on(
     expects_reply: bool,
 ) -> Result<Conversation, OverBudget> {
     let Answered { message, conversation } = answered;
+    // One that its node has not kept back: it is from before, or from a time of other budgets.
+    if conversation.hops > budgets.hops {
+        return Err(OverBudget::Hops { hop: conversation.hops });
+    }
     let max_turns = conversation.max_turns.min(budgets.turns);
     let turn = conversation.turn.saturating_add(1);
     let place = Conversation {
@@ -417,6 +421,16 @@ mod tests {
             all.hand(at(1), &ann, &said_in(&"bob".into(), answer.expect("turn 1")));
         }
         assert_eq!(hops, [0, 1, 2, 3], "it is asked in return, each time");
+    }
+
+    #[test]
+    fn a_conversation_beyond_a_nodes_hops_is_not_gone_on_with() {
+        let far = Budgets::default();
+        let conversation = Conversation { hops: 3, ..begun(&far, 0, true) };
+        let answered = Answered { message: MessageId([7; 16]), conversation };
+        let near = Budgets { hops: 2, ..far };
+        assert_eq!(goes_on(&near, answered, true), Err(OverBudget::Hops { hop: 3 }));
+        assert!(goes_on(&far, answered, true).is_ok());
     }
 
     #[test]

@@ -46,6 +46,12 @@ pub(super) struct Simulate {
     /// Worlds in which one node goes on from an earlier copy of its disk, and the promises about records
     #[arg(long, conflicts_with_all = ["liar", "parting", "loss"])]
     restored: bool,
+    /// Worlds in which agents have inboxes, and the promises about these
+    #[arg(long, conflicts_with_all = ["liar", "parting", "loss", "restored"])]
+    inboxes: bool,
+    /// Worlds in which agents answer everything that they are told, and the promise that they stop
+    #[arg(long, conflicts_with_all = ["liar", "parting", "loss", "restored", "inboxes"])]
+    answering: bool,
     /// Worlds at the same time [default: one for each processor]
     #[arg(long, conflicts_with = "seed")]
     jobs: Option<NonZeroUsize>,
@@ -86,6 +92,8 @@ impl Simulate {
             (self.parting, sim::Kind::WithParting),
             (self.loss, sim::Kind::WithLoss),
             (self.restored, sim::Kind::WithRestore),
+            (self.inboxes, sim::Kind::WithInboxes),
+            (self.answering, sim::Kind::Answering),
         ];
         kinds.into_iter().find(|(asked, _)| *asked).map_or(sim::Kind::Honest, |(_, kind)| kind)
     }

@@ -367,6 +367,9 @@ fn some_node(i: usize, seed: &[u8; 32], plan: &Plan, secret: &MeshSecret, dice: 
     config.name = format!("node{i}");
     config.seed = dice.draw();
     config.era_capacity = plan.era_capacity;
+    if let Some(budgets) = plan.budgets.get(i) {
+        config.budgets = *budgets;
+    }
     if plan.retention {
         config.retention = some_retention(dice);
         config.retention_min = retention::MIN;

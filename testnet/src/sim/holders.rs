@@ -531,7 +531,7 @@ impl Holders {
             }
             AgentEvent::KeyInvalid { key } => self.displace(node, |caller| caller.key == *key),
             AgentEvent::Seated { agent, room, .. } => self.is_seated(node, agent, *room),
-            // Nobody here has an inbox.
+            // No holder has an inbox.
             AgentEvent::Mail { .. } => {}
         }
     }
@@ -555,6 +555,11 @@ impl Holders {
         }
     }
 
+    fn was_given(&self, cluster: &Cluster, node: usize, key: KeyPrint) -> bool {
+        let shown = cluster.shown.contains(&(cluster.nodes[node].id, key));
+        self.presented.contains(&(node, key)) || (shown && self.key(key).is_none())
+    }
+
     /// *sealed*: followers are where the key was presented.
     pub(super) fn stored(
         &mut self,
@@ -566,7 +571,7 @@ impl Holders {
         if let Change::Room { room, record } = change
             && let Some(seal) = &record.seal
         {
-            if !self.keys_of(seal.group).iter().any(|key| self.presented.contains(&(node, *key))) {
+            if !self.keys_of(seal.group).iter().any(|key| self.was_given(cluster, node, *key)) {
                 let what = format!("node{node} has {room}, whose key it was never given");
                 return broken("sealed", what);
             }

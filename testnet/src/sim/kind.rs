@@ -16,4 +16,8 @@ pub enum Kind {
     /// The disk of one of them is replaced by an earlier copy, as from a backup: the records that they keep are judged, those of
     /// that node, too.
     WithRestore,
+    /// Agents write to each other, and have inboxes: these are judged.
+    WithInboxes,
+    /// Agents answer everything that they are told: they stop.
+    Answering,
 }

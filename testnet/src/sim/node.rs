@@ -7,7 +7,12 @@ use std::{
 
 use mesh::{
     Config, DeferredCommit, Effect, Engine, Hearing, Identity, Input, Turn,
-    api::{agenda::Retention, batch::Change, command::Refused},
+    api::{
+        agenda::Retention,
+        batch::{Change, StoredInbox},
+        budget::Budgets,
+        command::Refused,
+    },
     name::{
         id::{LogId, LogIx, NodeId, RoomId},
         identity::{Epoch, LinkSecret},
@@ -167,6 +172,17 @@ impl Node {
             }
         };
         rooms.into_iter().map(|(room, _)| (room, page(room))).collect()
+    }
+
+    /// The inboxes that its store has.
+    pub(super) fn inboxes(&self) -> Vec<StoredInbox> {
+        let Some(running) = &self.running else { return Vec::new() };
+        let summary = running.store.summary(self.id, Some(self.config.mesh));
+        summary.expect("a sound store reads").inboxes
+    }
+
+    pub(super) fn budgets(&self) -> &Budgets {
+        &self.config.budgets
     }
 
     /// The power fails.

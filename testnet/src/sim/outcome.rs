@@ -95,6 +95,8 @@ impl fmt::Display for Failure {
             Kind::WithParting => " --parting",
             Kind::WithLoss => " --loss",
             Kind::WithRestore => " --restored",
+            Kind::WithInboxes => " --inboxes",
+            Kind::Answering => " --answering",
         };
         write!(
             f,

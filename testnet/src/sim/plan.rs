@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use mesh::wire::entry::Parting;
+use mesh::{
+    api::budget::{Budgets, Pace},
+    wire::entry::Parting,
+};
 
 use super::{dice::Dice, network::Weather, signing::Signing};
 
@@ -54,6 +57,35 @@ pub(super) enum Fault {
     },
 }
 
+/// Agents that write to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Correspondence {
+    /// They have inboxes, and write as often as they like.
+    Inboxes,
+    /// They answer everything that they are told at once.
+    Answering {
+        /// Whom each of them asks of its own accord.
+        circle: Circle,
+        /// When two agents have to rest, they give the answers that they owe after that.
+        patient: bool,
+        /// They think for some seconds before they answer.
+        slow: bool,
+        /// The last node keeps no budget, and writes any place in any conversation.
+        boundless: bool,
+    },
+}
+
+/// Who asks whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Circle {
+    /// Two and two ask each other.
+    Pairs,
+    /// Each asks the next one.
+    Ring,
+    /// Each asks any other one.
+    Crowd,
+}
+
 /// As long as this node's silence makes others close its votes for good.
 pub(super) const LASTING: Duration = Duration::from_secs(145);
 
@@ -101,6 +133,10 @@ pub(super) struct Plan {
     pub(super) signing: Signing,
     /// From then on agents do nothing until the last fault is over.
     pub(super) silent_from: Option<Duration>,
+    /// Some agents write to each other.
+    pub(super) correspondence: Option<Correspondence>,
+    /// The budgets of each node's agents, if they are not the usual ones.
+    pub(super) budgets: Vec<Budgets>,
 }
 
 /// Which kinds of faults a world has.
@@ -140,6 +176,8 @@ impl Plan {
             loud: false,
             signing: Signing::Simulated,
             silent_from: None,
+            correspondence: None,
+            budgets: Vec::new(),
         }
     }
 
@@ -209,6 +247,35 @@ impl Plan {
         plan
     }
 
+    /// A plan of a seed in which agents have inboxes, besides all faults.
+    #[must_use]
+    pub(super) fn with_inboxes(seed: u64) -> Plan {
+        Plan { correspondence: Some(Correspondence::Inboxes), ..Plan::draw(seed, 2) }
+    }
+
+    /// A plan of a seed in which agents answer everything, besides all faults. Each node has budgets of its own.
+    #[must_use]
+    pub(super) fn answering(seed: u64) -> Plan {
+        let mut plan = Plan::draw(seed, 2);
+        let mut dice = Dice::new(seed ^ 0x616e_7377);
+        let circle = *dice.pick(&[Circle::Pairs, Circle::Ring, Circle::Crowd]);
+        let boundless = plan.nodes > 2 && dice.chance(30);
+        let (patient, slow) = (dice.chance(30), dice.chance(30));
+        plan.budgets = (0..plan.nodes).map(|_| some_budgets(&mut dice)).collect();
+        if patient || slow {
+            // A chain of many conversations, each as slow as two agents may be, takes hours.
+            plan.budgets.iter_mut().for_each(|budgets| budgets.hops = budgets.hops.min(5));
+        }
+        if boundless {
+            plan.budgets.pop();
+            plan.budgets.push(boundless_budgets());
+        }
+        let answering = Correspondence::Answering { circle, patient, slow, boundless };
+        let (correspondence, act_every) = (Some(answering), plan.act_every * 8);
+        // Of a conversation whose bodies are dropped nobody could tell how long it was.
+        Plan { correspondence, act_every, retention: false, ..plan }
+    }
+
     /// Whether nothing at all goes wrong.
     pub(super) fn is_undisturbed(&self) -> bool {
         self.calm && self.faults.is_empty()
@@ -254,8 +321,29 @@ impl Plan {
             loud: false,
             signing: if seed % 16 == REAL { Signing::Real } else { Signing::Simulated },
             silent_from: (kind == Kind::Lonely).then_some(silent_from).flatten(),
+            correspondence: None,
+            budgets: Vec::new(),
         }
     }
+}
+
+fn some_budgets(dice: &mut Dice) -> Budgets {
+    let few = |dice: &mut Dice, low, high| u32::try_from(dice.within(low, high)).expect("small");
+    let usual = Budgets::default();
+    let seconds = Duration::from_secs;
+    let fast = Pace { messages: 10, within: seconds(20), rest: seconds(20) };
+    Budgets {
+        // With none at all nobody can tell an answer that asks in return from one that does not.
+        turns: few(dice, 1, 6),
+        hops: if dice.chance(30) { usual.hops } else { few(dice, 1, 5) },
+        pair: if dice.chance(50) { usual.pair } else { fast },
+        outstanding: *dice.pick(&[2, 4, usual.outstanding]),
+    }
+}
+
+fn boundless_budgets() -> Budgets {
+    let pair = Pace { messages: u32::MAX, ..Budgets::default().pair };
+    Budgets { turns: u32::MAX, hops: u32::MAX, pair, outstanding: usize::MAX }
 }
 
 /// Weather; in calm worlds nothing takes so long that a sequencer would be taken for gone.

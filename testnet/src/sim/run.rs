@@ -11,6 +11,7 @@ use mesh::name::{
 };
 
 use super::{
+    correspondents,
     coverage::{Coverage, Happening},
     elections, holders,
     kind::Kind,
@@ -41,6 +42,8 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::WithParting => Plan::with_parting(seed),
         Kind::WithLoss => Plan::with_loss(seed),
         Kind::WithRestore => Plan::with_restore(seed),
+        Kind::WithInboxes => Plan::with_inboxes(seed),
+        Kind::Answering => Plan::answering(seed),
     };
     let broken_at = |at| move |broken| Failure { kind, seed, at, broken };
     let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
@@ -50,18 +53,15 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::WithParting => judge_among_remaining(&mut world),
         Kind::WithLoss => judge_among_honest(&mut world),
         Kind::WithRestore => judge_records(&mut world),
+        Kind::WithInboxes => judge_inboxes(&mut world),
+        Kind::Answering => judge_answering(&mut world),
     };
     result.map_err(broken_at(world.cluster.now()))
 }
 
 fn judge(world: &mut World) -> Result<Report, Broken> {
     let end = calm_down(world)?;
-    let mut complete_at = end + COMPLETE_WITHIN;
-    if world.cluster.plan.retention {
-        // A dropped body is only taken for gone when nobody has it for so long.
-        complete_at += mesh::limits::HOLE_AFTER + Duration::from_secs(2);
-    }
-    world.run_until(complete_at)?;
+    world.run_until(end + complete_within(world))?;
     let nodes: Vec<NodeId> = world.cluster.nodes.iter().map(|node| node.id).collect();
     let rooms = permanent_rooms(world);
     rooms.iter().try_for_each(|room| room_is_complete(world, *room))?;
@@ -139,6 +139,42 @@ fn judge_records(world: &mut World) -> Result<Report, Broken> {
     world.run_until(end + held_up + COMPLETE_WITHIN)?;
     holders::alike::converge(world)?;
     Ok(report(world))
+}
+
+/// The promises about messages, and about inboxes.
+fn judge_inboxes(world: &mut World) -> Result<Report, Broken> {
+    let end = calm_down(world)?;
+    world.run_until(end + complete_within(world))?;
+    messages_are_everywhere(world)?;
+    correspondents::end::inboxes_are_right(world)?;
+    is_still(world)?;
+    stores_are_sound(&world.cluster)?;
+    Ok(report(world))
+}
+
+/// The same, and that agents that answer everything come to rest.
+fn judge_answering(world: &mut World) -> Result<Report, Broken> {
+    let end = calm_down(world)?;
+    world.run_until(end + complete_within(world))?;
+    correspondents::end::all_is_said(world)?;
+    messages_are_everywhere(world)?;
+    correspondents::end::inboxes_are_right(world)?;
+    Ok(report(world))
+}
+
+fn messages_are_everywhere(world: &World) -> Result<(), Broken> {
+    let rooms = permanent_rooms(world);
+    rooms.iter().try_for_each(|room| room_is_complete(world, *room))?;
+    nobody_waits(world)
+}
+
+/// Everything is everywhere so long after the last fault.
+fn complete_within(world: &World) -> Duration {
+    // A dropped body is only taken for gone when nobody has it for so long.
+    let retention = world.cluster.plan.retention;
+    let gone =
+        if retention { mesh::limits::HOLE_AFTER + Duration::from_secs(2) } else { Duration::ZERO };
+    COMPLETE_WITHIN + gone
 }
 
 /// All faults happen, and then no more. When the last one is over.

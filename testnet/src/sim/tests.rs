@@ -1,5 +1,6 @@
 //! Worlds that are made for one question each.
 
+mod correspondents;
 mod flooding;
 mod forks;
 mod parted;

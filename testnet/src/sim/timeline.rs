@@ -32,6 +32,8 @@ pub(super) enum Event {
     Isolate { node: usize },
     /// An agent does something.
     Act,
+    /// Correspondents do something.
+    Correspond,
     /// The liar says something.
     Lie,
     /// There is room on a node's disk again.

@@ -22,6 +22,7 @@ use super::{
     agents::Agents,
     bodies::Bodies,
     cluster::Cluster,
+    correspondents::Correspondents,
     coverage::Happening,
     dice::Dice,
     elections::Elections,
@@ -42,7 +43,7 @@ use super::{
 };
 
 /// The number of parts.
-const PARTS: usize = 9;
+const PARTS: usize = 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -54,6 +55,7 @@ pub(super) struct World {
     pub(super) elections: Elections,
     pub(super) tasks: Tasks,
     pub(super) holders: Holders,
+    pub(super) correspondents: Correspondents,
     pub(super) operators: Operators,
     pub(super) script: Script,
     pub(super) probes: Probes,
@@ -78,6 +80,7 @@ impl World {
             elections: Elections::default(),
             tasks: Tasks::default(),
             holders: Holders::new(&mut cluster),
+            correspondents: Correspondents::new(&mut cluster),
             operators: Operators::default(),
             script: Script::default(),
             probes: Probes::default(),
@@ -98,6 +101,9 @@ impl World {
         }
         if self.cluster.plan.scripted.is_none() {
             self.cluster.at(Duration::from_millis(500), Event::Act);
+        }
+        if self.cluster.plan.correspondence.is_some() {
+            self.cluster.at(Duration::from_millis(100), Event::Correspond);
         }
         let parting = self.cluster.plan.parting.map(|out| self.cluster.nodes[out].id);
         self.cluster.exempt.extend(parting);
@@ -125,6 +131,7 @@ impl World {
             &self.elections,
             &self.tasks,
             &self.holders,
+            &self.correspondents,
             &self.agents,
         ]
     }
@@ -139,6 +146,7 @@ impl World {
             &mut self.elections,
             &mut self.tasks,
             &mut self.holders,
+            &mut self.correspondents,
             &mut self.agents,
         ];
         (&mut self.cluster, parts)
@@ -205,6 +213,7 @@ impl World {
             Event::Isolate { .. } if self.cluster.quiet => {}
             Event::Isolate { node } => self.cluster.isolate(node),
             Event::Lie => self.tell_a_lie(),
+            Event::Correspond => self.correspond(),
             Event::Shut { a, b } => self.cluster.shut(a, b),
             Event::Room { node } => self.make_room(node),
             Event::Act if self.cluster.quiet => {}
@@ -243,6 +252,13 @@ impl World {
             _ => agents.speak(cluster, i),
         }
         Ok(())
+    }
+
+    /// Correspondents do something.
+    fn correspond(&mut self) {
+        self.correspondents.go_on(&mut self.cluster);
+        let wait = self.cluster.dice.within(10, 150);
+        self.cluster.after(Duration::from_millis(wait), Event::Correspond);
     }
 
     // Turns and their effects.
@@ -353,7 +369,10 @@ impl World {
                     self.stopped(node);
                     return Ok(());
                 }
-                Effect::Tell(event) => self.holders.told(node, &event),
+                Effect::Tell(event) => {
+                    self.holders.told(node, &event);
+                    self.correspondents.told(&mut self.cluster, node, &event)?;
+                }
             }
         }
         Ok(())
@@ -367,6 +386,7 @@ impl World {
         }
         if let RoomEvent::Message(message) = event {
             proven::shows_live(&self.cluster, &self.holders, node, message)?;
+            self.correspondents.heard(&mut self.cluster, node, room, message)?;
         }
         let cluster = &mut self.cluster;
         if let RoomEvent::VoteEnded(result) = event {

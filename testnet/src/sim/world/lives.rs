@@ -26,6 +26,7 @@ impl World {
                 self.promises.restarted(id, room, &stored)?;
             }
         }
+        self.correspondents.node_is_back(&mut self.cluster, node)?;
         let cluster = &mut self.cluster;
         cluster.begin_life(node);
         cluster.connect(node);

@@ -31,6 +31,7 @@ impl World {
             if let Change::Drop { room } = change { Some((*room, nth)) } else { None }
         });
         let dropped: BTreeMap<RoomId, usize> = drops.collect();
+        self.correspondents.stored(&mut self.cluster, node, batch)?;
         for (nth, change) in batch.iter().enumerate() {
             self.holders.stored(&mut self.cluster, node, change)?;
             let room = room_of(change);
