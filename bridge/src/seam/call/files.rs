@@ -6,7 +6,7 @@ use mesh::{
     records::files::NewFile,
 };
 
-use super::{Row, ToMesh};
+use super::to_mesh::{Row, ToMesh};
 use crate::{
     config::Quota,
     seam::{

@@ -5,7 +5,7 @@ use mesh::{
     limits::INBOX_ITEMS_MAX,
 };
 
-use super::ToMesh;
+use super::to_mesh::ToMesh;
 use crate::{seam::refusal::Refusal, session::party::Party};
 
 /// The agent's inbox at this node, made if there is none: then with messages that waited for the agent before. Items come into it from
