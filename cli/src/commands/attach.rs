@@ -1,9 +1,9 @@
 //! `clawmesh attach`: an agent host is set up in one command, beside what its configuration has already. `detach` takes out
 //! exactly what was written.
 //!
-//! One file for each host says what is written, and with which versions it was tried: [`claude`], [`codex`], [`openclaw`],
-//! [`opencode`], [`gemini`], [`copilot`], [`shell`]. Below them: [`change`] (changes of files, planned as a whole before the first is made), [`record`],
-//! [`files`], and the pure [`json`], [`spans`] and [`toml`], which put text into text.
+//! One file for each host says what is written, and with which versions it was tried: `claude`, `codex`, `openclaw`,
+//! `opencode`, `gemini`, `copilot`, `shell`. Below them: `change` (changes of files, planned as a whole before the first is made), `record`,
+//! `files`, and the pure `json`, `spans` and `toml`, which put text into text.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
