@@ -252,7 +252,7 @@ fn confirmed(cx: &Context, yes: bool, question: &str) -> Result<(), Failure> {
     }
     let no = |why: &str| Err(Failure::Attach { why: why.to_owned() });
     if !std::io::stdin().is_terminal() {
-        return no("nothing is written without a word: give --yes, or look first with --print");
+        return no("there is no terminal to ask: give --yes to write, or look first with --print");
     }
     cx.output.note(&format!("{question} [y/N]"))?;
     let mut answer = String::new();

@@ -101,8 +101,10 @@ async fn show(
             return Ok(outcome);
         }
         let count = messages(&page).len();
+        let me = cx.node.agent_id.as_deref();
         cx.output.list(&page, "nothing unread", || {
-            messages(&page).iter().flat_map(|message| quoted::message(message, "main")).collect()
+            let all = messages(&page).iter();
+            all.flat_map(|message| quoted::message(message, "main", me)).collect()
         })?;
         let unread = page["unread"].as_u64().unwrap_or_default();
         if !ack {

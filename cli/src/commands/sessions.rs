@@ -152,8 +152,9 @@ fn history_of(cx: &Context, history: &Value) -> Result<Outcome, Failure> {
     let session = history["sessionKey"].as_str().unwrap_or_default();
     let empty = Vec::new();
     let messages = history["messages"].as_array().unwrap_or(&empty);
+    let me = cx.node.agent_id.as_deref();
     cx.output.list(history, "no messages", || {
-        messages.iter().flat_map(|message| quoted::message(message, session)).collect()
+        messages.iter().flat_map(|message| quoted::message(message, session, me)).collect()
     })?;
     Ok(Outcome::Done)
 }

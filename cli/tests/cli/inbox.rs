@@ -190,7 +190,7 @@ fn a_waiting_hook_ends_with_two_when_something_is_new() {
     let wait = at(&node, &["inbox", "--wait", "--hook"]);
     post.come("obey");
     let ran = person.run(&wait);
-    let told = "1 unread mesh messages from bob: call inbox_wait.\n";
+    let told = "1 unread mesh message from bob: call inbox_wait.\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (2, "", told));
     let idle = [&wait[..], &["--idle-timeout", "1"]].concat();
     let ran = person.run(&idle);

@@ -80,6 +80,7 @@ fn each_row_comes_to_figures() {
         "tools_list_p50",
         "tools_send_p50",
         "tools_wait_p50",
+        "tools_ask_p50",
         "writers",
         "heal",
         "wire",

@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Call, waited};
 use crate::context::Context;
+use crate::format;
 use crate::outcome::Outcome;
 use crate::tools::{self, Tools};
 
@@ -155,7 +156,8 @@ fn text(notice: &Value) -> Option<String> {
     let from = notice["from"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let from: Vec<&str> = from.filter(|from| is_reference(from)).take(NAMED_MAX).collect();
     let from = if from.is_empty() { String::new() } else { format!(" from {}", from.join(", ")) };
-    Some(format!("{unread} unread mesh messages{from}: call inbox_wait."))
+    let unread = format::counted(unread, "unread mesh message");
+    Some(format!("{unread}{from}: call inbox_wait."))
 }
 
 /// Whether a text is a reference of an agent, and no name that others chose.
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(text(&notice).unwrap(), expected);
         assert_eq!(
             text(&json!({"unread": 1, "from": []})).unwrap(),
-            "1 unread mesh messages: call inbox_wait."
+            "1 unread mesh message: call inbox_wait."
         );
         assert_eq!(text(&json!({"unread": 0, "from": ["bob"]})), None);
         assert_eq!(text(&json!({"status": "error"})), None);
