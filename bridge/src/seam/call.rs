@@ -177,6 +177,28 @@ pub struct Say {
     /// Whether its author waits for an answer, if the client says so. Of a message in a direct room that says nothing: unless
     /// it is an answer itself.
     pub expects_reply: Option<bool>,
+    /// Whether it counts among the open requests of its author, if it expects an answer. Where people talk without saying
+    /// whether they expect one it does not: they would run into that budget.
+    pub counted: bool,
+}
+
+impl Say {
+    /// A message with nothing but a text.
+    pub fn chat(room: RoomId, content: String) -> Say {
+        Say {
+            room,
+            speech: Speech::Chat,
+            content,
+            encryption: Encryption::None,
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            dedup: None,
+            durable: None,
+            expects_reply: None,
+            counted: false,
+        }
+    }
 }
 
 /// A message with its place in a conversation.

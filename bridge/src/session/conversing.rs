@@ -11,7 +11,7 @@ use mesh::{
     api::{
         agenda::{TaskUpdate, TaskView},
         budget::{Answered, Conversing},
-        command::{Encryption, Speech},
+        command::Speech,
     },
     limits::REQUEST_OPEN_FOR,
     name::{
@@ -131,7 +131,7 @@ fn tell_end(
     let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
     // An agent that ends a task knows of it.
     let fetched = None;
-    let place = Place { room, by, direct: true, reply_to, expects_reply, fetched };
+    let place = Place { room, by, direct: true, reply_to, expects_reply, counted: false, fetched };
     seat.read(place, move |seat, found| {
         let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
         let Some(conversing) = conversing else { return then(seat, Ok(task)) };
@@ -148,18 +148,8 @@ fn said_of(room: RoomId, note: String, status: TaskStatus) -> Say {
     } else {
         json!({"kind": "result", "expects_reply": false})
     };
-    Say {
-        room,
-        speech: Speech::Chat,
-        content: note,
-        encryption: Encryption::None,
-        reply_to: None,
-        mentions: Vec::new(),
-        metadata: Some(metadata.to_string()),
-        dedup: None,
-        durable: None,
-        expects_reply: Some(false),
-    }
+    let metadata = Some(metadata.to_string());
+    Say { metadata, expects_reply: Some(false), ..Say::chat(room, note) }
 }
 
 /// How a task has ended of which an answer tells.
@@ -191,6 +181,8 @@ struct Place {
     direct: bool,
     reply_to: ReplyTo,
     expects_reply: Option<bool>,
+    /// See [`Say::counted`].
+    counted: bool,
     /// Of an agent that fetches what is for it: the item of its inbox up to which it has done so. Others are told at once.
     fetched: Option<u64>,
 }
@@ -213,9 +205,9 @@ impl Place {
             None => ReplyTo::Nothing,
             Some(id) => MessageId::from_uuid(id).map_or(ReplyTo::Unknown, ReplyTo::Message),
         };
-        let (room, expects_reply) = (say.room, say.expects_reply);
+        let Say { room, expects_reply, counted, .. } = *say;
         let may = direct || expects_reply.is_some() || matches!(reply_to, ReplyTo::Message(_));
-        may.then_some(Place { room, by, direct, reply_to, expects_reply, fetched: None })
+        may.then_some(Place { room, by, direct, reply_to, expects_reply, counted, fetched: None })
     }
 
     fn find(&self, reads: &dyn Reads) -> Result<Option<Conversing>, ReadError> {
@@ -241,8 +233,7 @@ impl Place {
         if !self.direct && self.expects_reply.is_none() && answers.as_ref().is_some_and(is_over) {
             return Ok(None);
         }
-        let counts = self.expects_reply == Some(true);
-        Ok(Some(Conversing { answers, expects_reply, counts }))
+        Ok(Some(Conversing { answers, expects_reply, counts: self.counted }))
     }
 
     /// A message of another agent that is in a conversation.

@@ -18,10 +18,7 @@ use axum::{
     routing::{post, put},
 };
 use bytes::Bytes;
-use mesh::{
-    api::command::{Encryption, Speech},
-    name::id::RoomId,
-};
+use mesh::{api::command::Speech, name::id::RoomId};
 use serde_json::{Value, json};
 
 use super::{KEY, lobby};
@@ -134,7 +131,7 @@ impl Conversation for Chat {
         } else if said.get("join").is_some() {
             ask(seat, Join(room), move |()| json!({"joined": room.to_uuid()}));
         } else if let Some(content) = text("say") {
-            ask(seat, chat(room, content), |said| json!({"said": said.number.0}));
+            ask(seat, Say::chat(room, content), |said| json!({"said": said.number.0}));
         } else {
             refuse(seat, &"not understood");
         }
@@ -173,7 +170,7 @@ async fn visit(
     if visitor.agent().is_some() {
         desk.ask(&visitor, Join(lobby())).await.map_err(refuse)?;
     }
-    let said = desk.ask(&visitor, chat(lobby(), text)).await.map_err(refuse)?;
+    let said = desk.ask(&visitor, Say::chat(lobby(), text)).await.map_err(refuse)?;
     Ok(said.number.0.to_string())
 }
 
@@ -185,21 +182,6 @@ fn attach(agent: String) -> Attach {
         capabilities: Vec::new(),
         reconnect: true,
         linger: Duration::ZERO,
-    }
-}
-
-fn chat(room: RoomId, content: String) -> Say {
-    Say {
-        room,
-        speech: Speech::Chat,
-        content,
-        encryption: Encryption::None,
-        durable: None,
-        expects_reply: None,
-        reply_to: None,
-        mentions: Vec::new(),
-        metadata: None,
-        dedup: None,
     }
 }
 

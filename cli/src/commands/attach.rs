@@ -160,15 +160,15 @@ pub(crate) fn run_detach(cx: &Context, args: &Detach) -> Result<Outcome, Failure
         return said(cx, args.host, &changes, None);
     }
     show(cx, &changes, '-')?;
-    confirmed(cx, args.yes, "Take this out?")?;
-    changes.iter().try_for_each(|change| change.take_out(&records))?;
     for change in &changes {
         for left in &change.left {
             let file = change.shown.display();
-            cx.output
-                .note(&format!("clawmesh: {file}: {left} is not as it was written, and stays"))?;
+            let why = "is not there as it was written: what is left of it is yours to delete";
+            cx.output.note(&format!("clawmesh: {file}: {left} {why}"))?;
         }
     }
+    confirmed(cx, args.yes, "Take this out?")?;
+    changes.iter().try_for_each(|change| change.take_out(&records))?;
     told(cx, &format!("{} is detached", args.host.name()))?;
     said(cx, args.host, &changes, None)
 }

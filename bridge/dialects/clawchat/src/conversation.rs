@@ -427,6 +427,7 @@ impl Turn {
             copies: usize::try_from(copies).unwrap_or(usize::MAX),
             within: options.durable_wait_ms.map_or(COPIES_WITHIN, Duration::from_millis),
         });
+        let expects_reply = metadata.as_ref().and_then(expects_reply);
         let say = Say {
             room,
             speech,
@@ -434,7 +435,8 @@ impl Turn {
             encryption: if is_blob { Encryption::EndToEnd } else { Encryption::None },
             reply_to,
             mentions,
-            expects_reply: metadata.as_ref().and_then(expects_reply),
+            expects_reply,
+            counted: expects_reply == Some(true),
             metadata: metadata.map(|json| String::from(json.get())),
             dedup: options.dedup.map(|id| String::from(id.as_str())),
             durable,

@@ -37,7 +37,7 @@ pub(super) struct Change {
     after: Option<String>,
     /// As it is when the change is made.
     record: Record,
-    /// That which is not there as it was written, and stays.
+    /// That which is not there as it was written: what there is of it stays.
     pub(super) left: Vec<String>,
 }
 

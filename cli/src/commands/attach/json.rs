@@ -177,11 +177,16 @@ pub(super) fn name_of(entry: &Entry) -> String {
     keys.cloned().collect::<Vec<_>>().join(".")
 }
 
-/// Another value stands at the place of a member. Of elements nothing is known: they are there, or they are not.
+/// Another value stands at the place of a member; or a list has elements, and this one is not among them.
 fn is_changed(text: &str, entry: &Entry) -> bool {
     let Ok(Some(root)) = spans::read(text) else { return false };
-    let found = entry.key.as_ref().and_then(|key| descend(&root, &entry.within)?.member(key));
-    found.is_some_and(|found| found.value != node_of(&entry.value))
+    let Some(around) = descend(&root, &entry.within) else { return false };
+    let wanted = node_of(&entry.value);
+    match (&entry.key, &around.kind) {
+        (Some(key), _) => around.member(key).is_some_and(|found| found.value != wanted),
+        (None, Kind::Array(elements)) => !elements.is_empty() && !elements.contains(&wanted),
+        (None, Kind::Object(_) | Kind::Text(_) | Kind::Other(_)) => false,
+    }
 }
 
 fn descend<'n>(root: &'n Node, keys: &[String]) -> Option<&'n Node> {
@@ -577,6 +582,10 @@ mod tests {
         let edited = text.replace("[\"mcp\"]", "[\"mcp\", \"--name\"]");
         let (left, changed) = take(&edited, &written).unwrap();
         assert_eq!((left, changed), (edited, vec!["mcpServers.mesh".to_owned()]));
+        let (text, written) = put("{\"a\": 1}", &wanted()[2..]).unwrap();
+        let edited = text.replace("--hook", "--hook --name x");
+        let (left, changed) = take(&edited, &written).unwrap();
+        assert_eq!((left, changed), (edited, vec!["hooks.Stop".to_owned()]));
     }
     /// Numbers that look like chance, and are the same in each run.
     fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {

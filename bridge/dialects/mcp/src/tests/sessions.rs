@@ -502,3 +502,39 @@ async fn a_program_is_told_once_of_what_is_new() {
     assert!(!listed.contains("inbox_notice"), "models have no use for it");
     done(node).await;
 }
+
+/// Also if the author does not say that it expects an answer: a tool that asks says so by being called.
+#[tokio::test]
+async fn an_agent_that_nobody_answers_is_told_to_read_before_it_asks_on() {
+    let node = two().await;
+    for peer in ["cy", "dora"] {
+        node.inbox(peer, None).await;
+    }
+    let ask = async |nth: usize| {
+        // No pair meets its pace.
+        let peer = ["bob", "cy", "dora"][nth % 3];
+        let question =
+            json!({"agentId": peer, "message": format!("{nth}?"), "timeoutSeconds": NOW});
+        node.call("ada", "sessions_send", question).await
+    };
+    for nth in 0..50 {
+        assert_eq!(ask(nth).await["status"], "accepted", "{nth}");
+    }
+    let refused = ask(50).await;
+    assert_eq!(
+        (&refused["status"], &refused["rule"]),
+        (&json!("forbidden"), &json!("outstanding"))
+    );
+    done(node).await;
+}
+
+#[tokio::test]
+async fn a_skip_where_nothing_was_asked_asks_for_nothing() {
+    let node = two().await;
+    let skip = json!({"agentId": "bob", "message": " REPLY_SKIP\n"});
+    let sent = node.call("ada", "sessions_send", skip).await;
+    assert_eq!(sent["status"], "accepted", "and nobody waits");
+    let there = node.inbox("bob", None).await;
+    assert!(there["messages"][0]["replyWith"].is_null(), "{there}");
+    done(node).await;
+}

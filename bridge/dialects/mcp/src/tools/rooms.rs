@@ -2,7 +2,7 @@
 
 use bridge::seam::call::{CreateRoom, DescribeRoom, Join, Leave, ListRooms, NameNodes, Say, Tip};
 use mesh::{
-    api::command::{Encryption, NewRoom, RoomView, Speech},
+    api::command::{NewRoom, RoomView, Speech},
     name::id::{NodeId, RoomId},
 };
 use serde_json::json;
@@ -223,16 +223,11 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let thinking = arguments.flag("thinking")?.unwrap_or(false);
     let room = asking.room(arguments).await?;
     let say = Say {
-        room: room.room,
         speech: if thinking { Speech::Thinking } else { Speech::Chat },
-        content: text,
-        encryption: Encryption::None,
         reply_to,
         mentions,
         metadata: kind.map(|kind| json!({"kind": kind}).to_string()),
-        dedup: None,
-        durable: None,
-        expects_reply: None,
+        ..Say::chat(room.room, text)
     };
     let said = asking.act(say).await?;
     Ok(object(json!({

@@ -10,7 +10,7 @@ use bridge::seam::{
     event::Message,
 };
 use mesh::{
-    api::command::{Encryption, RoomView, SaidOk, Speech},
+    api::command::{RoomView, SaidOk},
     limits::DEDUP_FOR,
     name::{
         id::{AgentId, MessageId},
@@ -112,6 +112,10 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let direct = target.peer.is_some();
     let wanted = match (is_own, direct, wanted.wait) {
         (true, ..) => Wanted { expects_reply: Some(false), ..wanted },
+        // It asks for nothing, also where there was nothing to answer.
+        (false, true, _) if is_skip(&wanted.text) => {
+            Wanted { expects_reply: Some(false), ..wanted }
+        }
         // Whoever waits asks; in a room nobody else does.
         (false, false, wait) if wanted.expects_reply.is_none() => {
             let asks = wait.is_some_and(|wait| wait > Duration::ZERO);
@@ -287,16 +291,13 @@ async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent,
         (None, false) => "notice",
     };
     let say = Say {
-        room,
-        speech: Speech::Chat,
-        content: wanted.text.clone(),
-        encryption: Encryption::None,
         reply_to: wanted.reply_to.clone(),
         mentions: target.peer.iter().map(|peer| peer.to_string()).collect(),
         metadata: Some(json!({"kind": kind, "expects_reply": wanted.asks()}).to_string()),
         dedup: wanted.idempotency.as_deref().map(dedup_id),
-        durable: None,
         expects_reply: wanted.expects_reply,
+        counted: true,
+        ..Say::chat(room, wanted.text.clone())
     };
     let said = asking.act(say).await.map_err(|no| of_session(no, asking, target))?;
     let SaidOk { message, number, fresh, .. } = said;
@@ -421,18 +422,8 @@ pub(super) async fn result(
     if failed {
         metadata["error"] = json!(text.chars().take(200).collect::<String>());
     }
-    let say = Say {
-        room: room.room,
-        speech: Speech::Chat,
-        content: text.to_owned(),
-        encryption: Encryption::None,
-        reply_to: None,
-        mentions: Vec::new(),
-        metadata: Some(metadata.to_string()),
-        dedup: None,
-        durable: None,
-        expects_reply: Some(false),
-    };
+    let metadata = Some(metadata.to_string());
+    let say = Say { metadata, expects_reply: Some(false), ..Say::chat(room.room, text.to_owned()) };
     asking.act(say).await.map(drop)
 }
 

@@ -6,7 +6,7 @@ use bridge::seam::call::{AssignTask, From, History, ListTasks, OpenDirect, Say};
 use mesh::{
     api::{
         agenda::{NewTask, TaskView},
-        command::{Encryption, RoomView, SaidOk, Speech},
+        command::{RoomView, SaidOk},
     },
     name::{
         group::TaskSeed,
@@ -227,16 +227,11 @@ async fn give(
     };
     let metadata = json!({"kind": "task", "expects_reply": true, "task_id": task.to_uuid()});
     let say = Say {
-        room,
-        speech: Speech::Chat,
-        content: text.to_owned(),
-        encryption: Encryption::None,
-        reply_to: None,
         mentions: worker.iter().map(|worker| worker.to_string()).collect(),
         metadata: Some(metadata.to_string()),
-        dedup: None,
-        durable: None,
         expects_reply: Some(true),
+        counted: true,
+        ..Say::chat(room, text.to_owned())
     };
     let SaidOk { message, number, .. } = asking.act(say).await?;
     Ok((message, number))
