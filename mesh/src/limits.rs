@@ -290,7 +290,7 @@ pub const CAPABILITIES_MAX: usize = 64;
 pub const CAPABILITY_BYTES_MAX: usize = 256;
 /// Inboxes of agents at one node.
 pub const INBOXES_MAX: usize = 10_000;
-/// Of these, of agents of one key: the one that was made first goes, so that a key does not take the places of others.
+/// Of these, of agents of one key: the one that was used longest ago goes, so that a key does not take the places of others.
 pub const INBOXES_PER_KEY_MAX: usize = 1_000;
 /// Items of one inbox, the newest kept: some 50 bytes of the disk each.
 pub const INBOX_ITEMS_MAX: u64 = 10_000;
