@@ -139,6 +139,10 @@ impl Reader {
     /// out entries that `origin_cursor` proves to be seen, though they were delivered here only
     /// above it.
     ///
+    /// More than `limit`, and still at most [`PAGE_ROWS_MAX`], where a shorter page would end
+    /// between two numbers of an entry that it does not give: another node may have given that one
+    /// under the first, and would take it for seen.
+    ///
     /// # Errors
     ///
     /// See [`ReadError`].
@@ -151,9 +155,14 @@ impl Reader {
     ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
         let mut rows = Vec::new();
+        // Up to here a page does not end.
+        let mut open = after;
+        let is_full = |rows: &Vec<Row>, number: Number, open: Number| {
+            rows.len() >= PAGE_ROWS_MAX || (rows.len() >= limit && number >= open)
+        };
         let mut from = Number(after.0.saturating_add(1));
         while let Some(view) = self.view(room)?
-            && rows.len() < limit
+            && !is_full(&rows, Number(from.0 - 1), open)
         {
             let mut scanned = 0;
             // Nothing is owed to a client that was here from the beginning.
@@ -171,15 +180,16 @@ impl Reader {
                 let is_given = match (&arrival, fate) {
                     (None, Fate::Delivered) => true,
                     (Some((seen, _)), Fate::Delivered) => !seen.has(&view.numbers_of(at)?),
-                    (Some((seen, tip)), Fate::Assigned) => {
-                        number <= *tip && seen.is_owed(&view, number, at, after)?
+                    (Some((seen, tip)), Fate::Assigned) if number <= *tip => {
+                        open = open.max(seen.given_later(&view, number, at)?.unwrap_or(open));
+                        seen.is_owed(&view, number, at, after)?
                     }
-                    (None, Fate::Assigned) | (_, Fate::Hole) => false,
+                    (Some(_) | None, Fate::Assigned) | (_, Fate::Hole) => false,
                 };
                 if is_given {
                     rows.extend(view.row(number, at)?);
                 }
-                if rows.len() == limit {
+                if is_full(&rows, number, open) {
                     break;
                 }
             }

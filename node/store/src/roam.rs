@@ -435,6 +435,19 @@ impl Seen {
             || (numbers.is_free_of(self.cursor.era()) && within(&self.cut, numbers))
     }
 
+    /// The number above `number` under which the client is given an entry, if so it is: another
+    /// node may have given it under `number`.
+    pub(crate) fn given_later(
+        &self,
+        view: &View,
+        number: Number,
+        at: LocalRef,
+    ) -> Result<Option<Number>, ReadError> {
+        let numbers = view.numbers_of(at)?;
+        let later = numbers.delivered().filter(|delivered| *delivered > number);
+        Ok(later.filter(|_| !self.has(&numbers)))
+    }
+
     /// Whether what was delivered here up to the cursor that a client came with is given under
     /// `number`, now that it has read up to `after`.
     pub(crate) fn is_owed(

@@ -217,6 +217,35 @@ fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
     assert_eq!(served(&batch, came, came), third, "once");
 }
 
+/// Seed 9011 of the simulation: a page for a client that had come here ended between the number that others had given a
+/// message and the later one that it has here. Others took that message for seen.
+#[test]
+fn no_page_ends_between_the_two_numbers_of_what_is_still_to_be_given() {
+    let (mut batch, new) = healed();
+    let newer = Era::new(2, 1).unwrap();
+    batch.extend([
+        log(ROOM, 1, 2),
+        entry(ROOM, at(1, 2), stored(10, "given by others as the third of that era")),
+        era(ROOM, new, 4, 4, &[(Era::HOME, 2)]),
+        number(ROOM, new.number(3), at(1, 2), Fate::Assigned),
+        number(ROOM, new.number(4), at(0, 4), Fate::Assigned),
+        era(ROOM, newer, 1, 1, &[(new, 2), (Era::HOME, 4)]),
+        number(ROOM, newer.number(1), at(1, 2), Fate::Delivered),
+        tip(ROOM, newer.number(1)),
+    ]);
+    let reader = reader(&batch);
+    let came = new.number(1);
+    let page = |limit: usize| -> Vec<(Number, LocalRef)> {
+        let rows = reader.page_of_arrival(ROOM, came, came, limit).unwrap();
+        rows.iter().map(|row| (row.number, row.at)).collect()
+    };
+    let all = [(new.number(2), at(0, 3)), (new.number(4), at(0, 4)), (newer.number(1), at(1, 2))];
+    assert_eq!(page(0), []);
+    assert_eq!(page(1), all[..1]);
+    assert_eq!(page(2), all);
+    assert_eq!(page(9), all);
+}
+
 /// 77 of the runs with real daemons: whatever had some number above the cursor was served again.
 #[test]
 fn what_is_proven_seen_is_not_served_however_often_it_is_numbered_again() {
