@@ -75,7 +75,8 @@ impl Inquiry {
         Command::Receipts { by: (*KEY).into(), room, at, number }
     }
 
-    /// *durable*: nodes that were said to hold the message do, unless they lie or their disks are lost since.
+    /// *durable*: nodes that were said to hold the message do, unless they lie, or their disks are lost or an earlier
+    /// copy since.
     pub(super) fn is_answered_truly(
         self,
         cluster: &mut Cluster,
@@ -87,6 +88,7 @@ impl Inquiry {
             let state = &cluster.nodes[i];
             if !state.holds(self.room, self.entry, self.number)
                 && !state.is_lost()
+                && !state.is_restored()
                 && liar != Some(i)
             {
                 return broken("durable", format!("node{i} was said to hold {self:?}"));

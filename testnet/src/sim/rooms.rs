@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mesh::name::{
     group::Group,
     id::{NodeId, RoomId},
+    number::Era,
 };
 
 /// See the module.
@@ -14,6 +15,8 @@ pub(super) struct Rooms {
     pub(super) ephemeral: BTreeSet<RoomId>,
     /// Rooms that ended at a node that is judged: a node that parted had made them, beyond what counts of it.
     pub(super) void: BTreeSet<RoomId>,
+    /// The nodes that have given numbers in an era.
+    sequencers: BTreeMap<(RoomId, Era), BTreeSet<NodeId>>,
     /// The group whose each sealed room is.
     groups: BTreeMap<RoomId, Group>,
     /// Sealed rooms that list others.
@@ -25,6 +28,16 @@ pub(super) struct Rooms {
 impl Rooms {
     pub(super) fn is_ephemeral(&self, room: RoomId) -> bool {
         self.ephemeral.contains(&room)
+    }
+
+    /// A node gives the numbers of an era.
+    pub(super) fn numbers(&mut self, room: RoomId, era: Era, node: NodeId) {
+        self.sequencers.entry((room, era)).or_default().insert(node);
+    }
+
+    /// The nodes that have given numbers in an era.
+    pub(super) fn sequencers(&self, room: RoomId, era: Era) -> impl Iterator<Item = NodeId> {
+        self.sequencers.get(&(room, era)).into_iter().flatten().copied()
     }
 
     /// A node has a sealed room from now on.

@@ -89,13 +89,16 @@ fn differing<'a>(
 }
 
 /// Whether a node that promises are kept to says of the owner that there is such a key. Of what a node said that forked its log
-/// others hold more, or less, and so of its keys.
+/// others hold more, or less, and so of its keys: a key that it alone minted may have been refused by others, and then they have no
+/// voucher of it.
 fn is_known(world: &World, name: &Name) -> bool {
     let cluster = &world.cluster;
     let Some(owner) = name.2.owner else { return true };
     let counts = |node: usize| !cluster.is_exempt(node);
     let minted = world.holders.key(owner);
-    let is_minted = minted.is_some_and(|key| key.minted.iter().any(|node| counts(*node)));
+    if let Some(key) = minted.filter(|key| !key.minted.is_empty()) {
+        return key.minted.iter().any(|node| counts(*node));
+    }
     let mut shown = cluster.shown.iter().filter(|(_, key)| *key == owner);
-    is_minted || shown.any(|(node, _)| cluster.index(*node).is_some_and(counts))
+    shown.any(|(node, _)| cluster.index(*node).is_some_and(counts))
 }

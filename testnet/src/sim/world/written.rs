@@ -7,7 +7,10 @@ use mesh::{
         batch::{Change, Fate},
         command::Outcome,
     },
-    name::id::{EntryRef, LocalRef, RoomId},
+    name::{
+        id::{EntryRef, LocalRef, RoomId},
+        number::Era,
+    },
     wire::{
         acts::{TaskAct, TaskClaimed},
         entry::{Body, Stored},
@@ -55,6 +58,8 @@ impl World {
             }
         } else if let Change::Number { .. } = change {
             return self.numbered(node, change);
+        } else if let Change::Era { room, era, record } = change {
+            self.cluster.rooms.numbers(*room, *era, record.sequencer.author);
         } else if let Change::Drop { room } = change {
             self.promises.forgot(id, *room);
             self.parts_mut().1.into_iter().for_each(|part| part.forgot(node, *room));
@@ -76,6 +81,9 @@ impl World {
         if lies || self.cluster.is_a_lie(entry) || self.cluster.is_exempt(node) {
             return Ok(());
         }
+        if self.may_number_again(room, number.era()) {
+            return Ok(());
+        }
         let id = self.cluster.nodes[node].id;
         self.promises.named(room, number, entry)?;
         match fate {
@@ -87,6 +95,14 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A node that goes on from an earlier copy does not know which numbers it has given since.
+    fn may_number_again(&self, room: RoomId, era: Era) -> bool {
+        let mut sequencers = self.cluster.rooms.sequencers(room, era);
+        sequencers.any(|node| {
+            self.cluster.index(node).is_some_and(|i| self.cluster.nodes[i].is_restored())
+        })
     }
 
     fn act_stored(
