@@ -50,6 +50,7 @@ use crate::{
 };
 
 mod address;
+mod credentials;
 mod hosts;
 mod signups;
 
@@ -57,6 +58,7 @@ use hosts::Hosts;
 use signups::Signups;
 
 pub use crate::delivery::hub::{Notified, Watch};
+pub use credentials::Credential;
 
 /// Above every key there is: a request that shows none sees public rooms only.
 const NOBODY: KeyPrint = KeyPrint([0xff; 16]);

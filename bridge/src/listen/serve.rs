@@ -113,6 +113,12 @@ impl Bridge {
         &self.shared.config
     }
 
+    /// Where calls of parties without a connection are asked.
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.shared.desk
+    }
+
     /// Goes on with the webhooks of earlier starts. To be called when the engine has told of its rooms,
     /// before anybody is let in.
     ///
