@@ -227,7 +227,12 @@ pub struct Token {
 impl Token {
     /// A new one for a key, and its text. `None`: never, but by a chance of 2^-250.
     #[must_use]
-    pub fn make(here: &SignedLog, key: &Secret, terms: Terms, now_ms: u64) -> Option<(Secret, Token)> {
+    pub fn make(
+        here: &SignedLog,
+        key: &Secret,
+        terms: Terms,
+        now_ms: u64,
+    ) -> Option<(Secret, Token)> {
         let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(ids::random::<32>()));
         let hash = Sha256::digest(&text).into();
         let sealed = seal_of(here, &text)?.seal(&spot(here, &hash), key.expose().as_bytes());
@@ -319,7 +324,8 @@ impl Grant {
     /// Of a token for such a key. `sandbox`: the most that sandboxes are shown.
     #[must_use]
     pub fn of_token(terms: &Terms, standing: Standing, sandbox: Visibility) -> Grant {
-        let Terms { agent, name, scopes, tools, visibility, sandboxed, expires_ms: _ } = terms.clone();
+        let Terms { agent, name, scopes, tools, visibility, sandboxed, expires_ms: _ } =
+            terms.clone();
         let most = if sandboxed { sandbox } else { Visibility::All };
         Grant {
             agent: Some(agent),
@@ -373,7 +379,10 @@ mod tests {
         assert_eq!(open(text.expose(), 1_000), None, "its time is over");
         assert_eq!(open(&text.expose()[..46], 0), None);
         let elsewhere = SignedLog { node: NodeId([9; 32]), ..here() };
-        assert!(tokens.open(&elsewhere, text.expose(), 0).is_none(), "a copy of its files is no other node");
+        assert!(
+            tokens.open(&elsewhere, text.expose(), 0).is_none(),
+            "a copy of its files is no other node"
+        );
         tokens.replace([]);
         assert_eq!(open(text.expose(), 0), None, "revoked");
     }
@@ -389,7 +398,11 @@ mod tests {
         let grant = Grant::of_token(&sandboxed, Standing::Own, spawned);
         assert_eq!((grant.scopes, grant.visibility, grant.hides()), (Scopes::ALL, spawned, true));
         let grant = Grant::of_token(&sandboxed, Standing::Own, all);
-        assert_eq!((grant.visibility, grant.hides()), (all, true), "no clamp, and it is told nothing more");
+        assert_eq!(
+            (grant.visibility, grant.hides()),
+            (all, true),
+            "no clamp, and it is told nothing more"
+        );
         let lists = Terms { scopes: Some([Scope::List].into_iter().collect()), ..terms() };
         let grant = Grant::of_token(&lists, Standing::Own, all);
         assert!(grant.scopes.has(Scope::List) && !grant.scopes.has(Scope::History));

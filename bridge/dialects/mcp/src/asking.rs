@@ -14,6 +14,7 @@ use bridge::{
     },
     secret::Secret,
     session::ask::Ask,
+    tokens::Grant,
 };
 use mesh::name::id::{AgentId, KeyPrint, MessageId, RoomId};
 use tokio::time::{Instant, timeout_at};
@@ -71,7 +72,12 @@ pub(crate) struct Asking {
     /// Who reads: the key, in the agent's name.
     pub(crate) reader: Visitor,
     pub(crate) agent: AgentId,
+    /// What it may do, and what it is shown.
+    pub(crate) grant: Arc<Grant>,
     pub(crate) groups: Groups,
+    /// The key or token that the request showed.
+    pub(crate) shown: Secret,
+    /// The key that it stands for.
     pub(crate) key: Secret,
     pub(crate) name: Option<String>,
     pub(crate) capabilities: Vec<String>,
@@ -155,9 +161,9 @@ impl Asking {
         Ok(())
     }
 
-    /// Whether a wait may go on: the key is still valid. An agent that is attached stays so.
+    /// Whether a wait may go on: the key, or the token, is still valid. An agent that is attached stays so.
     pub(crate) async fn goes_on(&self) -> Result<(), No> {
-        self.shared.desk.holder(self.key.clone()).await?;
+        self.shared.desk.credential(&self.shown).await?;
         self.shared.desk.attached(&self.agent, self.reader.key());
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's.
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `groups`, `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! table of tools, and what each does), `groups`, `grants` (what a credential allows), `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -19,6 +19,7 @@ use bridge::{
 mod arguments;
 mod asking;
 mod encode;
+mod grants;
 mod groups;
 mod http;
 mod keys;

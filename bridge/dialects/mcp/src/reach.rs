@@ -5,10 +5,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use bridge::seam::call::{ListAgents, ListRooms};
+use bridge::{
+    seam::call::{ListAgents, ListRooms},
+    tokens::Visibility,
+};
 use mesh::{api::command::AgentView, name::id::AgentId};
 
-use crate::{asking::Asking, limits::AGENTS_ROOMS_MAX, outcome::No};
+use crate::{asking::Asking, limits::AGENTS_ROOMS_MAX, outcome::No, tools::workers};
 
 /// An agent that can be written to.
 pub(crate) struct Reachable {
@@ -20,9 +23,19 @@ pub(crate) struct Reachable {
     pub(crate) view: Option<AgentView>,
 }
 
+/// The agents that the agent is shown: all of them, or those to which it has given tasks.
+pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
+    let mut reachable = everybody(asking).await?;
+    if asking.grant.visibility < Visibility::Joined {
+        let workers = workers(asking).await?;
+        reachable.retain(|other| workers.contains(&other.agent));
+    }
+    Ok(reachable)
+}
+
 /// The agents of the key, members of rooms that it may read (of the liveliest, where there are very many), and those with
 /// whom there is a session.
-pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
+pub(crate) async fn everybody(asking: &Asking) -> Result<Vec<Reachable>, No> {
     let mut found: BTreeMap<AgentId, Reachable> = BTreeMap::new();
     let key = asking.reader.key();
     let mut rooms = asking.read(ListRooms { parent: None }).await?;

@@ -1,10 +1,10 @@
 //! The agents that can be reached, and the one that asks.
 
-use bridge::config::Auth;
+use bridge::{config::Auth, tokens::Scope};
 use mesh::api::agenda::Standing;
 use serde_json::{Map, Value, json};
 
-use super::{rooms::Page, sessions};
+use super::{rooms::Page, sessions, spawn};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -65,6 +65,7 @@ pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
         (Auth::Key(_), Standing::Minted { .. }) => "minted",
     };
     let tools: Vec<Value> = list_names(asking);
+    let tasks = spawn::begun(asking).await?;
     let content = config.quota(standing).content_bytes_max;
     let fields = [
         ("agentId", json!(asking.agent)),
@@ -72,7 +73,9 @@ pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
         ("name", json!(asking.name.as_deref().unwrap_or(&asking.agent))),
         ("node", reader.node(here)),
         ("tools", json!(tools)),
-        ("visibility", json!("joined")),
+        ("visibility", json!(asking.grant.visibility.name())),
+        ("scopes", json!(asking.grant.scopes.iter().map(Scope::name).collect::<Vec<_>>())),
+        ("tasks", json!(tasks.iter().map(|task| task.to_uuid()).collect::<Vec<_>>())),
         ("keyKind", json!(kind)),
         ("limits", json!({"contentBytes": content, "waitSeconds": WAIT_SECS_MAX})),
     ];
