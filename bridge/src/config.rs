@@ -193,7 +193,8 @@ pub(crate) struct Shown {
 
 impl Auth {
     /// Whether a key is valid here without being minted: it is the node's own, or none is checked.
-    pub(crate) fn owns(&self, key: KeyPrint) -> bool {
+    #[must_use]
+    pub fn owns(&self, key: KeyPrint) -> bool {
         match self {
             Auth::Open => true,
             Auth::Key(own) => own.is(key),

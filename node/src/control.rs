@@ -2,6 +2,7 @@
 //! its owner can open.
 
 pub(crate) mod client;
+mod tokens;
 
 use std::{
     net::SocketAddr,
@@ -50,6 +51,7 @@ use crate::{
     report::{self, Own},
     secret::{self, Keeper},
     ticket::{Ticket, addresses_of},
+    tokens::Tokens,
 };
 
 /// All that requests are about.
@@ -59,6 +61,7 @@ pub(crate) struct Control {
     pub(crate) me: NodeId,
     pub(crate) secret: Arc<Keeper>,
     pub(crate) invitations: Arc<Invitations>,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) net: Net,
     pub(crate) queue: Arc<Queue>,
     pub(crate) reader: Reader,
@@ -236,6 +239,9 @@ impl Control {
                 tracing::info!(%key, %successor, "a key was replaced");
                 Answer::Done
             }
+            Request::MintToken(wanted) => self.make_token(*wanted).await?,
+            Request::ListTokens => self.list_tokens().await?,
+            Request::RevokeToken { id } => self.revoke_token(id).await?,
             Request::Members => Answer::Members(self.members().await?),
             Request::Agents => Answer::Agents(self.agents().await?),
             Request::Part { node_id, how, force } => {

@@ -65,6 +65,7 @@ use crate::{
     secret::{Keeper, pre_shared_keys},
     settings::{self, Auth, HttpRead, Listen, Settings, Signup, WakeAt},
     telling,
+    tokens::Tokens,
     topics::TOPICS,
 };
 
@@ -173,6 +174,7 @@ impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
+        let here = SignedLog { mesh, node: me };
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
@@ -207,6 +209,7 @@ impl Parts {
             name: name.clone(),
             me,
             invitations: Invitations::open(dir.clone(), me, secret.clone(), net.clone())?,
+            tokens: Tokens::open(dir.clone(), here, bridge.config().tokens.clone())?,
             secret,
             net: net.clone(),
             queue: queue.clone(),
@@ -473,6 +476,7 @@ fn bridge_config(
         hosts: settings.http_hosts,
         trusted_proxies: settings.trusted_proxies,
         allow_private_webhooks: settings.allow_private_webhooks,
+        sandbox: settings.sandbox,
         ..bridge::Config::new(auth, here)
     }
 }

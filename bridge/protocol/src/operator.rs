@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+mod tokens;
+
+pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
+
 /// An operator's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,6 +45,15 @@ pub enum Request {
     /// All that is a key's own belongs to another one from now on, and the first is no longer valid.
     /// → [`Answer::Done`], when it is durable.
     ReplaceKey(Box<WantedSuccessor>),
+    /// A token for the host of an agent. → [`Answer::Token`], when it is durable.
+    MintToken(Box<WantedToken>),
+    /// Those of this node. → [`Answer::Tokens`]
+    ListTokens,
+    /// One opens nothing any more. → [`Answer::Done`], when it is durable.
+    RevokeToken {
+        /// 16 hex digits.
+        id: String,
+    },
     /// The meaning of a number. → [`Answer::Entry`]
     Entry {
         /// A room's id.
@@ -89,6 +102,10 @@ pub enum Answer {
     Ticket(String),
     /// Keys that were minted, by fingerprint.
     Keys(Vec<MintedKey>),
+    /// A token that was made.
+    Token(NewToken),
+    /// Tokens of this node, the oldest first.
+    Tokens(Vec<KnownToken>),
     /// The meaning of a number.
     Entry(Box<Entry>),
     /// How far it is: another answer follows, each in a line.
