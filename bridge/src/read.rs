@@ -30,7 +30,7 @@ use tokio::{
 use crate::{
     backend::{self, Mesh, ReadError, Reads},
     config::{Config, Signup},
-    delivery::hub::{Beside, Hub, Watched},
+    delivery::hub::{Beside, Hub, Watched, Way},
     ids, limits,
     reply::{Failure, Reply},
     seam::{
@@ -314,6 +314,19 @@ impl Desk {
         }
     }
 
+    /// The visitor has confirmed items of its inbox.
+    pub fn confirmed(&self, visitor: &Visitor) {
+        if let Some(agent) = visitor.agent() {
+            self.office.hub.mails.confirmed(agent);
+        }
+    }
+
+    /// How many agents act without a connection.
+    #[must_use]
+    pub fn hosts_here(&self) -> usize {
+        self.hosts.count()
+    }
+
     /// Readers that wait for an agent's inbox look again.
     pub fn stir_inbox(&self, agent: &AgentId) {
         self.office.hub.tell(AgentEvent::Mail { agent: agent.clone() });
@@ -322,7 +335,7 @@ impl Desk {
     /// Its host was told of all items up to this one.
     pub fn tell_upto(&self, visitor: &Visitor, upto: u64) {
         if let Some(agent) = visitor.agent() {
-            self.office.hub.mails.tell_upto(agent, upto);
+            self.office.hub.mails.tell_upto(agent, upto, Way::Asked);
         }
     }
 

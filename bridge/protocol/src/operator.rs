@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+mod mail;
 mod tokens;
 
+pub use mail::{AgentMail, Here, Woken};
 pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
 
 /// An operator's request.
@@ -71,6 +73,8 @@ pub enum Request {
     Members,
     /// All agents of this node, of every key. → [`Answer::Agents`]
     Agents,
+    /// How agents of this node are told that something waits for them. → [`Answer::Mail`]
+    Mail,
     /// Another node has no part in the mesh any more. → [`Answer::Done`], when it is durable.
     Part {
         /// 64 hex digits.
@@ -119,6 +123,8 @@ pub enum Answer {
     Members(Vec<Member>),
     /// Agents of the node, by when they connected.
     Agents(Vec<Attendee>),
+    /// Agents of the node, by id.
+    Mail(Vec<AgentMail>),
     /// Invitations that this node made, the oldest first.
     Invitations(Vec<Invitation>),
     /// The node has left. `heard`: another member has said that it knows.
@@ -155,6 +161,12 @@ pub struct Status {
     pub mesh_id: String,
     /// Agents attached to this node.
     pub agents: usize,
+    /// Agents of hosts: attached to this node, without a connection.
+    #[serde(default)]
+    pub hosted: usize,
+    /// Calls of them that wait for something.
+    #[serde(default)]
+    pub waits: u64,
     /// Agents attached to all nodes that are heard.
     pub agents_mesh: usize,
     /// Of the store's files.

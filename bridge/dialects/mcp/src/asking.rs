@@ -20,6 +20,7 @@ use mesh::name::id::{AgentId, KeyPrint, MessageId, RoomId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
+    calls::Calls,
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
@@ -37,6 +38,7 @@ use kept::{Awaited, NamedSends};
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) calls: Arc<Calls>,
     agents: Mutex<Agents>,
 }
 
@@ -86,8 +88,8 @@ pub(crate) struct Asking {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Desk, settings: Arc<Settings>) -> Shared {
-        Shared { desk, settings, agents: Mutex::default() }
+    pub(crate) fn new(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Shared {
+        Shared { desk, settings, calls, agents: Mutex::default() }
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {
@@ -249,6 +251,7 @@ impl Asking {
         }
         busy.waits += 1;
         agents.waits += 1;
+        self.shared.calls.wait_begins();
         Ok(Wait(self.clone()))
     }
 }
@@ -285,6 +288,7 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut agents = self.0.shared.agents();
         agents.waits -= 1;
+        self.0.shared.calls.wait_ends();
         let id = self.0.id();
         agents.over(&id, |busy| busy.waits -= 1);
     }

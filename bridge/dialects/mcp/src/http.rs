@@ -30,6 +30,7 @@ use tokio::time::timeout;
 
 use crate::{
     asking::{Asking, Shared},
+    calls::Calls,
     grants,
     groups::Groups,
     keys::agent_of,
@@ -55,8 +56,8 @@ struct Web {
     service: Service,
 }
 
-pub(crate) fn site(desk: Desk, settings: Arc<Settings>) -> Site {
-    let shared = Arc::new(Shared::new(desk, settings));
+pub(crate) fn site(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Site {
+    let shared = Arc::new(Shared::new(desk, settings, calls));
     // The bridge's guard has judged `Origin` and `Host`, and this module the size of the body.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -136,7 +136,7 @@ impl Asking {
             Err(_) => {}
         }
         let lower = text.to_lowercase();
-        let reachable = reachable(self).await?;
+        let reachable = reachable(self, None).await?;
         let alike: Vec<_> =
             reachable.iter().filter(|other| other.name.to_lowercase() == lower).collect();
         let keys = |all: &[&Reachable]| {
@@ -173,7 +173,7 @@ impl Asking {
         if reference(wanted) == wanted && self.knows(wanted).await? {
             return Ok(Session::Agent(wanted.into()));
         }
-        let reachable = reachable(self).await?;
+        let reachable = reachable(self, None).await?;
         let found = reachable.iter().find(|other| reference(&other.agent) == wanted);
         if let Some(other) = found {
             return Ok(Session::Agent(other.agent.clone()));

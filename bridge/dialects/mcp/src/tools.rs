@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bridge::tokens::Scope;
+use bridge::{seam::call::MayBe, tokens::Scope};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     asking::Asking,
     groups::Group,
     limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
-    outcome::{NoAgent, Outcome, object},
+    outcome::{No, NoAgent, Outcome, object},
 };
 
 mod agents;
@@ -263,8 +263,14 @@ pub(crate) type Ended = Result<(Map<String, Value>, bool), (String, NoAgent)>;
 
 /// Calls a tool.
 pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
+    let ended = end(asking, tool, given).await;
+    asking.shared.calls.ended(tool.name, &ended);
+    ended
+}
+
+async fn end(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
     let mut arguments = Arguments::new(given);
-    let outcome = match asking.may(tool.which.scope()) {
+    let outcome = match begins(asking, tool.which.scope()).await {
         Ok(()) => carry_out(asking, tool.which, &mut arguments).await,
         Err(no) => Err(no),
     };
@@ -286,21 +292,27 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
     Ok((fields, is_wrong))
 }
 
+/// Whether something may be asked for: the agent is not another key's, and it has the scope.
+async fn begins(asking: &Asking, scope: Scope) -> Result<(), No> {
+    asking.read(MayBe(asking.agent.clone())).await?;
+    asking.may(scope)
+}
+
 /// The rooms that it can see, for what is no call of a tool.
 pub(crate) async fn rooms(asking: &Asking, given: Map<String, Value>) -> Outcome {
-    asking.may(Scope::List)?;
+    begins(asking, Scope::List).await?;
     rooms::list(asking, &mut Arguments::new(Some(given))).await
 }
 
 /// Messages of a room, likewise.
 pub(crate) async fn history(asking: &Asking, given: Map<String, Value>) -> Outcome {
-    asking.may(Scope::History)?;
+    begins(asking, Scope::History).await?;
     history::history(asking, &mut Arguments::new(Some(given))).await
 }
 
 /// The agent that asks, likewise.
 pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
-    asking.may(Scope::List)?;
+    begins(asking, Scope::List).await?;
     agents::me(asking).await
 }
 

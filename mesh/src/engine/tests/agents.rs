@@ -89,7 +89,8 @@ fn who_lingers_stays_until_it_is_detached_and_goes_on_where_it_was() {
             .expect("it is attached");
         node.effects.clear();
         let seen = vec![(lobby, Number::ZERO)];
-        node.ask(Command::Linger { caller: caller.clone(), seen: seen.clone() }).expect("it may");
+        node.ask(Command::Linger { caller: caller.clone(), seen: seen.clone(), hosted: false })
+            .expect("it may");
         node.say(&other, lobby).expect("a member");
         let Ok(Outcome::Attendance(all)) = node.ask(Command::Attendance) else { panic!("a list") };
         let seen_by_operator: Vec<_> =
@@ -122,7 +123,8 @@ fn who_lingers_stays_until_it_is_detached_and_goes_on_where_it_was() {
 fn who_lingers_and_is_detached_is_gone_and_another_key_has_no_use_of_it() {
     let mut node = Node::new(1);
     let caller = node.joins("me");
-    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new() }).expect("it may");
+    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new(), hosted: false })
+        .expect("it may");
     let other = node.register(registers("me", (OTHER_KEY, true)));
     assert_eq!(other.map(drop), Err(Refused::AgentTaken("me".into())));
     node.ask(Command::Detach { caller, seen: Vec::new() }).expect("its time is over");
@@ -605,7 +607,8 @@ fn an_agent_is_told_of_its_seats_and_of_the_names_of_nodes() {
         |node: &mut Node, caller: &Caller| node.ask(Command::ListSeats { caller: caller.clone() });
     let Ok(Outcome::Seats(found)) = seats(&mut node, &caller) else { panic!("a list") };
     assert_eq!(found, [lobby]);
-    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new() }).expect("it may");
+    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new(), hosted: false })
+        .expect("it may");
     let Ok(Outcome::Seats(found)) = seats(&mut node, &caller) else { panic!("also as it lingers") };
     assert_eq!(found, [lobby]);
     node.ask(Command::Detach { caller: caller.clone(), seen: Vec::new() })

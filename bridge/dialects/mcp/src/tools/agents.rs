@@ -20,7 +20,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let online = arguments.flag("online")?;
     let limit = arguments.integer("limit", 1, ROWS_MAX)?.unwrap_or(50);
     let offset = arguments.integer("offset", 0, u64::MAX)?.unwrap_or(0);
-    let mut agents = reachable(asking).await?;
+    let mut agents = reachable(asking, capability.as_deref()).await?;
     agents.retain(|other| {
         let abilities = other.view.as_ref().map_or(&[][..], |view| view.capabilities.as_slice());
         let texts = [&*other.agent, &*other.name].into_iter();

@@ -212,7 +212,7 @@ async fn offering(
         offers.then(|| (busy(&other.agent), view.node != here, drawn(&other.agent)))
     };
     // Also of those that it is not shown: one that may hand tasks over has to find somebody who takes them.
-    let all = everybody(asking).await?;
+    let all = everybody(asking, Some(capability)).await?;
     let best = all.iter().filter_map(|other| Some((offers(other)?, &other.agent))).min();
     let best = best.map(|(_, agent)| agent.clone());
     best.ok_or_else(|| No::error(format!("no agent offers {capability:?}")))
