@@ -15,7 +15,7 @@ use bridge::{
     dialect::{Dialect, Pages},
     secret::Secret,
 };
-use clawchat::{ClawChat};
+use clawchat::ClawChat;
 use mcp::Mcp;
 use mesh::{
     Engine,

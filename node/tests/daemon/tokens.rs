@@ -4,13 +4,16 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpStream,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
     path::Path,
 };
 
 use serde_json::{Value, json};
 
-use crate::harness::{Daemon, ask, clawmeshd, temp, up_keyed};
+use crate::{
+    harness::{Daemon, ask, clawmeshd, temp, up_keyed},
+    metrics::scrape,
+};
 
 fn keyed(dir: &Path, more: &[&str]) -> Daemon {
     let key = dir.join("auth.key");
@@ -104,6 +107,12 @@ fn a_token_opens_its_node_until_it_is_revoked_also_after_a_restart() {
     }
     let noted = json!({"tool": "sessions_send", "args": {"sessionKey": "main", "message": "a note", "timeoutSeconds": 0}});
     assert_eq!(invoke(&node, &minted, &noted).1["result"]["details"]["status"], "accepted");
+    let page = scrape(&node);
+    assert_eq!(page["clawmesh_tool_calls_total{tool=\"sessions_send\",end=\"accepted\"}"], 1.0);
+    assert_eq!(page["clawmesh_tool_calls_total{tool=\"agents_list\",end=\"ok\"}"], 2.0);
+    assert_eq!(page["clawmesh_tool_waits"], 0.0);
+    let status = run(&node, &["status"]);
+    assert!(status.contains("Agents of hosts: 1, calls that wait: 0"), "{status}");
     let listed = list(&node);
     assert_eq!(listed.len(), 2);
     assert_eq!((&listed[0]["agent"], &listed[0]["sandboxed"]), (&json!("ada"), &json!(true)));
@@ -165,4 +174,62 @@ fn a_token_of_a_revoked_key_opens_nothing_and_what_cannot_be_made_is_said() {
     assert_eq!(list(&node)[0]["state"], "key_invalid");
     let text = refusal(&node, &["tokens", "mint", "--agent", "eve", "--key-file", file]);
     assert!(text.contains("cannot be presented"), "{text}");
+}
+
+/// How agents are told, as `clawmesh agents --mesh` asks for it.
+fn mails(node: &Daemon) -> Vec<Value> {
+    let socket = Path::new(node.text("data_dir")).join("control.sock");
+    let mut control = UnixStream::connect(socket).unwrap();
+    control.write_all(b"\"mail\"\n").unwrap();
+    let mut text = String::new();
+    control.read_to_string(&mut text).unwrap();
+    let mut answer: Value = serde_json::from_str(&text).unwrap();
+    serde_json::from_value(answer["mail"].take()).unwrap()
+}
+
+#[test]
+fn an_operator_sees_how_agents_are_told_and_how_far_each_has_got() {
+    let dir = temp();
+    let config = dir.path().join("clawmesh.toml");
+    let wake = "[[wake]]\nagent = \"eve\"\nurl = \"http://127.0.0.1:9/wake\"\n";
+    fs::write(&config, wake).unwrap();
+    let node = keyed(dir.path(), &["--config", config.to_str().unwrap()]);
+    let key = run(&node, &["key", "show"]);
+    let call = |agent: &str, tool: &str, args: Value| {
+        let body = json!({"tool": tool, "agentId": agent, "args": args});
+        let (status, mut answer) = invoke(&node, &key, &body);
+        assert_eq!(status, 200, "{answer}");
+        answer["result"]["details"].take()
+    };
+    let of = |agent: &str| {
+        let all = mails(&node);
+        all.into_iter().find(|mail| mail["agent_id"] == agent).expect("it is shown")
+    };
+    assert_eq!((&of("eve")["woken"], &of("eve")["here"]), (&json!("post"), &json!("away")));
+    let now = json!({"timeoutSeconds": 0});
+    for agent in ["ada", "bob"] {
+        call(agent, "inbox_wait", now.clone());
+    }
+    call(
+        "bob",
+        "sessions_send",
+        json!({"agentId": "ada", "message": "hello", "timeoutSeconds": 0}),
+    );
+    let mail = of("ada");
+    assert_eq!((&mail["unread"], &mail["here"]), (&json!(1), &json!("by_requests")), "{mail}");
+    assert_eq!((&mail["woken"], &mail["told_at"]), (&json!("not"), &Value::Null));
+    call("ada", "inbox_notice", now.clone());
+    let mail = of("ada");
+    assert_eq!((&mail["woken"], &mail["unread"]), (&json!("hook"), &json!(1)));
+    assert!(
+        mail["told_at"].is_string() && mail["fetched_at"].is_null(),
+        "told is not fetched: {mail}"
+    );
+    let read = call("ada", "inbox_wait", now.clone());
+    let mail = of("ada");
+    assert!(mail["fetched_at"].is_string() && mail["confirmed_at"].is_null(), "{mail}");
+    call("ada", "inbox_wait", json!({"timeoutSeconds": 0, "cursor": read["cursor"]}));
+    let mail = of("ada");
+    assert!(mail["confirmed_at"].is_string(), "{mail}");
+    assert_eq!(mail["unread"], 0);
 }

@@ -620,3 +620,53 @@ fn an_agent_is_told_of_its_seats_and_of_the_names_of_nodes() {
     let own = node.engine.known.directory.nodes.names.get(&me).cloned();
     assert_eq!(names, [None, own]);
 }
+
+#[test]
+fn agents_that_offer_something_are_found_whatever_their_key_is() {
+    let mut node = Node::new(1);
+    let offers = |agent: &str, key, capabilities: &[&str]| Attach {
+        capabilities: capabilities.iter().map(|own| (*own).to_owned()).collect(),
+        ..registers(agent, (key, false))
+    };
+    for attach in [
+        offers("cy", PRINTS[2], &["spawn", "sheep"]),
+        offers("ann", KEY, &["sheep"]),
+        offers("bob", PRINTS[2], &[]),
+    ] {
+        node.ask(Command::Attach(attach)).expect("free");
+    }
+    let mut found = |capability: Option<&str>, limit| {
+        let capability = capability.map(str::to_owned);
+        let found = node.ask(Command::ListOffering { capability, limit });
+        let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+        agents.iter().map(|view| view.agent.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None, 9), ["ann", "cy"]);
+    assert_eq!(found(None, 1), ["ann"]);
+    assert_eq!(found(Some("spawn"), 9), ["cy"]);
+    assert!(found(Some("wool"), 9).is_empty());
+}
+
+#[test]
+fn an_id_that_a_key_has_claimed_is_no_other_keys() {
+    let mut node = Node::new(1);
+    let caller = node.attach("bob", true, KEY).expect("free");
+    let mut may =
+        |agent: &str, key| node.ask(Command::CheckAgent { agent: agent.into(), key }).map(drop);
+    assert_eq!(may("bob", KEY), Ok(()));
+    assert_eq!(may("bob", PRINTS[2]), Err(Refused::AgentTaken("bob".into())));
+    assert_eq!(may("ann", PRINTS[2]), Ok(()), "nobody has claimed it");
+    // A host of it is seen to act by requests, until a connection takes its place.
+    let hosts = Command::Linger { caller, seen: Vec::new(), hosted: true };
+    node.ask(hosts).expect("it may");
+    let mut hosted = || {
+        let found = node.ask(Command::FindAgent { agent: "bob".into() });
+        let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+        (agents[0].lingers, agents[0].hosted)
+    };
+    assert_eq!(hosted(), (true, true));
+    node.attach("bob", true, KEY).expect("its own");
+    let found = node.ask(Command::FindAgent { agent: "bob".into() });
+    let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+    assert_eq!((agents[0].lingers, agents[0].hosted), (false, false));
+}
