@@ -35,7 +35,14 @@ pub(crate) async fn detach(mesh: &dyn Mesh, caller: &Caller, seen: &[(RoomId, Nu
 
 /// The same, of an agent that stays for now.
 pub(crate) async fn linger(mesh: &dyn Mesh, caller: &Caller, seen: &[(RoomId, Number)]) {
-    ends(mesh, Command::Linger { caller: caller.clone(), seen: seen.to_vec() }).await;
+    let (caller, seen) = (caller.clone(), seen.to_vec());
+    ends(mesh, Command::Linger { caller, seen, hosted: false }).await;
+}
+
+/// The same, of an agent that acts by requests from now on.
+pub(crate) async fn act_by_requests(mesh: &dyn Mesh, caller: &Caller) {
+    let (caller, seen) = (caller.clone(), Vec::new());
+    ends(mesh, Command::Linger { caller, seen, hosted: true }).await;
 }
 
 async fn ends(mesh: &dyn Mesh, command: Command) {

@@ -2,7 +2,7 @@
 
 use std::{
     net::IpAddr,
-    sync::{PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -16,7 +16,12 @@ use mesh::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{limits, listen::http::tls::Tls, waking::Wake};
+use crate::{
+    limits,
+    listen::http::tls::Tls,
+    tokens::{Tokens, Visibility},
+    waking::Wake,
+};
 
 /// Settings of a bridge.
 #[derive(Debug)]
@@ -25,6 +30,10 @@ pub struct Config {
     pub here: SignedLog,
     /// The keys that may register.
     pub auth: Auth,
+    /// The tokens that stand for keys here.
+    pub tokens: Arc<Tokens>,
+    /// The most that sandboxed tokens are shown.
+    pub sandbox: Visibility,
     /// How much agents may say.
     pub quotas: Quotas,
     /// The clients that may have a key made over HTTP.
@@ -62,6 +71,8 @@ impl Config {
         Config {
             here,
             auth,
+            tokens: Arc::default(),
+            sandbox: Visibility::Spawned,
             quotas: Quotas::default(),
             signup: Signup::Off,
             strangers_read: true,
@@ -182,7 +193,8 @@ pub(crate) struct Shown {
 
 impl Auth {
     /// Whether a key is valid here without being minted: it is the node's own, or none is checked.
-    pub(crate) fn owns(&self, key: KeyPrint) -> bool {
+    #[must_use]
+    pub fn owns(&self, key: KeyPrint) -> bool {
         match self {
             Auth::Open => true,
             Auth::Key(own) => own.is(key),

@@ -13,7 +13,7 @@
 //! In reading order: [`seam`] (calls, answers, events, refusals: all that a dialect sees of a node), [`dialect`] (how
 //! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], `reply`,
 //! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (calls of parties without a connection),
-//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`secret`], `counters`, [`ids`], [`limits`].
+//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`mails`] (how agents are told), [`secret`], [`tokens`] (what stands for a key), `counters`, [`ids`], [`limits`].
 
 #![warn(missing_docs)]
 
@@ -25,11 +25,13 @@ pub mod dialect;
 pub mod ids;
 pub mod limits;
 pub mod listen;
+pub mod mails;
 pub mod read;
 mod reply;
 pub mod seam;
 pub mod secret;
 pub mod session;
+pub mod tokens;
 mod waking;
 pub mod webhooks;
 

@@ -30,7 +30,7 @@ use tokio::{
 use crate::{
     backend::{self, Mesh, ReadError, Reads},
     config::{Config, Signup},
-    delivery::hub::{Beside, Hub, Watched},
+    delivery::hub::{Beside, Hub, Watched, Way},
     ids, limits,
     reply::{Failure, Reply},
     seam::{
@@ -50,6 +50,7 @@ use crate::{
 };
 
 mod address;
+mod credentials;
 mod hosts;
 mod signups;
 
@@ -57,6 +58,7 @@ use hosts::Hosts;
 use signups::Signups;
 
 pub use crate::delivery::hub::{Notified, Watch};
+pub use credentials::Credential;
 
 /// Above every key there is: a request that shows none sees public rooms only.
 const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
@@ -312,6 +314,19 @@ impl Desk {
         }
     }
 
+    /// The visitor has confirmed items of its inbox.
+    pub fn confirmed(&self, visitor: &Visitor) {
+        if let Some(agent) = visitor.agent() {
+            self.office.hub.mails.confirmed(agent);
+        }
+    }
+
+    /// How many agents act without a connection.
+    #[must_use]
+    pub fn hosts_here(&self) -> usize {
+        self.hosts.count()
+    }
+
     /// Readers that wait for an agent's inbox look again.
     pub fn stir_inbox(&self, agent: &AgentId) {
         self.office.hub.tell(AgentEvent::Mail { agent: agent.clone() });
@@ -320,7 +335,7 @@ impl Desk {
     /// Its host was told of all items up to this one.
     pub fn tell_upto(&self, visitor: &Visitor, upto: u64) {
         if let Some(agent) = visitor.agent() {
-            self.office.hub.mails.tell_upto(agent, upto);
+            self.office.hub.mails.tell_upto(agent, upto, Way::Asked);
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     backend::ReadError,
-    delivery::hub::{Hub, Watched},
+    delivery::hub::{Hub, Watched, Way},
     limits::{WAKE_AFTER, WAKE_NAMED_MAX, WAKE_POSTS, WAKE_REPEATS_MAX, WAKE_ROWS_MAX},
     seam::refusal::BadUrl,
     secret::Secret,
@@ -119,7 +119,7 @@ impl Waker {
             }
             if let Some(waiting) = waiting {
                 if self.tell(&waiting).await {
-                    self.hub.mails.tell_upto(&agent, waiting.upto);
+                    self.hub.mails.tell_upto(&agent, waiting.upto, Way::Post);
                 }
                 rest.go_on();
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use client::address::Address;
-use protocol::operator::{Answer, Attendee, Request, Status};
+use protocol::operator::{AgentMail, Answer, Attendee, Request, Status};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -103,6 +103,17 @@ impl Operator {
             return Err(Failure::strange());
         };
         Ok(agents)
+    }
+
+    /// How agents of the node are told that something waits for them.
+    ///
+    /// # Errors
+    /// As [`Operator::ask`].
+    pub async fn mail(&self) -> Result<Vec<AgentMail>, Failure> {
+        let Answer::Mail(mails) = self.ask(&Request::Mail).await? else {
+            return Err(Failure::strange());
+        };
+        Ok(mails)
     }
 
     /// How the node and its mesh are.

@@ -255,7 +255,9 @@ impl Engine {
         let result = match command {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
-            Command::Linger { caller, seen } => agents::linger(&mut self.known, &caller, &seen),
+            Command::Linger { caller, seen, hosted } => {
+                agents::linger(&mut self.known, &caller, &seen, hosted)
+            }
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
             Command::OpenDirect { caller, signer, agent, task } => {
                 let wanted = Wanted { call, caller, signer, with: agent, task };
@@ -319,6 +321,12 @@ impl Engine {
             Command::ListSeats { caller } => listing::list_seats(known, &caller),
             Command::NameNodes { nodes } => Ok(listing::name_nodes(known, &nodes)),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
+            Command::ListOffering { capability, limit } => {
+                Ok(listing::list_offering(known, capability.as_deref(), limit))
+            }
+            Command::CheckAgent { agent, key } => {
+                agents::may_be(known, &agent, key).map(|()| Outcome::Done)
+            }
             Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {
                 return self.roams.roam(known, call, Roamer { room, cursor, entries });

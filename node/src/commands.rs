@@ -13,6 +13,7 @@ mod node_args;
 mod output;
 mod running;
 mod status;
+mod tokens;
 mod up;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -42,6 +43,8 @@ enum Command {
     Key(key::Key),
     #[command(subcommand)]
     Keys(keys::Keys),
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
     Import(Box<import::Import>),
     Members(members::Members),
     Expel(members::Expel),
@@ -72,6 +75,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Key(key) => key.run(),
         Command::Keys(keys) => keys.run(),
+        Command::Tokens(tokens) => tokens.run(),
         Command::Import(import) => import.run(),
         Command::Members(members) => members.run(),
         Command::Expel(expel) => expel.run(),

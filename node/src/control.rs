@@ -2,6 +2,8 @@
 //! its owner can open.
 
 pub(crate) mod client;
+mod mail;
+mod tokens;
 
 use std::{
     net::SocketAddr,
@@ -50,6 +52,7 @@ use crate::{
     report::{self, Own},
     secret::{self, Keeper},
     ticket::{Ticket, addresses_of},
+    tokens::Tokens,
 };
 
 /// All that requests are about.
@@ -59,6 +62,9 @@ pub(crate) struct Control {
     pub(crate) me: NodeId,
     pub(crate) secret: Arc<Keeper>,
     pub(crate) invitations: Arc<Invitations>,
+    pub(crate) tokens: Arc<Tokens>,
+    /// Of tools. `None`: there are none.
+    pub(crate) calls: Option<Arc<mcp::Calls>>,
     pub(crate) net: Net,
     pub(crate) queue: Arc<Queue>,
     pub(crate) reader: Reader,
@@ -236,7 +242,11 @@ impl Control {
                 tracing::info!(%key, %successor, "a key was replaced");
                 Answer::Done
             }
+            Request::MintToken(wanted) => self.make_token(*wanted).await?,
+            Request::ListTokens => self.list_tokens().await?,
+            Request::RevokeToken { id } => self.revoke_token(id).await?,
             Request::Members => Answer::Members(self.members().await?),
+            Request::Mail => self.mail().await?,
             Request::Agents => Answer::Agents(self.agents().await?),
             Request::Part { node_id, how, force } => {
                 let (node, why) = (members::node_id(&node_id)?, members::core_parting(how));
@@ -351,6 +361,8 @@ impl Control {
             peers: self.net.peers(),
             listening: self.net.listening(),
             runs_twice: self.net.runs_twice(),
+            hosted: self.bridge.desk().hosts_here(),
+            waits: self.calls.as_ref().map_or(0, |calls| calls.waits()),
             read_by_all_at: self.read_by_all_at(),
             http: self.web(),
             certificate: self.bridge.config().http_tls.as_ref().and_then(certificate::trouble),

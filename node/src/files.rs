@@ -4,6 +4,7 @@ pub(crate) mod api_key;
 pub(crate) mod group;
 mod mesh_key;
 pub(crate) mod private;
+mod tokens;
 
 use std::{
     fs,

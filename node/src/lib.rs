@@ -7,7 +7,7 @@
 //! `guest`, `membership`, `secret` (the mesh, and its secret), [`joining`] (what became of a start); `driver` (the engine's thread) with
 //! `queue`, `fair`, `clock`, `full` and `ending`; to peers `outgoing`, `beacon` and `topics`, from
 //! them `intake`, `remembered` and `clocks` (whose clocks differ); to clients `backend` and `listen`; `facing` (where to listen for other nodes) and `reach` (whether they reach this one); to operators `control`,
-//! [`report`], `entry`, `keys`, `members`, `catching_up`, `backup` and `metrics`; `import`, from a
+//! [`report`], `entry`, `keys`, `tokens`, `members`, `catching_up`, `backup` and `metrics`; `import`, from a
 //! ClawChat server; [`start`] puts it together; `commands` is the command line, and `notify` tells
 //! the service manager.
 
@@ -51,6 +51,7 @@ pub mod settings;
 mod start;
 mod telling;
 pub mod ticket;
+mod tokens;
 mod topics;
 
 pub use commands::run;

@@ -78,6 +78,8 @@ pub const TAKEOVER_AFTER_MIN: Duration = Duration::from_millis(700);
 /// The longest. Past the roster's lease nobody would be sure who is there.
 pub const TAKEOVER_AFTER_MAX: Duration = Duration::from_secs(600);
 
+/// Tokens of a node: each is a row of a file that is read at the start, and written whole with each change.
+pub const TOKENS_MAX: usize = 1_000;
 /// Operators' commands served at once.
 pub const CONTROL_CLIENTS_MAX: usize = 8;
 /// A request on the control socket.

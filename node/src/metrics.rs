@@ -38,11 +38,19 @@ pub(crate) struct Sources {
     pub(crate) clocks: Arc<Clocks>,
     /// Not the bridge itself: that has this.
     pub(crate) counters: Arc<bridge::Counters>,
-    /// Of ClawChat's clients.
-    pub(crate) refusals: Arc<clawchat::Refusals>,
+    pub(crate) counts: Counts,
     pub(crate) started: Instant,
     /// The engine's last answer, and when it came.
     pub(crate) status: Mutex<Option<(Instant, Arc<Status>)>>,
+}
+
+/// Counts of dialects.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// Of ClawChat's clients.
+    pub(crate) refusals: Arc<clawchat::Refusals>,
+    /// Of tools. `None`: there are none.
+    pub(crate) calls: Option<Arc<mcp::Calls>>,
 }
 
 impl Sources {
@@ -51,6 +59,7 @@ impl Sources {
         let mut page = Page::default();
         self.node(&mut page);
         self.clients(&mut page);
+        self.tools(&mut page);
         self.commits(&mut page);
         self.peers(&mut page);
         let status = self.status().await;
@@ -109,7 +118,7 @@ impl Sources {
             "counter",
             "Requests of agents that were refused, by ClawChat's code.",
         );
-        for (code, count) in self.refusals.by_code() {
+        for (code, count) in self.counts.refusals.by_code() {
             page.labelled(&[("code", code.as_str())], count);
         }
         let [delivered, retried, failed] = counters.webhooks();
@@ -128,6 +137,17 @@ impl Sources {
             delivered,
             meters.delivered.load(Relaxed),
         );
+    }
+
+    /// Tools of agent hosts.
+    fn tools(&self, page: &mut Page) {
+        let Some(calls) = &self.counts.calls else { return };
+        let help = "Calls of tools by agent hosts, by tool and end.";
+        page.family("clawmesh_tool_calls_total", "counter", help);
+        for ((tool, end), count) in calls.counts() {
+            page.labelled(&[("tool", tool), ("end", end)], count);
+        }
+        page.gauge("clawmesh_tool_waits", "Calls of tools that wait for something.", calls.waits());
     }
 
     fn commits(&self, page: &mut Page) {

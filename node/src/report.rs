@@ -118,6 +118,8 @@ pub(crate) struct Own {
     pub(crate) peers: Vec<PeerStatus>,
     pub(crate) listening: Vec<SocketAddr>,
     pub(crate) runs_twice: bool,
+    pub(crate) hosted: usize,
+    pub(crate) waits: u64,
     pub(crate) read_by_all_at: Option<SocketAddr>,
     pub(crate) http: Option<String>,
     pub(crate) certificate: Option<CertificateTrouble>,
@@ -144,6 +146,8 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         mesh_id: status.mesh.to_string(),
         agents: status.agents,
         agents_mesh: status.agents_mesh,
+        hosted: own.hosted,
+        waits: own.waits,
         store_bytes: own.store_bytes,
         disk_full: own.disk_full,
         peers,
@@ -180,6 +184,10 @@ pub(crate) fn text(status: &Status) -> String {
         status.agents_mesh,
         size(status.store_bytes)
     );
+    if status.hosted > 0 || status.waits > 0 {
+        let _ =
+            writeln!(text, "Agents of hosts: {}, calls that wait: {}", status.hosted, status.waits);
+    }
     if status.disk_full {
         text.push_str(DISK_FULL);
         text.push('\n');

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use bridge::tokens::Visibility;
 use mcp::{Groups, limits::IDLE_DETACH};
 use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER};
 use net::Discovery;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// The most that sandboxed tokens are shown.
+    pub sandbox: Visibility,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -158,6 +161,7 @@ impl Settings {
             metrics: true,
             mcp: Some(Mcp::default()),
             budgets: Budgets::default(),
+            sandbox: Visibility::Spawned,
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -303,6 +307,7 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             budgets: self.budgets()?,
+            sandbox: self.sandbox()?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -338,6 +343,11 @@ impl Layered {
     fn budgets(&self) -> Result<Budgets> {
         let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
         sessions::budgets(&table)
+    }
+
+    fn sandbox(&self) -> Result<Visibility> {
+        let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
+        sessions::sandbox(&table)
     }
 
     fn wakes(&self) -> Result<Vec<WakeAt>> {

@@ -15,7 +15,7 @@ use bridge::{
     dialect::{Dialect, Pages},
     secret::Secret,
 };
-use clawchat::{ClawChat, Refusals};
+use clawchat::ClawChat;
 use mcp::Mcp;
 use mesh::{
     Engine,
@@ -57,7 +57,7 @@ use crate::{
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
-    metrics::{Sources, meters::Meters},
+    metrics::{Counts, Sources, meters::Meters},
     outgoing::Outgoing,
     queue::{Asker, Queue},
     remembered::Remembered,
@@ -65,6 +65,7 @@ use crate::{
     secret::{Keeper, pre_shared_keys},
     settings::{self, Auth, HttpRead, Listen, Settings, Signup, WakeAt},
     telling,
+    tokens::Tokens,
     topics::TOPICS,
 };
 
@@ -173,11 +174,12 @@ impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
+        let here = SignedLog { mesh, node: me };
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
-        let Clients { hub, bridge, refusals } = Clients::new(mesh, config, mcp, stored, &queue);
+        let Clients { hub, bridge, counts } = Clients::new(mesh, config, mcp, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -207,6 +209,8 @@ impl Parts {
             name: name.clone(),
             me,
             invitations: Invitations::open(dir.clone(), me, secret.clone(), net.clone())?,
+            calls: counts.calls.clone(),
+            tokens: Tokens::open(dir.clone(), here, bridge.config().tokens.clone())?,
             secret,
             net: net.clone(),
             queue: queue.clone(),
@@ -218,7 +222,7 @@ impl Parts {
             http: doors.http.as_ref().map(|(_, at)| *at),
         });
         let status = first_turn(&control, &bridge).await?;
-        show_metrics(&control, refusals, metrics.then_some(meters));
+        show_metrics(&control, counts, metrics.then_some(meters));
 
         let ready = publish_addresses(&dir, &doors, &control, &status)?;
         let joining = Joining::new(control.clone(), member.inviters, member.founded);
@@ -389,7 +393,7 @@ fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net:
 }
 
 /// Gives `/metrics` its page, if there is one.
-fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<Meters>>) {
+fn show_metrics(control: &Control, counts: Counts, meters: Option<Arc<Meters>>) {
     let Some(meters) = meters else { return };
     let sources = Arc::new(Sources {
         meters,
@@ -398,7 +402,7 @@ fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<M
         reader: control.reader.clone(),
         clocks: control.clocks.clone(),
         counters: control.bridge.counters().clone(),
-        refusals,
+        counts,
         started: Instant::now(),
         status: Mutex::default(),
     });
@@ -473,6 +477,7 @@ fn bridge_config(
         hosts: settings.http_hosts,
         trusted_proxies: settings.trusted_proxies,
         allow_private_webhooks: settings.allow_private_webhooks,
+        sandbox: settings.sandbox,
         ..bridge::Config::new(auth, here)
     }
 }
@@ -481,7 +486,7 @@ fn bridge_config(
 struct Clients {
     hub: Arc<Hub>,
     bridge: Bridge,
-    refusals: Arc<Refusals>,
+    counts: Counts,
 }
 
 impl Clients {
@@ -499,12 +504,14 @@ impl Clients {
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
-        let pages = mcp.map(|settings::Mcp { groups, idle_detach }| -> Arc<dyn Pages> {
-            Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach }))
+        let mcp = mcp.map(|settings::Mcp { groups, idle_detach }| {
+            Mcp::new(mcp::Settings { lobby, groups, idle_detach })
         });
+        let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
+        let pages = mcp.map(|mcp| -> Arc<dyn Pages> { Arc::new(mcp) });
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
         let bridge = bridge.with_pages(pages.into_iter().collect());
-        Clients { hub, bridge, refusals }
+        Clients { hub, bridge, counts }
     }
 }
 

@@ -241,6 +241,9 @@ pub struct MeshNote {
     /// Of an agent that has no connection at present, and keeps its seats for a while. `true`, or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lingers: Option<bool>,
+    /// Of an agent that acts by requests: the dialect that it speaks, `mcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The author's key was revoked, before or after. `true`, or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_revoked: Option<bool>,

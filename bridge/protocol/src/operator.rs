@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+mod mail;
+mod tokens;
+
+pub use mail::{AgentMail, Here, Woken};
+pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
+
 /// An operator's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,6 +47,15 @@ pub enum Request {
     /// All that is a key's own belongs to another one from now on, and the first is no longer valid.
     /// → [`Answer::Done`], when it is durable.
     ReplaceKey(Box<WantedSuccessor>),
+    /// A token for the host of an agent. → [`Answer::Token`], when it is durable.
+    MintToken(Box<WantedToken>),
+    /// Those of this node. → [`Answer::Tokens`]
+    ListTokens,
+    /// One opens nothing any more. → [`Answer::Done`], when it is durable.
+    RevokeToken {
+        /// 16 hex digits.
+        id: String,
+    },
     /// The meaning of a number. → [`Answer::Entry`]
     Entry {
         /// A room's id.
@@ -58,6 +73,8 @@ pub enum Request {
     Members,
     /// All agents of this node, of every key. → [`Answer::Agents`]
     Agents,
+    /// How agents of this node are told that something waits for them. → [`Answer::Mail`]
+    Mail,
     /// Another node has no part in the mesh any more. → [`Answer::Done`], when it is durable.
     Part {
         /// 64 hex digits.
@@ -89,6 +106,10 @@ pub enum Answer {
     Ticket(String),
     /// Keys that were minted, by fingerprint.
     Keys(Vec<MintedKey>),
+    /// A token that was made.
+    Token(NewToken),
+    /// Tokens of this node, the oldest first.
+    Tokens(Vec<KnownToken>),
     /// The meaning of a number.
     Entry(Box<Entry>),
     /// How far it is: another answer follows, each in a line.
@@ -102,6 +123,8 @@ pub enum Answer {
     Members(Vec<Member>),
     /// Agents of the node, by when they connected.
     Agents(Vec<Attendee>),
+    /// Agents of the node, by id.
+    Mail(Vec<AgentMail>),
     /// Invitations that this node made, the oldest first.
     Invitations(Vec<Invitation>),
     /// The node has left. `heard`: another member has said that it knows.
@@ -138,6 +161,12 @@ pub struct Status {
     pub mesh_id: String,
     /// Agents attached to this node.
     pub agents: usize,
+    /// Agents of hosts: attached to this node, without a connection.
+    #[serde(default)]
+    pub hosted: usize,
+    /// Calls of them that wait for something.
+    #[serde(default)]
+    pub waits: u64,
     /// Agents attached to all nodes that are heard.
     pub agents_mesh: usize,
     /// Of the store's files.

@@ -62,7 +62,7 @@ use mail::Mails;
 use places::Place;
 use watches::Watches;
 
-pub use mail::Notified;
+pub use mail::{Notified, Way};
 pub(crate) use places::Beside;
 pub use watches::Watch;
 pub(crate) use watches::Watched;

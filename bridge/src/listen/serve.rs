@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use mesh::name::id::KeyPrint;
+use mesh::name::id::{AgentId, KeyPrint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -29,6 +29,7 @@ use crate::{
     delivery::{hub::Hub, readers},
     dialect::{Dialect, Dialects, Pages},
     limits,
+    mails::{self, Mail},
     read::{Desk, Office, Reader},
     reply::Reply,
     session::{meter::Meter, rules::Rules},
@@ -111,6 +112,12 @@ impl Bridge {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.shared.config
+    }
+
+    /// Where calls of parties without a connection are asked.
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.shared.desk
     }
 
     /// Goes on with the webhooks of earlier starts. To be called when the engine has told of its rooms,
@@ -205,6 +212,14 @@ impl Bridge {
     #[must_use]
     pub fn said_by(&self, key: KeyPrint) -> u32 {
         self.shared.rules.said_by(key, Instant::now())
+    }
+
+    /// How these agents, and all that are woken or were told something, have got on with their inboxes. It reads the store.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn mails(&self, here: Vec<AgentId>) -> Result<Vec<Mail>, ReadError> {
+        mails::of(&self.shared.hub, &self.shared.config, here)
     }
 
     /// Counts of its work so far.

@@ -39,6 +39,11 @@ struct Host {
 }
 
 impl Hosts {
+    /// How many there are, those included that are about to be.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     fn of(&self, name: &Name) -> Arc<Turn<Option<Host>>> {
         self.lock().entry(name.clone()).or_default().clone()
     }
@@ -101,7 +106,7 @@ async fn seated(
     let caller = party.caller()?.clone();
     // Before the mesh knows: a connection may take its place at once.
     let over = hub.lingers(&caller);
-    backend::linger(&*desk.office.mesh, &caller, &[]).await;
+    backend::act_by_requests(&*desk.office.mesh, &caller).await;
     let acted = Arc::new(Mutex::new(Instant::now()));
     *host = Some(Host { party: party.clone(), acted: acted.clone() });
     let stay = Stay { name: name.clone(), caller, acted, idle };

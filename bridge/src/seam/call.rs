@@ -77,6 +77,8 @@ calls! {
     ListRooms => Vec<RoomView>;
     ListAgents => Vec<AgentView>;
     FindAgent => Vec<AgentView>;
+    ListOffering => Vec<AgentView>;
+    MayBe => ();
     ListSeats => Vec<RoomId>;
     NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
@@ -293,6 +295,19 @@ pub struct ListAgents {
 /// Look for an agent that is attached to some node, or was a moment ago: the one, or none.
 #[derive(Clone, Debug)]
 pub struct FindAgent(pub AgentId);
+
+/// Agents of any key that offer something, at most so many.
+#[derive(Clone, Debug)]
+pub struct ListOffering {
+    /// This. `None`: anything.
+    pub capability: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Whether the key may have this agent id: it is not another one's.
+#[derive(Clone, Debug)]
+pub struct MayBe(pub AgentId);
 
 /// The rooms that the agent is in, by id.
 #[derive(Clone, Copy, Debug)]

@@ -107,7 +107,7 @@ impl Connection {
         if let Some(caller) = self.seat.caller().cloned() {
             let (reply, _) = Reply::once();
             let command = match self.seat.linger {
-                Some(_) => Command::Linger { caller, seen },
+                Some(_) => Command::Linger { caller, seen, hosted: false },
                 None => Command::Detach { caller, seen },
             };
             self.fake.call(command, reply);

@@ -49,5 +49,6 @@ pub fn presence(bytes: usize) -> Event {
         last_active_ms: 0,
         presence: Presence { detail: Some("x".repeat(bytes)), ..Presence::default() },
         lingers: false,
+        hosted: false,
     }))
 }

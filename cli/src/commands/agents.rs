@@ -1,7 +1,7 @@
 //! `clawmesh agents`.
 
 use protocol::object::Agent;
-use protocol::operator::Attendee;
+use protocol::operator::{AgentMail, Attendee, Here, Woken};
 use protocol::request::ListAgents;
 
 use crate::context::Context;
@@ -25,6 +25,11 @@ pub struct Agents {
     /// All agents at the node of this machine, of every key, with their rooms: for its operator
     #[arg(long, conflicts_with_all = ["room", "verbose"])]
     pub all: bool,
+    /// How agents at the node of this machine are told that something waits for them: for its operator
+    ///
+    /// When each was told last, when it fetched what was there, and when it confirmed it: none of these stands for another.
+    #[arg(long, conflicts_with_all = ["room", "verbose", "all"])]
+    pub mesh: bool,
     #[command(flatten)]
     pub operator: Operator,
 }
@@ -35,6 +40,11 @@ pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> 
         cx.output.list(&agents, "no agents", || attendance(&cx.output, &agents))?;
         return Ok(Outcome::Done);
     }
+    if args.mesh {
+        let mails = args.operator.mail().await?;
+        cx.output.list(&mails, "no agents", || mail(&cx.output, &mails))?;
+        return Ok(Outcome::Done);
+    }
     let client = cx.client().await?;
     let room_id = cx.some_room(&client, args.room.as_deref()).await?;
     let list = client.call(ListAgents { room_id }).await?;
@@ -43,6 +53,35 @@ pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> 
         if args.verbose { words(&cx.output, agents) } else { lines(&cx.output, agents, None) }
     })?;
     Ok(Outcome::Done)
+}
+
+/// How agents are told, as a table.
+fn mail(output: &Output, mails: &[AgentMail]) -> Vec<String> {
+    let heads = ["id", "here", "woken by", "unread", "told", "fetched", "confirmed"];
+    let row = |mail: &AgentMail| {
+        let at = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
+        let here = match mail.here {
+            Here::Connected => "connected",
+            Here::ByRequests => "asks",
+            Here::Away => "away",
+        };
+        let woken = match mail.woken {
+            Woken::Post => "post",
+            Woken::Hook => "hook",
+            Woken::Connection => "connection",
+            Woken::Not => "nothing",
+        };
+        vec![
+            mail.agent_id.clone(),
+            here.to_owned(),
+            woken.to_owned(),
+            mail.unread.map_or_else(|| "-".to_owned(), |unread| unread.to_string()),
+            at(&mail.told_at),
+            at(&mail.fetched_at),
+            at(&mail.confirmed_at),
+        ]
+    };
+    table::lines(output, &heads, mails.iter().map(row).collect())
 }
 
 /// All agents of a node as a table.

@@ -257,6 +257,8 @@ mod tests {
             mesh_id: "m".into(),
             agents: 2,
             agents_mesh: 5,
+            hosted: 0,
+            waits: 0,
             store_bytes: 1 << 21,
             disk_full: false,
             only_through: None,

@@ -91,8 +91,9 @@ pub enum Command {
     /// it per room. → [`Outcome::Done`]
     Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
     /// Its connection is gone, and until it is detached it keeps its seats, its lead, its ballots and its presence. The next
-    /// registration of the id with its key goes on with them, whatever that asks for. → [`Outcome::Done`]
-    Linger { caller: Caller, seen: Vec<(RoomId, Number)> },
+    /// registration of the id with its key goes on with them, whatever that asks for. `hosted`: meanwhile it acts by requests.
+    /// → [`Outcome::Done`]
+    Linger { caller: Caller, seen: Vec<(RoomId, Number)>, hosted: bool },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
     /// The direct room of the caller and another agent, made if there is none; with a seed, the one for a task. `signer`: signs
@@ -172,6 +173,10 @@ pub enum Command {
     SetRoom(Box<RoomSet>),
     /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
     ChangeFile(Box<FileChange>),
+    /// Agents of any key that offer something: this, or with `None` anything; at most so many. → [`Outcome::Agents`]
+    ListOffering { capability: Option<String>, limit: usize },
+    /// Whether a key may have an agent id: refused with [`Refused::AgentTaken`] if it is another one's. → [`Outcome::Done`]
+    CheckAgent { agent: AgentId, key: KeyPrint },
     /// All agents of this node, of every key, for its operator. → [`Outcome::Attendance`]
     Attendance,
     /// An agent that is attached to any node, or was a moment ago: the one, or none. → [`Outcome::Agents`]
@@ -591,6 +596,8 @@ pub struct AgentView {
     pub presence: Presence,
     /// It has no connection at present: [`Command::Linger`].
     pub lingers: bool,
+    /// It acts by requests instead, as hosts of models do.
+    pub hosted: bool,
 }
 
 /// An agent as the operator of its node sees it.

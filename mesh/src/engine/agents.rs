@@ -104,6 +104,7 @@ impl Agents {
             reconnected: restored.is_some(),
             gone: None,
             lingers: false,
+            hosted: false,
         };
         for room in record.rooms.keys() {
             known.list_if_ephemeral(*room);
@@ -379,6 +380,18 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
     }
 }
 
+/// Whether a key may have an agent id: one that nobody has claimed is anybody's.
+pub(super) fn may_be(known: &Known, agent: &AgentId, key: KeyPrint) -> Result<(), Refused> {
+    let is_anothers = match known.directory.belongs(agent, key) {
+        Belongs::Another => true,
+        Belongs::Drawn => false,
+        Belongs::FirstClaim | Belongs::IfClaimed => {
+            known.directory.owner(agent).is_some_and(|(owner, _)| owner != key)
+        }
+    };
+    if is_anothers { Err(Refused::AgentTaken(agent.clone())) } else { Ok(()) }
+}
+
 /// Agents that were attached when the node last wrote its roster: gone, and free to come back.
 pub(super) fn restore_agents(known: &mut Known) {
     // It stays until another one is written: the next crash may come before that.
@@ -523,9 +536,11 @@ pub(super) fn linger(
     known: &mut Known,
     caller: &Caller,
     seen: &[(RoomId, Number)],
+    hosted: bool,
 ) -> Result<Outcome, Refused> {
     if let Ok(mut record) = leaving(known, caller, seen) {
         record.lingers = true;
+        record.hosted = hosted;
         known.rosters.put(known.cx.now, caller.agent.clone(), record);
     }
     Ok(Outcome::Done)

@@ -91,6 +91,20 @@ pub(super) fn find_agent(known: &Known, agent: &AgentId) -> Outcome {
     Outcome::Agents(known.agent(agent).into_iter().collect())
 }
 
+/// Agents that offer something, the first of them by id: of any key, as everybody who is in a room with them sees them.
+pub(super) fn list_offering(known: &Known, capability: Option<&str>, limit: usize) -> Outcome {
+    let offers = |agent: &&AgentId| {
+        known.rosters.record(agent).is_some_and(|(_, record)| {
+            let offered = &record.capabilities;
+            capability.map_or(!offered.is_empty(), |wanted| offered.iter().any(|own| own == wanted))
+        })
+    };
+    let mut agents: Vec<&AgentId> = known.rosters.agents().filter(offers).collect();
+    agents.sort_unstable();
+    agents.truncate(limit);
+    Outcome::Agents(agents.into_iter().filter_map(|agent| known.agent(agent)).collect())
+}
+
 pub(super) fn room_info(known: &Known, by: &Reader, room: RoomId) -> Result<Outcome, Refused> {
     known.may_read(by, room)?;
     let view = known.view(room).or_else(|| known.told.get(&room).cloned());

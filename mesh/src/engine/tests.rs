@@ -534,6 +534,7 @@ fn record(room: RoomId) -> AgentRecord {
         reconnected: false,
         gone: None,
         lingers: false,
+        hosted: false,
     }
 }
 
@@ -702,6 +703,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         reconnected: false,
         gone: None,
         lingers: false,
+        hosted: false,
     };
     // Of a node that is not heard nothing counts.
     node.hears_beacon((5, 5), (1, 1, NONE));

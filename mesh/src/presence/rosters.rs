@@ -533,6 +533,7 @@ impl Rosters {
             last_active_ms: record.last_active_ms,
             presence: record.presence.clone(),
             lingers: record.lingers,
+            hosted: record.hosted,
         })
     }
 

@@ -92,6 +92,9 @@ pub struct AgentRecord {
     /// Without a connection, and still in its rooms: its node lets it go when it does not come back in time.
     #[cbor(n(10), default)]
     pub lingers: bool,
+    /// While it lingers it acts by requests, as hosts of models do.
+    #[cbor(n(11), default)]
+    pub hosted: bool,
 }
 
 /// The announcement of an ephemeral room.

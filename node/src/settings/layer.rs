@@ -148,6 +148,16 @@ pub(crate) struct SessionTable {
     pub(crate) max_unanswered: Option<usize>,
     /// Messages between two agents.
     pub(crate) pair: Option<PairTable>,
+    /// What sandboxed tokens are shown.
+    pub(crate) sandbox: Option<SandboxTable>,
+}
+
+/// What sandboxed tokens are shown.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct SandboxTable {
+    /// At most so much.
+    pub(crate) visibility: Option<String>,
 }
 
 /// How fast two agents may write to each other.

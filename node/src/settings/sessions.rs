@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bridge::Wake;
+use bridge::{Wake, tokens::Visibility};
 use mesh::api::budget::{Budgets, Pace};
 
 use super::{
@@ -38,6 +38,16 @@ pub(super) fn budgets(table: &SessionTable) -> Result<Budgets> {
         budgets.pair = pace(pair, budgets.pair)?;
     }
     Ok(budgets)
+}
+
+/// The most that sandboxed tokens are shown.
+pub(super) fn sandbox(table: &SessionTable) -> Result<Visibility> {
+    let text = table.sandbox.as_ref().and_then(|table| table.visibility.as_deref());
+    match text {
+        None | Some("spawned") => Ok(Visibility::Spawned),
+        Some("all") => Ok(Visibility::All),
+        Some(other) => Err(bad("session.sandbox.visibility", other, "write spawned or all")),
+    }
 }
 
 fn within<N: Copy + PartialOrd + ToString>(

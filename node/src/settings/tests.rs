@@ -234,10 +234,15 @@ fn agents_may_answer_each_other_as_the_file_says() {
         ("[session]\npair = { messages = 0 }", "session.pair.messages"),
         ("[session]\npair = { within = '2h' }", "session.pair.within"),
         ("[session]\nspoon = 1", "spoon"),
+        ("[session.sandbox]\nvisibility = 'joined'", "session.sandbox.visibility"),
+        ("[session.sandbox]\nspoon = 1", "spoon"),
     ] {
         let found = refused(&[], &[], Some(file));
         assert!(found.contains(error), "{found}");
     }
+    let sandbox = |file: &str| settings(&[], &[], Some(file)).sandbox;
+    assert_eq!(sandbox(""), Visibility::Spawned);
+    assert_eq!(sandbox("[session.sandbox]\nvisibility = 'all'"), Visibility::All);
 }
 
 #[test]

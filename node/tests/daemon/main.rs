@@ -19,6 +19,7 @@ mod reach;
 mod reading;
 mod secret;
 mod stopping;
+mod tokens;
 mod twins;
 mod webhooks;
 

@@ -678,6 +678,7 @@ impl Liar {
             reconnected: false,
             gone: None,
             lingers: false,
+            hosted: false,
         }
     }
 

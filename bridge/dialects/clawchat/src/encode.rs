@@ -144,6 +144,7 @@ pub fn agent(view: &AgentView) -> Agent {
         progress: progress(&view.presence),
         mesh: Some(MeshNote {
             lingers: view.lingers.then_some(true),
+            via: view.hosted.then(|| "mcp".to_owned()),
             node: Some(view.node.to_string()),
             verified: view.verified.then_some(true),
             key: view.key.checked().map(|key| key.to_string()),

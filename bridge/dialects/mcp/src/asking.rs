@@ -14,11 +14,13 @@ use bridge::{
     },
     secret::Secret,
     session::ask::Ask,
+    tokens::Grant,
 };
 use mesh::name::id::{AgentId, KeyPrint, MessageId, RoomId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
+    calls::Calls,
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
@@ -36,6 +38,7 @@ use kept::{Awaited, NamedSends};
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) calls: Arc<Calls>,
     agents: Mutex<Agents>,
 }
 
@@ -71,7 +74,12 @@ pub(crate) struct Asking {
     /// Who reads: the key, in the agent's name.
     pub(crate) reader: Visitor,
     pub(crate) agent: AgentId,
+    /// What it may do, and what it is shown.
+    pub(crate) grant: Arc<Grant>,
     pub(crate) groups: Groups,
+    /// The key or token that the request showed.
+    pub(crate) shown: Secret,
+    /// The key that it stands for.
     pub(crate) key: Secret,
     pub(crate) name: Option<String>,
     pub(crate) capabilities: Vec<String>,
@@ -80,8 +88,8 @@ pub(crate) struct Asking {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Desk, settings: Arc<Settings>) -> Shared {
-        Shared { desk, settings, agents: Mutex::default() }
+    pub(crate) fn new(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Shared {
+        Shared { desk, settings, calls, agents: Mutex::default() }
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {
@@ -155,9 +163,9 @@ impl Asking {
         Ok(())
     }
 
-    /// Whether a wait may go on: the key is still valid. An agent that is attached stays so.
+    /// Whether a wait may go on: the key, or the token, is still valid. An agent that is attached stays so.
     pub(crate) async fn goes_on(&self) -> Result<(), No> {
-        self.shared.desk.holder(self.key.clone()).await?;
+        self.shared.desk.credential(&self.shown).await?;
         self.shared.desk.attached(&self.agent, self.reader.key());
         Ok(())
     }
@@ -243,6 +251,7 @@ impl Asking {
         }
         busy.waits += 1;
         agents.waits += 1;
+        self.shared.calls.wait_begins();
         Ok(Wait(self.clone()))
     }
 }
@@ -279,6 +288,7 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut agents = self.0.shared.agents();
         agents.waits -= 1;
+        self.0.shared.calls.wait_ends();
         let id = self.0.id();
         agents.over(&id, |busy| busy.waits -= 1);
     }

@@ -153,6 +153,7 @@ impl Reader<'_> {
             "capabilities": view.capabilities,
             "sameKey": view.key == self.key,
             "known": known,
+            "dialect": if view.hosted { "mcp" } else { "clawchat" },
             "lastSeenAt": view.last_active_ms,
         }))
     }

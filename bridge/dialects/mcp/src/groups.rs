@@ -27,6 +27,8 @@ impl Groups {
     pub const ASSUMED: Groups = Groups(0b0_0011);
     /// All of them.
     pub const ALL: Groups = Groups(0b1_1111);
+    /// None of them.
+    pub(crate) const NONE: Groups = Groups(0);
     /// The names that [`Groups::parse`] takes.
     pub const NAMES: [&'static str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
 
@@ -44,6 +46,11 @@ impl Groups {
             let (_, group) = named.ok_or_else(|| name.to_owned())?;
             Ok(Groups(groups | bit(*group)))
         })
+    }
+
+    /// Those that are in both.
+    pub(crate) fn within(self, others: Groups) -> Groups {
+        Groups(self.0 & others.0)
     }
 
     pub(crate) fn has(self, group: Group) -> bool {

@@ -13,8 +13,9 @@ use axum::{
 use bridge::{
     config::Auth,
     dialect::{Intrusion, Site},
-    read::{Desk, Visitor},
+    read::{Credential, Desk, Visitor},
     secret::Secret,
+    tokens::Grant,
 };
 use bytes::Bytes;
 use mesh::{
@@ -29,6 +30,8 @@ use tokio::time::timeout;
 
 use crate::{
     asking::{Asking, Shared},
+    calls::Calls,
+    grants,
     groups::Groups,
     keys::agent_of,
     limits::BODY_BYTES_MAX,
@@ -53,8 +56,8 @@ struct Web {
     service: Service,
 }
 
-pub(crate) fn site(desk: Desk, settings: Arc<Settings>) -> Site {
-    let shared = Arc::new(Shared::new(desk, settings));
+pub(crate) fn site(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Site {
+    let shared = Arc::new(Shared::new(desk, settings, calls));
     // The bridge's guard has judged `Origin` and `Host`, and this module the size of the body.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -162,32 +165,23 @@ impl Web {
             is_ascii(&parts.headers, name)?;
         }
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let key = match self.shared.desk.config().auth {
-            // It is not needed, and one that is shown is ignored.
-            Auth::Open => Some(""),
-            Auth::Key(_) => bearer(&parts.headers),
-        };
-        let key = Secret::new(key.ok_or_else(unauthorized)?);
-        let holder = self.shared.desk.holder(key.clone()).await;
-        let holder = holder.map_err(|refusal| {
-            let no = No::from(refusal);
-            let is_unknown = matches!(no, No::Agent { why: NoAgent::NoKey, .. });
-            if is_unknown { unauthorized() } else { unavailable(no) }
-        })?;
-        let agent = named.or_else(|| header(AGENT).map(str::to_owned));
+        let shown = self.shown(&parts.headers)?;
+        let Credential { holder, key, grant } = self.credential(&shown).await?;
+        let named = named.or_else(|| header(AGENT).map(str::to_owned));
+        let named = of_token(&grant, named)?;
         let part = header(DRAW).map(|text| hex(text).ok_or(text)).transpose();
         let part = part.map_err(|text| {
             let text = format!("{DRAW}: {text:?} is not {} hexadecimal digits", 2 * DRAWN_BYTES);
             refused(StatusCode::BAD_REQUEST, "invalid_request", &text)
         })?;
         let drawn = part.map(|part| drawn(part, holder.key()).to_string());
-        let agent = agent.or(drawn).unwrap_or_else(|| agent_of(holder.key()));
+        let agent = named.or(drawn).unwrap_or_else(|| agent_of(holder.key()));
         if agent.is_empty() || agent.len() > AGENT_ID_BYTES_MAX {
             let text = format!("an agent's id has 1 to {AGENT_ID_BYTES_MAX} bytes");
             return Err(refused(StatusCode::BAD_REQUEST, "invalid_request", &text));
         }
         let asked = groups(parts.uri.query().unwrap_or_default());
-        let groups = asked.map_err(|name| {
+        let asked = asked.map_err(|name| {
             let text = format!("there is no group of tools {name:?}: {}", Groups::NAMES.join(", "));
             refused(StatusCode::BAD_REQUEST, "invalid_request", &text)
         })?;
@@ -196,12 +190,32 @@ impl Web {
         Ok(Asking {
             reader: in_name_of(holder, &agent),
             agent: agent.into(),
-            groups: groups.unwrap_or(self.shared.settings.groups),
+            groups: grants::groups(&grant, asked, self.shared.settings.groups),
+            shown,
             key,
-            name: header(NAME).map(str::to_owned),
+            name: header(NAME).map(str::to_owned).or_else(|| grant.name.clone()),
+            grant: Arc::new(grant),
             capabilities: capabilities.map(str::to_owned).collect(),
             status: Arc::new(OnceLock::new()),
             shared: self.shared.clone(),
+        })
+    }
+
+    /// What a request shows to say whose it is.
+    fn shown(&self, headers: &HeaderMap) -> Result<Secret, Refused> {
+        let shown = match self.shared.desk.config().auth {
+            // It is not needed, and one that is shown is ignored.
+            Auth::Open => Some(""),
+            Auth::Key(_) => bearer(headers),
+        };
+        Ok(Secret::new(shown.ok_or_else(unauthorized)?))
+    }
+
+    async fn credential(&self, shown: &Secret) -> Result<Credential, Refused> {
+        self.shared.desk.credential(shown).await.map_err(|refusal| {
+            let no = No::from(refusal);
+            let is_unknown = matches!(no, No::Agent { why: NoAgent::NoKey, .. });
+            if is_unknown { unauthorized() } else { unavailable(no) }
         })
     }
 
@@ -219,6 +233,19 @@ impl Web {
                 Err(refused(StatusCode::REQUEST_TIMEOUT, "invalid_request", text))
             }
         }
+    }
+}
+
+/// The agent that a request names, or its token. A token is for one agent: under another id its holder would see what is
+/// that one's.
+fn of_token(grant: &Grant, named: Option<String>) -> Result<Option<String>, Refused> {
+    let Some(own) = &grant.agent else { return Ok(named) };
+    match named {
+        Some(other) if *other != **own => {
+            let text = format!("this token is for the agent {:?}, not for {other:?}", &**own);
+            Err(refused(StatusCode::FORBIDDEN, "forbidden", &text))
+        }
+        Some(_) | None => Ok(Some(own.to_string())),
     }
 }
 

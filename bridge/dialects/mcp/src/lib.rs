@@ -5,8 +5,8 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's.
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `groups`, `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
-//! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `settings`, `limits`.
+//! table of tools, and what each does), `groups`, `grants` (what a credential allows), `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -18,7 +18,9 @@ use bridge::{
 };
 mod arguments;
 mod asking;
+mod calls;
 mod encode;
+mod grants;
 mod groups;
 mod http;
 mod keys;
@@ -34,6 +36,7 @@ mod settings;
 mod tests;
 mod tools;
 
+pub use calls::Calls;
 pub use groups::Groups;
 pub use settings::Settings;
 
@@ -41,18 +44,25 @@ pub use settings::Settings;
 #[derive(Clone, Debug)]
 pub struct Mcp {
     settings: Arc<Settings>,
+    calls: Arc<Calls>,
 }
 
 impl Mcp {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Mcp {
-        Mcp { settings: Arc::new(settings) }
+        Mcp { settings: Arc::new(settings), calls: Arc::default() }
+    }
+
+    /// Counts of its calls.
+    #[must_use]
+    pub fn calls(&self) -> Arc<Calls> {
+        self.calls.clone()
     }
 }
 
 impl Pages for Mcp {
     fn site(&self, desk: &Desk) -> Site {
-        http::site(desk.clone(), self.settings.clone())
+        http::site(desk.clone(), self.settings.clone(), self.calls.clone())
     }
 }

@@ -94,6 +94,8 @@ pub const WAIT_ROWS_MAX: u64 = 50;
 pub const ROWS_MAX: u64 = 200;
 /// Rooms whose members `agents_list` shows, the liveliest first.
 pub const AGENTS_ROOMS_MAX: usize = 200;
+/// Agents that offer something and share no room with the caller, in `agents_list`: five of its longest pages.
+pub const AGENTS_OFFERING_MAX: usize = 1_000;
 /// The note of a task, in bytes, as the mesh has it.
 pub const NOTE_BYTES_MAX: usize = mesh::limits::TASK_NOTE_BYTES_MAX;
 /// An agent is attached for so long after its last call.

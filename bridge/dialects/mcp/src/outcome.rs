@@ -51,6 +51,16 @@ impl No {
         matches!(self, No::Error { more, .. } if more.contains_key("suggestions"))
     }
 
+    /// Whether it says that a name means nothing, or too much: so, and not that something failed.
+    pub(crate) fn is_of_a_name(&self) -> bool {
+        match self {
+            No::Error { more, .. } => !more.contains_key("code"),
+            // Of a room: others of its key are in it.
+            No::Forbidden { rule, .. } => matches!(&**rule, "visibility" | "room_access"),
+            No::Argument { .. } | No::Agent { .. } => false,
+        }
+    }
+
     /// With one more field, if it is none of an argument.
     pub(crate) fn with(mut self, name: &str, value: Value) -> No {
         match &mut self {

@@ -5,10 +5,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use bridge::seam::call::{ListAgents, ListRooms};
+use bridge::{
+    seam::call::{ListAgents, ListOffering, ListRooms},
+    tokens::Visibility,
+};
 use mesh::{api::command::AgentView, name::id::AgentId};
 
-use crate::{asking::Asking, limits::AGENTS_ROOMS_MAX, outcome::No};
+use crate::{
+    asking::Asking,
+    limits::{AGENTS_OFFERING_MAX, AGENTS_ROOMS_MAX},
+    outcome::No,
+    tools::workers,
+};
 
 /// An agent that can be written to.
 pub(crate) struct Reachable {
@@ -20,9 +28,25 @@ pub(crate) struct Reachable {
     pub(crate) view: Option<AgentView>,
 }
 
-/// The agents of the key, members of rooms that it may read (of the liveliest, where there are very many), and those with
-/// whom there is a session.
-pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
+/// The agents that the agent is shown: all of them, or those to which it has given tasks.
+pub(crate) async fn reachable(
+    asking: &Asking,
+    offering: Option<&str>,
+) -> Result<Vec<Reachable>, No> {
+    let mut reachable = everybody(asking, offering).await?;
+    if asking.grant.visibility < Visibility::Joined {
+        let workers = workers(asking).await?;
+        reachable.retain(|other| workers.contains(&other.agent));
+    }
+    Ok(reachable)
+}
+
+/// The agents of the key, members of rooms that it may read (of the liveliest, where there are very many), those with whom
+/// there is a session, and those of any key that offer something: this, or anything.
+pub(crate) async fn everybody(
+    asking: &Asking,
+    offering: Option<&str>,
+) -> Result<Vec<Reachable>, No> {
     let mut found: BTreeMap<AgentId, Reachable> = BTreeMap::new();
     let key = asking.reader.key();
     let mut rooms = asking.read(ListRooms { parent: None }).await?;
@@ -42,6 +66,14 @@ pub(crate) async fn reachable(asking: &Asking) -> Result<Vec<Reachable>, No> {
             let other = Reachable { agent: agent.clone(), name, known, view: Some(view) };
             found.insert(agent, other);
         }
+    }
+    let capability = offering.map(str::to_owned);
+    let offering = ListOffering { capability, limit: AGENTS_OFFERING_MAX };
+    for view in asking.read(offering).await? {
+        let (agent, name) = (view.agent.clone(), view.name.to_string());
+        let known = view.key == key || peers.contains(&agent);
+        let other = || Reachable { agent: agent.clone(), name, known, view: Some(view) };
+        found.entry(agent.clone()).or_insert_with(other);
     }
     for agent in peers {
         let away =

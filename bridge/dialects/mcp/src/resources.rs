@@ -1,5 +1,6 @@
 //! Resources: the agent that asks, and rooms that it is in.
 
+use bridge::tokens::Scope;
 use rmcp::{
     ErrorData,
     model::{Resource, ResourceContents, ResourceTemplate},
@@ -19,6 +20,10 @@ const JSON: &str = "application/json";
 
 /// The agent, and the liveliest rooms that it is in.
 pub(crate) async fn list(asking: &Asking) -> Result<Vec<Resource>, No> {
+    // One that may see none of them is told of none.
+    if asking.may(Scope::List).is_err() {
+        return Ok(Vec::new());
+    }
     let me = Resource::new(ME, "me").with_title("Mesh: who you are").with_mime_type(JSON);
     let arguments = json!({"joined": true, "limit": ROOMS_AS_RESOURCES_MAX});
     let listed = tools::rooms(asking, object(arguments)).await?;

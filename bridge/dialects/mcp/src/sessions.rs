@@ -57,10 +57,12 @@ impl Asking {
             named.push(("sessionKey", self.resolve(&key).await?));
         }
         if let Some(agent) = agent {
-            named.push(("agentId", self.agent_of(agent.trim()).await?));
+            let found = self.agent_of(agent.trim()).await;
+            named.push(("agentId", self.shown(&agent, found)?));
         }
         if let Some(label) = label {
-            named.push(("label", self.by_name(label.trim()).await?));
+            let found = self.by_name(label.trim()).await;
+            named.push(("label", self.shown(&label, found)?));
         }
         let mut named = named.into_iter();
         let Some((first, session)) = named.next() else {
@@ -83,14 +85,20 @@ impl Asking {
         self.resolve(&key).await
     }
 
-    /// The session that a text means, the first that fits.
+    /// The session that a text means, if the agent may know of it.
     pub(crate) async fn resolve(&self, text: &str) -> Result<Session, No> {
+        let found = self.resolve_any(text).await;
+        self.shown(text, found)
+    }
+
+    /// The session that a text means, the first that fits.
+    async fn resolve_any(&self, text: &str) -> Result<Session, No> {
         let text = text.trim();
         match Form::of(text, &self.agent) {
             Form::Main => Ok(Session::Main),
             Form::Agent(reference) => self.by_reference(&reference).await,
             Form::Thread(of, message) => {
-                let of = Box::pin(self.resolve(&of)).await?;
+                let of = Box::pin(self.resolve_any(&of)).await?;
                 if matches!(of, Session::Thread(..)) {
                     return Err(No::error(format!("no such session: {text:?}")));
                 }
@@ -128,7 +136,7 @@ impl Asking {
             Err(_) => {}
         }
         let lower = text.to_lowercase();
-        let reachable = reachable(self).await?;
+        let reachable = reachable(self, None).await?;
         let alike: Vec<_> =
             reachable.iter().filter(|other| other.name.to_lowercase() == lower).collect();
         let keys = |all: &[&Reachable]| {
@@ -165,7 +173,7 @@ impl Asking {
         if reference(wanted) == wanted && self.knows(wanted).await? {
             return Ok(Session::Agent(wanted.into()));
         }
-        let reachable = reachable(self).await?;
+        let reachable = reachable(self, None).await?;
         let found = reachable.iter().find(|other| reference(&other.agent) == wanted);
         if let Some(other) = found {
             return Ok(Session::Agent(other.agent.clone()));

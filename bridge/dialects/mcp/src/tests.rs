@@ -29,6 +29,7 @@ mod door;
 mod rooms;
 mod sessions;
 mod spawn;
+mod tokens;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

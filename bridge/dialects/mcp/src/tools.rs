@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use bridge::{seam::call::MayBe, tokens::Scope};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,7 @@ use crate::{
     asking::Asking,
     groups::Group,
     limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
-    outcome::{NoAgent, Outcome, object},
+    outcome::{No, NoAgent, Outcome, object},
 };
 
 mod agents;
@@ -22,6 +23,8 @@ mod sessions;
 mod spawn;
 mod tasks;
 mod votes;
+
+pub(crate) use spawn::workers;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +217,8 @@ fn shown(row: &Row) -> Shown {
 
 /// The tools that an agent is offered.
 pub(crate) fn list(asking: &Asking) -> Vec<Tool> {
-    let offered = SHOWN.iter().filter(|shown| is_offered(asking, &shown.row));
+    let may = |row: &Row| is_offered(asking, row) && asking.may(row.which.scope()).is_ok();
+    let offered = SHOWN.iter().filter(|shown| may(&shown.row));
     offered.map(|shown| shown.tool.clone()).collect()
 }
 
@@ -223,16 +227,35 @@ pub(crate) fn find(asking: &Asking, name: &str) -> Option<Row> {
     TABLE.iter().find(|row| row.name == name && is_offered(asking, row)).copied()
 }
 
-/// The same, for a program: some tools are in no list, for models have no use for them.
+/// The same, for a program, if it may call it: some tools are in no list, for models have no use for them.
 pub(crate) fn find_for_program(asking: &Asking, name: &str) -> Option<Row> {
     let hidden = || TABLE.iter().find(|row| row.name == name && row.groups.is_empty()).copied();
-    find(asking, name).or_else(hidden)
+    let found = find(asking, name).or_else(hidden);
+    found.filter(|row| asking.may(row.which.scope()).is_ok())
 }
 
-/// A key that may only read is not offered what it would be refused.
+/// Whether a tool is in a group that the host asks for. To call one without its scope is refused in words.
 fn is_offered(asking: &Asking, row: &Row) -> bool {
-    let may = row.kind != Kind::Acts || asking.reader.standing().may_write();
-    may && row.groups.iter().any(|group| asking.groups.has(*group))
+    row.groups.iter().any(|group| asking.groups.has(*group))
+}
+
+impl Which {
+    /// The scope that it needs.
+    fn scope(self) -> Scope {
+        match self {
+            Which::Sessions | Which::Agents | Which::Rooms => Scope::List,
+            Which::SessionHistory
+            | Which::InboxWait
+            | Which::InboxNotice
+            | Which::History
+            | Which::Wait => Scope::History,
+            Which::SessionSend | Which::Send => Scope::Send,
+            Which::SessionSpawn => Scope::Spawn,
+            Which::Join | Which::Leave => Scope::Rooms,
+            Which::VoteCreate | Which::VoteCast | Which::VoteResult => Scope::Votes,
+            Which::Tasks | Which::TaskAdd | Which::TaskClaim | Which::TaskComplete => Scope::Tasks,
+        }
+    }
 }
 
 /// The end of a call: the fields of its result, and whether its arguments were wrong. An error: there is no agent to do it.
@@ -240,8 +263,17 @@ pub(crate) type Ended = Result<(Map<String, Value>, bool), (String, NoAgent)>;
 
 /// Calls a tool.
 pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
+    let ended = end(asking, tool, given).await;
+    asking.shared.calls.ended(tool.name, &ended);
+    ended
+}
+
+async fn end(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
     let mut arguments = Arguments::new(given);
-    let outcome = carry_out(asking, tool.which, &mut arguments).await;
+    let outcome = match begins(asking, tool.which.scope()).await {
+        Ok(()) => carry_out(asking, tool.which, &mut arguments).await,
+        Err(no) => Err(no),
+    };
     let is_wrong = matches!(outcome, Err(crate::outcome::No::Argument { .. }));
     let mut fields = match outcome {
         Ok(fields) => fields,
@@ -260,18 +292,27 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
     Ok((fields, is_wrong))
 }
 
+/// Whether something may be asked for: the agent is not another key's, and it has the scope.
+async fn begins(asking: &Asking, scope: Scope) -> Result<(), No> {
+    asking.read(MayBe(asking.agent.clone())).await?;
+    asking.may(scope)
+}
+
 /// The rooms that it can see, for what is no call of a tool.
 pub(crate) async fn rooms(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    begins(asking, Scope::List).await?;
     rooms::list(asking, &mut Arguments::new(Some(given))).await
 }
 
 /// Messages of a room, likewise.
 pub(crate) async fn history(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    begins(asking, Scope::History).await?;
     history::history(asking, &mut Arguments::new(Some(given))).await
 }
 
 /// The agent that asks, likewise.
 pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
+    begins(asking, Scope::List).await?;
     agents::me(asking).await
 }
 

@@ -12,9 +12,9 @@ use mesh::{
 
 use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
-    DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents, ListRooms, ListSeats,
-    ListTasks, ListVotes, NameNodes, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
-    SetTyping, ShareRoom,
+    DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents, ListOffering,
+    ListRooms, ListSeats, ListTasks, ListVotes, MayBe, NameNodes, OpenDirect, Placed, Say,
+    SetPresence, SetProfile, SetRoom, SetTyping, ShareRoom,
     to_mesh::{Row, ToMesh},
 };
 use crate::{
@@ -195,6 +195,18 @@ impl ToMesh for ListAgents {
 impl ToMesh for FindAgent {
     fn command(self, _: &Party) -> Result<Command, Refusal> {
         Ok(Command::FindAgent { agent: self.0 })
+    }
+}
+
+impl ToMesh for ListOffering {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListOffering { capability: self.capability, limit: self.limit })
+    }
+}
+
+impl ToMesh for MayBe {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::CheckAgent { agent: self.0, key: party.key() })
     }
 }
 

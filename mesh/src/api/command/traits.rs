@@ -277,6 +277,8 @@ impl Command {
                 Traits::of("name_nodes").asks().bytes(nodes.len() * size_of::<NodeId>())
             }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
+            Command::ListOffering { .. } => Traits::of("list_offering").asks(),
+            Command::CheckAgent { .. } => Traits::of("check_agent").asks(),
             Command::Keep { name, value } => {
                 let value = value.as_ref().map_or(0, |value| value.0.len());
                 Traits::of("keep").bytes(name.len() + value)

@@ -89,7 +89,8 @@ fn who_lingers_stays_until_it_is_detached_and_goes_on_where_it_was() {
             .expect("it is attached");
         node.effects.clear();
         let seen = vec![(lobby, Number::ZERO)];
-        node.ask(Command::Linger { caller: caller.clone(), seen: seen.clone() }).expect("it may");
+        node.ask(Command::Linger { caller: caller.clone(), seen: seen.clone(), hosted: false })
+            .expect("it may");
         node.say(&other, lobby).expect("a member");
         let Ok(Outcome::Attendance(all)) = node.ask(Command::Attendance) else { panic!("a list") };
         let seen_by_operator: Vec<_> =
@@ -122,7 +123,8 @@ fn who_lingers_stays_until_it_is_detached_and_goes_on_where_it_was() {
 fn who_lingers_and_is_detached_is_gone_and_another_key_has_no_use_of_it() {
     let mut node = Node::new(1);
     let caller = node.joins("me");
-    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new() }).expect("it may");
+    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new(), hosted: false })
+        .expect("it may");
     let other = node.register(registers("me", (OTHER_KEY, true)));
     assert_eq!(other.map(drop), Err(Refused::AgentTaken("me".into())));
     node.ask(Command::Detach { caller, seen: Vec::new() }).expect("its time is over");
@@ -605,7 +607,8 @@ fn an_agent_is_told_of_its_seats_and_of_the_names_of_nodes() {
         |node: &mut Node, caller: &Caller| node.ask(Command::ListSeats { caller: caller.clone() });
     let Ok(Outcome::Seats(found)) = seats(&mut node, &caller) else { panic!("a list") };
     assert_eq!(found, [lobby]);
-    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new() }).expect("it may");
+    node.ask(Command::Linger { caller: caller.clone(), seen: Vec::new(), hosted: false })
+        .expect("it may");
     let Ok(Outcome::Seats(found)) = seats(&mut node, &caller) else { panic!("also as it lingers") };
     assert_eq!(found, [lobby]);
     node.ask(Command::Detach { caller: caller.clone(), seen: Vec::new() })
@@ -616,4 +619,54 @@ fn an_agent_is_told_of_its_seats_and_of_the_names_of_nodes() {
     let Ok(Outcome::NodeNames(names)) = node.ask(named) else { panic!("names") };
     let own = node.engine.known.directory.nodes.names.get(&me).cloned();
     assert_eq!(names, [None, own]);
+}
+
+#[test]
+fn agents_that_offer_something_are_found_whatever_their_key_is() {
+    let mut node = Node::new(1);
+    let offers = |agent: &str, key, capabilities: &[&str]| Attach {
+        capabilities: capabilities.iter().map(|own| (*own).to_owned()).collect(),
+        ..registers(agent, (key, false))
+    };
+    for attach in [
+        offers("cy", PRINTS[2], &["spawn", "sheep"]),
+        offers("ann", KEY, &["sheep"]),
+        offers("bob", PRINTS[2], &[]),
+    ] {
+        node.ask(Command::Attach(attach)).expect("free");
+    }
+    let mut found = |capability: Option<&str>, limit| {
+        let capability = capability.map(str::to_owned);
+        let found = node.ask(Command::ListOffering { capability, limit });
+        let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+        agents.iter().map(|view| view.agent.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None, 9), ["ann", "cy"]);
+    assert_eq!(found(None, 1), ["ann"]);
+    assert_eq!(found(Some("spawn"), 9), ["cy"]);
+    assert!(found(Some("wool"), 9).is_empty());
+}
+
+#[test]
+fn an_id_that_a_key_has_claimed_is_no_other_keys() {
+    let mut node = Node::new(1);
+    let caller = node.attach("bob", true, KEY).expect("free");
+    let mut may =
+        |agent: &str, key| node.ask(Command::CheckAgent { agent: agent.into(), key }).map(drop);
+    assert_eq!(may("bob", KEY), Ok(()));
+    assert_eq!(may("bob", PRINTS[2]), Err(Refused::AgentTaken("bob".into())));
+    assert_eq!(may("ann", PRINTS[2]), Ok(()), "nobody has claimed it");
+    // A host of it is seen to act by requests, until a connection takes its place.
+    let hosts = Command::Linger { caller, seen: Vec::new(), hosted: true };
+    node.ask(hosts).expect("it may");
+    let mut hosted = || {
+        let found = node.ask(Command::FindAgent { agent: "bob".into() });
+        let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+        (agents[0].lingers, agents[0].hosted)
+    };
+    assert_eq!(hosted(), (true, true));
+    node.attach("bob", true, KEY).expect("its own");
+    let found = node.ask(Command::FindAgent { agent: "bob".into() });
+    let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+    assert_eq!((agents[0].lingers, agents[0].hosted), (false, false));
 }

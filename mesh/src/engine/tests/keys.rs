@@ -268,7 +268,8 @@ fn a_key_has_so_many_agents_at_a_node_and_no_more() {
     assert_eq!(node.enter("a", MINTED, true).err(), full, "it comes back too late");
     node.ask(Command::Detach { caller: second, seen: Vec::new() }).expect("it leaves");
     let lingers = node.enter("a", MINTED, true).expect("there is room");
-    node.ask(Command::Linger { caller: lingers, seen: Vec::new() }).expect("it hangs up");
+    node.ask(Command::Linger { caller: lingers, seen: Vec::new(), hosted: false })
+        .expect("it hangs up");
     node.enter("d", MINTED, false).expect("without a connection it does not count");
     assert_eq!(node.enter("a", MINTED, true).err(), full, "with one it does");
     for i in 0..30 {

@@ -178,6 +178,7 @@ fn seated(agent: &str, key: KeyPrint, room: RoomId) -> RosterChange {
         reconnected: false,
         gone: None,
         lingers: false,
+        hosted: false,
     };
     RosterChange::Agent(agent.into(), record)
 }

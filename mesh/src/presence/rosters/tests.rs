@@ -40,6 +40,7 @@ fn news(version: u64, whole: bool, agent: &str) -> RosterNews {
         reconnected: false,
         gone: None,
         lingers: false,
+        hosted: false,
     };
     let changes = vec![RosterChange::Agent(agent.into(), record)];
     let what =
@@ -104,6 +105,7 @@ fn record(registered: u64, rooms: &[(u8, u64)]) -> AgentRecord {
         reconnected: false,
         gone: None,
         lingers: false,
+        hosted: false,
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 use serde_json::{Map, Value, json};
 
 use super::{Refused, Web, failed, is_json, only_post, refused};
-use crate::{groups::Groups, outcome::NoAgent, server::status_of, tools};
+use crate::{outcome::NoAgent, server::status_of, tools};
 
 /// Names that are taken and do nothing here.
 const IGNORED: [&str; 3] = ["action", "sessionKey", "dryRun"];
@@ -50,7 +50,7 @@ async fn invoked(web: &Web, request: Request) -> Result<Response, Refused> {
     }
     let ignored: Vec<&str> = IGNORED.into_iter().filter(|name| body.contains_key(*name)).collect();
     // All that are granted, whatever is offered.
-    let asking = crate::asking::Asking { groups: Groups::ALL, ..asking };
+    let asking = asking.with_all_granted();
     let Some(tool) = tools::find_for_program(&asking, &name) else {
         let error = json!({"type": "not_found", "message": format!("Tool not available: {name}")});
         let body = json!({"ok": false, "error": error});

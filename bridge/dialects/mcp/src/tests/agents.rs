@@ -32,6 +32,7 @@ async fn an_agent_that_acts_is_attached_until_it_is_silent_and_has_its_seats_aga
     node.call("bob", "room_join", json!({"room": "lobby"})).await;
     let listed = node.call("ada", "agents_list", json!({})).await;
     assert_eq!((&listed["count"], &listed["agents"][0]["agentId"]), (&json!(1), &json!("bob")));
+    assert_eq!(listed["agents"][0]["dialect"], "mcp");
     let gone = async || {
         while node.fake.attached() > 0 {
             tokio::task::yield_now().await;
@@ -75,6 +76,14 @@ async fn a_drawn_id_is_its_keys_alone() {
     let error = &answer.body["error"];
     assert_eq!((answer.status, &error["code"]), (StatusCode::FORBIDDEN, &json!(1)));
     assert_eq!(error["message"], format!("agent id \"{foreign}\" belongs to another key"));
+    for tool in ["sessions_list", "sessions_history", "agents_list", "rooms_list", "inbox_wait"] {
+        let params =
+            json!({"name": tool, "arguments": {"sessionKey": "main", "timeoutSeconds": 0}});
+        let reads = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let answer = node.post(&format!("/mcp/{foreign}"), &[], &reads).await;
+        let code = &answer.body["error"]["code"];
+        assert_eq!((answer.status, code), (StatusCode::FORBIDDEN, &json!(1)), "{tool}");
+    }
     let invoked = json!({"tool": "room_join", "args": {"room": "lobby"}, "agentId": &*foreign});
     let answer = node.post("/tools/invoke", &[], &invoked).await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);

@@ -1,10 +1,10 @@
 //! The agents that can be reached, and the one that asks.
 
-use bridge::config::Auth;
+use bridge::{config::Auth, tokens::Scope};
 use mesh::api::agenda::Standing;
 use serde_json::{Map, Value, json};
 
-use super::{rooms::Page, sessions};
+use super::{rooms::Page, sessions, spawn};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -20,7 +20,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let online = arguments.flag("online")?;
     let limit = arguments.integer("limit", 1, ROWS_MAX)?.unwrap_or(50);
     let offset = arguments.integer("offset", 0, u64::MAX)?.unwrap_or(0);
-    let mut agents = reachable(asking).await?;
+    let mut agents = reachable(asking, capability.as_deref()).await?;
     agents.retain(|other| {
         let abilities = other.view.as_ref().map_or(&[][..], |view| view.capabilities.as_slice());
         let texts = [&*other.agent, &*other.name].into_iter();
@@ -65,6 +65,7 @@ pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
         (Auth::Key(_), Standing::Minted { .. }) => "minted",
     };
     let tools: Vec<Value> = list_names(asking);
+    let tasks = spawn::begun(asking).await?;
     let content = config.quota(standing).content_bytes_max;
     let fields = [
         ("agentId", json!(asking.agent)),
@@ -72,7 +73,9 @@ pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
         ("name", json!(asking.name.as_deref().unwrap_or(&asking.agent))),
         ("node", reader.node(here)),
         ("tools", json!(tools)),
-        ("visibility", json!("joined")),
+        ("visibility", json!(asking.grant.visibility.name())),
+        ("scopes", json!(asking.grant.scopes.iter().map(Scope::name).collect::<Vec<_>>())),
+        ("tasks", json!(tasks.iter().map(|task| task.to_uuid()).collect::<Vec<_>>())),
         ("keyKind", json!(kind)),
         ("limits", json!({"contentBytes": content, "waitSeconds": WAIT_SECS_MAX})),
     ];

@@ -45,6 +45,7 @@ pub(super) async fn of_session(asking: &Asking, arguments: &mut Arguments) -> Ou
     let message = arguments.filled("messageId", KEY_CHARS_MAX)?;
     let offset = arguments.integer("charOffset", 0, u64::MAX)?.unwrap_or(0);
     let session = asking.session_of_key(arguments).await?;
+    let named = arguments.required("sessionKey", KEY_CHARS_MAX)?;
     let key = session.key(asking);
     let Some(room) = asking.room_of(&session).await? else {
         // Nothing was said yet.
@@ -53,7 +54,7 @@ pub(super) async fn of_session(asking: &Asking, arguments: &mut Arguments) -> Ou
             "truncated": false, "droppedMessages": 0, "contentTruncated": false, "bytes": 0, "note": NOTE,
         })));
     };
-    asking.inside(&room).await?;
+    asking.inside(&room, &named).await?;
     if let Some(message) = message {
         let mut fields = whole(asking, &room, &message, offset).await?;
         fields.insert("sessionKey".to_owned(), json!(key));

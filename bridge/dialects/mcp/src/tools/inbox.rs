@@ -86,6 +86,7 @@ impl Mail<'_> {
         if upto > self.mark {
             let inbox = self.asking.shared.desk.ask(&self.agent, ConfirmInbox(upto)).await?;
             (self.mark, self.newest) = (inbox.mark, inbox.newest);
+            self.asking.shared.desk.confirmed(&self.agent);
         }
         Ok(())
     }

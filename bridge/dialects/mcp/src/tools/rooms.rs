@@ -47,6 +47,11 @@ impl Asking {
 
     /// The room that a text means, if the agent may know of it.
     pub(crate) async fn find_room(&self, text: &str) -> Result<RoomView, No> {
+        let found = self.find_any_room(text).await;
+        self.shown_room(text, found)
+    }
+
+    async fn find_any_room(&self, text: &str) -> Result<RoomView, No> {
         if let Some(room) = self.names().parse_id(text) {
             let found = self.shared.desk.ask(&self.reader, DescribeRoom(room)).await;
             match found {
@@ -66,26 +71,22 @@ impl Asking {
         self.find_room(&text).await
     }
 
-    /// The same, if the agent is in it: an agent reads only rooms that it is in.
+    /// The same, if the agent may read it: most agents read only rooms that they are in.
     pub(crate) async fn room_inside(&self, arguments: &Arguments) -> Result<RoomView, No> {
         let room = self.room(arguments).await?;
-        self.inside(&room).await?;
+        let named = arguments.required("room", KEY_CHARS_MAX)?;
+        self.inside(&room, &named).await?;
         Ok(room)
     }
 
-    /// Whether the agent may read a room. A key that may only read joins none, and reads all that it may.
-    pub(crate) async fn inside(&self, room: &RoomView) -> Result<(), No> {
-        let may = room.sides.is_some() || !self.reader.standing().may_write();
-        if may || self.seats().await?.contains(&room.room) {
+    /// Whether the agent may read a room that was asked for as `named`.
+    pub(crate) async fn inside(&self, room: &RoomView, named: &str) -> Result<(), No> {
+        if self.may_read(room).await? {
             return Ok(());
         }
+        // Where nothing is hidden it is told the key that the room has everywhere.
         let key = self.names().key(room);
-        Err(No::Forbidden {
-            rule: "visibility".to_owned(),
-            text: format!("session not visible to this agent: {key}; call room_join first"),
-            session: Some(key),
-            more: serde_json::Map::new(),
-        })
+        Err(self.not_visible(if self.is_confined() { named } else { &key }))
     }
 }
 
@@ -98,6 +99,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         (asking.seats().await?, asking.read(ListRooms { parent: None }).await?);
     let reader = asking.plain_reader();
     let is_in = |view: &RoomView| seats.contains(&view.room);
+    rooms.retain(|view| asking.may_see(view));
     rooms.retain(|view| {
         let texts = [Some(&*view.name), view.description.as_deref()];
         let is_found = |search: &String| {
@@ -169,6 +171,7 @@ pub(super) async fn join(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let description = arguments.text("description")?;
     let (room, created) = match asking.find_room(&text).await {
         Ok(room) => (room, false),
+        // A confined agent is told that it sees no such room: it makes none that it would not see.
         Err(No::Error { more, .. }) if create && more.contains_key("suggestions") => {
             let name = name_of(&text)?;
             let (parent, ephemeral, encrypted) = (None, false, false);

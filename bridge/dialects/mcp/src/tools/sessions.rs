@@ -2,9 +2,12 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::SystemTime};
 
-use bridge::seam::{
-    call::{From, History, ListAgents},
-    event::Message,
+use bridge::{
+    seam::{
+        call::{From, History, ListAgents},
+        event::Message,
+    },
+    tokens::Visibility,
 };
 use mesh::{
     api::{
@@ -121,7 +124,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     }
     let mut fields = page.fields("sessions", rows);
     fields.insert("limitApplied".to_owned(), json!(limit));
-    fields.insert("visibility".to_owned(), json!("joined"));
+    fields.insert("visibility".to_owned(), json!(asking.grant.visibility.name()));
     unknown.into_iter().for_each(|kind| arguments.ignores(kind));
     Ok(fields)
 }
@@ -214,7 +217,10 @@ async fn messages(
 /// All sessions: the agent's own, those with others, and the rooms that it is in.
 async fn sessions(asking: &Asking) -> Result<Vec<Session>, No> {
     let (seats, rooms) = (asking.seats().await?, asking.rooms().await?);
-    let is_one = |room: &RoomView| room.sides.is_some() || seats.contains(&room.room);
+    let is_all = asking.grant.visibility == Visibility::All;
+    let is_one = |room: &RoomView| {
+        asking.may_see(room) && (is_all || room.sides.is_some() || seats.contains(&room.room))
+    };
     let rooms = rooms.into_iter().filter(is_one);
     let mut sessions: Vec<Session> = rooms.map(|room| Session::of(asking, room)).collect();
     if !sessions.iter().any(Session::is_own) {

@@ -1,8 +1,11 @@
 //! Handing a task over to another agent: a room of its own, a task in it, and a message that waits for the result.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
-use bridge::seam::call::{AssignTask, From, History, ListTasks, OpenDirect, Say};
+use bridge::{
+    seam::call::{AssignTask, From, History, ListTasks, OpenDirect, Say},
+    tokens::Visibility,
+};
 use mesh::{
     api::{
         agenda::{NewTask, TaskView},
@@ -27,7 +30,7 @@ use crate::{
         SEARCH_CHARS_MAX, TITLE_CHARS_MAX,
     },
     outcome::{No, Outcome, object},
-    reach::{Reachable, reachable},
+    reach::{Reachable, everybody},
     sessions::Session,
 };
 
@@ -41,6 +44,13 @@ pub(super) struct Child {
 }
 
 impl Child {
+    /// Whether an agent that was given it has begun it.
+    fn is_begun_by(&self, agent: &AgentId) -> bool {
+        let task = &self.task;
+        let is_given = task.assignee.as_ref() == Some(agent) && task.created_by != *agent;
+        is_given && task.status == TaskStatus::InProgress
+    }
+
     fn goes_on(&self) -> bool {
         !has_ended(&self.task)
     }
@@ -64,12 +74,33 @@ pub(super) async fn children(asking: &Asking) -> Result<Vec<Child>, No> {
     Ok(children)
 }
 
+/// The agents to which the agent has given tasks.
+pub(crate) async fn workers(asking: &Asking) -> Result<BTreeSet<AgentId>, No> {
+    let mut own = children(asking).await?;
+    own.retain(|child| child.task.created_by == asking.agent);
+    Ok(own.into_iter().filter_map(|child| child.task.assignee).collect())
+}
+
+/// Tasks that it was given, has begun, and has not ended.
+pub(super) async fn begun(asking: &Asking) -> Result<Vec<MessageId>, No> {
+    let children = children(asking).await?;
+    Ok(children
+        .iter()
+        .filter(|child| child.is_begun_by(&asking.agent))
+        .map(|child| child.task.task)
+        .collect())
+}
+
 pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     refuse_wrong_targets(arguments)?;
     let text = arguments.required("task", usize::MAX)?;
     let label = arguments.filled("label", LABEL_CHARS_MAX)?;
     let capability = arguments.filled("capability", SEARCH_CHARS_MAX)?;
     let named = arguments.filled("agentId", crate::limits::KEY_CHARS_MAX)?;
+    if asking.grant.visibility < Visibility::Spawned {
+        // It would not see what comes of it.
+        return Err(asking.not_visible("subagent"));
+    }
     let wait = arguments.wait(0)?;
     let idempotency = arguments.filled("idempotencyKey", IDEMPOTENCY_CHARS_MAX)?;
     let seed = seed(asking, idempotency.as_deref());
@@ -131,12 +162,7 @@ pub(super) async fn spawn(asking: &Asking, arguments: &mut Arguments) -> Outcome
 
 /// Of an agent that works on a task of another one, or has given as many as it may, none is taken.
 fn may_have_one_more(asking: &Asking, children: &[Child]) -> Result<(), No> {
-    let begun = children.iter().find(|child| {
-        let is_mine = child.task.assignee.as_ref() == Some(&asking.agent);
-        is_mine
-            && child.task.created_by != asking.agent
-            && child.task.status == TaskStatus::InProgress
-    });
+    let begun = children.iter().find(|child| child.is_begun_by(&asking.agent));
     if let Some(child) = begun {
         let task = child.task.task.to_uuid();
         let text =
@@ -185,7 +211,8 @@ async fn offering(
         let offers = view.capabilities.iter().any(|own| own == capability);
         offers.then(|| (busy(&other.agent), view.node != here, drawn(&other.agent)))
     };
-    let all = reachable(asking).await?;
+    // Also of those that it is not shown: one that may hand tasks over has to find somebody who takes them.
+    let all = everybody(asking, Some(capability)).await?;
     let best = all.iter().filter_map(|other| Some((offers(other)?, &other.agent))).min();
     let best = best.map(|(_, agent)| agent.clone());
     best.ok_or_else(|| No::error(format!("no agent offers {capability:?}")))

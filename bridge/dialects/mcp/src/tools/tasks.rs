@@ -48,12 +48,13 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     Ok(fields)
 }
 
-/// The rooms that the agent is in.
+/// The rooms that the agent is in, and is shown.
 async fn rooms(asking: &Asking) -> Result<Vec<RoomView>, No> {
     let mut rooms = Vec::new();
     for seat in asking.seats().await? {
         match asking.shared.desk.ask(&asking.reader, DescribeRoom(seat)).await {
-            Ok(info) => rooms.push(info.room),
+            Ok(info) if asking.may_see(&info.room) => rooms.push(info.room),
+            Ok(_) => {}
             // It has just gone.
             Err(Refusal::Mesh(_)) => {}
             Err(refusal) => return Err(refusal.into()),
@@ -133,6 +134,9 @@ pub(super) async fn complete(asking: &Asking, arguments: &mut Arguments) -> Outc
 
 /// A task of a room of another key is as one that is not there.
 async fn change(asking: &Asking, update: TaskUpdate) -> Result<Box<TaskView>, No> {
+    if asking.is_confined() && find(asking, update.task).await?.is_none() {
+        return Err(Refusal::Mesh(Refused::NoTask).into());
+    }
     match asking.act(ChangeTask(update)).await {
         Err(No::Forbidden { rule, .. }) if rule == "room_access" => {
             Err(Refusal::Mesh(Refused::NoTask).into())

@@ -91,7 +91,10 @@ async fn vote_inside(asking: &Asking, vote: MessageId) -> Result<Box<VoteView>, 
         view => view?,
     };
     let room = asking.read(DescribeRoom(view.room)).await?.room;
-    asking.inside(&room).await?;
+    if asking.is_confined() && !asking.may_read(&room).await? {
+        return Err(Refusal::Mesh(Refused::NoVote).into());
+    }
+    asking.inside(&room, &asking.names().key(&room)).await?;
     Ok(view)
 }
 
