@@ -22,7 +22,8 @@ use crate::{
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
-        ROOMS_REMEMBERED_MAX, WAITS_MAX, WAITS_PER_AGENT_MAX, WAITS_PER_KEY_MAX,
+        ROOMS_REMEMBERED_MAX, STREAMS_MAX, STREAMS_PER_AGENT_MAX, WAITS_MAX, WAITS_PER_AGENT_MAX,
+        WAITS_PER_KEY_MAX,
     },
     outcome::No,
     settings::Settings,
@@ -44,6 +45,7 @@ struct Agents {
     /// Calls and waits under way, of agents that have any.
     busy: BTreeMap<Name, Busy>,
     waits: usize,
+    streams: usize,
     /// Rooms of agents, and when each was asked for last.
     rooms: BTreeMap<Name, (u64, BTreeSet<RoomId>)>,
     asked: u64,
@@ -57,6 +59,7 @@ struct Agents {
 struct Busy {
     calls: usize,
     waits: usize,
+    streams: usize,
     /// Held while it is attached.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -247,6 +250,23 @@ impl Asking {
     }
 }
 
+impl Asking {
+    /// One more stream of news, while it is held.
+    pub(crate) fn stream(&self) -> Result<Stream, No> {
+        let mut agents = self.shared.agents();
+        let all = agents.streams;
+        let busy = agents.busy.entry(self.id()).or_default();
+        if busy.streams >= STREAMS_PER_AGENT_MAX || all >= STREAMS_MAX {
+            return Err(No::error(
+                "this agent listens to as many streams as it may; end one first",
+            ));
+        }
+        busy.streams += 1;
+        agents.streams += 1;
+        Ok(Stream(self.clone()))
+    }
+}
+
 /// See [`Asking::awaits`].
 pub(crate) struct Awaits {
     asking: Asking,
@@ -284,6 +304,18 @@ impl Drop for Wait {
     }
 }
 
+/// See [`Asking::stream`].
+pub(crate) struct Stream(Asking);
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut agents = self.0.shared.agents();
+        agents.streams -= 1;
+        let id = self.0.id();
+        agents.over(&id, |busy| busy.streams -= 1);
+    }
+}
+
 impl Agents {
     /// Something of all agents of a key together: of those with calls under way, which are few.
     fn of_key(&self, key: KeyPrint, count: impl Fn(&Busy) -> usize) -> usize {
@@ -293,7 +325,7 @@ impl Agents {
     fn over(&mut self, id: &Name, less: impl FnOnce(&mut Busy)) {
         let Some(busy) = self.busy.get_mut(id) else { return };
         less(busy);
-        if busy.calls == 0 && busy.waits == 0 {
+        if busy.calls == 0 && busy.waits == 0 && busy.streams == 0 {
             self.busy.remove(id);
         }
     }

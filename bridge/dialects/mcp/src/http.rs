@@ -32,8 +32,9 @@ use crate::{
     groups::Groups,
     keys::agent_of,
     limits::BODY_BYTES_MAX,
+    listen::{self, Listening},
     outcome::{No, NoAgent},
-    server::Server,
+    server::{Server, status_of},
     settings::Settings,
 };
 
@@ -143,7 +144,22 @@ impl Web {
         is_json(&parts.headers)?;
         accepts(&mut parts.headers)?;
         let body = self.body(body).await?;
-        is_message(&body)?;
+        let mut message = message(&body)?;
+        let mut body = body;
+        if message["method"] == listen::METHOD {
+            let listening = Listening::begin(&asking, &mut message).await;
+            let listening = listening.map_err(|no| match no {
+                No::Agent { text, why } => refused(status_of(why), "forbidden", &text),
+                no @ (No::Argument { .. } | No::Forbidden { .. } | No::Error { .. }) => {
+                    refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", &no.text())
+                }
+            })?;
+            if let Some(listening) = listening {
+                parts.extensions.insert(listening);
+                body = message.to_string().into();
+            }
+        }
+        drop(message);
         let status = asking.status.clone();
         parts.extensions.insert(asking);
         // Until the call has ended, also where its answer is a stream.
@@ -274,11 +290,7 @@ fn unauthorized() -> Refused {
 
 /// The key cannot be looked at.
 fn unavailable(no: No) -> Refused {
-    let text = match no.fields() {
-        Ok(fields) => fields["error"].as_str().unwrap_or_default().to_owned(),
-        Err((text, _)) => text,
-    };
-    refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &text)
+    refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &no.text())
 }
 
 /// The groups of tools that a query asks for; `None`: it does not. An error: a name that there is not.
@@ -325,7 +337,7 @@ fn accepts(headers: &mut HeaderMap) -> Result<(), Refused> {
 }
 
 /// One message of JSON-RPC: `rmcp` has answers of its own, without an id, to whatever is not.
-fn is_message(body: &[u8]) -> Result<(), Refused> {
+fn message(body: &[u8]) -> Result<Value, Refused> {
     let answer = |status: StatusCode, id: &Value, code: i32, text: &str| {
         let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
         Box::new((status, Json(error)).into_response())
@@ -353,5 +365,5 @@ fn is_message(body: &[u8]) -> Result<(), Refused> {
         let text = "tools/call has params with a name, and arguments that are an object";
         return Err(answer(StatusCode::OK, id, -32_602, text));
     }
-    Ok(())
+    Ok(message)
 }

@@ -34,6 +34,8 @@ pub const CALLS_PER_AGENT_MAX: usize = 64;
 pub const CALLS_PER_KEY_MAX: usize = 512;
 /// A name of a room or a session, in characters.
 pub const KEY_CHARS_MAX: usize = 512;
+/// A question in a prompt, in characters: a model reads it.
+pub const QUESTION_CHARS_MAX: usize = 16 * 1_024;
 /// A text that is searched for, in characters.
 pub const SEARCH_CHARS_MAX: usize = 256;
 /// Keys that a result suggests for one that is not there.
@@ -102,8 +104,18 @@ pub const IDLE_DETACH: Duration = Duration::from_secs(600);
 pub const ROOMS_REMEMBERED_MAX: usize = 1_000;
 /// Agents of which rooms are remembered; the one that was silent longest goes first.
 pub const AGENTS_REMEMBERED_MAX: usize = 10_000;
-/// Rooms that are listed as resources.
-pub const ROOMS_AS_RESOURCES_MAX: usize = 20;
+/// Sessions that are listed as resources.
+pub const SESSIONS_AS_RESOURCES_MAX: usize = 20;
+/// Items of an inbox that is read as a resource.
+pub const INBOX_PEEKED_MAX: usize = 20;
+/// Resources that one stream is told of: a watch and a task each.
+pub const LISTENED_MAX: usize = 16;
+/// Streams of one agent.
+pub const STREAMS_PER_AGENT_MAX: usize = 4;
+/// Streams of all agents at this node; of one key, its calls without an answer are the bound.
+pub const STREAMS_MAX: usize = 1_024;
+/// Between two notifications of one resource.
+pub const UPDATED_EVERY: Duration = Duration::from_secs(1);
 /// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.
 pub const URI_BYTES_MAX: usize = 4_096;
 /// How long a host may keep lists that do not change while its key may do the same, in milliseconds.

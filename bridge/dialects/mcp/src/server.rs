@@ -1,25 +1,28 @@
 //! Methods of MCP.
 
-use std::{borrow::Cow, convert::Infallible, future::pending};
+use std::{borrow::Cow, convert::Infallible, future::pending, sync::Arc};
 
 use axum::http::{StatusCode, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, Implementation,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+        CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult,
+        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+        ServerConfig, SubscriptionFilter,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use tokio::time::sleep;
 
 use crate::{
     asking::Asking,
     limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
+    listen::{self, Listening},
     outcome::{NoAgent, error_of, result},
-    resources, tools,
+    prompts, resources, tools,
 };
 
 /// What a model is told of it all.
@@ -49,12 +52,16 @@ pub(crate) fn status_of(why: NoAgent) -> StatusCode {
     }
 }
 
+/// Something that was put beside a request when it came.
+fn beside<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
+    let parts = context.extensions.get::<Parts>();
+    parts.and_then(|parts| parts.extensions.get::<T>()).cloned()
+}
+
 /// Who asks.
 fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
-    let parts = context.extensions.get::<Parts>();
-    let asking = parts.and_then(|parts| parts.extensions.get::<Asking>());
     // `http` puts it there.
-    asking.cloned().ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
+    beside(context).ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
 }
 
 /// Tells a client that wants to know that its call is still under way. Does not end.
@@ -72,7 +79,12 @@ async fn tells_of_progress(context: &RequestContext<RoleServer>) -> Infallible {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .build();
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(Implementation::new("clawmesh", env!("CARGO_PKG_VERSION")))
@@ -98,16 +110,31 @@ impl ServerHandler for Server {
         Ok(result.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
     }
 
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let result = ListPromptsResult::with_all_items(prompts::list(&asking(&context)?));
+        Ok(result.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let asking = asking(&context)?;
+        Ok(prompts::get(&asking, &request.name, request.arguments)?.into())
+    }
+
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let listed = resources::list(&asking(&context)?).await;
-        let listed = listed.map_err(|no| {
-            let text = no.fields().map(|fields| fields["error"].to_string());
-            ErrorData::internal_error(text.unwrap_or_else(|(text, _)| text), None)
-        })?;
+        let listed = listed.map_err(|no| ErrorData::internal_error(no.text(), None))?;
         let result = ListResourcesResult::with_all_items(listed);
         Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
@@ -129,6 +156,46 @@ impl ServerHandler for Server {
         let read = resources::read(&asking(&context)?, &request.uri).await?;
         let result = ReadResourceResult::new(vec![read]);
         Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut info = self.negotiate_initialize(&request)?;
+        // Streams of news over HTTP are of the newest revision, which has no handshake.
+        if let Some(resources) = &mut info.capabilities.resources {
+            resources.subscribe = Some(false);
+        }
+        Ok(info)
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        // What cannot be listened to was taken out when the request came.
+        let uris = requested.resource_subscriptions.clone().unwrap_or_default();
+        Some(SubscriptionFilter::builder().resource_subscriptions(uris).build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let request = context.request_context();
+        let asking = asking(request)?;
+        let topics = beside::<Arc<Listening>>(request).map(|listening| listening.topics());
+        let sink = context.sink().clone();
+        let tell = move |uri: String| {
+            let sink = sink.clone();
+            async move { sink.notify_resource_updated(uri).await.is_ok() }
+        };
+        tokio::select! {
+            no = listen::tell(&asking, topics.unwrap_or_default(), tell) => {
+                Err(ErrorData::internal_error(no.text(), None))
+            }
+            () = context.cancelled() => Ok(()),
+        }
     }
 
     async fn call_tool(

@@ -260,14 +260,19 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
     Ok((fields, is_wrong))
 }
 
-/// The rooms that it can see, for what is no call of a tool.
-pub(crate) async fn rooms(asking: &Asking, given: Map<String, Value>) -> Outcome {
-    rooms::list(asking, &mut Arguments::new(Some(given))).await
+/// Its sessions, for what is no call of a tool.
+pub(crate) async fn sessions(asking: &Asking, given: Map<String, Value>) -> Outcome {
+    sessions::list(asking, &mut Arguments::new(Some(given))).await
 }
 
-/// Messages of a room, likewise.
+/// Messages of a session, likewise.
 pub(crate) async fn history(asking: &Asking, given: Map<String, Value>) -> Outcome {
-    history::history(asking, &mut Arguments::new(Some(given))).await
+    history::of_session(asking, &mut Arguments::new(Some(given))).await
+}
+
+/// What is unread, likewise. It stays so.
+pub(crate) async fn inbox(asking: &Asking) -> Outcome {
+    inbox::peek(asking).await
 }
 
 /// The agent that asks, likewise.
