@@ -51,6 +51,7 @@ use crate::{
 
 mod address;
 mod hosts;
+mod rows;
 mod signups;
 
 use hosts::Hosts;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use axum::http::StatusCode;
@@ -22,11 +23,12 @@ use crate::{
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
-        ROOMS_REMEMBERED_MAX, STREAMS_MAX, STREAMS_PER_AGENT_MAX, WAITS_MAX, WAITS_PER_AGENT_MAX,
-        WAITS_PER_KEY_MAX,
+        ROOMS_REMEMBERED_MAX, STREAMS_MAX, STREAMS_PER_AGENT_MAX, TASK_LOOK_EVERY, WAITS_MAX,
+        WAITS_PER_AGENT_MAX, WAITS_PER_KEY_MAX,
     },
     outcome::No,
     settings::Settings,
+    tasks_extension::Tasks,
 };
 
 mod kept;
@@ -37,6 +39,7 @@ use kept::{Awaited, NamedSends};
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) tasks: Tasks,
     agents: Mutex<Agents>,
 }
 
@@ -78,13 +81,15 @@ pub(crate) struct Asking {
     pub(crate) key: Secret,
     pub(crate) name: Option<String>,
     pub(crate) capabilities: Vec<String>,
+    /// It waits as a task does: for so long, and without a call that is under way.
+    pub(crate) patience: Option<Duration>,
     /// The status of the answer over HTTP, where it is not what the protocol has.
     pub(crate) status: Arc<OnceLock<StatusCode>>,
 }
 
 impl Shared {
     pub(crate) fn new(desk: Desk, settings: Arc<Settings>) -> Shared {
-        Shared { desk, settings, agents: Mutex::default() }
+        Shared { desk, settings, tasks: Tasks::default(), agents: Mutex::default() }
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {
@@ -93,7 +98,12 @@ impl Shared {
 }
 
 impl Asking {
-    fn id(&self) -> Name {
+    /// The same agent, as a task of it that waits for so long.
+    pub(crate) fn patient(&self, patience: Duration) -> Asking {
+        Asking { patience: Some(patience), ..self.clone() }
+    }
+
+    pub(crate) fn id(&self) -> Name {
         (self.agent.clone(), self.reader.key())
     }
 
@@ -161,13 +171,17 @@ impl Asking {
     /// Whether a wait may go on: the key is still valid. An agent that is attached stays so.
     pub(crate) async fn goes_on(&self) -> Result<(), No> {
         self.shared.desk.holder(self.key.clone()).await?;
-        self.shared.desk.attached(&self.agent, self.reader.key());
+        // A task is no call: its host may have gone.
+        if self.patience.is_none() {
+            self.shared.desk.attached(&self.agent, self.reader.key());
+        }
         Ok(())
     }
 
     /// Waits for news of a room, at most until a time, and looks now and then whether it may.
     pub(crate) async fn until(&self, watch: &mut Watch, until: Instant) -> Result<(), No> {
-        let look = (self.shared.settings.idle_detach / 2).min(LOOK_EVERY);
+        let often = if self.patience.is_some() { TASK_LOOK_EVERY } else { LOOK_EVERY };
+        let look = (self.shared.settings.idle_detach / 2).min(often);
         loop {
             let tick = until.min(Instant::now() + look);
             if timeout_at(tick, watch.news()).await.is_ok() || Instant::now() >= until {
@@ -236,6 +250,10 @@ impl Asking {
 
     /// One more wait, while it is held.
     pub(crate) fn wait(&self) -> Result<Wait, No> {
+        // Tasks have bounds of their own.
+        if self.patience.is_some() {
+            return Ok(Wait(None));
+        }
         let mut agents = self.shared.agents();
         let (all, of_key) = (agents.waits, agents.of_key(self.reader.key(), |busy| busy.waits));
         let busy = agents.busy.entry(self.id()).or_default();
@@ -246,7 +264,7 @@ impl Asking {
         }
         busy.waits += 1;
         agents.waits += 1;
-        Ok(Wait(self.clone()))
+        Ok(Wait(Some(self.clone())))
     }
 }
 
@@ -293,13 +311,14 @@ impl Drop for Call {
 }
 
 /// See [`Asking::wait`].
-pub(crate) struct Wait(Asking);
+pub(crate) struct Wait(Option<Asking>);
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        let mut agents = self.0.shared.agents();
+        let Some(asking) = &self.0 else { return };
+        let mut agents = asking.shared.agents();
         agents.waits -= 1;
-        let id = self.0.id();
+        let id = asking.id();
         agents.over(&id, |busy| busy.waits -= 1);
     }
 }

@@ -216,6 +216,7 @@ impl Web {
             key,
             name: header(NAME).map(str::to_owned),
             capabilities: capabilities.map(str::to_owned).collect(),
+            patience: None,
             status: Arc::new(OnceLock::new()),
             shared: self.shared.clone(),
         })

@@ -5,7 +5,7 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's.
 //!
 //! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `groups`, `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later), `groups`, `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -32,6 +32,7 @@ mod resources;
 mod server;
 mod sessions;
 mod settings;
+mod tasks_extension;
 #[cfg(test)]
 mod tests;
 mod tools;

@@ -28,6 +28,24 @@ pub const WAITS_PER_AGENT_MAX: usize = 8;
 pub const WAITS_PER_KEY_MAX: usize = 256;
 /// And of all agents at this node: a task and a watch each.
 pub const WAITS_MAX: usize = 1_024;
+/// The longest wait of a task: an agent that has nothing by then asks again.
+pub const TASK_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// The end of a task can be asked for so long after it began.
+pub const TASK_KEPT_FOR: Duration = Duration::from_secs(25 * 3_600);
+/// How often a host should ask how a task is.
+pub const TASK_POLL_EVERY: Duration = Duration::from_secs(5);
+/// How often a task looks whether its key is still valid: there are many, and they last.
+pub const TASK_LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Tasks of one agent, those that have ended included: the oldest of those goes first.
+pub const TASKS_PER_AGENT_MAX: usize = 16;
+/// Of all agents of one key.
+pub const TASKS_PER_KEY_MAX: usize = 256;
+/// And of all agents at this node: a row of at most a result each, and a watch of those that wait.
+pub const TASKS_MAX: usize = 1_024;
+/// What a task keeps of the arguments of its call, as JSON, in bytes; of a longer one none is made.
+pub const TASK_ARGUMENTS_BYTES_MAX: usize = 4 * 1_024;
+/// An end that cannot be kept, for the disk is full, say, is tried again after this.
+pub const TASK_KEEP_RETRY: Duration = Duration::from_secs(5);
 /// Calls of one agent that have no answer yet.
 pub const CALLS_PER_AGENT_MAX: usize = 64;
 /// The same of all agents of one key.

@@ -85,6 +85,8 @@ impl Topic {
 
 /// A stream that is about to begin.
 pub(crate) struct Listening {
+    /// Tasks of whose end it is to be told.
+    pub(crate) tasks: Vec<String>,
     topics: Mutex<Vec<Topic>>,
     _stream: Stream,
 }
@@ -107,6 +109,8 @@ impl Listening {
             }
             _ => BTreeSet::new(),
         };
+        let tasks = wanted["taskIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let tasks = tasks.take(LISTENED_MAX).map(str::to_owned).collect();
         let mut topics = Vec::new();
         for uri in uris.into_iter().filter(|uri| uri.len() <= URI_BYTES_MAX).take(LISTENED_MAX) {
             match Topic::open(asking, &uri).await {
@@ -118,7 +122,7 @@ impl Listening {
         }
         let heard: Vec<&str> = topics.iter().map(|topic| &*topic.uri).collect();
         wanted["resourceSubscriptions"] = json!(heard);
-        Ok(Some(Arc::new(Listening { topics: Mutex::new(topics), _stream: stream })))
+        Ok(Some(Arc::new(Listening { tasks, topics: Mutex::new(topics), _stream: stream })))
     }
 
     /// Once.

@@ -6,23 +6,25 @@ use axum::http::{StatusCode, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult,
-        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
-        ServerConfig, SubscriptionFilter,
+        CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, DiscoverResult,
+        GetMeta, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+        Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+        ServerNotification, SubscriptionFilter, TaskStatusNotification,
+        TaskStatusNotificationParams, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     asking::Asking,
     limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
     listen::{self, Listening},
     outcome::{NoAgent, error_of, result},
-    prompts, resources, tools,
+    prompts, resources, tasks_extension, tools,
 };
 
 /// What a model is told of it all.
@@ -64,6 +66,29 @@ fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
     beside(context).ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
 }
 
+/// Whether a client understands an answer that is a task.
+fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let is_new = context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    is_new && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// Tells a client that listens that a task has ended, and how.
+async fn tell_of_end(asking: Asking, stream: RequestContext<RoleServer>, task: String) {
+    let ended = async {
+        tasks_extension::until_ended(&asking, &task).await?;
+        tasks_extension::get(&asking, &task).await
+    };
+    // A task that is not there has no end.
+    let Ok(ended) = ended.await else { return };
+    let params = TaskStatusNotificationParams::from(ended);
+    let mut told = ServerNotification::TaskStatusNotification(TaskStatusNotification::new(params));
+    told.get_meta_mut().set_subscription_id(stream.id.clone());
+    // An error: the client has gone, and the stream ends with it.
+    stream.peer.send_notification(told).await.ok();
+}
+
 /// Tells a client that wants to know that its call is still under way. Does not end.
 async fn tells_of_progress(context: &RequestContext<RoleServer>) -> Infallible {
     let Some(token) = context.meta.get_progress_token() else { return pending().await };
@@ -84,6 +109,7 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
@@ -95,8 +121,15 @@ impl ServerHandler for Server {
         Cow::Borrowed(&VERSIONS)
     }
 
-    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let discovered = DiscoverResult::from_server_info(VERSIONS.to_vec(), self.get_info());
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        if !takes_tasks(&context) {
+            info.capabilities.extensions = None;
+        }
+        let discovered = DiscoverResult::from_server_info(VERSIONS.to_vec(), info);
         Ok(discovered.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
     }
 
@@ -165,7 +198,8 @@ impl ServerHandler for Server {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut info = self.negotiate_initialize(&request)?;
-        // Streams of news over HTTP are of the newest revision, which has no handshake.
+        // Tasks, and streams of news over HTTP, are of the newest revision, which has no handshake.
+        info.capabilities.extensions = None;
         if let Some(resources) = &mut info.capabilities.resources {
             resources.subscribe = Some(false);
         }
@@ -184,7 +218,12 @@ impl ServerHandler for Server {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let request = context.request_context();
         let asking = asking(request)?;
-        let topics = beside::<Arc<Listening>>(request).map(|listening| listening.topics());
+        let listening = beside::<Arc<Listening>>(request);
+        let mut ends = JoinSet::new();
+        for id in listening.iter().flat_map(|listening| &listening.tasks) {
+            ends.spawn(tell_of_end(asking.clone(), request.clone(), id.clone()));
+        }
+        let topics = listening.map(|listening| listening.topics());
         let sink = context.sink().clone();
         let tell = move |uri: String| {
             let sink = sink.clone();
@@ -198,6 +237,31 @@ impl ServerHandler for Server {
         }
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = tasks_extension::get(&asking(&context)?, &request.task_id).await?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks_extension::update(&asking(&context)?, &request.task_id).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks_extension::cancel(&asking(&context)?, &request.task_id).await
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -208,8 +272,12 @@ impl ServerHandler for Server {
             let text = format!("Unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(text, None));
         };
+        let given = request.arguments.unwrap_or_default();
+        if takes_tasks(&context) && tool.may_last(&given) {
+            return tasks_extension::begin(&asking, tool, given).await;
+        }
         let ended = tokio::select! {
-            ended = tools::call(&asking, tool, request.arguments) => ended,
+            ended = tools::call(&asking, tool, Some(given)) => ended,
             // The client has gone, or says so: only a wait ends, for what was begun is carried out elsewhere.
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use bridge::{
-    Bridge, Config,
+    Bridge, Config, Hub,
     config::Auth,
     testing::{Fake, KEY, echo::Echo, here, keyed, lobby, own_key},
 };
@@ -31,6 +31,7 @@ mod prompts;
 mod rooms;
 mod sessions;
 mod spawn;
+mod tasks;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -112,6 +113,17 @@ impl Node {
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
+        Node::on(&fake, &hub, config, change).await
+    }
+
+    /// A node that is started on what a mesh has.
+    async fn on(
+        fake: &Arc<Fake>,
+        hub: &Arc<Hub>,
+        config: Config,
+        change: impl FnOnce(Settings) -> Settings,
+    ) -> Node {
+        let (fake, hub) = (fake.clone(), hub.clone());
         let all = Settings { groups: Groups::ALL, ..Settings::new(lobby()) };
         let mcp = Mcp::new(change(all));
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(Echo::default())]);

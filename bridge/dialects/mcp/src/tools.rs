@@ -16,6 +16,7 @@ use crate::{
 mod agents;
 mod history;
 mod inbox;
+pub(crate) mod later;
 mod rooms;
 mod send;
 mod sessions;
@@ -240,8 +241,13 @@ pub(crate) type Ended = Result<(Map<String, Value>, bool), (String, NoAgent)>;
 
 /// Calls a tool.
 pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
-    let mut arguments = Arguments::new(given);
+    let mut arguments = Arguments::new(given).patient(asking.patience);
     let outcome = carry_out(asking, tool.which, &mut arguments).await;
+    ended(tool, &arguments, outcome)
+}
+
+/// What a call comes to, with what was not believed of its arguments.
+fn ended(tool: Row, arguments: &Arguments, outcome: Outcome) -> Ended {
     let is_wrong = matches!(outcome, Err(crate::outcome::No::Argument { .. }));
     let mut fields = match outcome {
         Ok(fields) => fields,
