@@ -170,6 +170,10 @@ impl Visitor {
         Visitor(Arc::new(Visit { party, mesh: None }))
     }
 
+    pub(crate) fn party(&self) -> Arc<Party> {
+        self.0.party.clone()
+    }
+
     /// Its agent. `None`: it is none.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {
@@ -425,6 +429,7 @@ impl Desk {
                 }
                 reading.go_on(seat);
             }
+            Step::Later(later) => (later.await)(seat),
             // Without a link there is nothing to share.
             Step::Beside { then, .. } => then(seat, Beside::Alone),
             Step::Reply(_)

@@ -495,15 +495,15 @@ impl Clients {
         let lobby = RoomId::lobby(mesh);
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
-        // The last one has all connections that no other recognises.
-        let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
-        let hub = Arc::new(Hub::new(Arc::new(stored)));
-        let to_engine = Arc::new(ToEngine(queue.clone()));
-        let pages = mcp.map(|settings::Mcp { groups, idle_detach }| -> Arc<dyn Pages> {
+        let last: Arc<dyn Dialect> = Arc::new(clawchat);
+        let mcp = mcp.map(|settings::Mcp { groups, idle_detach }| -> Arc<dyn Dialect> {
             Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach }))
         });
+        // The last one has all connections that no other recognises.
+        let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain([last]).collect();
+        let hub = Arc::new(Hub::new(Arc::new(stored)));
+        let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
-        let bridge = bridge.with_pages(pages.into_iter().collect());
         Clients { hub, bridge, refusals }
     }
 }

@@ -13,7 +13,7 @@ use axum::{
 use bridge::{
     config::Auth,
     dialect::{Intrusion, Site},
-    read::{Desk, Visitor},
+    read::Visitor,
     secret::Secret,
 };
 use bytes::Bytes;
@@ -35,7 +35,6 @@ use crate::{
     listen::{self, Listening},
     outcome::{No, NoAgent},
     server::{Server, status_of},
-    settings::Settings,
 };
 
 mod invoke;
@@ -54,8 +53,7 @@ struct Web {
     service: Service,
 }
 
-pub(crate) fn site(desk: Desk, settings: Arc<Settings>) -> Site {
-    let shared = Arc::new(Shared::new(desk, settings));
+pub(crate) fn site(shared: Arc<Shared>) -> Site {
     // The bridge's guard has judged `Origin` and `Host`, and this module the size of the body.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -63,7 +61,7 @@ pub(crate) fn site(desk: Desk, settings: Arc<Settings>) -> Site {
         .with_sse_retry(None)
         .disable_allowed_hosts()
         .with_max_request_body_bytes(BODY_BYTES_MAX);
-    let service = Service::new(|| Ok(Server), Arc::default(), config);
+    let service = Service::new(|| Ok(Server::default()), Arc::default(), config);
     let router = Router::new()
         .route("/mcp", any(unnamed))
         .route("/mcp/{agent}", any(named))
@@ -144,7 +142,11 @@ impl Web {
         is_json(&parts.headers)?;
         accepts(&mut parts.headers)?;
         let body = self.body(body).await?;
-        let mut message = message(&body)?;
+        let mut message = message(&body).map_err(|Unread { status, id, code, text }| {
+            let error =
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
+            Box::new((status, Json(error)).into_response())
+        })?;
         let mut body = body;
         if message["method"] == listen::METHOD {
             let listening = Listening::begin(&asking, &mut message).await;
@@ -337,15 +339,25 @@ fn accepts(headers: &mut HeaderMap) -> Result<(), Refused> {
     Ok(())
 }
 
+/// A body that is no message, and how it is answered.
+pub(crate) struct Unread {
+    status: StatusCode,
+    pub(crate) id: Value,
+    pub(crate) code: i32,
+    pub(crate) text: String,
+}
+
 /// One message of JSON-RPC: `rmcp` has answers of its own, without an id, to whatever is not.
-fn message(body: &[u8]) -> Result<Value, Refused> {
-    let answer = |status: StatusCode, id: &Value, code: i32, text: &str| {
-        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
-        Box::new((status, Json(error)).into_response())
+pub(crate) fn message(body: &[u8]) -> Result<Value, Unread> {
+    let answer = |status: StatusCode, id: &Value, code: i32, text: &str| Unread {
+        status,
+        id: id.clone(),
+        code,
+        text: text.to_owned(),
     };
     let wrong = |code, text: &str| answer(StatusCode::BAD_REQUEST, &Value::Null, code, text);
     let message: Value =
-        serde_json::from_slice(body).map_err(|_| wrong(-32_700, "the body is not JSON"))?;
+        serde_json::from_slice(body).map_err(|_| wrong(-32_700, "this is not JSON"))?;
     if message.is_array() {
         return Err(wrong(-32_600, "batches are not taken: send one message"));
     }
@@ -357,7 +369,7 @@ fn message(body: &[u8]) -> Result<Value, Refused> {
         || has_id && !(id.is_string() || id.is_i64())
         || !(params.is_object() || params.is_null())
     {
-        let text = "the body is not a message of JSON-RPC 2.0 as MCP has it";
+        let text = "this is not a message of JSON-RPC 2.0 as MCP has it";
         return Err(wrong(-32_600, text));
     }
     let arguments = &params["arguments"];

@@ -2,20 +2,24 @@
 //!
 //! Of a node it sees the bridge's [seam](bridge::seam) and its [desk](bridge::read), and nothing else; of other dialects it knows nothing. Framing and
 //! revisions of MCP are the crate `rmcp`'s. Its one contract: a request stands for itself. There is no session of the
-//! protocol, so that a host may ask any node; everything that lasts is the mesh's.
+//! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
-//! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
+//! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
 //! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later), `groups`, `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bridge::{
-    dialect::{Pages, Site},
+    Transport,
+    dialect::{Conversation, Dialect, First, Manners, Site},
     read::Desk,
+    seam::event::Voice,
 };
+
+use asking::Shared;
 mod arguments;
 mod asking;
 mod encode;
@@ -32,6 +36,7 @@ mod resources;
 mod server;
 mod sessions;
 mod settings;
+mod socket;
 mod tasks_extension;
 #[cfg(test)]
 mod tests;
@@ -41,21 +46,57 @@ pub use groups::Groups;
 pub use settings::Settings;
 
 /// See the crate's text.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Mcp {
     settings: Arc<Settings>,
+    /// From when the node is there.
+    shared: Arc<OnceLock<Arc<Shared>>>,
+    voice: Arc<socket::Mute>,
+}
+
+impl std::fmt::Debug for Mcp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mcp").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl Mcp {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Mcp {
-        Mcp { settings: Arc::new(settings) }
+        Mcp { settings: Arc::new(settings), shared: Arc::default(), voice: Arc::default() }
     }
 }
 
-impl Pages for Mcp {
-    fn site(&self, desk: &Desk) -> Site {
-        http::site(desk.clone(), self.settings.clone())
+impl Mcp {
+    fn shared(&self, desk: &Desk) -> Arc<Shared> {
+        let shared = || Arc::new(Shared::new(desk.clone(), self.settings.clone()));
+        self.shared.get_or_init(shared).clone()
+    }
+}
+
+impl Dialect for Mcp {
+    fn open(&self, desk: &Desk) {
+        self.shared(desk);
+    }
+
+    fn speaks(&self, _: Transport, first: &First) -> bool {
+        first.jsonrpc.as_deref() == Some("2.0")
+    }
+
+    fn begin(&self) -> Box<dyn Conversation> {
+        Box::new(socket::Talk::new(self.shared.clone()))
+    }
+
+    fn manners(&self) -> Manners {
+        socket::MANNERS
+    }
+
+    fn voice(&self) -> Arc<dyn Voice> {
+        self.voice.clone()
+    }
+
+    fn site(&self, desk: &Desk) -> Option<Site> {
+        Some(http::site(self.shared(desk)))
     }
 }

@@ -136,5 +136,16 @@ pub const STREAMS_MAX: usize = 1_024;
 pub const UPDATED_EVERY: Duration = Duration::from_secs(1);
 /// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.
 pub const URI_BYTES_MAX: usize = 4_096;
+/// The error of a request that is one too many, as the protocol has no code of its own for it.
+pub const BUSY: i32 = -32_000;
+/// Calls without an answer of one connection: as many as of an agent over HTTP.
+pub const CALLS_PER_CONNECTION_MAX: usize = CALLS_PER_AGENT_MAX;
+/// Frames between a connection and the library: so many are read ahead, or written late.
+pub const FRAMES_AHEAD: usize = 16;
+/// A connection shows its key within this time: as ClawChat has it.
+pub const ATTACH_WITHIN: Duration = Duration::from_secs(10);
+/// A connection ends when its client has said nothing for so long. One that listens has nothing to say; one that is gone is
+/// found when it is told something.
+pub const SILENT_FOR_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long a host may keep lists that do not change while its key may do the same, in milliseconds.
 pub const LISTS_FRESH_MS: u64 = 300_000;

@@ -3,20 +3,24 @@
 //! Nothing is queued: each resource is a watch, and what comes while a host is told is one more notification.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bridge::read::Watch;
 use mesh::api::command::RoomView;
+use rmcp::{ErrorData, model::ErrorCode};
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::{AbortHandle, JoinSet},
+    time::sleep,
+};
 
 use crate::{
     asking::{Asking, Stream},
-    limits::{LISTENED_MAX, LOOK_EVERY, UPDATED_EVERY, URI_BYTES_MAX},
-    outcome::No,
+    limits::{BUSY, LISTENED_MAX, LOOK_EVERY, UPDATED_EVERY, URI_BYTES_MAX},
+    outcome::{No, error_of},
     resources::Named,
 };
 
@@ -65,7 +69,8 @@ impl Topic {
     {
         loop {
             match &mut self.what {
-                What::Still => return,
+                // So that it counts as told of.
+                What::Still => std::future::pending().await,
                 What::Inbox(watch) => watch.news().await,
                 What::Room(room, watch) => {
                     watch.news().await;
@@ -103,12 +108,8 @@ impl Listening {
             return Ok(None);
         }
         let stream = asking.stream()?;
-        let uris: BTreeSet<String> = match &wanted["resourceSubscriptions"] {
-            Value::Array(uris) => {
-                uris.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-            }
-            _ => BTreeSet::new(),
-        };
+        let uris = wanted["resourceSubscriptions"].as_array().into_iter().flatten();
+        let uris: BTreeSet<String> = uris.filter_map(Value::as_str).map(str::to_owned).collect();
         let tasks = wanted["taskIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let tasks = tasks.take(LISTENED_MAX).map(str::to_owned).collect();
         let mut topics = Vec::new();
@@ -147,6 +148,69 @@ where
         sleep(look).await;
         if let Err(no) = asking.goes_on().await {
             return no;
+        }
+    }
+}
+
+/// What the host of a connection hears of, one resource after the other. All of it ends with the connection.
+#[derive(Default)]
+pub(crate) struct Subscribed(Mutex<Heard>);
+
+#[derive(Default)]
+struct Heard {
+    telling: JoinSet<()>,
+    by_uri: BTreeMap<String, AbortHandle>,
+    /// Together they are one stream.
+    stream: Option<Stream>,
+}
+
+impl Subscribed {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It hears of one more. Of one that it hears of already it hears once.
+    pub(crate) async fn begin<F, T>(
+        &self,
+        asking: &Asking,
+        uri: &str,
+        tell: F,
+    ) -> Result<(), ErrorData>
+    where
+        F: Fn(String) -> T + Send + Sync + 'static,
+        T: Future<Output = bool> + Send + 'static,
+    {
+        let topic = match Topic::open(asking, uri).await {
+            Ok(topic) => topic,
+            Err(No::Agent { text, why }) => return Err(error_of(text, why)),
+            Err(no) => return Err(ErrorData::resource_not_found(no.text(), None)),
+        };
+        let full = |text: String| ErrorData::new(ErrorCode(BUSY), text, None);
+        let mut heard = self.heard();
+        while heard.telling.try_join_next().is_some() {}
+        heard.by_uri.retain(|_, telling| !telling.is_finished());
+        if heard.by_uri.contains_key(uri) {
+            return Ok(());
+        }
+        if heard.by_uri.len() >= LISTENED_MAX {
+            return Err(full(format!("at most {LISTENED_MAX} resources are told of")));
+        }
+        if heard.stream.is_none() {
+            heard.stream = Some(asking.stream().map_err(|no| full(no.text()))?);
+        }
+        let telling = heard.telling.spawn(topic.tell(asking.clone(), tell));
+        heard.by_uri.insert(uri.to_owned(), telling);
+        Ok(())
+    }
+
+    /// It hears of one no longer.
+    pub(crate) fn end(&self, uri: &str) {
+        let mut heard = self.heard();
+        if let Some(telling) = heard.by_uri.remove(uri) {
+            telling.abort();
+        }
+        if heard.by_uri.is_empty() {
+            heard.stream = None;
         }
     }
 }

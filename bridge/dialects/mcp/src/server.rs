@@ -11,9 +11,11 @@ use rmcp::{
         Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
         ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-        ServerNotification, SubscriptionFilter, TaskStatusNotification,
-        TaskStatusNotificationParams, UpdateTaskParams,
+        ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscribeRequestMethod,
+        SubscribeRequestParams, SubscriptionFilter, TaskStatusNotification,
+        TaskStatusNotificationParams, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+        UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -22,7 +24,7 @@ use tokio::{task::JoinSet, time::sleep};
 use crate::{
     asking::Asking,
     limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
-    listen::{self, Listening},
+    listen::{self, Listening, Subscribed},
     outcome::{NoAgent, error_of, result},
     prompts, resources, tasks_extension, tools,
 };
@@ -41,9 +43,12 @@ const VERSIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2025_03_26,
 ];
 
-/// It keeps nothing: who asks comes with the request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Server;
+/// It keeps nothing of a request over HTTP: who asks comes with it.
+#[derive(Clone, Default)]
+pub(crate) struct Server {
+    /// What the host of a connection hears of, in a revision that has no streams of news.
+    pub(crate) subscribed: Option<Arc<Subscribed>>,
+}
 
 /// The status over HTTP of a request whose agent cannot be.
 pub(crate) fn status_of(why: NoAgent) -> StatusCode {
@@ -56,13 +61,15 @@ pub(crate) fn status_of(why: NoAgent) -> StatusCode {
 
 /// Something that was put beside a request when it came.
 fn beside<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
+    // Over HTTP it is with the request's other parts.
     let parts = context.extensions.get::<Parts>();
-    parts.and_then(|parts| parts.extensions.get::<T>()).cloned()
+    let found = context.extensions.get::<T>();
+    found.or_else(|| parts.and_then(|parts| parts.extensions.get::<T>())).cloned()
 }
 
 /// Who asks.
 fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
-    // `http` puts it there.
+    // `http` and `socket` put it there.
     beside(context).ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
 }
 
@@ -201,7 +208,7 @@ impl ServerHandler for Server {
         // Tasks, and streams of news over HTTP, are of the newest revision, which has no handshake.
         info.capabilities.extensions = None;
         if let Some(resources) = &mut info.capabilities.resources {
-            resources.subscribe = Some(false);
+            resources.subscribe = Some(self.subscribed.is_some());
         }
         Ok(info)
     }
@@ -235,6 +242,31 @@ impl ServerHandler for Server {
             }
             () = context.cancelled() => Ok(()),
         }
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let none = ErrorData::method_not_found::<SubscribeRequestMethod>;
+        let subscribed = self.subscribed.as_ref().ok_or_else(none)?;
+        let (asking, peer) = (asking(&context)?, context.peer.clone());
+        let tell = move |uri: String| {
+            let (peer, updated) = (peer.clone(), ResourceUpdatedNotificationParam::new(uri));
+            async move { peer.notify_resource_updated(updated).await.is_ok() }
+        };
+        subscribed.begin(&asking, &request.uri, tell).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let none = ErrorData::method_not_found::<UnsubscribeRequestMethod>;
+        self.subscribed.as_ref().ok_or_else(none)?.end(&request.uri);
+        Ok(())
     }
 
     async fn get_task(

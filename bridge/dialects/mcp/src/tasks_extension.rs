@@ -174,10 +174,13 @@ impl Tasks {
             known.waiting.inspect(AbortHandle::abort);
             id
         }));
-        let bounds: [(usize, &dyn Fn(&Known) -> bool); 3] = [
-            (TASKS_PER_AGENT_MAX, &|known| known.of == *of),
-            (TASKS_PER_KEY_MAX, &|known| known.of.1 == of.1),
-            (TASKS_MAX, &|_| true),
+        let of_agent = |known: &Known| known.of == *of;
+        let of_key = |known: &Known| known.of.1 == of.1;
+        let all = |_: &Known| true;
+        let bounds = [
+            (TASKS_PER_AGENT_MAX, &of_agent as &dyn Fn(&Known) -> bool),
+            (TASKS_PER_KEY_MAX, &of_key),
+            (TASKS_MAX, &all),
         ];
         for (max, counts) in bounds {
             if known.values().filter(|known| counts(known)).count() < max {
@@ -299,7 +302,7 @@ async fn ends(asking: &Asking, id: &str, given: Given) {
         }
     };
     keeps_end(asking, id, state, ended).await;
-    given.is_kept(asking).await;
+    given.settle(asking).await;
 }
 
 async fn keeps_end(asking: &Asking, id: &str, state: State, ended: Value) {

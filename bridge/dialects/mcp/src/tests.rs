@@ -30,6 +30,7 @@ mod listen;
 mod prompts;
 mod rooms;
 mod sessions;
+mod socket;
 mod spawn;
 mod tasks;
 
@@ -126,8 +127,8 @@ impl Node {
         let (fake, hub) = (fake.clone(), hub.clone());
         let all = Settings { groups: Groups::ALL, ..Settings::new(lobby()) };
         let mcp = Mcp::new(change(all));
-        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(Echo::default())]);
-        let bridge = bridge.with_pages(vec![Arc::new(mcp)]);
+        let last = Arc::new(Echo::default());
+        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(mcp), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, mut stopped) = watch::channel(false);

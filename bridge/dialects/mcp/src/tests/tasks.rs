@@ -138,7 +138,7 @@ async fn an_answer_is_waited_for_as_a_task_and_given_once() {
         assert_eq!((&end["status"], &end["reply"]), (&json!("ok"), &json!("seven")), "{end}");
     }
     let given = async {
-        while node.unread("ada").await["unread"] != 0 {
+        while node.unread("ada").await["messages"] != json!([]) {
             sleep(Duration::from_millis(20)).await;
         }
     };

@@ -27,8 +27,8 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// It is kept from now on.
-    pub(crate) async fn is_kept(self, asking: &Asking) {
+    /// Its end is kept: what was given with it does not come again.
+    pub(crate) async fn settle(self, asking: &Asking) {
         if let Some((reply, awaiting)) = self.reply {
             send::is_given(asking, &reply).await;
             drop(awaiting);
