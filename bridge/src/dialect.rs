@@ -1,7 +1,6 @@
 //! A language that clients speak to a node: how it is recognised, and its connections.
 //!
-//! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`], and those that
-//! have pages alone with [`crate::Bridge::with_pages`]; none is known here.
+//! A dialect knows the seam and no other dialect. The node registers dialects with [`crate::Bridge::new`]; none is known here.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -65,6 +64,9 @@ impl First {
 
 /// See the module.
 pub trait Dialect: Send + Sync + 'static {
+    /// The node is there. Called once, before anything else.
+    fn open(&self, _: &Desk) {}
+
     /// Whether a connection of this kind that begins so speaks it. The first dialect of the node that says so has it; the
     /// last one has all that are left.
     fn speaks(&self, transport: Transport, first: &First) -> bool;
@@ -80,12 +82,6 @@ pub trait Dialect: Send + Sync + 'static {
 
     /// Its pages, if it has some.
     fn site(&self, desk: &Desk) -> Option<Site>;
-}
-
-/// A dialect that has no connections: each request over HTTP stands for itself.
-pub trait Pages: Send + Sync + 'static {
-    /// Its pages.
-    fn site(&self, desk: &Desk) -> Site;
 }
 
 /// One connection in a dialect.
@@ -172,6 +168,11 @@ impl Dialects {
     /// The one that has all connections which no other has.
     pub(crate) fn last(&self) -> &Arc<dyn Dialect> {
         self.0.last().expect("there is one")
+    }
+
+    /// The node is there.
+    pub(crate) fn open(&self, desk: &Desk) {
+        self.0.iter().for_each(|dialect| dialect.open(desk));
     }
 
     pub(crate) fn sites(&self, desk: &Desk) -> Vec<Site> {

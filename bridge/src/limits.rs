@@ -118,7 +118,7 @@ pub const TLS_HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 pub const CERTIFICATE_ENDS_SOON: Duration = Duration::from_secs(14 * DAY_SECS);
 /// Seconds.
 pub const DAY_SECS: u64 = 86_400;
-/// An HTTP connection that sends nothing for this long is closed in any case; between two
+/// An HTTP connection that sends nothing, and takes nothing, for this long is closed in any case; between two
 /// requests, [`HTTP_REQUEST_WITHIN`] is the limit. WebSockets have a shorter limit
 /// of their own, which knows when the silence is ours.
 pub const HTTP_SILENT_FOR_MAX: Duration = Duration::from_secs(600);

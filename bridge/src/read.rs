@@ -52,6 +52,7 @@ use crate::{
 mod address;
 mod credentials;
 mod hosts;
+mod rows;
 mod signups;
 
 use hosts::Hosts;
@@ -169,6 +170,10 @@ impl Visitor {
     /// A party that is detached elsewhere, if it is an agent.
     fn of(party: Arc<Party>) -> Visitor {
         Visitor(Arc::new(Visit { party, mesh: None }))
+    }
+
+    pub(crate) fn party(&self) -> Arc<Party> {
+        self.0.party.clone()
     }
 
     /// Its agent. `None`: it is none.
@@ -439,6 +444,7 @@ impl Desk {
                 }
                 reading.go_on(seat);
             }
+            Step::Later(later) => (later.await)(seat),
             // Without a link there is nothing to share.
             Step::Beside { then, .. } => then(seat, Beside::Alone),
             Step::Reply(_)

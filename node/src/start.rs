@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
-    dialect::{Dialect, Pages},
+    dialect::Dialect,
     secret::Secret,
 };
 use clawchat::ClawChat;
@@ -500,17 +500,17 @@ impl Clients {
         let lobby = RoomId::lobby(mesh);
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
-        // The last one has all connections that no other recognises.
-        let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
-        let hub = Arc::new(Hub::new(Arc::new(stored)));
-        let to_engine = Arc::new(ToEngine(queue.clone()));
+        let last: Arc<dyn Dialect> = Arc::new(clawchat);
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach }| {
             Mcp::new(mcp::Settings { lobby, groups, idle_detach })
         });
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
-        let pages = mcp.map(|mcp| -> Arc<dyn Pages> { Arc::new(mcp) });
+        let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
+        // The last one has all connections that no other recognises.
+        let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain([last]).collect();
+        let hub = Arc::new(Hub::new(Arc::new(stored)));
+        let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
-        let bridge = bridge.with_pages(pages.into_iter().collect());
         Clients { hub, bridge, counts }
     }
 }

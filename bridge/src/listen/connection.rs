@@ -12,7 +12,10 @@ use mesh::{
     name::{id::RoomId, number::Number},
 };
 
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
+};
 
 use super::{
     http::metrics::Metrics,
@@ -82,6 +85,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
         opened: now,
         beat: now,
         unread_until: now,
+        later: JoinSet::new(),
     };
     {
         let mut writing = pin!(write(&shared, &link, &conversation, sink));
@@ -116,6 +120,8 @@ struct Connection<'a, R> {
     beat: Instant,
     /// Until then nothing was read, for the client's replies were not taken.
     unread_until: Instant,
+    /// Work of the session that takes its time: it ends with the connection.
+    later: JoinSet<()>,
 }
 
 impl<R: Source> Connection<'_, R> {
@@ -259,6 +265,14 @@ impl<R: Source> Connection<'_, R> {
                     // Begun is finished, also if the connection ends meanwhile.
                     tokio::spawn(async move {
                         inbox.put(answering.await);
+                        link.wake_session();
+                    });
+                }
+                Step::Later(later) => {
+                    let (inbox, link) = (self.inbox.clone(), self.link.clone());
+                    while self.later.try_join_next().is_some() {}
+                    self.later.spawn(async move {
+                        inbox.put(later.await);
                         link.wake_session();
                     });
                 }

@@ -21,7 +21,7 @@ use super::{
     connection::{self, Shared},
     transport::{Share, Texts},
 };
-use crate::{counters::Transport, dialect::Pages, limits};
+use crate::{counters::Transport, limits};
 
 mod guard;
 pub(crate) mod listener;
@@ -43,11 +43,9 @@ struct Web {
 ///
 /// # Errors
 /// Two dialects want the same paths.
-pub(crate) fn sites(shared: &Shared, pages: &[Arc<dyn Pages>]) -> Result<Arc<Sites>, SamePaths> {
-    let desk = &shared.desk;
+pub(crate) fn sites(shared: &Shared) -> Result<Arc<Sites>, SamePaths> {
     // The last dialect comes last, for its form is that of paths without an owner.
-    let sites = pages.iter().map(|pages| pages.site(desk)).chain(shared.dialects.sites(desk));
-    Ok(Arc::new(Sites::new(sites.collect())?))
+    Ok(Arc::new(Sites::new(shared.dialects.sites(&shared.desk))?))
 }
 
 /// Serves until `shutdown`.

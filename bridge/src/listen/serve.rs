@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     counters::{Counters, Transport},
     delivery::{hub::Hub, readers},
-    dialect::{Dialect, Dialects, Pages},
+    dialect::{Dialect, Dialects},
     limits,
     mails::{self, Mail},
     read::{Desk, Office, Reader},
@@ -44,7 +44,6 @@ pub struct Bridge {
     connections: Arc<Semaphore>,
     connections_max: u32,
     ready: Arc<std::sync::atomic::AtomicBool>,
-    pages: Vec<Arc<dyn Pages>>,
 }
 
 impl std::fmt::Debug for Bridge {
@@ -82,6 +81,7 @@ impl Bridge {
             reader: reader.clone(),
             webhooks: webhooks.clone(),
         });
+        dialects.open(&desk);
         Bridge {
             connections: Arc::new(Semaphore::new(max as usize)),
             connections_max: max,
@@ -98,14 +98,7 @@ impl Bridge {
                 metrics: OnceLock::new(),
             }),
             ready: Arc::default(),
-            pages: Vec::new(),
         }
-    }
-
-    /// With dialects that have pages alone.
-    #[must_use]
-    pub fn with_pages(self, pages: Vec<Arc<dyn Pages>>) -> Bridge {
-        Bridge { pages, ..self }
     }
 
     /// The settings; the key in them may be rotated.
@@ -255,7 +248,7 @@ impl Bridge {
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         listener.local_addr()?;
-        let sites = http::sites(&self.shared, &self.pages).map_err(io::Error::other)?;
+        let sites = http::sites(&self.shared).map_err(io::Error::other)?;
         let ready = self.ready.clone();
         let config = &self.shared.config;
         let listener = Listener::new(listener, self.connections.clone(), config);

@@ -31,6 +31,7 @@ use crate::{
     delivery::{ending::Ending, link},
     delivery::{hook::Hook, hub::Beside},
     limits,
+    read::Visitor,
     reply::Ended,
     seam::{
         answer::{self, Answer, Welcome},
@@ -52,6 +53,9 @@ pub(crate) type OnBeside = Box<dyn FnOnce(&mut Seat, Beside) + Send>;
 /// The session goes on.
 pub(crate) type Resume = Box<dyn FnOnce(&mut Seat) + Send>;
 
+/// Something that takes its time.
+pub(crate) type Later = Pin<Box<dyn Future<Output = Resume> + Send>>;
+
 /// Asks the webhooks. Known refusals are found before it returns.
 pub(crate) type AskWebhooks =
     Box<dyn FnOnce(&Arc<Webhooks>) -> Pin<Box<dyn Future<Output = Resume> + Send>> + Send>;
@@ -68,6 +72,8 @@ pub(crate) enum Step {
     Webhooks(AskWebhooks),
     /// Be one more connection of an agent that is attached here.
     Beside { me: link::Me, voice: Arc<dyn Voice>, then: OnBeside },
+    /// Do something that takes its time, beside all else. It ends with the connection.
+    Later(Later),
     /// Read.
     Read(Box<dyn Reading>),
     /// The client has come to a room with a cursor that may be of another node; zero: it was here before.
@@ -207,6 +213,54 @@ impl Seat {
             seat.waiting.first -= 1;
             then(seat, answer);
         });
+    }
+
+    /// Does something that takes its time; `then` is called with what it came to. It counts as no call, and ends with the
+    /// connection.
+    pub fn later<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Seat, T) + Send + 'static,
+    ) {
+        self.steps.push(Step::Later(Box::pin(async move {
+            let came = work.await;
+            let resume: Resume = Box::new(move |seat| then(seat, came));
+            resume
+        })));
+    }
+
+    /// The same, for something that the client is to be answered: it counts as a call without an answer until then.
+    pub fn owe<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Seat, T) + Send + 'static,
+    ) {
+        let unanswered = self.wait(Place::Any);
+        self.later(work, move |seat, came| {
+            seat.goes_on(&unanswered);
+            then(seat, came);
+        });
+    }
+
+    /// The same, for an answer that the client's next frame waits for.
+    pub fn owe_in_turn<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Seat, T) + Send + 'static,
+    ) {
+        let unanswered = self.wait(Place::First);
+        self.later(work, move |seat, came| {
+            seat.goes_on(&unanswered);
+            then(seat, came);
+        });
+    }
+
+    /// The client has shown that it holds a key, and asks elsewhere: at the [desk](crate::read::Desk). It is no stranger any
+    /// more, and hears no events.
+    pub fn admit(&mut self, holder: &Visitor) {
+        if self.is_fresh() {
+            self.state = State::Attached(holder.party());
+        }
     }
 
     /// Writes a frame that is no event: one line, without its newline.

@@ -154,7 +154,7 @@ impl Connection {
                     }
                 }
                 // Asked over a socket: there is no runtime here. Nobody waits for the answer.
-                Step::Webhooks(_) => {}
+                Step::Webhooks(_) | Step::Later(_) => {}
                 Step::Read(mut reading) => {
                     reading.run(&*self.fake);
                     reading.go_on(&mut self.seat);

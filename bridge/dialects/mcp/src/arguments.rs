@@ -1,5 +1,7 @@
 //! Arguments of tools, as models write them: texts for numbers, one thing for a list of one, and names that nobody asked for.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use crate::outcome::No;
@@ -14,13 +16,20 @@ pub(crate) struct Arguments {
     unknown: Vec<String>,
     /// Names that were understood although they are not the tool's.
     understood: Vec<&'static str>,
+    /// A wait for which no time is given takes so long.
+    patience: Option<Duration>,
 }
 
 impl Arguments {
     pub(crate) fn new(given: Option<Map<String, Value>>) -> Arguments {
         let (unknown, understood) = Default::default();
         let given = given.unwrap_or_default();
-        Arguments { given, clamped: Map::new(), unknown, understood }
+        Arguments { given, clamped: Map::new(), unknown, understood, patience: None }
+    }
+
+    /// A wait for which no time is given takes so long.
+    pub(crate) fn patient(self, patience: Option<Duration>) -> Arguments {
+        Arguments { patience, ..self }
     }
 
     /// What counts in place of values that were too large.
@@ -121,15 +130,14 @@ impl Arguments {
     }
 
     /// A number of seconds to wait: at most [`crate::limits::WAIT_SECS_MAX`].
-    pub(crate) fn wait(&mut self, default: u64) -> Result<std::time::Duration, No> {
-        let secs = self.integer("timeoutSeconds", 0, crate::limits::WAIT_SECS_MAX)?;
-        Ok(std::time::Duration::from_secs(secs.unwrap_or(default)))
+    pub(crate) fn wait(&mut self, default: u64) -> Result<Duration, No> {
+        Ok(self.wait_if_given()?.unwrap_or(Duration::from_secs(default)))
     }
 
     /// The same, without a default.
-    pub(crate) fn wait_if_given(&mut self) -> Result<Option<std::time::Duration>, No> {
+    pub(crate) fn wait_if_given(&mut self) -> Result<Option<Duration>, No> {
         let secs = self.integer("timeoutSeconds", 0, crate::limits::WAIT_SECS_MAX)?;
-        Ok(secs.map(std::time::Duration::from_secs))
+        Ok(secs.map(Duration::from_secs).or(self.patience))
     }
 
     /// Whether something is given under a name.

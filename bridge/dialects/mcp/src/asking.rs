@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use axum::http::StatusCode;
@@ -24,10 +25,12 @@ use crate::{
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
-        ROOMS_REMEMBERED_MAX, WAITS_MAX, WAITS_PER_AGENT_MAX, WAITS_PER_KEY_MAX,
+        ROOMS_REMEMBERED_MAX, STREAMS_MAX, STREAMS_PER_AGENT_MAX, TASK_LOOK_EVERY, WAITS_MAX,
+        WAITS_PER_AGENT_MAX, WAITS_PER_KEY_MAX,
     },
     outcome::No,
     settings::Settings,
+    tasks_extension::Tasks,
 };
 
 mod kept;
@@ -39,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Arc<Settings>,
     pub(crate) calls: Arc<Calls>,
+    pub(crate) tasks: Tasks,
     agents: Mutex<Agents>,
 }
 
@@ -47,6 +51,7 @@ struct Agents {
     /// Calls and waits under way, of agents that have any.
     busy: BTreeMap<Name, Busy>,
     waits: usize,
+    streams: usize,
     /// Rooms of agents, and when each was asked for last.
     rooms: BTreeMap<Name, (u64, BTreeSet<RoomId>)>,
     asked: u64,
@@ -60,6 +65,7 @@ struct Agents {
 struct Busy {
     calls: usize,
     waits: usize,
+    streams: usize,
     /// Held while it is attached.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -83,13 +89,16 @@ pub(crate) struct Asking {
     pub(crate) key: Secret,
     pub(crate) name: Option<String>,
     pub(crate) capabilities: Vec<String>,
+    /// It waits as a task does: for so long, and without a call that is under way.
+    pub(crate) patience: Option<Duration>,
     /// The status of the answer over HTTP, where it is not what the protocol has.
     pub(crate) status: Arc<OnceLock<StatusCode>>,
 }
 
 impl Shared {
     pub(crate) fn new(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Shared {
-        Shared { desk, settings, calls, agents: Mutex::default() }
+        let (tasks, agents) = (Tasks::default(), Mutex::default());
+        Shared { desk, settings, calls, tasks, agents }
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {
@@ -98,7 +107,12 @@ impl Shared {
 }
 
 impl Asking {
-    fn id(&self) -> Name {
+    /// The same agent, as a task of it that waits for so long.
+    pub(crate) fn patient(&self, patience: Duration) -> Asking {
+        Asking { patience: Some(patience), ..self.clone() }
+    }
+
+    pub(crate) fn id(&self) -> Name {
         (self.agent.clone(), self.reader.key())
     }
 
@@ -166,13 +180,17 @@ impl Asking {
     /// Whether a wait may go on: the key, or the token, is still valid. An agent that is attached stays so.
     pub(crate) async fn goes_on(&self) -> Result<(), No> {
         self.shared.desk.credential(&self.shown).await?;
-        self.shared.desk.attached(&self.agent, self.reader.key());
+        // A task is no call: its host may have gone.
+        if self.patience.is_none() {
+            self.shared.desk.attached(&self.agent, self.reader.key());
+        }
         Ok(())
     }
 
     /// Waits for news of a room, at most until a time, and looks now and then whether it may.
     pub(crate) async fn until(&self, watch: &mut Watch, until: Instant) -> Result<(), No> {
-        let look = (self.shared.settings.idle_detach / 2).min(LOOK_EVERY);
+        let often = if self.patience.is_some() { TASK_LOOK_EVERY } else { LOOK_EVERY };
+        let look = (self.shared.settings.idle_detach / 2).min(often);
         loop {
             let tick = until.min(Instant::now() + look);
             if timeout_at(tick, watch.news()).await.is_ok() || Instant::now() >= until {
@@ -241,6 +259,10 @@ impl Asking {
 
     /// One more wait, while it is held.
     pub(crate) fn wait(&self) -> Result<Wait, No> {
+        // Tasks have bounds of their own.
+        if self.patience.is_some() {
+            return Ok(Wait(None));
+        }
         let mut agents = self.shared.agents();
         let (all, of_key) = (agents.waits, agents.of_key(self.reader.key(), |busy| busy.waits));
         let busy = agents.busy.entry(self.id()).or_default();
@@ -252,7 +274,24 @@ impl Asking {
         busy.waits += 1;
         agents.waits += 1;
         self.shared.calls.wait_begins();
-        Ok(Wait(self.clone()))
+        Ok(Wait(Some(self.clone())))
+    }
+}
+
+impl Asking {
+    /// One more stream of news, while it is held.
+    pub(crate) fn stream(&self) -> Result<Stream, No> {
+        let mut agents = self.shared.agents();
+        let all = agents.streams;
+        let busy = agents.busy.entry(self.id()).or_default();
+        if busy.streams >= STREAMS_PER_AGENT_MAX || all >= STREAMS_MAX {
+            return Err(No::error(
+                "this agent listens to as many streams as it may; end one first",
+            ));
+        }
+        busy.streams += 1;
+        agents.streams += 1;
+        Ok(Stream(self.clone()))
     }
 }
 
@@ -282,15 +321,28 @@ impl Drop for Call {
 }
 
 /// See [`Asking::wait`].
-pub(crate) struct Wait(Asking);
+pub(crate) struct Wait(Option<Asking>);
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        let mut agents = self.0.shared.agents();
+        let Some(asking) = &self.0 else { return };
+        let mut agents = asking.shared.agents();
         agents.waits -= 1;
-        self.0.shared.calls.wait_ends();
-        let id = self.0.id();
+        asking.shared.calls.wait_ends();
+        let id = asking.id();
         agents.over(&id, |busy| busy.waits -= 1);
+    }
+}
+
+/// See [`Asking::stream`].
+pub(crate) struct Stream(Asking);
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut agents = self.0.shared.agents();
+        agents.streams -= 1;
+        let id = self.0.id();
+        agents.over(&id, |busy| busy.streams -= 1);
     }
 }
 
@@ -303,7 +355,7 @@ impl Agents {
     fn over(&mut self, id: &Name, less: impl FnOnce(&mut Busy)) {
         let Some(busy) = self.busy.get_mut(id) else { return };
         less(busy);
-        if busy.calls == 0 && busy.waits == 0 {
+        if busy.calls == 0 && busy.waits == 0 && busy.streams == 0 {
             self.busy.remove(id);
         }
     }

@@ -23,6 +23,18 @@ fn granted(grant: &Grant) -> Option<Groups> {
     grant.tools.as_deref().map(|names| Groups::parse(names).unwrap_or(Groups::NONE))
 }
 
+/// The agent that is named, or that of a token. A token is for one agent: under another id its holder would see what is that
+/// one's.
+pub(crate) fn agent(grant: &Grant, named: Option<String>) -> Result<Option<String>, String> {
+    let Some(own) = &grant.agent else { return Ok(named) };
+    match named {
+        Some(other) if *other != **own => {
+            Err(format!("this token is for the agent {:?}, not for {other:?}", &**own))
+        }
+        Some(_) | None => Ok(Some(own.to_string())),
+    }
+}
+
 impl Asking {
     /// With all tools that it is granted, for programs.
     pub(crate) fn with_all_granted(self) -> Asking {

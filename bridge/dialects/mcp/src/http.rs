@@ -13,9 +13,8 @@ use axum::{
 use bridge::{
     config::Auth,
     dialect::{Intrusion, Site},
-    read::{Credential, Desk, Visitor},
+    read::{Credential, Visitor},
     secret::Secret,
-    tokens::Grant,
 };
 use bytes::Bytes;
 use mesh::{
@@ -30,14 +29,13 @@ use tokio::time::timeout;
 
 use crate::{
     asking::{Asking, Shared},
-    calls::Calls,
     grants,
     groups::Groups,
     keys::agent_of,
     limits::BODY_BYTES_MAX,
+    listen::{self, Listening},
     outcome::{No, NoAgent},
-    server::Server,
-    settings::Settings,
+    server::{Server, status_of},
 };
 
 mod invoke;
@@ -56,8 +54,7 @@ struct Web {
     service: Service,
 }
 
-pub(crate) fn site(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Site {
-    let shared = Arc::new(Shared::new(desk, settings, calls));
+pub(crate) fn site(shared: Arc<Shared>) -> Site {
     // The bridge's guard has judged `Origin` and `Host`, and this module the size of the body.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -65,7 +62,7 @@ pub(crate) fn site(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Si
         .with_sse_retry(None)
         .disable_allowed_hosts()
         .with_max_request_body_bytes(BODY_BYTES_MAX);
-    let service = Service::new(|| Ok(Server), Arc::default(), config);
+    let service = Service::new(|| Ok(Server::default()), Arc::default(), config);
     let router = Router::new()
         .route("/mcp", any(unnamed))
         .route("/mcp/{agent}", any(named))
@@ -146,7 +143,26 @@ impl Web {
         is_json(&parts.headers)?;
         accepts(&mut parts.headers)?;
         let body = self.body(body).await?;
-        is_message(&body)?;
+        let mut message = message(&body).map_err(|Unread { status, id, code, text }| {
+            let error =
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
+            Box::new((status, Json(error)).into_response())
+        })?;
+        let mut body = body;
+        if message["method"] == listen::METHOD {
+            let listening = Listening::begin(&asking, &mut message).await;
+            let listening = listening.map_err(|no| match no {
+                No::Agent { text, why } => refused(status_of(why), "forbidden", &text),
+                no @ (No::Argument { .. } | No::Forbidden { .. } | No::Error { .. }) => {
+                    refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", &no.text())
+                }
+            })?;
+            if let Some(listening) = listening {
+                parts.extensions.insert(listening);
+                body = message.to_string().into();
+            }
+        }
+        drop(message);
         let status = asking.status.clone();
         parts.extensions.insert(asking);
         // Until the call has ended, also where its answer is a stream.
@@ -168,7 +184,8 @@ impl Web {
         let shown = self.shown(&parts.headers)?;
         let Credential { holder, key, grant } = self.credential(&shown).await?;
         let named = named.or_else(|| header(AGENT).map(str::to_owned));
-        let named = of_token(&grant, named)?;
+        let named = grants::agent(&grant, named);
+        let named = named.map_err(|text| refused(StatusCode::FORBIDDEN, "forbidden", &text))?;
         let part = header(DRAW).map(|text| hex(text).ok_or(text)).transpose();
         let part = part.map_err(|text| {
             let text = format!("{DRAW}: {text:?} is not {} hexadecimal digits", 2 * DRAWN_BYTES);
@@ -196,6 +213,7 @@ impl Web {
             name: header(NAME).map(str::to_owned).or_else(|| grant.name.clone()),
             grant: Arc::new(grant),
             capabilities: capabilities.map(str::to_owned).collect(),
+            patience: None,
             status: Arc::new(OnceLock::new()),
             shared: self.shared.clone(),
         })
@@ -233,19 +251,6 @@ impl Web {
                 Err(refused(StatusCode::REQUEST_TIMEOUT, "invalid_request", text))
             }
         }
-    }
-}
-
-/// The agent that a request names, or its token. A token is for one agent: under another id its holder would see what is
-/// that one's.
-fn of_token(grant: &Grant, named: Option<String>) -> Result<Option<String>, Refused> {
-    let Some(own) = &grant.agent else { return Ok(named) };
-    match named {
-        Some(other) if *other != **own => {
-            let text = format!("this token is for the agent {:?}, not for {other:?}", &**own);
-            Err(refused(StatusCode::FORBIDDEN, "forbidden", &text))
-        }
-        Some(_) | None => Ok(Some(own.to_string())),
     }
 }
 
@@ -301,11 +306,7 @@ fn unauthorized() -> Refused {
 
 /// The key cannot be looked at.
 fn unavailable(no: No) -> Refused {
-    let text = match no.fields() {
-        Ok(fields) => fields["error"].as_str().unwrap_or_default().to_owned(),
-        Err((text, _)) => text,
-    };
-    refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &text)
+    refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &no.text())
 }
 
 /// The groups of tools that a query asks for; `None`: it does not. An error: a name that there is not.
@@ -351,15 +352,25 @@ fn accepts(headers: &mut HeaderMap) -> Result<(), Refused> {
     Ok(())
 }
 
+/// A body that is no message, and how it is answered.
+pub(crate) struct Unread {
+    status: StatusCode,
+    pub(crate) id: Value,
+    pub(crate) code: i32,
+    pub(crate) text: String,
+}
+
 /// One message of JSON-RPC: `rmcp` has answers of its own, without an id, to whatever is not.
-fn is_message(body: &[u8]) -> Result<(), Refused> {
-    let answer = |status: StatusCode, id: &Value, code: i32, text: &str| {
-        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
-        Box::new((status, Json(error)).into_response())
+pub(crate) fn message(body: &[u8]) -> Result<Value, Unread> {
+    let answer = |status: StatusCode, id: &Value, code: i32, text: &str| Unread {
+        status,
+        id: id.clone(),
+        code,
+        text: text.to_owned(),
     };
     let wrong = |code, text: &str| answer(StatusCode::BAD_REQUEST, &Value::Null, code, text);
     let message: Value =
-        serde_json::from_slice(body).map_err(|_| wrong(-32_700, "the body is not JSON"))?;
+        serde_json::from_slice(body).map_err(|_| wrong(-32_700, "this is not JSON"))?;
     if message.is_array() {
         return Err(wrong(-32_600, "batches are not taken: send one message"));
     }
@@ -371,7 +382,7 @@ fn is_message(body: &[u8]) -> Result<(), Refused> {
         || has_id && !(id.is_string() || id.is_i64())
         || !(params.is_object() || params.is_null())
     {
-        let text = "the body is not a message of JSON-RPC 2.0 as MCP has it";
+        let text = "this is not a message of JSON-RPC 2.0 as MCP has it";
         return Err(wrong(-32_600, text));
     }
     let arguments = &params["arguments"];
@@ -380,5 +391,5 @@ fn is_message(body: &[u8]) -> Result<(), Refused> {
         let text = "tools/call has params with a name, and arguments that are an object";
         return Err(answer(StatusCode::OK, id, -32_602, text));
     }
-    Ok(())
+    Ok(message)
 }

@@ -2,20 +2,24 @@
 //!
 //! Of a node it sees the bridge's [seam](bridge::seam) and its [desk](bridge::read), and nothing else; of other dialects it knows nothing. Framing and
 //! revisions of MCP are the crate `rmcp`'s. Its one contract: a request stands for itself. There is no session of the
-//! protocol, so that a host may ask any node; everything that lasts is the mesh's.
+//! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
-//! In reading order: `http` (a request's way in), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `groups`, `grants` (what a credential allows), `resources`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
+//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bridge::{
-    dialect::{Pages, Site},
+    Transport,
+    dialect::{Conversation, Dialect, First, Manners, Site},
     read::Desk,
+    seam::event::Voice,
 };
+
+use asking::Shared;
 mod arguments;
 mod asking;
 mod calls;
@@ -25,13 +29,17 @@ mod groups;
 mod http;
 mod keys;
 pub mod limits;
+mod listen;
 mod outcome;
+mod prompts;
 mod reach;
 mod refusals;
 mod resources;
 mod server;
 mod sessions;
 mod settings;
+mod socket;
+mod tasks_extension;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -41,17 +49,27 @@ pub use groups::Groups;
 pub use settings::Settings;
 
 /// See the crate's text.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Mcp {
     settings: Arc<Settings>,
     calls: Arc<Calls>,
+    /// From when the node is there.
+    shared: Arc<OnceLock<Arc<Shared>>>,
+    voice: Arc<socket::Mute>,
+}
+
+impl std::fmt::Debug for Mcp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mcp").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl Mcp {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Mcp {
-        Mcp { settings: Arc::new(settings), calls: Arc::default() }
+        let calls = Arc::default();
+        Mcp { settings: Arc::new(settings), calls, shared: Arc::default(), voice: Arc::default() }
     }
 
     /// Counts of its calls.
@@ -59,10 +77,36 @@ impl Mcp {
     pub fn calls(&self) -> Arc<Calls> {
         self.calls.clone()
     }
+
+    fn shared(&self, desk: &Desk) -> Arc<Shared> {
+        let shared =
+            || Arc::new(Shared::new(desk.clone(), self.settings.clone(), self.calls.clone()));
+        self.shared.get_or_init(shared).clone()
+    }
 }
 
-impl Pages for Mcp {
-    fn site(&self, desk: &Desk) -> Site {
-        http::site(desk.clone(), self.settings.clone(), self.calls.clone())
+impl Dialect for Mcp {
+    fn open(&self, desk: &Desk) {
+        self.shared(desk);
+    }
+
+    fn speaks(&self, _: Transport, first: &First) -> bool {
+        first.jsonrpc.as_deref() == Some("2.0")
+    }
+
+    fn begin(&self) -> Box<dyn Conversation> {
+        Box::new(socket::Talk::new(self.shared.clone()))
+    }
+
+    fn manners(&self) -> Manners {
+        socket::MANNERS
+    }
+
+    fn voice(&self) -> Arc<dyn Voice> {
+        self.voice.clone()
+    }
+
+    fn site(&self, desk: &Desk) -> Option<Site> {
+        Some(http::site(self.shared(desk)))
     }
 }

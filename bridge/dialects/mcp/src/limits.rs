@@ -28,12 +28,32 @@ pub const WAITS_PER_AGENT_MAX: usize = 8;
 pub const WAITS_PER_KEY_MAX: usize = 256;
 /// And of all agents at this node: a task and a watch each.
 pub const WAITS_MAX: usize = 1_024;
+/// The longest wait of a task: an agent that has nothing by then asks again.
+pub const TASK_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// The end of a task can be asked for so long after it began.
+pub const TASK_KEPT_FOR: Duration = Duration::from_secs(25 * 3_600);
+/// How often a host should ask how a task is.
+pub const TASK_POLL_EVERY: Duration = Duration::from_secs(5);
+/// How often a task looks whether its key is still valid: there are many, and they last.
+pub const TASK_LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Tasks of one agent, those that have ended included: the oldest of those goes first.
+pub const TASKS_PER_AGENT_MAX: usize = 16;
+/// Of all agents of one key.
+pub const TASKS_PER_KEY_MAX: usize = 256;
+/// And of all agents at this node: a row of at most a result each, and a watch of those that wait.
+pub const TASKS_MAX: usize = 1_024;
+/// What a task keeps of the arguments of its call, as JSON, in bytes; of a longer one none is made.
+pub const TASK_ARGUMENTS_BYTES_MAX: usize = 4 * 1_024;
+/// An end that cannot be kept, for the disk is full, say, is tried again after this.
+pub const TASK_KEEP_RETRY: Duration = Duration::from_secs(5);
 /// Calls of one agent that have no answer yet.
 pub const CALLS_PER_AGENT_MAX: usize = 64;
 /// The same of all agents of one key.
 pub const CALLS_PER_KEY_MAX: usize = 512;
 /// A name of a room or a session, in characters.
 pub const KEY_CHARS_MAX: usize = 512;
+/// A question in a prompt, in characters: a model reads it.
+pub const QUESTION_CHARS_MAX: usize = 16 * 1_024;
 /// A text that is searched for, in characters.
 pub const SEARCH_CHARS_MAX: usize = 256;
 /// Keys that a result suggests for one that is not there.
@@ -104,9 +124,30 @@ pub const IDLE_DETACH: Duration = Duration::from_secs(600);
 pub const ROOMS_REMEMBERED_MAX: usize = 1_000;
 /// Agents of which rooms are remembered; the one that was silent longest goes first.
 pub const AGENTS_REMEMBERED_MAX: usize = 10_000;
-/// Rooms that are listed as resources.
-pub const ROOMS_AS_RESOURCES_MAX: usize = 20;
+/// Sessions that are listed as resources.
+pub const SESSIONS_AS_RESOURCES_MAX: usize = 20;
+/// Items of an inbox that is read as a resource.
+pub const INBOX_PEEKED_MAX: usize = 20;
+/// Resources that one stream is told of: a watch and a task each.
+pub const LISTENED_MAX: usize = 16;
+/// Streams of one agent.
+pub const STREAMS_PER_AGENT_MAX: usize = 4;
+/// Streams of all agents at this node; of one key, its calls without an answer are the bound.
+pub const STREAMS_MAX: usize = 1_024;
+/// Between two notifications of one resource.
+pub const UPDATED_EVERY: Duration = Duration::from_secs(1);
 /// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.
 pub const URI_BYTES_MAX: usize = 4_096;
+/// The error of a request that is one too many, as the protocol has no code of its own for it.
+pub const BUSY: i32 = -32_000;
+/// Calls without an answer of one connection: as many as of an agent over HTTP.
+pub const CALLS_PER_CONNECTION_MAX: usize = CALLS_PER_AGENT_MAX;
+/// Frames between a connection and the library: so many are read ahead, or written late.
+pub const FRAMES_AHEAD: usize = 16;
+/// A connection shows its key within this time: as ClawChat has it.
+pub const ATTACH_WITHIN: Duration = Duration::from_secs(10);
+/// A connection ends when its client has said nothing for so long. One that listens has nothing to say; one that is gone is
+/// found when it is told something.
+pub const SILENT_FOR_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long a host may keep lists that do not change while its key may do the same, in milliseconds.
 pub const LISTS_FRESH_MS: u64 = 300_000;

@@ -72,6 +72,16 @@ impl No {
         self
     }
 
+    /// As a sentence.
+    pub(crate) fn text(self) -> String {
+        match self {
+            No::Argument { text, .. }
+            | No::Forbidden { text, .. }
+            | No::Error { text, .. }
+            | No::Agent { text, .. } => text,
+        }
+    }
+
     /// As the fields of a result; of a protocol's error the error.
     pub(crate) fn fields(self) -> Result<Map<String, Value>, (String, NoAgent)> {
         let fields = match self {

@@ -1,4 +1,4 @@
-//! Resources: the agent that asks, and rooms that it is in.
+//! Resources: the agent that asks, its inbox, and its sessions.
 
 use bridge::tokens::Scope;
 use rmcp::{
@@ -9,63 +9,81 @@ use serde_json::{Value, json};
 
 use crate::{
     asking::Asking,
-    limits::{ROOMS_AS_RESOURCES_MAX, URI_BYTES_MAX},
+    limits::{SESSIONS_AS_RESOURCES_MAX, URI_BYTES_MAX},
     outcome::{No, object},
     tools,
 };
 
 const ME: &str = "clawmesh://me";
+const INBOX: &str = "clawmesh://inbox";
 const SESSION: &str = "clawmesh://session/";
 const JSON: &str = "application/json";
 
-/// The agent, and the liveliest rooms that it is in.
+/// What a URI names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// The agent.
+    Me,
+    /// What came for it.
+    Inbox,
+    /// One of its sessions, as a host calls it.
+    Session(String),
+}
+
+impl Named {
+    /// `None`: nothing.
+    pub(crate) fn of(uri: &str) -> Option<Named> {
+        match uri {
+            ME => Some(Named::Me),
+            INBOX => Some(Named::Inbox),
+            _ if uri.len() > URI_BYTES_MAX => None,
+            _ => uri.strip_prefix(SESSION).and_then(decoded).map(Named::Session),
+        }
+    }
+}
+
+/// The agent, its inbox, and its newest sessions.
 pub(crate) async fn list(asking: &Asking) -> Result<Vec<Resource>, No> {
     // One that may see none of them is told of none.
     if asking.may(Scope::List).is_err() {
         return Ok(Vec::new());
     }
-    let me = Resource::new(ME, "me").with_title("Mesh: who you are").with_mime_type(JSON);
-    let arguments = json!({"joined": true, "limit": ROOMS_AS_RESOURCES_MAX});
-    let listed = tools::rooms(asking, object(arguments)).await?;
-    let rooms = listed["rooms"].as_array().into_iter().flatten().filter_map(|row| {
-        let key = row["key"].as_str()?;
-        let name = row["name"].as_str()?;
-        let title = format!("Mesh: {name}");
-        Some(Resource::new(uri(key), name).with_title(title).with_mime_type(JSON))
+    let of = |uri: &str, name: &str, title: &str| {
+        Resource::new(uri, name).with_title(format!("Mesh: {title}")).with_mime_type(JSON)
+    };
+    let always = [of(ME, "me", "who you are"), of(INBOX, "inbox", "what came for you")];
+    let arguments = json!({"limit": SESSIONS_AS_RESOURCES_MAX});
+    let listed = tools::sessions(asking, object(arguments)).await?;
+    let sessions = listed["sessions"].as_array().into_iter().flatten().filter_map(|row| {
+        let (key, name) = (row["key"].as_str()?, row["displayName"].as_str()?);
+        Some(of(&uri(key), name, name))
     });
-    Ok([me].into_iter().chain(rooms).collect())
+    Ok(always.into_iter().chain(sessions).collect())
 }
 
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let session = ResourceTemplate::new(format!("{SESSION}{{key}}"), "session");
-    let text = "The newest 50 messages of a room, by its key, percent-encoded.";
-    let session = session.with_title("Mesh: a room").with_description(text);
+    let text = "The newest 50 messages of a session, by its key, percent-encoded.";
+    let session = session.with_title("Mesh: a session").with_description(text);
     vec![session.with_mime_type(JSON)]
 }
 
 pub(crate) async fn read(asking: &Asking, uri: &str) -> Result<ResourceContents, ErrorData> {
     let missing = |why: &str| {
-        let text = format!("no such resource: {why}");
-        ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
+        let data = (uri.len() <= URI_BYTES_MAX).then(|| json!({"uri": uri}));
+        ErrorData::resource_not_found(format!("no such resource: {why}"), data)
     };
-    if uri.len() > URI_BYTES_MAX {
-        return Err(ErrorData::resource_not_found("the URI is too long", None));
-    }
-    let found = if uri == ME {
-        tools::me(asking).await
-    } else {
-        let key = uri.strip_prefix(SESSION).and_then(decoded).ok_or_else(|| missing(uri))?;
-        tools::history(asking, object(json!({"room": key}))).await.map(Value::Object)
+    let found = match Named::of(uri) {
+        None => return Err(missing("resources/list shows those that there are")),
+        Some(Named::Me) => tools::me(asking).await,
+        Some(Named::Inbox) => tools::inbox(asking).await.map(Value::Object),
+        Some(Named::Session(key)) => {
+            tools::history(asking, object(json!({"sessionKey": key}))).await.map(Value::Object)
+        }
     };
     match found {
         Ok(found) => Ok(ResourceContents::text(found.to_string(), uri).with_mime_type(JSON)),
-        Err(no) => {
-            let text = no.fields().map_or_else(
-                |(text, _)| text,
-                |fields| fields["error"].as_str().unwrap_or_default().to_owned(),
-            );
-            Err(missing(&text))
-        }
+        Err(no) => Err(missing(&no.text())),
     }
 }
 
@@ -100,6 +118,19 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_uri_names_something_or_nothing() {
+        assert_eq!(Named::of(ME), Some(Named::Me));
+        assert_eq!(Named::of(INBOX), Some(Named::Inbox));
+        let session = Named::of("clawmesh://session/agent%3Abob%3Amain");
+        assert_eq!(session, Some(Named::Session("agent:bob:main".to_owned())));
+        let long = format!("{SESSION}{}", "x".repeat(URI_BYTES_MAX));
+        for none in ["", "clawmesh://", "clawmesh://me/", "clawmesh://session/", "file:///x", &long]
+        {
+            assert_eq!(Named::of(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn a_key_comes_back_from_its_uri() {

@@ -1,25 +1,32 @@
 //! Methods of MCP.
 
-use std::{borrow::Cow, convert::Infallible, future::pending};
+use std::{borrow::Cow, convert::Infallible, future::pending, sync::Arc};
 
 use axum::http::{StatusCode, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, Implementation,
+        CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, DiscoverResult,
+        GetMeta, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+        Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
         ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+        ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscribeRequestMethod,
+        SubscribeRequestParams, SubscriptionFilter, TaskStatusNotification,
+        TaskStatusNotificationParams, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+        UpdateTaskParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     asking::Asking,
     limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
+    listen::{self, Listening, Subscribed},
     outcome::{NoAgent, error_of, result},
-    resources, tools,
+    prompts, resources, tasks_extension, tools,
 };
 
 /// What a model is told of it all.
@@ -36,9 +43,12 @@ const VERSIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2025_03_26,
 ];
 
-/// It keeps nothing: who asks comes with the request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Server;
+/// It keeps nothing of a request over HTTP: who asks comes with it.
+#[derive(Clone, Default)]
+pub(crate) struct Server {
+    /// What the host of a connection hears of, in a revision that has no streams of news.
+    pub(crate) subscribed: Option<Arc<Subscribed>>,
+}
 
 /// The status over HTTP of a request whose agent cannot be.
 pub(crate) fn status_of(why: NoAgent) -> StatusCode {
@@ -49,12 +59,41 @@ pub(crate) fn status_of(why: NoAgent) -> StatusCode {
     }
 }
 
+/// Something that was put beside a request when it came.
+fn beside<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
+    // Over HTTP it is with the request's other parts.
+    let parts = context.extensions.get::<Parts>();
+    let found = context.extensions.get::<T>();
+    found.or_else(|| parts.and_then(|parts| parts.extensions.get::<T>())).cloned()
+}
+
 /// Who asks.
 fn asking(context: &RequestContext<RoleServer>) -> Result<Asking, ErrorData> {
-    let parts = context.extensions.get::<Parts>();
-    let asking = parts.and_then(|parts| parts.extensions.get::<Asking>());
-    // `http` puts it there.
-    asking.cloned().ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
+    // `http` and `socket` put it there.
+    beside(context).ok_or_else(|| ErrorData::internal_error("the request has no agent", None))
+}
+
+/// Whether a client understands an answer that is a task.
+fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let is_new = context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    is_new && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// Tells a client that listens that a task has ended, and how.
+async fn tell_of_end(asking: Asking, stream: RequestContext<RoleServer>, task: String) {
+    let ended = async {
+        tasks_extension::until_ended(&asking, &task).await?;
+        tasks_extension::get(&asking, &task).await
+    };
+    // A task that is not there has no end.
+    let Ok(ended) = ended.await else { return };
+    let params = TaskStatusNotificationParams::from(ended);
+    let mut told = ServerNotification::TaskStatusNotification(TaskStatusNotification::new(params));
+    told.get_meta_mut().set_subscription_id(stream.id.clone());
+    // An error: the client has gone, and the stream ends with it.
+    stream.peer.send_notification(told).await.ok();
 }
 
 /// Tells a client that wants to know that its call is still under way. Does not end.
@@ -72,7 +111,13 @@ async fn tells_of_progress(context: &RequestContext<RoleServer>) -> Infallible {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .enable_tasks()
+            .build();
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(Implementation::new("clawmesh", env!("CARGO_PKG_VERSION")))
@@ -83,8 +128,15 @@ impl ServerHandler for Server {
         Cow::Borrowed(&VERSIONS)
     }
 
-    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let discovered = DiscoverResult::from_server_info(VERSIONS.to_vec(), self.get_info());
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        if !takes_tasks(&context) {
+            info.capabilities.extensions = None;
+        }
+        let discovered = DiscoverResult::from_server_info(VERSIONS.to_vec(), info);
         Ok(discovered.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
     }
 
@@ -98,16 +150,31 @@ impl ServerHandler for Server {
         Ok(result.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
     }
 
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let result = ListPromptsResult::with_all_items(prompts::list(&asking(&context)?));
+        Ok(result.with_ttl_ms(LISTS_FRESH_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let asking = asking(&context)?;
+        Ok(prompts::get(&asking, &request.name, request.arguments)?.into())
+    }
+
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let listed = resources::list(&asking(&context)?).await;
-        let listed = listed.map_err(|no| {
-            let text = no.fields().map(|fields| fields["error"].to_string());
-            ErrorData::internal_error(text.unwrap_or_else(|(text, _)| text), None)
-        })?;
+        let listed = listed.map_err(|no| ErrorData::internal_error(no.text(), None))?;
         let result = ListResourcesResult::with_all_items(listed);
         Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
@@ -131,6 +198,102 @@ impl ServerHandler for Server {
         Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut info = self.negotiate_initialize(&request)?;
+        // Tasks, and streams of news over HTTP, are of the newest revision, which has no handshake.
+        info.capabilities.extensions = None;
+        if let Some(resources) = &mut info.capabilities.resources {
+            resources.subscribe = Some(self.subscribed.is_some());
+        }
+        Ok(info)
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        // What cannot be listened to was taken out when the request came.
+        let uris = requested.resource_subscriptions.clone().unwrap_or_default();
+        Some(SubscriptionFilter::builder().resource_subscriptions(uris).build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let request = context.request_context();
+        let asking = asking(request)?;
+        let listening = beside::<Arc<Listening>>(request);
+        let mut ends = JoinSet::new();
+        for id in listening.iter().flat_map(|listening| &listening.tasks) {
+            ends.spawn(tell_of_end(asking.clone(), request.clone(), id.clone()));
+        }
+        let topics = listening.map(|listening| listening.topics());
+        let sink = context.sink().clone();
+        let tell = move |uri: String| {
+            let sink = sink.clone();
+            async move { sink.notify_resource_updated(uri).await.is_ok() }
+        };
+        tokio::select! {
+            no = listen::tell(&asking, topics.unwrap_or_default(), tell) => {
+                Err(ErrorData::internal_error(no.text(), None))
+            }
+            () = context.cancelled() => Ok(()),
+        }
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let none = ErrorData::method_not_found::<SubscribeRequestMethod>;
+        let subscribed = self.subscribed.as_ref().ok_or_else(none)?;
+        let (asking, peer) = (asking(&context)?, context.peer.clone());
+        let tell = move |uri: String| {
+            let (peer, updated) = (peer.clone(), ResourceUpdatedNotificationParam::new(uri));
+            async move { peer.notify_resource_updated(updated).await.is_ok() }
+        };
+        subscribed.begin(&asking, &request.uri, tell).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let none = ErrorData::method_not_found::<UnsubscribeRequestMethod>;
+        self.subscribed.as_ref().ok_or_else(none)?.end(&request.uri);
+        Ok(())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = tasks_extension::get(&asking(&context)?, &request.task_id).await?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks_extension::update(&asking(&context)?, &request.task_id).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks_extension::cancel(&asking(&context)?, &request.task_id).await
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -141,8 +304,12 @@ impl ServerHandler for Server {
             let text = format!("Unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(text, None));
         };
+        let given = request.arguments.unwrap_or_default();
+        if takes_tasks(&context) && tool.may_last(&given) {
+            return tasks_extension::begin(&asking, tool, given).await;
+        }
         let ended = tokio::select! {
-            ended = tools::call(&asking, tool, request.arguments) => ended,
+            ended = tools::call(&asking, tool, Some(given)) => ended,
             // The client has gone, or says so: only a wait ends, for what was begun is carried out elsewhere.
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));

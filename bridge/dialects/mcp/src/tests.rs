@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use bridge::{
-    Bridge, Config,
+    Bridge, Config, Hub,
     config::Auth,
     testing::{Fake, KEY, echo::Echo, here, keyed, lobby, own_key},
 };
@@ -26,9 +26,13 @@ use crate::{Groups, Mcp, Settings};
 
 mod agents;
 mod door;
+mod listen;
+mod prompts;
 mod rooms;
 mod sessions;
+mod socket;
 mod spawn;
+mod tasks;
 mod tokens;
 
 /// Longer than anything takes on a machine that does other things, too.
@@ -48,6 +52,58 @@ struct Answer {
     body: Value,
 }
 
+const MODERN: &str = "2026-07-28";
+
+/// A request of the newest revision.
+fn modern(method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+/// An answer that is a stream of events.
+struct Events {
+    body: hyper::body::Incoming,
+    read: String,
+    connection: JoinHandle<()>,
+    _sender: http1::SendRequest<Body>,
+}
+
+impl Events {
+    /// The next message.
+    async fn next(&mut self) -> Value {
+        timeout(PATIENCE, self.message()).await.expect("there is one")
+    }
+
+    /// The next message, if it comes in this time.
+    async fn within(&mut self, time: Duration) -> Option<Value> {
+        timeout(time, self.message()).await.ok()
+    }
+
+    async fn message(&mut self) -> Value {
+        loop {
+            if let Some((line, rest)) = self.read.split_once('\n') {
+                let data = line.strip_prefix("data:").map(|data| serde_json::from_str(data.trim()));
+                self.read = rest.to_owned();
+                if let Some(data) = data {
+                    return data.unwrap();
+                }
+            } else {
+                let frame = self.body.frame().await.expect("it goes on").unwrap();
+                let data = frame.into_data().unwrap();
+                self.read.push_str(std::str::from_utf8(&data).unwrap());
+            }
+        }
+    }
+
+    /// The client hangs up.
+    fn end(self) {
+        self.connection.abort();
+    }
+}
+
 impl Node {
     async fn new() -> Node {
         Node::with(keyed(), |settings| settings).await
@@ -59,10 +115,21 @@ impl Node {
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
+        Node::on(&fake, &hub, config, change).await
+    }
+
+    /// A node that is started on what a mesh has.
+    async fn on(
+        fake: &Arc<Fake>,
+        hub: &Arc<Hub>,
+        config: Config,
+        change: impl FnOnce(Settings) -> Settings,
+    ) -> Node {
+        let (fake, hub) = (fake.clone(), hub.clone());
         let all = Settings { groups: Groups::ALL, ..Settings::new(lobby()) };
         let mcp = Mcp::new(change(all));
-        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(Echo::default())]);
-        let bridge = bridge.with_pages(vec![Arc::new(mcp)]);
+        let last = Arc::new(Echo::default());
+        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(mcp), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, mut stopped) = watch::channel(false);
@@ -102,6 +169,27 @@ impl Node {
         connection.abort();
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// A request whose answer is a stream of events. `Err`: it is not.
+    async fn stream(&self, agent: &str, message: &Value) -> Result<Events, StatusCode> {
+        let io = TokioIo::new(TcpStream::connect(self.at).await.unwrap());
+        let (mut sender, connection) = http1::handshake(io).await.unwrap();
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        let request = Request::builder().method("POST").uri(format!("/mcp/{agent}"));
+        let request = request
+            .header("host", "localhost")
+            .header("authorization", format!("Bearer {KEY}"))
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", MODERN)
+            .header("mcp-method", message["method"].as_str().unwrap());
+        let request = request.body(Body::from(message.to_string())).unwrap();
+        let response = timeout(PATIENCE, sender.send_request(request)).await.unwrap().unwrap();
+        if response.headers()["content-type"] != "text/event-stream" {
+            return Err(response.status());
+        }
+        assert_eq!(response.headers()["x-accel-buffering"], "no");
+        Ok(Events { body: response.into_body(), read: String::new(), connection, _sender: sender })
     }
 
     /// A message of JSON-RPC to `/mcp` and what follows.

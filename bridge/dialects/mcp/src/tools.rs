@@ -17,6 +17,7 @@ use crate::{
 mod agents;
 mod history;
 mod inbox;
+pub(crate) mod later;
 mod rooms;
 mod send;
 mod sessions;
@@ -269,11 +270,16 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
 }
 
 async fn end(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
-    let mut arguments = Arguments::new(given);
+    let mut arguments = Arguments::new(given).patient(asking.patience);
     let outcome = match begins(asking, tool.which.scope()).await {
         Ok(()) => carry_out(asking, tool.which, &mut arguments).await,
         Err(no) => Err(no),
     };
+    ended(tool, &arguments, outcome)
+}
+
+/// What a call comes to, with what was not believed of its arguments.
+fn ended(tool: Row, arguments: &Arguments, outcome: Outcome) -> Ended {
     let is_wrong = matches!(outcome, Err(crate::outcome::No::Argument { .. }));
     let mut fields = match outcome {
         Ok(fields) => fields,
@@ -298,16 +304,22 @@ async fn begins(asking: &Asking, scope: Scope) -> Result<(), No> {
     asking.may(scope)
 }
 
-/// The rooms that it can see, for what is no call of a tool.
-pub(crate) async fn rooms(asking: &Asking, given: Map<String, Value>) -> Outcome {
+/// Its sessions, for what is no call of a tool.
+pub(crate) async fn sessions(asking: &Asking, given: Map<String, Value>) -> Outcome {
     begins(asking, Scope::List).await?;
-    rooms::list(asking, &mut Arguments::new(Some(given))).await
+    sessions::list(asking, &mut Arguments::new(Some(given))).await
 }
 
-/// Messages of a room, likewise.
+/// Messages of a session, likewise.
 pub(crate) async fn history(asking: &Asking, given: Map<String, Value>) -> Outcome {
     begins(asking, Scope::History).await?;
-    history::history(asking, &mut Arguments::new(Some(given))).await
+    history::of_session(asking, &mut Arguments::new(Some(given))).await
+}
+
+/// What is unread, likewise. It stays so.
+pub(crate) async fn inbox(asking: &Asking) -> Outcome {
+    begins(asking, Scope::History).await?;
+    inbox::peek(asking).await
 }
 
 /// The agent that asks, likewise.

@@ -218,13 +218,23 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Taken<I> {
     }
 }
 
-/// A connection that ends when nothing comes for too long, or too much from a stranger.
+/// A connection that ends when nothing comes or goes for too long, or too much from a stranger.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     io: TcpStream,
     stranger: Stranger,
     silence: Pin<Box<Sleep>>,
     _permit: OwnedSemaphorePermit,
+}
+
+impl Guarded {
+    /// A client that takes an answer is there, also if the answer is a stream that goes on for long.
+    fn took(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if matches!(written, Poll::Ready(Ok(_))) {
+            self.silence.as_mut().reset(Instant::now() + limits::HTTP_SILENT_FOR_MAX);
+        }
+        written
+    }
 }
 
 impl AsyncRead for Guarded {
@@ -256,7 +266,8 @@ impl AsyncWrite for Guarded {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.took(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -272,7 +283,8 @@ impl AsyncWrite for Guarded {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.took(written)
     }
 
     fn is_write_vectored(&self) -> bool {

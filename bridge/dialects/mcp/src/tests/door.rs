@@ -2,16 +2,6 @@
 
 use super::*;
 
-const MODERN: &str = "2026-07-28";
-
-fn modern(method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-}
-
 #[tokio::test]
 async fn the_newest_revision_needs_no_handshake_and_says_what_there_is() {
     let node = Node::new().await;

@@ -221,32 +221,6 @@ async fn a_task_is_claimed_by_one_and_finished() {
 }
 
 #[tokio::test]
-async fn rooms_and_the_agent_itself_are_resources() {
-    let node = Node::new().await;
-    node.call("ada", "room_join", json!({"room": "lobby"})).await;
-    node.call("ada", "room_send", json!({"room": "lobby", "message": "one"})).await;
-    let listed = node.rpc("ada", "resources/list", json!({})).await;
-    let uris = listed["result"]["resources"].as_array().unwrap().iter();
-    let uris: Vec<&str> = uris.map(|resource| resource["uri"].as_str().unwrap()).collect();
-    assert_eq!(uris, ["clawmesh://me", "clawmesh://session/mesh%3Achannel%3Alobby"]);
-    let read = async |uri: &str| {
-        let mut body = node.rpc("ada", "resources/read", json!({"uri": uri})).await;
-        let text = body["result"]["contents"][0]["text"].as_str().map(str::to_owned);
-        text.map(|text| serde_json::from_str::<Value>(&text).unwrap())
-            .ok_or_else(|| body["error"]["code"].take())
-    };
-    assert_eq!(read(uris[0]).await.unwrap()["agentId"], "ada");
-    assert_eq!(read(uris[1]).await.unwrap()["messages"][0]["content"], "one");
-    for wrong in ["clawmesh://you", "clawmesh://session/", "clawmesh://session/none", "file:///"] {
-        assert_eq!(read(wrong).await, Err(json!(-32002)), "{wrong}");
-    }
-    let templates = node.rpc("ada", "resources/templates/list", json!({})).await;
-    let template = &templates["result"]["resourceTemplates"][0]["uriTemplate"];
-    assert_eq!(template, "clawmesh://session/{key}");
-    node.stop().await;
-}
-
-#[tokio::test]
 async fn what_does_not_fit_into_a_result_comes_with_the_next_one() {
     let node = Node::new().await;
     for agent in ["ada", "bob"] {

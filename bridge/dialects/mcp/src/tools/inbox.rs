@@ -29,8 +29,8 @@ use crate::{
     asking::Asking,
     keys,
     limits::{
-        CURSOR_CHARS_MAX, GATHER_FOR, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX, NOTICE_ROWS, PAGES_MAX,
-        RESULT_ROWS_BYTES, TAKEN_LOOKED_AT_MAX, UNREAD_COUNTED_MAX,
+        CURSOR_CHARS_MAX, GATHER_FOR, INBOX_PEEKED_MAX, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX,
+        NOTICE_ROWS, PAGES_MAX, RESULT_ROWS_BYTES, TAKEN_LOOKED_AT_MAX, UNREAD_COUNTED_MAX,
     },
     outcome::{No, Outcome, object},
 };
@@ -198,6 +198,21 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         fields.insert("replayed".to_owned(), json!(true));
     }
     Ok(fields)
+}
+
+/// What is unread, the oldest first. It is neither confirmed nor counted as given: a host may look without its model.
+pub(super) async fn peek(asking: &Asking) -> Outcome {
+    let mail = Mail::open(asking).await?;
+    let page = shown(&mail, mail.mark, INBOX_PEEKED_MAX).await?;
+    let Rows { rows, dropped, .. } = rows(asking, &page).await?;
+    let unread = rows.len() + page.left + dropped;
+    Ok(object(json!({
+        "count": rows.len(),
+        "messages": rows,
+        "unread": unread,
+        "since": mail.since_ms,
+        "note": NOTE,
+    })))
 }
 
 /// The next items that are shown, also where many are not.

@@ -13,7 +13,7 @@ use mesh::{
     api::command::{RoomView, SaidOk},
     limits::DEDUP_FOR,
     name::{
-        id::{AgentId, MessageId},
+        id::{AgentId, MessageId, RoomId},
         number::Number,
     },
     wire::conversation::Conversation,
@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{history::NOTE, inbox::Mail};
 use crate::{
     arguments::Arguments,
-    asking::Asking,
+    asking::{Asking, Wait},
     encode::cut_at,
     limits::{
         IDEMPOTENCY_CHARS_MAX, PAGE_MIN, REPEATS_LOOKED_AT, REPLY_BYTES_MAX, SAME_AFTER_ANSWER,
@@ -101,6 +101,41 @@ pub(super) struct Target {
 }
 
 pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let begun = begin(asking, arguments).await?;
+    if !begun.waits() {
+        return Ok(begun.accepted());
+    }
+    let Begun { target, request, ending, held } = begun;
+    let ended = wait_for_answer(asking, &target, request, ending).await;
+    drop(held);
+    ended
+}
+
+/// A message that was sent, and the wait for its answer.
+pub(super) struct Begun {
+    pub(super) target: Target,
+    pub(super) request: Request,
+    pub(super) ending: Ending,
+    held: Option<Wait>,
+}
+
+impl Begun {
+    /// Whether there is an answer to be waited for.
+    pub(super) fn waits(&self) -> bool {
+        self.ending.wait > Duration::ZERO
+    }
+
+    /// The result without one.
+    pub(super) fn accepted(self) -> Map<String, Value> {
+        let mut fields = self.ending.fields;
+        fields.insert("status".to_owned(), json!("accepted"));
+        fields.insert("delivery".to_owned(), pending());
+        fields
+    }
+}
+
+/// Sends.
+pub(super) async fn begin(asking: &Asking, arguments: &mut Arguments) -> Result<Begun, No> {
     let wanted = Wanted::of(arguments)?;
     let session = asking.session(arguments).await?;
     let is_own = matches!(session, Session::Main);
@@ -143,16 +178,8 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     if sent.is_repeat {
         fields.insert("duplicate".to_owned(), json!(true));
     }
-    if wait == Duration::ZERO {
-        fields.insert("status".to_owned(), json!("accepted"));
-        fields.insert("delivery".to_owned(), pending());
-        return Ok(fields);
-    }
     let request = Request { message: sent.message, number: sent.number };
-    let ending = Ending { wait, fields };
-    let ended = wait_for_answer(asking, &target, request, ending).await;
-    drop(held);
-    ended
+    Ok(Begun { target, request, ending: Ending { wait, fields }, held })
 }
 
 /// Whether there is such a message to be answered.
@@ -184,30 +211,81 @@ pub(super) async fn wait_for_answer(
     request: Request,
     Ending { wait, fields }: Ending,
 ) -> Outcome {
-    let Request { message: request, number } = request;
-    let awaiting = asking.awaits(request);
-    // Before the first look: what comes between the two is not missed.
-    let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
-    let (until, mut after) = (Instant::now() + wait, number);
-    let reply = loop {
-        let (found, upto) = answer_after(asking, target, request, after).await?;
-        after = upto;
-        if found.is_some() || Instant::now() >= until {
-            break found;
-        }
-        asking.until(&mut watch, until).await?;
-    };
-    let Some(reply) = reply else {
+    let until = Instant::now() + wait;
+    let awaiting = asking.awaits(request.message);
+    let Some(reply) = answer_until(asking, target, request, until).await? else {
         drop(awaiting);
-        return Ok(timed_out(asking, target, request, Ending { wait, fields }).await);
+        return Ok(timed_out(asking, target, request.message, Ending { wait, fields }).await);
     };
     asking.goes_on().await?;
-    // It is given now, and does not come again. If that fails it does, which is the lesser evil.
-    if let Ok(mail) = Mail::open(asking).await {
-        mail.take_out(&reply).await.ok();
-    }
+    // It is given now, and does not come again.
+    is_given(asking, &reply).await;
     drop(awaiting);
     answered(asking, target, &reply, fields).await
+}
+
+/// The answer to a request, if it comes in time.
+async fn answer_until(
+    asking: &Asking,
+    target: &Target,
+    Request { message, number }: Request,
+    until: Instant,
+) -> Result<Option<Message>, No> {
+    // Before the first look: what comes between the two is not missed.
+    let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
+    let mut after = number;
+    loop {
+        let (found, upto) = answer_after(asking, target, message, after).await?;
+        after = upto;
+        if found.is_some() || Instant::now() >= until {
+            return Ok(found);
+        }
+        asking.until(&mut watch, until).await?;
+    }
+}
+
+/// An answer is given: it does not come again. If that fails it does, which is the lesser evil.
+pub(super) async fn is_given(asking: &Asking, reply: &Message) {
+    if let Ok(mail) = Mail::open(asking).await {
+        mail.take_out(reply).await.ok();
+    }
+}
+
+/// A request whose answer is waited for by a task, as it is kept.
+pub(super) fn kept(begun: &Begun) -> Value {
+    json!({
+        "room": begun.target.room.room.to_uuid(),
+        "message": begun.request.message.to_uuid(),
+        "number": begun.request.number.0,
+        "fields": begun.ending.fields,
+    })
+}
+
+/// The request of what was kept.
+pub(super) fn request_of_kept(kept: &Value) -> Option<MessageId> {
+    kept["message"].as_str().and_then(MessageId::from_uuid)
+}
+
+/// The answer to a request that was kept, or that there was none; and the message that it is.
+pub(super) async fn answer_of_kept(
+    asking: &Asking,
+    kept: &Value,
+    wait: Duration,
+) -> Result<(Map<String, Value>, Option<Message>), No> {
+    let lost = || No::error("the message that was sent is not known any more");
+    let room = kept["room"].as_str().and_then(RoomId::from_uuid).ok_or_else(lost)?;
+    let message = request_of_kept(kept).ok_or_else(lost)?;
+    let number = Number(kept["number"].as_u64().ok_or_else(lost)?);
+    let fields = object(kept["fields"].clone());
+    let room = asking.read(DescribeRoom(room)).await?.room;
+    let peer = room.sides.as_ref().map(|sides| sides.peer_of(&asking.agent).clone());
+    let key = asking.names().key(&room);
+    let target = Target { room, peer, key, joined: false };
+    let request = Request { message, number };
+    match answer_until(asking, &target, request, Instant::now() + wait).await? {
+        Some(reply) => Ok((answered(asking, &target, &reply, fields).await?, Some(reply))),
+        None => Ok((timed_out(asking, &target, message, Ending { wait, fields }).await, None)),
+    }
 }
 
 impl Target {
