@@ -2,7 +2,7 @@
 
 use std::{
     net::IpAddr,
-    sync::{PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -16,7 +16,7 @@ use mesh::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{limits, listen::http::tls::Tls, waking::Wake};
+use crate::{limits, listen::http::tls::Tls, policy::Policies, waking::Wake};
 
 /// Settings of a bridge.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct Config {
     pub auth: Auth,
     /// How much agents may say.
     pub quotas: Quotas,
+    /// Where they may say it.
+    pub policies: Arc<Policies>,
     /// The clients that may have a key made over HTTP.
     pub signup: Signup,
     /// Whether clients over HTTP that show no key read what is open to everybody: public rooms.
@@ -63,6 +65,7 @@ impl Config {
             here,
             auth,
             quotas: Quotas::default(),
+            policies: Arc::default(),
             signup: Signup::Off,
             strangers_read: true,
             origins: Vec::new(),

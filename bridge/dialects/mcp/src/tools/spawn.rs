@@ -231,6 +231,7 @@ async fn give(
         metadata: Some(metadata.to_string()),
         expects_reply: Some(true),
         counted: true,
+        by_tool: true,
         ..Say::chat(room, text.to_owned())
     };
     let SaidOk { message, number, .. } = asking.act(say).await?;
