@@ -27,9 +27,13 @@ impl Known {
         [self.withholds(direct, one, other), self.withholds(direct, other, one)]
     }
 
-    /// Why a message is not handed over to agents of this node.
+    /// Why a message of another node is not handed over to agents of this one. Of its own agents' messages to each other that
+    /// is said before they are written ([`Known::takes_none`]), and no inbox takes them ([`Known::is_given`]).
     pub(super) fn withheld(&self, room: RoomId, entry: &Delivered) -> Option<Withheld> {
         let direct = self.directory.direct.get(room)?;
+        if entry.log.author == self.cx.me {
+            return None;
+        }
         let author = &entry.said.as_ref()?.agent;
         withheld(&direct.sides, &self.withheld_of(direct), author)
     }

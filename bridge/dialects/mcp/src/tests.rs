@@ -26,6 +26,7 @@ use crate::{Groups, Mcp, Settings};
 
 mod agents;
 mod door;
+mod policies;
 mod rooms;
 mod sessions;
 mod spawn;
