@@ -315,10 +315,8 @@ mod tests {
 
     #[test]
     fn any_rule_that_denies_wins_whatever_the_order() {
-        let mesh = SendRule {
-            provider: Some("mesh".to_owned()),
-            ..rule(Action::Allow, None, None)
-        };
+        let mesh =
+            SendRule { provider: Some("mesh".to_owned()), ..rule(Action::Allow, None, None) };
         let channel = rule(Action::Deny, Some(ChatType::Channel), None);
         for (rules, nth) in [([mesh.clone(), channel.clone()], 1), ([channel, mesh], 0)] {
             let policy = policy(Action::Allow, &rules);

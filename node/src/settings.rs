@@ -4,6 +4,7 @@ pub(crate) mod error;
 mod layer;
 mod limits;
 mod parse;
+mod policies;
 mod sessions;
 
 use std::{
@@ -12,13 +13,13 @@ use std::{
     time::Duration,
 };
 
-use mcp::{Groups, limits::IDLE_DETACH};
+use mcp::{Groups, SoftTimeout, limits::IDLE_DETACH};
 use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER};
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
-use layer::McpTable;
+use layer::{McpTable, SessionTable};
 pub use limits::Limits;
 pub use parse::Listen;
 pub(crate) use parse::duration;
@@ -26,6 +27,7 @@ use parse::{
     group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
     where_to_listen,
 };
+pub use policies::Policies;
 pub use sessions::WakeAt;
 
 use crate::{files::group::Group, invitation::Join};
@@ -51,6 +53,8 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// Who may write to whom, and where.
+    pub policies: Policies,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -88,11 +92,14 @@ pub struct Mcp {
     pub groups: Groups,
     /// How long an agent stays attached after its last call.
     pub idle_detach: Duration,
+    /// The status of a send whose answer does not come in time.
+    pub soft_timeout: SoftTimeout,
 }
 
 impl Default for Mcp {
     fn default() -> Mcp {
-        Mcp { groups: Groups::ASSUMED, idle_detach: IDLE_DETACH }
+        let (groups, soft_timeout) = (Groups::ASSUMED, SoftTimeout::default());
+        Mcp { groups, idle_detach: IDLE_DETACH, soft_timeout }
     }
 }
 
@@ -158,6 +165,7 @@ impl Settings {
             metrics: true,
             mcp: Some(Mcp::default()),
             budgets: Budgets::default(),
+            policies: Policies::default(),
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -302,7 +310,8 @@ impl Layered {
             http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
-            budgets: self.budgets()?,
+            budgets: sessions::budgets(&self.sessions())?,
+            policies: Policies::of(&self.sessions())?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -335,9 +344,8 @@ impl Layered {
         items.iter().map(|item| parse(item)).collect()
     }
 
-    fn budgets(&self) -> Result<Budgets> {
-        let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
-        sessions::budgets(&table)
+    fn sessions(&self) -> SessionTable {
+        self.first(|layer| layer.session.clone()).unwrap_or_default()
     }
 
     fn wakes(&self) -> Result<Vec<WakeAt>> {
@@ -366,6 +374,7 @@ impl Layered {
             let why = "write a time from 1s to 10m";
             mcp.idle_detach = time.ok_or_else(|| bad("mcp.idle-detach", &text, why))?;
         }
+        mcp.soft_timeout = policies::soft_timeout(self.sessions().soft_timeout.as_deref())?;
         Ok((!off).then_some(mcp))
     }
 

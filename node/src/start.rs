@@ -13,6 +13,7 @@ use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
     dialect::{Dialect, Pages},
+    policy::{Marks, Policies},
     secret::Secret,
 };
 use clawchat::{ClawChat, Refusals};
@@ -56,6 +57,7 @@ use crate::{
     joining::{Joined, Joining},
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
+    marks,
     membership::{self, Member},
     metrics::{Sources, meters::Meters},
     outgoing::Outgoing,
@@ -138,6 +140,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.tiers = settings.limits.tiers;
     config.retention = settings.limits.retention;
     config.budgets = settings.budgets;
+    config.policies = settings.policies.core.clone();
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
@@ -146,10 +149,12 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
+    let marks = Marks::of(marks::kept(&parts.dir)?);
     let config = bridge::Config {
         wakes,
         strangers_read: read_by_all,
         http_tls,
+        policies: Arc::new(policies(&settings, marks)),
         ..bridge_config(settings, auth, signup, here)
     };
     parts.assemble(inbox, doors, config).await
@@ -214,6 +219,8 @@ impl Parts {
             bridge: bridge.clone(),
             meters: meters.clone(),
             clocks,
+            marks: Arc::new(marks::Keeper::new(dir.clone(), bridge.config().policies.clone())),
+            lobby: RoomId::lobby(mesh),
             files: Files::new(dir.clone(), key_file.clone()),
             http: doors.http.as_ref().map(|(_, at)| *at),
         });
@@ -460,6 +467,12 @@ fn strangers_read(settings: &Settings, doors: &Doors) -> bool {
     }
 }
 
+/// Where agents may send.
+fn policies(settings: &Settings, marks: Marks) -> Policies {
+    let settings::Policies { core, send } = settings.policies.clone();
+    Policies { agent_to_agent: core.agent_to_agent, send, marks }
+}
+
 fn bridge_config(
     settings: Settings,
     auth: BridgeAuth,
@@ -499,8 +512,9 @@ impl Clients {
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
-        let pages = mcp.map(|settings::Mcp { groups, idle_detach }| -> Arc<dyn Pages> {
-            Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach }))
+        let pages = mcp.map(|mcp: settings::Mcp| -> Arc<dyn Pages> {
+            let settings::Mcp { groups, idle_detach, soft_timeout } = mcp;
+            Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout }))
         });
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
         let bridge = bridge.with_pages(pages.into_iter().collect());

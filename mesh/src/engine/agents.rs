@@ -153,7 +153,8 @@ impl Agents {
     /// Whether something waits for an agent in a direct room: the number after which it does.
     fn waits_after(&self, known: &Known, by: &Reader, room: RoomId) -> Option<Number> {
         let agent = by.agent.as_ref()?;
-        let direct = known.directory.direct.get(room).filter(|direct| known.is_given(direct, agent))?;
+        let direct =
+            known.directory.direct.get(room).filter(|direct| known.is_given(direct, agent))?;
         let own = direct.sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
         let record = &known.rooms.get(&room)?.replica.record;
         let (said, heard) = (record.said[own], record.said[1 - own]);
@@ -240,7 +241,8 @@ impl Agents {
     ) {
         let Some(direct) = known.directory.direct.get(room) else { return };
         let sides = direct.sides.clone();
-        let given = sides.each().map(|(agent, _)| said.agent == *agent || known.is_given(direct, agent));
+        let given =
+            sides.each().map(|(agent, _)| said.agent == *agent || known.is_given(direct, agent));
         let by = said.key.and_then(|key| {
             let key = known.directory.current(key);
             sides.place_of(&said.agent, |side| known.directory.current(side) == key)

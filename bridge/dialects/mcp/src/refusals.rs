@@ -136,9 +136,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
 fn of_policy(denied: Denied) -> No {
     let text = denied.to_string();
     let (rule, session) = match denied {
-        Denied::AgentToAgent { other, .. } => {
-            ("agent_to_agent".to_owned(), keys::of_agent(&other))
-        }
+        Denied::AgentToAgent { other, .. } => ("agent_to_agent".to_owned(), keys::of_agent(&other)),
         Denied::Sending { key, by: DeniedBy::Override } => ("send_policy.override".to_owned(), key),
         Denied::Sending { key, by: DeniedBy::Rule(nth) } => {
             (format!("send_policy.rules[{nth}]"), key)

@@ -33,6 +33,11 @@ impl Settings {
     /// The defaults.
     #[must_use]
     pub fn new(lobby: RoomId) -> Settings {
-        Settings { lobby, groups: Groups::ASSUMED, idle_detach: limits::IDLE_DETACH, soft_timeout: SoftTimeout::Timeout }
+        Settings {
+            lobby,
+            groups: Groups::ASSUMED,
+            idle_detach: limits::IDLE_DETACH,
+            soft_timeout: SoftTimeout::Timeout,
+        }
     }
 }

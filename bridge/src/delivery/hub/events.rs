@@ -135,6 +135,10 @@ impl Hub {
             }
             return;
         };
+        // Its author is not told of it, and the other one of the room does not take it.
+        if known.facts.withheld(&said.agent).is_some() {
+            return;
+        }
         let mentioned = state.mentioned(known, &said);
         let away = self.mentioned_away(room, known, &said);
         if known.seats.is_empty() && mentioned.is_empty() && away.is_empty() {

@@ -104,3 +104,28 @@ fn an_agent_that_takes_none_of_another_key_is_told_nothing_of_it() {
     let listed = bob.call("list_rooms", json!({}));
     assert_eq!(listed["rooms"].as_array().unwrap().len(), 1, "the lobby alone: {listed}");
 }
+
+#[test]
+fn words_that_an_agent_was_not_given_are_neither_pushed_when_it_comes_nor_answered() {
+    let core = CorePolicies { inbound: Inbound::Known, ..CorePolicies::default() };
+    let (fake, _) = Fake::with(core);
+    mint(&fake, FREE, Tier::Low);
+    mint(&fake, PRO, Tier::High);
+    let come = |key: &str, agent: &str| {
+        let mut client = Local::fresh(&fake, keyed());
+        client.call("register", json!({"key": key, "name": agent, "agent_id": agent}));
+        client
+    };
+    let (mut ann, mut bob) = (come(FREE, "ann"), come(PRO, "bob"));
+    bob.hang_up();
+    let room = ann.call("create_room", json!({"name": "dm:bob"}))["room_id"].clone();
+    let say = |text: &str| json!({"room_id": room, "content": text, "mentions": ["bob"]});
+    let asked = ann.call("send_message", say("buy this?"));
+    let mut bob = come(PRO, "bob");
+    assert_eq!(bob.kinds(), Vec::<String>::new(), "nothing of it");
+    let said = bob.call("send_message", json!({"room_id": room, "content": "who is there?"}));
+    assert_eq!(said["mesh"]["session"].get("answers"), None, "it was asked nothing: {said}");
+    assert_ne!(asked["mesh"]["session"], Value::Null);
+    let again = ann.call("send_message", say("ann"));
+    assert_eq!(bob.event("message_received").unwrap(), again, "it has written to her");
+}

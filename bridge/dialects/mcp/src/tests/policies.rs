@@ -1,8 +1,6 @@
 //! Policies of the operator, as models meet them.
 
-use bridge::policy::{
-    Action, ChatType, Mark, Marked, Marks, Policies, SendPolicy, SendRule,
-};
+use bridge::policy::{Action, ChatType, Mark, Marked, Marks, Policies, SendPolicy, SendRule};
 use mesh::api::policy::{AgentToAgent, Pattern};
 
 use super::*;

@@ -436,8 +436,7 @@ pub(super) async fn result(
     }
     let metadata = Some(metadata.to_string());
     let (expects_reply, by_tool) = (Some(false), true);
-    let say =
-        Say { metadata, expects_reply, by_tool, ..Say::chat(room.room, text.to_owned()) };
+    let say = Say { metadata, expects_reply, by_tool, ..Say::chat(room.room, text.to_owned()) };
     asking.act(say).await.map(drop)
 }
 
