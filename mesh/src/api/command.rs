@@ -15,7 +15,7 @@ use crate::{
             TaskView, VoteView,
         },
         budget::{Conversing, OverBudget},
-        policy::{TakesNone, Withheld, withheld},
+        policy::{TakesNone, Withheld},
         proof::Proof,
         rules::Broken,
     },
@@ -559,21 +559,6 @@ impl Access {
             return keys.contains(&key);
         }
         self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
-    }
-}
-
-impl RoomView {
-    /// Why this node does not hand over what an agent says here, if it does not.
-    #[must_use]
-    pub fn withheld(&self, author: &str) -> Option<Withheld> {
-        withheld(self.sides.as_ref()?, &self.withheld, author)
-    }
-
-    /// Those who may know of it.
-    #[must_use]
-    pub fn access(&self) -> Access {
-        let RoomView { public, owner, sealed, .. } = *self;
-        Access { public, owner, sealed, sides: self.sides.clone(), shared: self.shared.clone() }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// An agent, and its key now.
+/// An agent, and its key.
 type Named<'a> = (&'a AgentId, KeyPrint);
 
 impl Known {
@@ -64,12 +64,7 @@ impl Known {
         refuses.then(|| TakesNone { agent: to.0.clone(), from: from.0.clone() })
     }
 
-    fn withholds(
-        &self,
-        direct: &DirectRoom,
-        from: (&AgentId, KeyPrint),
-        to: (&AgentId, KeyPrint),
-    ) -> Option<Withheld> {
+    fn withholds(&self, direct: &DirectRoom, from: Named<'_>, to: Named<'_>) -> Option<Withheld> {
         if !self.config.policies.agent_to_agent.allows(from.0, to.0) {
             return Some(Withheld::AgentToAgent);
         }
@@ -102,7 +97,7 @@ impl Known {
     }
 
     /// Whether an agent has written in a direct room, or has opened it.
-    fn has_begun(&self, direct: &DirectRoom, agent: (&AgentId, KeyPrint)) -> bool {
+    fn has_begun(&self, direct: &DirectRoom, agent: Named<'_>) -> bool {
         let place = direct.sides.place_of(agent.0, |key| key == agent.1);
         let record = self.rooms.get(&direct.id).map(|room| &room.replica.record);
         let has_written = place.zip(record).is_some_and(|(place, record)| record.began[place]);
@@ -111,8 +106,8 @@ impl Known {
     }
 
     /// The same of the direct room of the two: the room of a task is the requester's.
-    fn has_begun_direct(&self, from: (&AgentId, KeyPrint), to: (&AgentId, KeyPrint)) -> bool {
-        let side = |(agent, key): (&AgentId, KeyPrint)| {
+    fn has_begun_direct(&self, from: Named<'_>, to: Named<'_>) -> bool {
+        let side = |(agent, key): Named<'_>| {
             Some(Side { agent: agent.clone(), halves: self.directory.halves(key)? })
         };
         let Some((from, of_to)) = side(from).zip(side(to)) else { return false };
