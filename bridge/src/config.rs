@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     limits,
     listen::http::tls::Tls,
+    policy::Policies,
     tokens::{Tokens, Visibility},
     waking::Wake,
 };
@@ -36,6 +37,8 @@ pub struct Config {
     pub sandbox: Visibility,
     /// How much agents may say.
     pub quotas: Quotas,
+    /// Where they may say it.
+    pub policies: Arc<Policies>,
     /// The clients that may have a key made over HTTP.
     pub signup: Signup,
     /// Whether clients over HTTP that show no key read what is open to everybody: public rooms.
@@ -74,6 +77,7 @@ impl Config {
             tokens: Arc::default(),
             sandbox: Visibility::Spawned,
             quotas: Quotas::default(),
+            policies: Arc::default(),
             signup: Signup::Off,
             strangers_read: true,
             origins: Vec::new(),

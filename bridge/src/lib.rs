@@ -11,7 +11,7 @@
 //! listeners that it is given.
 //!
 //! In reading order: [`seam`] (calls, answers, events, refusals: all that a dialect sees of a node), [`dialect`] (how
-//! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], `reply`,
+//! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], [`policy`] (what agents may send), `reply`,
 //! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (calls of parties without a connection),
 //! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`mails`] (how agents are told), [`secret`], [`tokens`] (what stands for a key), `counters`, [`ids`], [`limits`].
 
@@ -26,6 +26,7 @@ pub mod ids;
 pub mod limits;
 pub mod listen;
 pub mod mails;
+pub mod policy;
 pub mod read;
 mod reply;
 pub mod seam;

@@ -239,3 +239,9 @@ pub const FILED_PER_ROOM_MAX: usize = 200;
 pub const FILED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Items of an inbox among which those of one room are looked for.
 pub const UNSEEN_LOOKED_AT_MAX: usize = 1_000;
+/// Marks that the operator sets on single sessions: one file, which is written anew with each of them.
+pub const SESSION_MARKS_MAX: usize = 10_000;
+/// Rules about sending: all are tried with each message.
+pub const SEND_RULES_MAX: usize = 256;
+/// Patterns of agents that may write to each other: the same.
+pub const AGENT_PATTERNS_MAX: usize = 256;

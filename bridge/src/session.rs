@@ -1,7 +1,7 @@
 //! The meaning of calls, without I/O: calls and answers in, steps out.
 //!
 //! A [`seat::Seat`] stands for a connection towards its dialect, or for a visitor of the desk. It attaches the agent and
-//! brings back missed events (`attach`), has calls judged (`rules`) and puts them to the mesh (`ask`) for the `party` that
+//! brings back missed events (`attach`), has calls judged (`rules`; `policy`: by what the operator lets agents send) and puts them to the mesh (`ask`) for the `party` that
 //! asks, pages through history for clients that may come from any node (`history`), finds out what became of a message
 //! (`receipts`) and which request a message answers (`conversing`), and reads inboxes of agents that come and ask (`mail`). Reads are decided here and done
 //! by the connection (`job`, `reading`); answers wait in its `inbox`. `meter` counts the messages of a key.
@@ -15,6 +15,7 @@ pub(crate) mod job;
 mod mail;
 pub(crate) mod meter;
 pub(crate) mod party;
+pub(crate) mod policy;
 pub(crate) mod reading;
 mod receipts;
 pub(crate) mod rules;

@@ -18,6 +18,7 @@ use mesh::{
             Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Roamed, Say, Speech,
         },
         event::{AgentEvent, Delivered, RoomEvent},
+        policy::Policies,
     },
     name::{
         id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
@@ -182,8 +183,14 @@ pub fn chat(room: RoomId, content: &str) -> Say {
 
 impl Fake {
     pub fn new() -> (Arc<Fake>, Arc<Hub>) {
+        Fake::with(Policies::default())
+    }
+
+    /// With these policies of its core.
+    pub fn with(policies: Policies) -> (Arc<Fake>, Arc<Hub>) {
         let secret = secret();
         let config = mesh::Config::new(secret.mesh_id(), secret.founder());
+        let config = mesh::Config { policies, ..config };
         let wall_ms = 1_800_000_000_000;
         let now = Now { mono: Duration::from_secs(1), wall_ms, wall_us: wall_ms * 1_000 };
         let engine = Engine::open(identity(), config, Summary::default(), now);

@@ -9,6 +9,7 @@ pub mod config;
 pub(crate) mod deferred;
 pub mod event;
 pub mod import;
+pub mod policy;
 pub mod proof;
 pub mod rules;
 pub mod status;

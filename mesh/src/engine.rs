@@ -35,6 +35,7 @@ mod membership;
 mod messages;
 mod open;
 mod pairs;
+mod policies;
 mod private;
 mod reach;
 mod receipts;

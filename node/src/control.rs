@@ -25,7 +25,9 @@ use mesh::{
     },
 };
 use net::Net;
-use protocol::operator::{Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble};
+use protocol::operator::{
+    Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble, WantedMark,
+};
 use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -46,7 +48,7 @@ use crate::{
         CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
-    members,
+    marks, members,
     metrics::meters::Meters,
     queue::{Asker, Queue},
     report::{self, Own},
@@ -72,6 +74,8 @@ pub(crate) struct Control {
     pub(crate) meters: Arc<Meters>,
     pub(crate) clocks: Arc<Clocks>,
     pub(crate) files: Files,
+    pub(crate) marks: Arc<marks::Keeper>,
+    pub(crate) lobby: RoomId,
     /// Where clients connect by HTTP.
     pub(crate) http: Option<SocketAddr>,
 }
@@ -268,8 +272,19 @@ impl Control {
             Request::Entry { room_id, seq } => {
                 Answer::Entry(Box::new(self.entry(&room_id, seq).await?))
             }
+            Request::MarkSession(wanted) => self.mark_session(wanted).await?,
             Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })
+    }
+
+    /// Sets a mark on a session.
+    async fn mark_session(&self, wanted: WantedMark) -> Result<Answer> {
+        let of = marks::marked(&wanted, &self.status().await?.rooms, self.lobby)?;
+        let (marks, mark, key) = (self.marks.clone(), wanted.mark, of.key.clone());
+        let set = tokio::task::spawn_blocking(move || marks.set(of, mark)).await;
+        set.context("the thread has ended")??;
+        tracing::info!(session = key, ?mark, "a session was marked");
+        Ok(Answer::Session(key))
     }
 
     /// `limits`: how many nodes, and for how many milliseconds.

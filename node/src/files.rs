@@ -18,7 +18,7 @@ use net::PeerAddress;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::{invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
+use crate::{invitations::kept::KeptInvitation, limits::REMEMBERED_MAX, marks::KeptMark};
 use private::{hex, make_private_dir, read_json, read_secret, replace, write_json};
 
 /// A data directory, by its files.
@@ -140,6 +140,17 @@ impl DataDir {
 
     pub(crate) fn write_invitations(&self, kept: &[KeptInvitation]) -> Result<()> {
         write_json(&self.file("invitations.json"), &kept)
+    }
+
+    /// The operator's marks on sessions.
+    pub(crate) fn session_marks(&self) -> Result<Vec<KeptMark>> {
+        let kept = read_json(&self.file("sessions.json"));
+        let kept = kept.with_context(|| self.damaged("sessions.json", "marks on sessions"))?;
+        Ok(kept.unwrap_or_default())
+    }
+
+    pub(crate) fn write_session_marks(&self, kept: &[KeptMark]) -> Result<()> {
+        write_json(&self.file("sessions.json"), &kept)
     }
 
     /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason

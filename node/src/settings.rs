@@ -4,6 +4,7 @@ pub(crate) mod error;
 mod layer;
 mod limits;
 mod parse;
+mod policies;
 mod sessions;
 
 use std::{
@@ -13,13 +14,13 @@ use std::{
 };
 
 use bridge::tokens::Visibility;
-use mcp::{Groups, limits::IDLE_DETACH};
+use mcp::{Groups, SoftTimeout, limits::IDLE_DETACH};
 use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER};
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
-use layer::McpTable;
+use layer::{McpTable, SessionTable};
 pub use limits::Limits;
 pub use parse::Listen;
 pub(crate) use parse::duration;
@@ -27,6 +28,7 @@ use parse::{
     group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
     where_to_listen,
 };
+pub use policies::Policies;
 pub use sessions::WakeAt;
 
 use crate::{files::group::Group, invitation::Join};
@@ -54,6 +56,8 @@ pub struct Settings {
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
     pub sandbox: Visibility,
+    /// Who may write to whom, and where.
+    pub policies: Policies,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -91,11 +95,14 @@ pub struct Mcp {
     pub groups: Groups,
     /// How long an agent stays attached after its last call.
     pub idle_detach: Duration,
+    /// The status of a send whose answer does not come in time.
+    pub soft_timeout: SoftTimeout,
 }
 
 impl Default for Mcp {
     fn default() -> Mcp {
-        Mcp { groups: Groups::ASSUMED, idle_detach: IDLE_DETACH }
+        let (groups, soft_timeout) = (Groups::ASSUMED, SoftTimeout::default());
+        Mcp { groups, idle_detach: IDLE_DETACH, soft_timeout }
     }
 }
 
@@ -162,6 +169,7 @@ impl Settings {
             mcp: Some(Mcp::default()),
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
+            policies: Policies::default(),
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -306,8 +314,9 @@ impl Layered {
             http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
-            budgets: self.budgets()?,
-            sandbox: self.sandbox()?,
+            budgets: sessions::budgets(&self.sessions())?,
+            policies: Policies::of(&self.sessions())?,
+            sandbox: sessions::sandbox(&self.sessions())?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -340,14 +349,8 @@ impl Layered {
         items.iter().map(|item| parse(item)).collect()
     }
 
-    fn budgets(&self) -> Result<Budgets> {
-        let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
-        sessions::budgets(&table)
-    }
-
-    fn sandbox(&self) -> Result<Visibility> {
-        let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
-        sessions::sandbox(&table)
+    fn sessions(&self) -> SessionTable {
+        self.first(|layer| layer.session.clone()).unwrap_or_default()
     }
 
     fn wakes(&self) -> Result<Vec<WakeAt>> {
@@ -376,6 +379,7 @@ impl Layered {
             let why = "write a time from 1s to 10m";
             mcp.idle_detach = time.ok_or_else(|| bad("mcp.idle-detach", &text, why))?;
         }
+        mcp.soft_timeout = policies::soft_timeout(self.sessions().soft_timeout.as_deref())?;
         Ok((!off).then_some(mcp))
     }
 

@@ -13,6 +13,7 @@ use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
     dialect::Dialect,
+    policy::{Marks, Policies},
     secret::Secret,
 };
 use clawchat::ClawChat;
@@ -56,6 +57,7 @@ use crate::{
     joining::{Joined, Joining},
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
+    marks,
     membership::{self, Member},
     metrics::{Counts, Sources, meters::Meters},
     outgoing::Outgoing,
@@ -139,6 +141,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.tiers = settings.limits.tiers;
     config.retention = settings.limits.retention;
     config.budgets = settings.budgets;
+    config.policies = settings.policies.core.clone();
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
@@ -147,10 +150,12 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
+    let marks = Marks::of(marks::kept(&parts.dir)?);
     let config = bridge::Config {
         wakes,
         strangers_read: read_by_all,
         http_tls,
+        policies: Arc::new(policies(&settings, marks)),
         ..bridge_config(settings, auth, signup, here)
     };
     parts.assemble(inbox, doors, config).await
@@ -218,6 +223,8 @@ impl Parts {
             bridge: bridge.clone(),
             meters: meters.clone(),
             clocks,
+            marks: Arc::new(marks::Keeper::new(dir.clone(), bridge.config().policies.clone())),
+            lobby: RoomId::lobby(mesh),
             files: Files::new(dir.clone(), key_file.clone()),
             http: doors.http.as_ref().map(|(_, at)| *at),
         });
@@ -464,6 +471,12 @@ fn strangers_read(settings: &Settings, doors: &Doors) -> bool {
     }
 }
 
+/// Where agents may send.
+fn policies(settings: &Settings, marks: Marks) -> Policies {
+    let settings::Policies { core, send } = settings.policies.clone();
+    Policies { agent_to_agent: core.agent_to_agent, send, marks }
+}
+
 fn bridge_config(
     settings: Settings,
     auth: BridgeAuth,
@@ -501,8 +514,8 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let mcp = mcp.map(|settings::Mcp { groups, idle_detach }| {
-            Mcp::new(mcp::Settings { lobby, groups, idle_detach })
+        let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout }| {
+            Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout })
         });
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });

@@ -89,6 +89,8 @@ pub enum Request {
         /// Although members are away.
         force: bool,
     },
+    /// Set a mark on a session, for agents of this node. → [`Answer::Session`], when it is durable.
+    MarkSession(WantedMark),
     /// This node leaves the mesh for good, and ends. → [`Answer::Left`]
     Leave {
         /// Although something of its own would be lost.
@@ -127,6 +129,8 @@ pub enum Answer {
     Mail(Vec<AgentMail>),
     /// Invitations that this node made, the oldest first.
     Invitations(Vec<Invitation>),
+    /// The session that was meant: its key, or the id of its room.
+    Session(String),
     /// The node has left. `heard`: another member has said that it knows.
     Left {
         /// Else the others may have to retire it.
@@ -136,6 +140,39 @@ pub enum Answer {
     Done,
     /// Why not.
     Error(String),
+}
+
+/// A mark that an operator wants to be set on a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedMark {
+    /// Its key, or the id or name of its room.
+    pub session: String,
+    /// As this agent says the key. `None`: as every agent of the node does.
+    pub agent_id: Option<String>,
+    /// The mark.
+    pub mark: SessionMark,
+}
+
+/// What an operator says of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionMark {
+    /// Whether agents of the node may send there.
+    Sending(Sending),
+    /// Whether it is listed among sessions that are over.
+    Archived(bool),
+}
+
+/// Whether agents of a node may send into a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sending {
+    /// They may, whatever the rules say.
+    Allow,
+    /// They may not.
+    Deny,
+    /// As the rules say.
+    Inherit,
 }
 
 /// An agent of the node, as its operator sees it.

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     backend::{ReadError, Row},
-    seam::event::{Event, Message, Rendered, Voice},
+    seam::{
+        answer::RoomFacts,
+        event::{Event, Message, Rendered, Voice},
+    },
 };
 
 /// A message and its mention of the reader, if it mentions the reader. Nothing if it is the reader's own, can no longer
@@ -32,6 +35,13 @@ pub(crate) fn frames(
     (Rendered::new(Event::Said(message), voice), mention)
 }
 
+/// Whether a message is handed over here.
+pub(crate) fn is_given(facts: Option<&RoomFacts>, row: &Row) -> bool {
+    let author = row.said.as_ref().map(|said| &said.agent);
+    let withheld = facts.zip(author).and_then(|(facts, author)| facts.withheld(author));
+    withheld.is_none()
+}
+
 /// Reads a page of the delivery log for one member, and writes it in the member's voice.
 pub(crate) fn page(hub: &Hub, link: &Link, lag: Lag) -> Result<Page, ReadError> {
     let Lag { room, after, came, upto, rows } = lag;
@@ -39,7 +49,8 @@ pub(crate) fn page(hub: &Hub, link: &Link, lag: Lag) -> Result<Page, ReadError> 
     let last = rows.last().map(|row| row.number);
     let mut messages = Vec::with_capacity(rows.len());
     if let (Some(me), Some(voice)) = (link.me(), link.voice()) {
-        for row in rows {
+        let facts = hub.facts(room);
+        for row in rows.into_iter().filter(|row| is_given(facts.as_ref(), row)) {
             let number = row.number;
             if let (Some(frame), mention) = frames(me, voice, room, row) {
                 messages.push(Numbered { number, frame, mention });

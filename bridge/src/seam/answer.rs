@@ -7,6 +7,7 @@ use mesh::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
         },
+        policy::{Withheld, withheld},
     },
     name::{
         id::{AgentId, KeyPrint, NodeId, RoomId},
@@ -140,9 +141,17 @@ pub struct RoomFacts {
     pub ephemeral: bool,
     /// A direct room for a task that one of its two agents gave to the other.
     pub task: bool,
+    /// See [`RoomView::withheld`](mesh::api::command::RoomView::withheld).
+    pub withheld: [Option<Withheld>; 2],
 }
 
 impl RoomFacts {
+    /// Why this node does not hand over what an agent says here, if it does not.
+    #[must_use]
+    pub fn withheld(&self, author: &str) -> Option<Withheld> {
+        withheld(self.access.sides.as_ref()?, &self.withheld, author)
+    }
+
     /// Whether this agent may read it; without one, the holder of the key.
     #[must_use]
     pub fn readable_by(&self, key: KeyPrint, agent: Option<&str>) -> bool {

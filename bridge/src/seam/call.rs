@@ -63,6 +63,7 @@ calls! {
     Join => ();
     Leave => ();
     Say => SaidOk;
+    MaySend => ();
     OpenInbox => Box<Inbox>;
     ReadInbox => InboxPage;
     LookIntoInbox => InboxItems;
@@ -182,6 +183,18 @@ pub struct Say {
     /// Whether it counts among the open requests of its author, if it expects an answer. Where people talk without saying
     /// whether they expect one it does not: they would run into that budget.
     pub counted: bool,
+    /// The tool of a model says it: the operator's rules about sending hold for it in rooms of many, too, and not in those of
+    /// two agents alone.
+    pub by_tool: bool,
+}
+
+/// Whether the operator lets the agent send into a room: for callers that would do something else before.
+#[derive(Clone, Copy, Debug)]
+pub struct MaySend {
+    /// The room.
+    pub room: RoomId,
+    /// See [`Say::by_tool`].
+    pub by_tool: bool,
 }
 
 impl Say {
@@ -199,6 +212,7 @@ impl Say {
             durable: None,
             expects_reply: None,
             counted: false,
+            by_tool: false,
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 pub use mesh::api::rules::{Broken, Field, Rule};
-use mesh::{api::command::Refused, name::number::Number};
+use mesh::{
+    api::command::Refused,
+    name::{id::AgentId, number::Number},
+};
 
-use crate::{backend::ReadError, limits::WEBHOOK_URL_BYTES_MAX};
+use crate::{backend::ReadError, limits::WEBHOOK_URL_BYTES_MAX, policy::DeniedBy};
 
 /// Why a call came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub enum Refusal {
     },
     /// The key has scopes, and may only read.
     ReadsOnly,
+    /// The operator does not let it be sent.
+    Denied(Denied),
     /// The node makes no keys over HTTP.
     NoSignup,
     /// Keys are made for clients that show the operator's secret.
@@ -74,6 +79,33 @@ pub enum Refusal {
     Unknown,
     /// The store cannot be read. The error is for the node's log: it is no matter of clients.
     Unreadable(ReadError),
+}
+
+/// What the operator does not let be sent. The texts are for clients of all dialects.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// The two agents may not write to each other.
+    #[error("agent-to-agent messages between {one} and {other} are not allowed on this node")]
+    AgentToAgent {
+        /// The author.
+        one: AgentId,
+        /// The other one.
+        other: AgentId,
+    },
+    /// Nothing may be sent into the session.
+    #[error("sending to {key} is denied by policy")]
+    Sending {
+        /// The session's key.
+        key: String,
+        /// The rule.
+        by: DeniedBy,
+    },
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Refusal {
+        Refusal::Denied(denied)
+    }
 }
 
 /// The kind of thing that a call wants more of.

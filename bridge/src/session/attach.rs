@@ -241,6 +241,10 @@ impl Seat {
         for missed in missed {
             match missed {
                 notice::Missed::Message(room, row) => {
+                    let facts = self.rules.hub.facts(room);
+                    if !reread::is_given(facts.as_ref(), &row) {
+                        continue;
+                    }
                     let number = row.number;
                     let (said, mention) = reread::frames(reader, &self.voice, room, *row);
                     let message = Some((room, number));

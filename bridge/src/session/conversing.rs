@@ -131,7 +131,8 @@ fn tell_end(
     let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
     // An agent that ends a task knows of it.
     let fetched = None;
-    let place = Place { room, by, direct: true, reply_to, expects_reply, counted: false, fetched };
+    let (direct, counted, withheld) = (true, false, false);
+    let place = Place { room, by, direct, reply_to, expects_reply, counted, fetched, withheld };
     seat.read(place, move |seat, found| {
         let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
         let Some(conversing) = conversing else { return then(seat, Ok(task)) };
@@ -185,6 +186,8 @@ struct Place {
     counted: bool,
     /// Of an agent that fetches what is for it: the item of its inbox up to which it has done so. Others are told at once.
     fetched: Option<u64>,
+    /// It is not handed over here what the other agent says.
+    withheld: bool,
 }
 
 /// The message that the author names.
@@ -207,7 +210,19 @@ impl Place {
         };
         let Say { room, expects_reply, counted, .. } = *say;
         let may = direct || expects_reply.is_some() || matches!(reply_to, ReplyTo::Message(_));
-        may.then_some(Place { room, by, direct, reply_to, expects_reply, counted, fetched: None })
+        let sides = facts.access.sides.as_ref();
+        let withheld = sides.is_some_and(|sides| facts.withheld(sides.peer_of(&by)).is_some());
+        let fetched = None;
+        may.then_some(Place {
+            room,
+            by,
+            direct,
+            reply_to,
+            expects_reply,
+            counted,
+            fetched,
+            withheld,
+        })
     }
 
     fn find(&self, reads: &dyn Reads) -> Result<Option<Conversing>, ReadError> {
@@ -218,7 +233,9 @@ impl Place {
                 request.map(|request| self.as_far_as_it_is(reads, request)).transpose()?
             }
             // A message that says that it asks begins a conversation.
-            ReplyTo::Nothing if self.direct && self.expects_reply != Some(true) => {
+            ReplyTo::Nothing
+                if self.direct && !self.withheld && self.expects_reply != Some(true) =>
+            {
                 self.oldest_open(reads)?
             }
             ReplyTo::Nothing | ReplyTo::Unknown => None,

@@ -65,6 +65,9 @@ impl Rules {
             may_write(party)?;
         }
         let facts = call.room().map(|room| self.readable(party, room)).transpose()?;
+        if let Some(sends) = call.sends() {
+            self.may_send(party, &sends, facts.as_ref())?;
+        }
         call.check(facts, self.config.quota(party.standing()))?;
         let (hook, command) = (call.hook(), call.command(party)?);
         if C::ROW.counts {

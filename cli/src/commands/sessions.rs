@@ -1,8 +1,10 @@
-//! `clawmesh sessions`: a person's equivalent of the tools `sessions_list`, `sessions_history`, `sessions_send` and `sessions_spawn`.
+//! `clawmesh sessions`: a person's equivalent of the tools `sessions_list`, `sessions_history`, `sessions_send` and `sessions_spawn`;
+//! and what an operator says of single sessions.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use protocol::operator::{Answer, Request, Sending, SessionMark, WantedMark};
 use serde_json::{Map, Value, json};
 
 use super::send;
@@ -55,6 +57,35 @@ enum SessionsCommand {
     },
     Send(Say),
     Spawn(Spawn),
+    Policy(Policy),
+    /// As the operator of a node on this machine: list a session among those that are over, for agents of the node
+    Archive {
+        /// The session: agent:ID:main (of --agent-id, or else of all agents of the node), a room's id or name
+        #[arg(value_name = "KEY")]
+        session: String,
+        /// List it as before
+        #[arg(long)]
+        undo: bool,
+    },
+}
+
+/// As the operator of a node on this machine: whether its agents may send into a session, whatever the rules of the node say
+///
+/// It holds from now on, and after a restart. No agent and no message can change it.
+#[derive(Debug, clap::Args)]
+struct Policy {
+    /// The session: agent:ID:main (of --agent-id, or else of all agents of the node), a room's id or name
+    #[arg(value_name = "KEY")]
+    session: String,
+    /// inherit: as the rules of the node say
+    policy: SendingTo,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum SendingTo {
+    Allow,
+    Deny,
+    Inherit,
 }
 
 /// Hand a task over to another agent; the result comes to the inbox
@@ -117,7 +148,53 @@ pub(crate) async fn run(cx: &Context, args: Sessions) -> Result<Outcome, Failure
         }
         SessionsCommand::Send(args) => say(cx, &tools, args).await,
         SessionsCommand::Spawn(args) => spawn(cx, &tools, args).await,
+        SessionsCommand::Policy(Policy { session, policy }) => {
+            let sending = match policy {
+                SendingTo::Allow => Sending::Allow,
+                SendingTo::Deny => Sending::Deny,
+                SendingTo::Inherit => Sending::Inherit,
+            };
+            mark(cx, &args.operator, session, SessionMark::Sending(sending)).await
+        }
+        SessionsCommand::Archive { session, undo } => {
+            mark(cx, &args.operator, session, SessionMark::Archived(!undo)).await
+        }
     }
+}
+
+/// Sets a mark on a session, at the node whose operator this is.
+async fn mark(
+    cx: &Context,
+    operator: &Operator,
+    session: String,
+    mark: SessionMark,
+) -> Result<Outcome, Failure> {
+    let agent_id = cx.node.agent_id.clone();
+    let wanted = WantedMark { session, agent_id: agent_id.clone(), mark };
+    let Answer::Session(session) = operator.ask(&Request::MarkSession(wanted)).await? else {
+        return Err(Failure::strange());
+    };
+    if cx.output.is_json() {
+        let mark = match mark {
+            SessionMark::Sending(sending) => json!({"sendPolicy": sending}),
+            SessionMark::Archived(archived) => json!({"archived": archived}),
+        };
+        let mut set = object(json!({"session": session, "agentId": agent_id}));
+        set.extend(object(mark));
+        set.retain(|_, value| !value.is_null());
+        cx.output.object(&set)?;
+        return Ok(Outcome::Done);
+    }
+    let said = match mark {
+        SessionMark::Sending(Sending::Allow) => "agents of this node may send there",
+        SessionMark::Sending(Sending::Deny) => "no agent of this node may send there",
+        SessionMark::Sending(Sending::Inherit) => "the rules of the node say who may send there",
+        SessionMark::Archived(true) => "archived",
+        SessionMark::Archived(false) => "not archived",
+    };
+    let of = agent_id.map(|agent| format!(" of {}", format::name(&agent))).unwrap_or_default();
+    cx.output.line(&format!("{}{of}: {said}", format::name(&session)))?;
+    Ok(Outcome::Done)
 }
 
 fn object(value: Value) -> Map<String, Value> {

@@ -164,3 +164,50 @@ fn completions_and_man_pages_know_every_command() {
     let wait = std::fs::read_to_string(directory.join("clawmesh-wait.1")).unwrap();
     assert!(wait.contains("cursor\\-file"), "{wait}");
 }
+
+#[test]
+fn an_operator_denies_a_session_and_archives_it_over_a_restart() {
+    let mut world = World::of(1);
+    let dir = world.mesh.nodes[0].ready().data_dir.clone();
+    let at = dir.display().to_string();
+    let sessions = |world: &World, args: &[&str]| {
+        let line = [&["sessions", "--data-dir", &at, "--agent-id", "ada"], args].concat();
+        world.call(0, "ada", &line).run()
+    };
+    let send = |world: &World, to: &str| {
+        parsed(&sessions(world, &["send", to, "hello", "--wait", "0", "--json"]).stdout)
+    };
+    assert_eq!(send(&world, "lobby")["status"], "accepted");
+    let set = sessions(&world, &["policy", "lobby", "deny"]).ok();
+    assert_eq!(set, "mesh:channel:lobby of ada: no agent of this node may send there\n");
+    let denied = send(&world, "lobby");
+    assert_eq!(
+        (&denied["status"], &denied["rule"]),
+        (&json!("forbidden"), &json!("send_policy.override"))
+    );
+    let set = sessions(&world, &["archive", "lobby", "--json"]).ok();
+    assert_eq!(
+        parsed(&set),
+        json!({"session": "mesh:channel:lobby", "agentId": "ada", "archived": true})
+    );
+    for unknown in ["nowhere", "main"] {
+        let ran = sessions(&world, &["policy", unknown, "deny"]);
+        assert_ne!(ran.code, 0, "{ran:?}");
+        assert!(ran.stderr.contains("session"), "{ran:?}");
+    }
+
+    world.runtime.block_on(world.mesh.nodes[0].kill9()).unwrap();
+    world.runtime.block_on(world.mesh.nodes[0].restart()).unwrap();
+    assert_eq!(send(&world, "lobby")["rule"], "send_policy.override", "it is durable");
+    let listed = parsed(&sessions(&world, &["list", "--json"]).ok());
+    assert!(!listed.to_string().contains("mesh:channel:lobby"), "{listed}");
+    let mode = std::os::unix::fs::MetadataExt::mode(
+        &std::fs::metadata(dir.join("sessions.json")).unwrap(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    sessions(&world, &["policy", "lobby", "inherit"]).ok();
+    sessions(&world, &["archive", "lobby", "--undo"]).ok();
+    assert_eq!(send(&world, "lobby")["status"], "accepted");
+    let kept = std::fs::read_to_string(dir.join("sessions.json")).unwrap();
+    assert_eq!(kept.trim(), "[]", "a mark that says nothing is none");
+}

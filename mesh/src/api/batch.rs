@@ -84,6 +84,9 @@ pub struct RoomRecord {
     /// Of a direct room: the number of the newest message of each of its two agents, in the order of their ids.
     #[cbor(n(11), default)]
     pub said: [Number; 2],
+    /// Of a direct room: whether each of its two agents has said something, at a node that was shown its key.
+    #[cbor(n(12), default)]
+    pub began: [bool; 2],
 }
 
 impl RoomRecord {
@@ -119,6 +122,7 @@ impl RoomRecord {
             seal: None,
             imported: false,
             said: [Number::ZERO; 2],
+            began: [false; 2],
         }
     }
 

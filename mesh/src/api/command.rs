@@ -15,6 +15,7 @@ use crate::{
             TaskView, VoteView,
         },
         budget::{Conversing, OverBudget},
+        policy::{TakesNone, Withheld},
         proof::Proof,
         rules::Broken,
     },
@@ -522,6 +523,8 @@ pub struct RoomView {
     pub task: bool,
     /// Of a shared room: the keys that have it.
     pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
+    /// Of a direct room, for each of its two agents: why this node does not hand over to the other one what that one says.
+    pub withheld: [Option<Withheld>; 2],
 }
 
 /// Bytes that the daemon keeps for itself. There are secrets in them: they are not shown.
@@ -561,15 +564,6 @@ impl Access {
             return keys.contains(&key);
         }
         self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
-    }
-}
-
-impl RoomView {
-    /// Those who may know of it.
-    #[must_use]
-    pub fn access(&self) -> Access {
-        let RoomView { public, owner, sealed, .. } = *self;
-        Access { public, owner, sealed, sides: self.sides.clone(), shared: self.shared.clone() }
     }
 }
 
@@ -731,6 +725,9 @@ pub enum Refused {
     /// A key has no mailbox that others know, so no secret with another key.
     #[error("{0}")]
     NoMailbox(String),
+    /// The other agent is attached here, and takes no messages of the caller.
+    #[error("{0}")]
+    TakesNone(TakesNone),
     /// The conversation, or the agent, has used what there is for it.
     #[error(transparent)]
     Budget(#[from] OverBudget),

@@ -7,6 +7,7 @@ use crate::{
         agenda::{Retention, Tiers},
         budget::Budgets,
         command::RoomView,
+        policy::Policies,
     },
     limits::{RETENTION_MIN, TAKEOVER_AFTER},
     name::{
@@ -42,6 +43,8 @@ pub struct Config {
     pub retention: Retention,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// Which agents may write to each other, and whose messages this node's agents take.
+    pub policies: Policies,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -63,6 +66,7 @@ impl Config {
             tiers: Tiers::default(),
             retention: Retention::default(),
             budgets: Budgets::default(),
+            policies: Policies::default(),
             retention_min: RETENTION_MIN,
         }
     }

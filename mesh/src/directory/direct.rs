@@ -9,7 +9,7 @@ use crate::{
     limits::{DIRECT_ROOMS_MAX, DIRECT_ROOMS_PER_PAIR_MAX},
     name::{
         group::{Sides, direct_room},
-        id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, NodeId, RoomId},
     },
     wire::entry::{DirectOpened, Facts},
 };
@@ -26,6 +26,7 @@ struct Listing {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct DirectRoom {
+    pub(crate) id: RoomId,
     /// Its agents.
     pub(crate) sides: Sides,
     /// It is for a task.
@@ -45,6 +46,12 @@ impl DirectRoom {
     /// When it was opened. Unix milliseconds.
     pub(crate) fn opened_ms(&self) -> u64 {
         self.first().map_or(0, |first| first.wall_ms)
+    }
+
+    /// The nodes that say that this agent has opened it.
+    pub(crate) fn openers(&self, agent: &AgentId) -> impl Iterator<Item = NodeId> {
+        let by = self.listings.iter().filter(|(_, listing)| listing.by == *agent);
+        by.map(|(log, _)| log.author)
     }
 
     /// The agent that opened it.
@@ -91,7 +98,7 @@ impl DirectRooms {
         *self.counts.entry(directory).or_default() += 1;
         let listings = BTreeMap::from([(log, listing)]);
         self.rooms
-            .insert(id, DirectRoom { sides, task: opened.task.is_some(), directory, listings });
+            .insert(id, DirectRoom { id, sides, task: opened.task.is_some(), directory, listings });
         Learned::Direct(id)
     }
 
@@ -139,7 +146,7 @@ impl DirectRooms {
 mod tests {
     use super::*;
     use crate::{
-        name::{group::Side, id::NodeId, key::KeySecret},
+        name::{group::Side, key::KeySecret},
         wire::kinds::DIRECT_OPENED,
     };
 

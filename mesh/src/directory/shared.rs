@@ -125,6 +125,13 @@ impl SharedRooms {
         self.by_key.get(&key).into_iter().flatten().copied().collect()
     }
 
+    /// The groups of rooms that this node has opened and that this key has made or was given.
+    pub(crate) fn groups_of(&self, key: KeyPrint) -> impl Iterator<Item = Shared> {
+        let given = self.given_to(key).into_iter();
+        let given = given.filter_map(|record| self.room_of(self.told(record)?.sharing.about().0));
+        given.filter_map(|room| Some(self.room(room)?.group))
+    }
+
     /// This node has opened a room.
     pub(crate) fn open(&mut self, id: RoomId, room: SharedRoom) {
         self.opened.insert(room.group.id, id);

@@ -154,8 +154,9 @@ impl Agents {
     /// Whether something waits for an agent in a direct room: the number after which it does.
     fn waits_after(&self, known: &Known, by: &Reader, room: RoomId) -> Option<Number> {
         let agent = by.agent.as_ref()?;
-        let sides = &known.directory.direct.get(room)?.sides;
-        let own = sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
+        let direct =
+            known.directory.direct.get(room).filter(|direct| known.is_given(direct, agent))?;
+        let own = direct.sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
         let record = &known.rooms.get(&room)?.replica.record;
         let (said, heard) = (record.said[own], record.said[1 - own]);
         let has_left = self.left.contains(&(agent.clone(), room));
@@ -241,6 +242,8 @@ impl Agents {
     ) {
         let Some(direct) = known.directory.direct.get(room) else { return };
         let sides = direct.sides.clone();
+        let given =
+            sides.each().map(|(agent, _)| said.agent == *agent || known.is_given(direct, agent));
         let by = said.key.and_then(|key| {
             let key = known.directory.current(key);
             sides.place_of(&said.agent, |side| known.directory.current(side) == key)
@@ -249,7 +252,7 @@ impl Agents {
             room.replica.edit_record().said[place] = number;
         }
         let seen = Number(number.0.saturating_sub(1));
-        for side in sides.iter() {
+        for (side, _) in sides.iter().zip(given).filter(|(_, given)| *given) {
             self.left.remove(&(side.0.clone(), room));
             // Else it has one when clients see the room: see `note_shown`.
             if !known.is_unread(room)
@@ -429,8 +432,8 @@ pub(super) fn written_to(known: &Known, by: &Reader) -> Vec<Unfiled> {
     let Some(agent) = &by.agent else { return Vec::new() };
     let direct = &known.directory.direct;
     let heard = |room: RoomId| {
-        let sides = &direct.get(room)?.sides;
-        let own = sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
+        let direct = direct.get(room).filter(|direct| known.is_given(direct, agent))?;
+        let own = direct.sides.place_of(agent, |key| known.directory.current(key) == by.key)?;
         let state = known.rooms.get(&room)?;
         let is_there = state.replica.record.said[1 - own] > Number::ZERO;
         let may = is_there && known.may_read(by, room).is_ok();

@@ -63,6 +63,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 sides: None,
                 task: false,
                 shared: None,
+                withheld: [None; 2],
             })
         })
         .collect()

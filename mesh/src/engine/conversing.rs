@@ -12,6 +12,7 @@ use crate::{
         budget::{Answered, Budgets, Conversing, OverBudget, Pace},
         command::Caller,
         event::Delivered,
+        policy::Withheld,
     },
     limits::{
         BUDGETS_KEPT_MAX, HANDED_COUNTS_FOR, HANDED_PER_AGENT_MAX, REQUEST_OPEN_FOR,
@@ -142,30 +143,41 @@ impl Conversations {
         self.bound(now);
     }
 
-    /// A message was delivered here. Returns whether this node's budgets keep it from agents of this node.
-    pub(super) fn on_delivered(&mut self, known: &Known, room: RoomId, entry: &Delivered) -> bool {
-        let Some(said) = entry.said.as_ref().filter(|_| entry.facts.kind == CHAT) else {
-            return false;
-        };
+    /// A message was delivered here. Returns why it is kept from agents of this node, if it is: by the node's policies, or by
+    /// its budgets.
+    pub(super) fn on_delivered(
+        &mut self,
+        known: &Known,
+        room: RoomId,
+        entry: &Delivered,
+    ) -> Option<Withheld> {
+        // It is no part of their conversations.
+        if let Some(why) = known.withheld(room, entry) {
+            return Some(why);
+        }
+        let said = entry.said.as_ref().filter(|_| entry.facts.kind == CHAT)?;
         let (now, budgets) = (known.cx.now.mono, &known.config.budgets);
         let foreign = entry.log.author != known.cx.me;
         let direct = known.directory.direct.get(room);
         if direct.is_some() && foreign {
             self.pairs.entry(room).or_default().note(&budgets.pair, now, &said.agent);
         }
-        let Some(place) = said.conversation else { return false };
+        let place = said.conversation?;
         if let Some(answered) = place.answers {
             self.is_answered(answered, room);
         }
         // The author of a mention in a room has no say in the conversations of the agent.
-        let Some(direct) = direct else { return false };
-        if foreign && (place.turn > budgets.turns.saturating_add(1) || place.hops > budgets.hops) {
-            return true;
+        let direct = direct?;
+        if foreign && place.turn > budgets.turns.saturating_add(1) {
+            return Some(Withheld::Turns);
+        }
+        if foreign && place.hops > budgets.hops {
+            return Some(Withheld::Hops);
         }
         // Also if it is away: it reads it when it comes.
         self.hand(now, direct.sides.peer_of(&said.agent), said);
         self.bound(now);
-        false
+        None
     }
 
     /// A request has an answer, and with it all that its author has asked before in the same room.

@@ -375,9 +375,10 @@ impl Engine {
         } else {
             if let Some(said) = &entry.said {
                 self.known.rosters.touch(&said.agent, facts.wall_ms);
+                self.known.note_begun(room, &entry);
                 self.agents.note_said(&mut self.known, room, said, number);
             }
-            if !self.speaking.conversations.on_delivered(&self.known, room, &entry) {
+            if self.speaking.conversations.on_delivered(&self.known, room, &entry).is_none() {
                 self.inboxes.on_delivered(&mut self.known, room, &entry, mentioned);
                 self.known.cx.notify(room, RoomEvent::Message(entry));
             }

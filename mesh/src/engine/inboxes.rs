@@ -178,7 +178,8 @@ impl Inboxes {
             let current = |key| known.directory.current(key);
             let is_side = |(agent, key): &(&AgentId, KeyPrint)| {
                 let kept = self.all.get(*agent);
-                kept.is_some_and(|kept| current(kept.record.key) == current(*key))
+                let own = kept.is_some_and(|kept| current(kept.record.key) == current(*key));
+                own && known.is_given(direct, agent)
             };
             to.extend(direct.sides.iter().filter(is_side).map(|(agent, _)| agent.clone()));
         }

@@ -232,6 +232,9 @@ fn make(
 ) -> Result<RoomId, Refused> {
     let Wanted { call: _, caller, signer, with, task } = wanted;
     let opening = Opening { task, ..Opening::new(known, &caller, signer.as_deref(), &with)? };
+    if let Some(none) = known.takes_none_of(&opening.by, &opening.with) {
+        return Err(Refused::TakesNone(none));
+    }
     let group = opening.group;
     if !known.cx.followers.has_room_for(group) && known.cx.followers.token(group).is_none() {
         let text = format!(

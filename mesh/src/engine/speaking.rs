@@ -108,6 +108,9 @@ fn say(
     let record = known.may_act(&caller, room)?;
     may_contain(known, &say)?;
     may_be_durable(known, &say)?;
+    if let Some(none) = known.takes_none(room, &caller.agent) {
+        return Err(Refused::TakesNone(none));
+    }
     if repeats(known, waiters, call, &say) {
         return Ok(());
     }

@@ -29,6 +29,7 @@ mod pairs;
 mod parted;
 mod peers;
 mod pending;
+mod policies;
 mod private;
 mod receipts;
 mod records;

@@ -156,6 +156,13 @@ impl Sides {
         self.0.iter().map(|(agent, key)| (agent, *key))
     }
 
+    /// Both agents, each with its key, in their order.
+    #[must_use]
+    pub fn each(&self) -> [(&AgentId, KeyPrint); 2] {
+        let [(one, one_key), (other, other_key)] = &*self.0;
+        [(one, *one_key), (other, *other_key)]
+    }
+
     /// The same agents, with the keys to which these have come.
     #[must_use]
     pub fn with_keys(&self, current: impl Fn(KeyPrint) -> KeyPrint) -> Sides {

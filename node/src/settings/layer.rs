@@ -150,6 +150,14 @@ pub(crate) struct SessionTable {
     pub(crate) pair: Option<PairTable>,
     /// What sandboxed tokens are shown.
     pub(crate) sandbox: Option<SandboxTable>,
+    /// The status of a send whose answer does not come in time.
+    pub(crate) soft_timeout: Option<String>,
+    /// Whose direct messages and tasks agents of the node take.
+    pub(crate) inbound: Option<String>,
+    /// Agents that may write to each other.
+    pub(crate) agent_to_agent: Option<AgentToAgentTable>,
+    /// The sessions into which agents may send.
+    pub(crate) send_policy: Option<SendPolicyTable>,
 }
 
 /// What sandboxed tokens are shown.
@@ -158,6 +166,53 @@ pub(crate) struct SessionTable {
 pub(crate) struct SandboxTable {
     /// At most so much.
     pub(crate) visibility: Option<String>,
+}
+
+/// Agents that may write to each other.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct AgentToAgentTable {
+    /// Whether any two may.
+    pub(crate) enabled: Option<bool>,
+    /// Patterns of ids.
+    pub(crate) allow: Option<Vec<String>>,
+}
+
+/// The sessions into which agents may send.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct SendPolicyTable {
+    /// Where no rule matches.
+    pub(crate) default: Option<String>,
+    /// In the operator's order.
+    pub(crate) rules: Option<Vec<RuleTable>>,
+}
+
+/// A rule about sending.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct RuleTable {
+    /// The sessions that it is about; all, if it says nothing.
+    #[serde(rename = "match")]
+    pub(crate) matches: Option<MatchTable>,
+    /// `allow` or `deny`.
+    pub(crate) action: String,
+}
+
+/// The sessions that a rule is about. Names of another program are taken, too, so that its rules can be pasted.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct MatchTable {
+    /// The provider of the session.
+    pub(crate) provider: Option<String>,
+    /// The same.
+    pub(crate) channel: Option<String>,
+    /// `direct`, `group` or `channel`.
+    #[serde(alias = "chatType")]
+    pub(crate) chat_type: Option<String>,
+    /// The beginning of the session's key.
+    #[serde(alias = "keyPrefix")]
+    pub(crate) key_prefix: Option<String>,
 }
 
 /// How fast two agents may write to each other.

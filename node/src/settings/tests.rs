@@ -1,7 +1,8 @@
 use std::fs;
 
+use bridge::policy::{Action, ChatType, SendPolicy, SendRule};
 use clap::Parser as _;
-use mesh::api::budget::Pace;
+use mesh::api::{budget::Pace, policy::Inbound};
 
 use super::{parse::duration, *};
 
@@ -208,7 +209,10 @@ fn tools_for_hosts_are_on_unless_a_flag_or_the_file_says_otherwise() {
     assert_eq!(settings(&[], &[("CLAWMESH_NO_MCP", "1")], None).mcp, None);
     let file = "[mcp]\ntools = ['rooms', 'tasks']\nidle-detach = '90s'";
     let groups = Groups::parse("rooms,tasks").unwrap();
-    assert_eq!(mcp(&[], file), Some(Mcp { groups, idle_detach: Duration::from_secs(90) }));
+    assert_eq!(
+        mcp(&[], file),
+        Some(Mcp { groups, idle_detach: Duration::from_secs(90), ..Mcp::default() })
+    );
     for (file, error) in [
         ("[mcp]\ntools = ['spoons']", "mcp.tools"),
         ("[mcp]\nidle-detach = '11m'", "mcp.idle-detach"),
@@ -243,6 +247,66 @@ fn agents_may_answer_each_other_as_the_file_says() {
     let sandbox = |file: &str| settings(&[], &[], Some(file)).sandbox;
     assert_eq!(sandbox(""), Visibility::Spawned);
     assert_eq!(sandbox("[session.sandbox]\nvisibility = 'all'"), Visibility::All);
+}
+
+#[test]
+fn who_may_write_to_whom_and_where_stands_in_the_file() {
+    let policies = |file: &str| settings(&[], &[], Some(file)).policies;
+    assert_eq!(policies(""), Policies::default());
+    let file = "[session]\ninbound = 'known'\n[session.agent-to-agent]\nallow = ['ada', 'ops-*']\n\
+                [session.send-policy]\ndefault = 'deny'\nrules = [\
+                { match = { provider = 'mesh', chat-type = 'channel' }, action = 'deny' }, \
+                { match = { channel = 'mesh', keyPrefix = 'Agent:Bot', chatType = 'direct' }, action = 'allow' }, \
+                { action = 'allow' }]";
+    let found = policies(file);
+    assert_eq!(found.core.inbound, Inbound::Known);
+    let agents = &found.core.agent_to_agent;
+    assert!(agents.allows("ada", "ops-1") && !agents.allows("ada", "bob"));
+    let mesh = || Some("mesh".to_owned());
+    let rule = |provider, chat_type, key_prefix: Option<&str>, action| {
+        let key_prefix = key_prefix.map(str::to_owned);
+        SendRule { provider, chat_type, key_prefix, action }
+    };
+    let rules = vec![
+        rule(mesh(), Some(ChatType::Channel), None, Action::Deny),
+        rule(mesh(), Some(ChatType::Direct), Some("agent:bot"), Action::Allow),
+        rule(None, None, None, Action::Allow),
+    ];
+    assert_eq!(found.send, SendPolicy { default: Action::Deny, rules });
+    let off = policies("[session.agent-to-agent]\nenabled = false");
+    assert!(!off.core.agent_to_agent.allows("ada", "bob"));
+    let soft = settings(&[], &[], Some("[session]\nsoft-timeout = 'accepted'")).mcp;
+    assert_eq!(soft.map(|mcp| mcp.soft_timeout), Some(SoftTimeout::Accepted));
+}
+
+#[test]
+fn policies_that_make_no_sense_stop_the_start_and_say_where() {
+    let rule =
+        |rule: &str| format!("[session.send-policy]\nrules = [{{ action = 'deny' }}, {rule}]");
+    for (file, error) in [
+        (
+            "[session]\nsoft-timeout = 'never'".to_owned(),
+            "session.soft-timeout never: write timeout",
+        ),
+        ("[session]\ninbound = 'all'".to_owned(), "session.inbound all: write mesh"),
+        ("[session.agent-to-agent]\nallow = ['']".to_owned(), "session.agent-to-agent.allow"),
+        ("[session.agent-to-agent]\ndeny = ['a']".to_owned(), "`deny`"),
+        (
+            "[session.send-policy]\ndefault = 'maybe'".to_owned(),
+            "session.send-policy.default maybe",
+        ),
+        (rule("{ action = 'maybe' }"), "session.send-policy.rules [1].action = \"maybe\""),
+        (rule("{ match = { chat-type = 'dm' }, action = 'deny' }"), "[1].match.chat-type = \"dm\""),
+        (
+            rule("{ match = { provider = 'a', channel = 'b' }, action = 'deny' }"),
+            "[1].match.channel",
+        ),
+        (rule("{ match = { spoon = 1 }, action = 'deny' }"), "spoon"),
+        (rule("{ match = {} }"), "action"),
+    ] {
+        let found = refused(&[], &[], Some(&file));
+        assert!(found.contains(error), "{found}");
+    }
 }
 
 #[test]

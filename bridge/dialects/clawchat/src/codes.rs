@@ -84,6 +84,7 @@ impl From<Refusal> for Problem {
             }
             Refusal::TooManyKeys { .. } => Problem::new(Code::RateLimitAgents, TOO_MANY_KEYS),
             Refusal::ReadsOnly => Problem::new(Code::AccessDenied, READS_ONLY),
+            Refusal::Denied(denied) => Problem::new(Code::AccessDenied, denied.to_string()),
             Refusal::NoSignup => {
                 let text = "this node makes no keys over HTTP; ask its operator for one";
                 Problem::new(Code::AccessDenied, text)
@@ -198,6 +199,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             let text = format!("the key has made {max} rooms here, which is its limit");
             Problem::new(Code::RateLimitRooms, text)
         }
+        Refused::TakesNone(none) => denied(&none.to_string()),
         Refused::Budget(over) => over_budget(over),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
         Refused::Apart(apart) => is_apart(apart),

@@ -436,6 +436,7 @@ impl Turn {
             reply_to,
             mentions,
             expects_reply,
+            by_tool: false,
             counted: expects_reply == Some(true),
             metadata: metadata.map(|json| String::from(json.get())),
             dedup: options.dedup.map(|id| String::from(id.as_str())),

@@ -1,5 +1,6 @@
 //! Keys of sessions: what hosts call rooms and agents.
 
+use bridge::policy::{self, CHANNEL, GROUP, LOBBY, Place, TASK};
 use mesh::{
     api::command::RoomView,
     name::{
@@ -14,18 +15,12 @@ use crate::{
     outcome::No,
 };
 
-/// The lobby has a name for its id: its UUID is another one in every mesh.
-const LOBBY: &str = "lobby";
-const CHANNEL: &str = "mesh:channel:";
-const GROUP: &str = "mesh:group:";
 /// The agent's own session.
-pub(crate) const MAIN: &str = "main";
+pub(crate) const MAIN: &str = policy::MAIN;
 /// Between a session's key and the id of one of its messages.
 pub(crate) const THREAD: &str = ":thread:";
 /// Keys of sessions that there are not yet, or never.
 const RESERVED: [&str; 5] = ["cron:", "hook:", "node-", "global", "unknown"];
-/// The room of a task.
-const TASK: &str = "subagent:";
 
 /// An agent's id as a part of a key: itself, if it is short and plain.
 pub(crate) fn reference(agent: &str) -> String {
@@ -34,7 +29,7 @@ pub(crate) fn reference(agent: &str) -> String {
 
 /// The direct session of an agent with the caller.
 pub(crate) fn of_agent(agent: &str) -> String {
-    format!("agent:{}:main", reference(agent))
+    policy::key_of_agent(agent)
 }
 
 /// The form of a text that is to name a session.
@@ -86,15 +81,15 @@ impl Names<'_> {
         if room == self.lobby { LOBBY.to_owned() } else { room.to_uuid() }
     }
 
+    /// A room, as the place of a session.
+    pub(crate) fn place(self, view: &RoomView) -> Place<'_> {
+        let (room, task, public) = (view.room, view.task, view.public);
+        Place { room, sides: view.sides.as_ref(), task, public, lobby: self.lobby }
+    }
+
     /// A room's key.
     pub(crate) fn key(self, view: &RoomView) -> String {
-        match &view.sides {
-            Some(_) if view.task => format!("{TASK}{}", view.room.to_uuid()),
-            Some(sides) if **sides.peer_of(self.me) == *self.me => MAIN.to_owned(),
-            Some(sides) => of_agent(sides.peer_of(self.me)),
-            None if view.public => format!("{CHANNEL}{}", self.id(view.room)),
-            None => format!("{GROUP}{}", self.id(view.room)),
-        }
+        self.place(view).key(self.me)
     }
 
     /// The id that a text is, if it is one.

@@ -46,7 +46,7 @@ mod tools;
 
 pub use calls::Calls;
 pub use groups::Groups;
-pub use settings::Settings;
+pub use settings::{Settings, SoftTimeout};
 
 /// See the crate's text.
 #[derive(Clone)]

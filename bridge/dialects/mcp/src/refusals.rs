@@ -1,14 +1,20 @@
 //! Refusals of the mesh, as models read them: a sentence that says what to do next, and the code that other clients know.
 
-use bridge::seam::refusal::{Bound, Refusal};
+use bridge::{
+    policy::DeniedBy,
+    seam::refusal::{Bound, Denied, Refusal},
+};
 use mesh::api::{
     budget::OverBudget,
     command::Refused,
     rules::{Broken, Field},
 };
-use serde_json::json;
+use serde_json::{Map, json};
 
-use crate::outcome::{No, NoAgent};
+use crate::{
+    keys,
+    outcome::{No, NoAgent},
+};
 
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> No {
@@ -31,6 +37,10 @@ impl From<Refusal> for No {
                 return No::forbidden("rate", text);
             }
             Refusal::Field(broken) => return of_field(broken),
+            Refusal::Denied(denied) => return of_policy(denied),
+            Refusal::Mesh(Refused::TakesNone(none)) => {
+                return No::forbidden("inbound", none.to_string());
+            }
             Refusal::Mesh(Refused::Budget(over)) => return over_budget(&over),
             Refusal::Mesh(refused) if of_mesh(&refused).0 == "access_denied" => {
                 return No::forbidden("room_access", of_mesh(&refused).1);
@@ -109,7 +119,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::NotDurable
         | Refused::NoFile
         | Refused::NoAgent(_) => "invalid_payload",
-        Refused::Budget(_) => "access_denied",
+        Refused::Budget(_) | Refused::TakesNone(_) => "access_denied",
         Refused::Full(_) | Refused::DiskFull | Refused::Stopping => "internal_error",
     };
     let text = if *refused == Refused::NotMember {
@@ -120,6 +130,20 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         refused.to_string()
     };
     (code, text)
+}
+
+/// Sending that the operator does not allow.
+fn of_policy(denied: Denied) -> No {
+    let text = denied.to_string();
+    let (rule, session) = match denied {
+        Denied::AgentToAgent { other, .. } => ("agent_to_agent".to_owned(), keys::of_agent(&other)),
+        Denied::Sending { key, by: DeniedBy::Override } => ("send_policy.override".to_owned(), key),
+        Denied::Sending { key, by: DeniedBy::Rule(nth) } => {
+            (format!("send_policy.rules[{nth}]"), key)
+        }
+        Denied::Sending { key, by: DeniedBy::Default } => ("send_policy.default".to_owned(), key),
+    };
+    No::Forbidden { rule, text, session: Some(session), more: Map::new() }
 }
 
 fn over_budget(over: &OverBudget) -> No {

@@ -15,12 +15,29 @@ pub struct Settings {
     pub groups: Groups,
     /// An agent stays attached for so long after its last call.
     pub idle_detach: Duration,
+    /// The end of a send whose answer does not come in time.
+    pub soft_timeout: SoftTimeout,
+}
+
+/// The status of a send whose answer does not come in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SoftTimeout {
+    /// `timeout`.
+    #[default]
+    Timeout,
+    /// `accepted`: for hosts whose models take a time-out for a failure, and send again.
+    Accepted,
 }
 
 impl Settings {
     /// The defaults.
     #[must_use]
     pub fn new(lobby: RoomId) -> Settings {
-        Settings { lobby, groups: Groups::ASSUMED, idle_detach: limits::IDLE_DETACH }
+        Settings {
+            lobby,
+            groups: Groups::ASSUMED,
+            idle_detach: limits::IDLE_DETACH,
+            soft_timeout: SoftTimeout::Timeout,
+        }
     }
 }

@@ -27,6 +27,7 @@ use crate::{Groups, Mcp, Settings};
 mod agents;
 mod door;
 mod listen;
+mod policies;
 mod prompts;
 mod rooms;
 mod sessions;

@@ -135,6 +135,10 @@ impl Hub {
             }
             return;
         };
+        // Its author is not told of it, and the other one of the room does not take it.
+        if known.facts.withheld(&said.agent).is_some() {
+            return;
+        }
         let mentioned = state.mentioned(known, &said);
         let away = self.mentioned_away(room, known, &said);
         if known.seats.is_empty() && mentioned.is_empty() && away.is_empty() {
@@ -254,6 +258,7 @@ impl Hub {
             encrypted: view.encrypted,
             ephemeral: view.ephemeral,
             task: view.task,
+            withheld: view.withheld,
         };
         let mut state = self.write();
         let before = state.rooms.get(&view.room).map(|room| room.facts.clone());
@@ -276,7 +281,11 @@ impl Hub {
         let (plain, owned) = (event(false, None), event(true, None));
         let new = |me: &Me| {
             let reads = |facts: &RoomFacts| facts.readable_by(me.key, Some(&me.agent));
-            reads(&facts) && !before.as_ref().is_some_and(reads)
+            let before = before.as_ref().is_some_and(reads);
+            // Of the room of one whose words it does not take it is not told.
+            let sides = facts.access.sides.as_ref();
+            let withheld = sides.and_then(|sides| facts.withheld(sides.peer_of(&me.agent)));
+            reads(&facts) && !before && withheld.is_none()
         };
         for (me, link) in state.registered().filter(|(me, _)| new(me)) {
             if view.sides.is_some() {

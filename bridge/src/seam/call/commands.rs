@@ -25,7 +25,7 @@ use crate::{
         answer::RoomFacts,
         refusal::{Bound, Refusal},
     },
-    session::party::Party,
+    session::{party::Party, policy::Sends},
 };
 
 impl CreateRoom {
@@ -86,6 +86,10 @@ impl ToMesh for OpenDirect {
     // All nodes hear of the first room of two keys.
     const ROW: Row = Row::counted(Bound::Rooms);
 
+    fn sends(&self) -> Option<Sends> {
+        Some(Sends::ToAgent { agent: self.agent.clone(), task: self.task.is_some() })
+    }
+
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         Ok(Command::OpenDirect { caller, signer, agent: self.agent, task: self.task })
@@ -129,6 +133,10 @@ impl ToMesh for Placed {
 
     fn room(&self) -> Option<RoomId> {
         Some(self.say.room)
+    }
+
+    fn sends(&self) -> Option<Sends> {
+        Some(Sends::InRoom { room: self.say.room, by_tool: self.say.by_tool })
     }
 
     fn check(&self, facts: Option<RoomFacts>, quota: Quota) -> Result<(), Refusal> {
@@ -367,6 +375,10 @@ impl ToMesh for AssignTask {
 
     fn room(&self) -> Option<RoomId> {
         Some(self.0.room)
+    }
+
+    fn sends(&self) -> Option<Sends> {
+        Some(Sends::InRoom { room: self.0.room, by_tool: false })
     }
 
     fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {

@@ -9,7 +9,7 @@ use crate::{
         answer::{Answer, RoomFacts},
         refusal::{Bound, Refusal},
     },
-    session::party::Party,
+    session::{party::Party, policy::Sends},
 };
 
 /// A call: a question with the type of its answer.
@@ -50,6 +50,11 @@ pub(crate) trait ToMesh: Call<Answer: Answer> {
 
     /// The room that it names: known here, and to be read by the caller.
     fn room(&self) -> Option<RoomId> {
+        None
+    }
+
+    /// What it sends to other agents, if it does.
+    fn sends(&self) -> Option<Sends> {
         None
     }
 

@@ -1,9 +1,11 @@
-//! Changes of what belongs to a room, and is no message: its details, its files, and the keys that have it.
+//! Changes of what belongs to a room, and is no message: its details, its files, and the keys that have it; and what
+//! follows from a view of it.
 
 use std::sync::Arc;
 
-use super::{Caller, Encryption};
+use super::{Access, Caller, Encryption, RoomView};
 use crate::{
+    api::policy::{Withheld, withheld},
     name::{
         id::{AgentId, KeyPrint, RoomId},
         key::KeySecret,
@@ -70,4 +72,19 @@ pub enum FileAct {
     Put(NewFile, Encryption),
     /// The file of this path is deleted.
     Remove(String),
+}
+
+impl RoomView {
+    /// Why this node does not hand over what an agent says here, if it does not.
+    #[must_use]
+    pub fn withheld(&self, author: &str) -> Option<Withheld> {
+        withheld(self.sides.as_ref()?, &self.withheld, author)
+    }
+
+    /// Those who may know of it.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        let RoomView { public, owner, sealed, .. } = *self;
+        Access { public, owner, sealed, sides: self.sides.clone(), shared: self.shared.clone() }
+    }
 }

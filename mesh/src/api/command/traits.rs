@@ -381,6 +381,7 @@ impl Refused {
             Refused::Impossible(_) => Reason::Rules,
             Refused::Closed => Reason::Overtaken,
             Refused::Full(_) => Reason::Limit,
+            Refused::TakesNone(_) => Reason::Rules,
             Refused::Budget(_) => Reason::Limit,
             Refused::TooManyCopies { .. } => Reason::Rules,
             Refused::NotDurable => Reason::Rules,

@@ -32,7 +32,9 @@ impl Known {
         if let Some(direct) = self.directory.direct.get(id) {
             let sides = direct.sides.with_keys(|key| self.directory.current(key));
             let members = self.rosters.members(id).len();
-            return Some(RoomView { members, sides: Some(sides), ..direct_view(room, direct) });
+            let withheld = self.withheld_of(direct);
+            let view = direct_view(room, direct);
+            return Some(RoomView { members, sides: Some(sides), withheld, ..view });
         }
         if let Some(shared) = self.directory.shared.room(id) {
             return Some(self.shared_view(room, shared));
@@ -70,6 +72,7 @@ impl Known {
             sides: None,
             task: false,
             shared: None,
+            withheld: [None; 2],
         })
     }
 
@@ -133,7 +136,7 @@ impl Known {
             return;
         };
         let known = self.told.get(&id);
-        let told = |view: &RoomView| (view.name.clone(), view.access());
+        let told = |view: &RoomView| (view.name.clone(), view.access(), view.withheld);
         let same = known.is_some_and(|shown| told(shown) == told(&view));
         if !same {
             // Others that may see it from now on are told, too: those that saw it before are not told again.
@@ -263,6 +266,7 @@ fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
         sides: None,
         task: false,
         shared: None,
+        withheld: [None; 2],
     }
 }
 

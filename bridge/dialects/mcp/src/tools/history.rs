@@ -350,6 +350,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         let by = &*message.said.agent;
         message.speech != Speech::Thinking
             && *by != *asking.agent
+            && room.withheld(by).is_none()
             && (from.is_empty() || from.iter().any(|agent| **agent == *by))
     };
     let (before, until) = (after, Instant::now() + time);

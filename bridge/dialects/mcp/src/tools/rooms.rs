@@ -230,6 +230,7 @@ pub(super) async fn send(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         reply_to,
         mentions,
         metadata: kind.map(|kind| json!({"kind": kind}).to_string()),
+        by_tool: true,
         ..Say::chat(room.room, text)
     };
     let said = asking.act(say).await?;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bridge::seam::{
     answer::How,
     call::{
-        DescribeRoom, FindAgent, From, GetReceipts, History, Join, OneMessage, OpenDirect, Say,
+        DescribeRoom, FindAgent, From, GetReceipts, History, Join, Look, MaySend, OneMessage,
+        OpenDirect, Say,
     },
     event::Message,
 };
@@ -32,6 +33,7 @@ use crate::{
     },
     outcome::{No, Outcome, object},
     sessions::Session,
+    settings::SoftTimeout,
 };
 
 /// Texts by which an agent says that it does not answer.
@@ -332,6 +334,8 @@ async fn target(asking: &Asking, session: &Session) -> Result<Target, No> {
             }
             let joined = !asking.seats().await?.contains(&room.room);
             if joined {
+                // What is refused leaves nothing behind.
+                asking.read(MaySend { room: room.room, by_tool: true }).await?;
                 asking.act(Join(room.room)).await?;
                 asking.remembers(room.room, true);
             }
@@ -375,6 +379,7 @@ async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent,
         dedup: wanted.idempotency.as_deref().map(dedup_id),
         expects_reply: wanted.expects_reply,
         counted: true,
+        by_tool: true,
         ..Say::chat(room, wanted.text.clone())
     };
     let said = asking.act(say).await.map_err(|no| of_session(no, asking, target))?;
@@ -475,7 +480,11 @@ async fn answer_after(
         let is_all = (page.len() as u64) < PAGE_MIN;
         for message in page {
             after = message.number;
-            if answers(&message, request) && *message.said.agent != *asking.agent {
+            let by_other = *message.said.agent != *asking.agent;
+            if by_other
+                && answers(&message, request)
+                && is_handed_over(asking, target, &message).await?
+            {
                 return Ok((Some(message), after));
             }
         }
@@ -483,6 +492,12 @@ async fn answer_after(
             return Ok((None, after));
         }
     }
+}
+
+/// Whether the node hands a message over: its operator may not want that.
+async fn is_handed_over(asking: &Asking, target: &Target, message: &Message) -> Result<bool, No> {
+    let facts = asking.read(Look(target.room.room)).await?;
+    Ok(facts.withheld(&message.said.agent).is_none())
 }
 
 pub(super) fn pending() -> Value {
@@ -501,7 +516,8 @@ pub(super) async fn result(
         metadata["error"] = json!(text.chars().take(200).collect::<String>());
     }
     let metadata = Some(metadata.to_string());
-    let say = Say { metadata, expects_reply: Some(false), ..Say::chat(room.room, text.to_owned()) };
+    let (expects_reply, by_tool) = (Some(false), true);
+    let say = Say { metadata, expects_reply, by_tool, ..Say::chat(room.room, text.to_owned()) };
     asking.act(say).await.map(drop)
 }
 
@@ -552,15 +568,17 @@ async fn timed_out(
     let known = timeout_at(within, delivery(asking, target, message)).await;
     let known = known.ok().and_then(Result::ok).unwrap_or_else(pending);
     let secs = wait.as_secs();
-    fields.extend(object(json!({
-        "status": "timeout",
-        "error": format!(
-            "no reply within {secs} s; the message was kept and must not be sent again: call inbox_wait, \
-             or the same sessions_send again to go on waiting"
-        ),
-        "sentBeforeError": true,
-        "delivery": known,
-    })));
+    let text = format!(
+        "no reply within {secs} s; the message was kept and must not be sent again: call inbox_wait, \
+         or the same sessions_send again to go on waiting"
+    );
+    fields.insert("delivery".to_owned(), known);
+    fields.extend(object(match asking.shared.settings.soft_timeout {
+        SoftTimeout::Timeout => {
+            json!({"status": "timeout", "error": text, "sentBeforeError": true})
+        }
+        SoftTimeout::Accepted => json!({"status": "accepted", "note": text}),
+    }));
     fields
 }
 

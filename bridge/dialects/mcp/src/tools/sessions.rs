@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, time::SystemTime};
 
 use bridge::{
+    policy::{Action, Mark},
     seam::{
         call::{From, History, ListAgents},
         event::Message,
@@ -70,6 +71,18 @@ impl Session {
         }
     }
 
+    /// What the operator of this node has said of it.
+    fn mark(&self, asking: &Asking) -> Mark {
+        let Some(room) = &self.room else { return Mark::default() };
+        let session = asking.names().place(room).session(&asking.agent);
+        asking.shared.desk.config().policies.marks.get(&asking.agent, &session)
+    }
+
+    fn is_archived(&self, asking: &Asking) -> bool {
+        let is_over = self.task.as_ref().is_some_and(spawn::has_ended);
+        !self.is_own() && (is_over || self.mark(asking).archived)
+    }
+
     fn name(&self, asking: &Asking) -> String {
         match (&self.room, self.peer(asking)) {
             (Some(room), _) if room.task => room.name.to_string(),
@@ -102,8 +115,7 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
             session.peer(asking).is_some_and(|peer| **peer == *agent)
                 || session.key == format!("agent:{}:main", agent.to_lowercase())
         };
-        let has_ended = session.task.as_ref().is_some_and(spawn::has_ended);
-        has_ended == archived
+        session.is_archived(asking) == archived
             && (known.is_empty() || known.iter().any(|kind| kind == session.kind(asking).0))
             && search.as_ref().is_none_or(is_found)
             && with.as_ref().is_none_or(is_with)
@@ -159,6 +171,14 @@ async fn row(
         if room.encrypted {
             row["encrypted"] = json!(true);
         }
+    }
+    match session.mark(asking).sending.filter(|_| !session.is_own()) {
+        Some(Action::Allow) => row["sendPolicy"] = json!("allow"),
+        Some(Action::Deny) => row["sendPolicy"] = json!("deny"),
+        None => {}
+    }
+    if session.is_archived(asking) {
+        row["archived"] = json!(true);
     }
     if let Some(task) = &session.task {
         row["label"] = json!(task.title);

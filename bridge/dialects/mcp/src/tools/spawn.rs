@@ -206,8 +206,9 @@ async fn offering(
         let hash = Sha256::digest([&seed.0, agent.as_bytes()].concat());
         hash.to_vec()
     };
+    let may = &asking.shared.desk.config().policies.agent_to_agent;
     let offers = |other: &Reachable| {
-        let view = other.view.as_ref()?;
+        let view = other.view.as_ref().filter(|_| may.allows(&asking.agent, &other.agent))?;
         let offers = view.capabilities.iter().any(|own| own == capability);
         offers.then(|| (busy(&other.agent), view.node != here, drawn(&other.agent)))
     };
@@ -258,6 +259,7 @@ async fn give(
         metadata: Some(metadata.to_string()),
         expects_reply: Some(true),
         counted: true,
+        by_tool: true,
         ..Say::chat(room, text.to_owned())
     };
     let SaidOk { message, number, .. } = asking.act(say).await?;
