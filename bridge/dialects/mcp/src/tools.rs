@@ -48,6 +48,7 @@ enum Which {
     Agents,
     InboxWait,
     InboxNotice,
+    InboxFollow,
     Rooms,
     Join,
     Leave,
@@ -126,6 +127,10 @@ tools! {
     InboxNotice "inbox_notice" [], Reads, "whether something came for you",
         "For programs: how many messages are unread, and from whom; with timeoutSeconds it waits for one of which it has not told yet.",
         [], r#"{"timeoutSeconds":{"type":"integer","minimum":0,"default":0}}"#;
+    InboxFollow "inbox_follow" [], Reads, "what comes for you",
+        "For programs: what came after a cursor, which confirms nothing; without one, what comes from now on.",
+        [], r#"{"timeoutSeconds":{"type":"integer","minimum":0,"default":0},"cursor":{"type":"string"},
+            "limit":{"type":"integer","minimum":1,"default":20}}"#;
     Rooms "rooms_list" [Group::Rooms], Lists, "list rooms",
         "Mesh: rooms that you can see, the liveliest first, and which of them you are in.",
         [], r#"{"search":{"type":"string"},"joined":{"type":"boolean"},
@@ -295,6 +300,7 @@ async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> 
         Which::Agents => agents::list(asking, arguments).await,
         Which::InboxWait => inbox::wait(asking, arguments).await,
         Which::InboxNotice => inbox::notice(asking, arguments).await,
+        Which::InboxFollow => inbox::follow(asking, arguments).await,
         Which::Rooms => rooms::list(asking, arguments).await,
         Which::Join => rooms::join(asking, arguments).await,
         Which::Leave => rooms::leave(asking, arguments).await,

@@ -63,6 +63,7 @@ impl Row {
             | Which::SessionSpawn
             | Which::Agents
             | Which::InboxNotice
+            | Which::InboxFollow
             | Which::Rooms
             | Which::Join
             | Which::Leave
