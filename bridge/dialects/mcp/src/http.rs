@@ -29,6 +29,7 @@ use tokio::time::timeout;
 
 use crate::{
     asking::{Asking, Shared},
+    divided::{self, Divided},
     groups::Groups,
     keys::agent_of,
     limits::BODY_BYTES_MAX,
@@ -161,17 +162,40 @@ impl Web {
                 body = message.to_string().into();
             }
         }
+        let waits = divided::is_for(&message);
         drop(message);
         let status = asking.status.clone();
-        parts.extensions.insert(asking);
+        parts.extensions.insert(asking.clone());
         // Until the call has ended, also where its answer is a stream.
         parts.extensions.insert(Arc::new(call));
-        let request = Request::from_parts(parts, Body::from(body));
-        let mut response = self.service.handle(request).await.map(Body::new);
+        let mut response = if waits {
+            self.divided(parts, body, &asking).await
+        } else {
+            self.handled(parts, body).await
+        };
         if let Some(status) = status.get() {
             *response.status_mut() = *status;
         }
         Ok(response)
+    }
+
+    /// What the library makes of a request. Nothing of it is left while an answer is waited for.
+    async fn handled(&self, parts: Parts, body: Bytes) -> Response {
+        let request = Request::from_parts(parts, Body::from(body));
+        Box::pin(self.service.handle(request)).await.map(Body::new)
+    }
+
+    /// See [`divided`].
+    async fn divided(&self, mut parts: Parts, body: Bytes, asking: &Asking) -> Response {
+        let call = Arc::new(OnceLock::new());
+        parts.extensions.insert(Divided::Asks(call.clone()));
+        let response = self.handled(parts.clone(), body.clone()).await;
+        // It was refused, or is answered already.
+        let Some((tool, given)) = call.get().cloned() else { return response };
+        drop((response, call));
+        let answer = Box::pin(Divided::answer(asking, tool, given)).await;
+        parts.extensions.insert(answer);
+        self.handled(parts, body).await
     }
 
     /// The key that a request shows, and the agent that it names.

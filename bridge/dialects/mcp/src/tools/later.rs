@@ -55,7 +55,8 @@ impl Row {
             && (self.which != Which::VoteResult || has("voteId"))
     }
 
-    fn may_wait(self) -> bool {
+    /// Whether it may wait at all.
+    pub(crate) fn may_wait(self) -> bool {
         match self.which {
             Which::InboxWait | Which::SessionSend | Which::Wait | Which::VoteResult => true,
             Which::Sessions
