@@ -135,14 +135,14 @@ impl Web {
     async fn answered(&self, agent: Option<String>, request: Request) -> Result<Response, Refused> {
         only_post(request.method())?;
         let (mut parts, body) = request.into_parts();
-        let asking = self.asking(&parts, agent).await?;
+        let asking = Box::pin(self.asking(&parts, agent)).await?;
         let Some(call) = asking.call() else {
             let text = "too many calls of this agent have no answer yet; wait for one";
             return Err(refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", text));
         };
         is_json(&parts.headers)?;
         accepts(&mut parts.headers)?;
-        let body = self.body(body).await?;
+        let body = Box::pin(self.body(body)).await?;
         let mut message = message(&body).map_err(|Unread { status, id, code, text }| {
             let error =
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
@@ -150,7 +150,7 @@ impl Web {
         })?;
         let mut body = body;
         if message["method"] == listen::METHOD {
-            let listening = Listening::begin(&asking, &mut message).await;
+            let listening = Box::pin(Listening::begin(&asking, &mut message)).await;
             let listening = listening.map_err(|no| match no {
                 No::Agent { text, why } => refused(status_of(why), "forbidden", &text),
                 no @ (No::Argument { .. } | No::Forbidden { .. } | No::Error { .. }) => {

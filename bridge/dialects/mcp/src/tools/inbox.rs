@@ -150,7 +150,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let cursor = arguments.filled("cursor", CURSOR_CHARS_MAX)?;
     let cursor = cursor.as_deref().map(str::trim).map(Cursor::parse).transpose()?;
     let held = if time == Duration::ZERO { None } else { Some(asking.wait()?) };
-    let mut mail = Mail::open(asking).await?;
+    let mut mail = Box::pin(Mail::open(asking)).await?;
     // Before the first look: what comes between the two is not missed.
     let mut watch = mail.watch()?;
     let (after, replayed) = match cursor {
@@ -168,7 +168,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     };
     let page = next(&mail, &mut watch, after, Patience { limit, time }).await?;
     drop(held);
-    let Rows { rows, upto, dropped } = rows(asking, &page).await?;
+    let Rows { rows, upto, dropped } = Box::pin(rows(asking, &page)).await?;
     asking.shared.desk.gave_upto(&mail.agent, upto);
     let left = page.left + dropped;
     let mut fields = object(json!({
@@ -202,9 +202,9 @@ async fn next(
 ) -> Result<Shown, No> {
     let (asking, until) = (mail.asking, Instant::now() + time);
     let page = loop {
-        let shown = shown(mail, after, limit).await?;
+        let shown = Box::pin(shown(mail, after, limit)).await?;
         if !shown.items.is_empty() || Instant::now() >= until {
-            asking.goes_on().await?;
+            Box::pin(asking.goes_on()).await?;
             break shown;
         }
         asking.until(watch, until).await?;
@@ -212,7 +212,7 @@ async fn next(
     // Of some that come together the rest comes in a moment.
     if !page.items.is_empty() && page.items.len() < limit && time > Duration::ZERO {
         sleep(GATHER_FOR.min(until.saturating_duration_since(Instant::now()))).await;
-        return shown(mail, after, limit).await;
+        return Box::pin(shown(mail, after, limit)).await;
     }
     Ok(page)
 }
@@ -241,7 +241,7 @@ pub(super) async fn follow(asking: &Asking, arguments: &mut Arguments) -> Outcom
     };
     let page = next(&mail, &mut watch, after, Patience { limit, time }).await?;
     drop(held);
-    let Rows { rows, upto, dropped } = rows(asking, &page).await?;
+    let Rows { rows, upto, dropped } = Box::pin(rows(asking, &page)).await?;
     if !rows.is_empty() {
         asking.shared.desk.gave_upto(&mail.agent, upto);
     }
