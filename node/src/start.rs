@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
-    dialect::{Dialect, Pages},
+    dialect::Dialect,
     secret::Secret,
 };
 use clawchat::{ClawChat, Refusals};
