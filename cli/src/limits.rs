@@ -28,6 +28,9 @@ pub const NUMBERS_OF_MESSAGE_MAX: usize = 64;
 /// The longest message of a host, in bytes: as a node takes it.
 pub const MCP_LINE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// Messages that are handed to a host's channel at once.
+pub const CHANNEL_ITEMS_MAX: u64 = 20;
+
 /// Messages of a host that have no answer yet: as many as a node takes of one agent.
 pub const MCP_CALLS_MAX: usize = 64;
 

@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use client::http::{Answer, Ask, HttpError, Method, ask, encoded, header_text};
 use client::options::Authorities;
-use protocol::value::ApiKey;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Stdin, Stdout};
-use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio::sync::{Mutex as Turn, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -23,12 +22,16 @@ use crate::operator::Operator;
 use crate::outcome::{Failure, NO_NODE, Outcome};
 use crate::tools::{self, NO_KEY};
 
+mod channel;
 pub(super) mod config;
 
 /// Longer than any wait of a tool, which is 50 s at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(70);
 /// Calls that have no answer when the host closes its end have so long to get one.
 const LAST_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// The method whose answer is a stream of news.
+const LISTEN: &str = "subscriptions/listen";
 
 /// Groups of tools that nodes have.
 const GROUPS: [&str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
@@ -44,6 +47,10 @@ pub struct Mcp {
     /// What the agent can do, in its own words
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     capabilities: Vec<String>,
+    /// Hand what is sent to you to the host as it comes: for Claude Code's channels, which it takes with its flag
+    /// --dangerously-load-development-channels server:NAME
+    #[arg(long)]
+    channel: bool,
     #[command(subcommand)]
     command: Option<McpCommand>,
 }
@@ -76,6 +83,10 @@ struct Relay {
     calls: Mutex<HashMap<String, AbortHandle>>,
     slots: Arc<Semaphore>,
     out: Turn<Stdout>,
+    /// What comes is handed to the host.
+    channel: bool,
+    /// The host has been told of the channel.
+    is_open: Notify,
 }
 
 impl Relay {
@@ -109,6 +120,8 @@ impl Relay {
             calls: Mutex::default(),
             slots: Arc::new(Semaphore::new(MCP_CALLS_MAX)),
             out: Turn::new(tokio::io::stdout()),
+            channel: args.channel,
+            is_open: Notify::new(),
         })
     }
 
@@ -116,6 +129,12 @@ impl Relay {
     async fn copy(self: &Arc<Relay>) -> Result<(), Failure> {
         let mut input = BufReader::new(tokio::io::stdin());
         let mut under_way = JoinSet::new();
+        // It ends with the host.
+        let mut channel = JoinSet::new();
+        if self.channel {
+            let relay = self.clone();
+            channel.spawn(async move { channel::run(&relay).await });
+        }
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -179,8 +198,11 @@ impl Relay {
     async fn answer(&self, message: &Value) -> Option<Value> {
         let id = &message["id"];
         let wants_answer = message.is_array() || !id.is_null();
+        if message["method"] == LISTEN {
+            return Some(error(id, -32_601, "this way to a node has no streams of news"));
+        }
         let answered = self.ask(message).await;
-        let answer = match answered {
+        let mut answer = match answered {
             Ok(answer) => of_node(id, &answer),
             Err(Unanswered::NoNode) if message["method"] == "tools/call" => no_node(id, message),
             Err(Unanswered::NoNode) => Some(error(id, -32_603, NO_NODE)),
@@ -192,26 +214,46 @@ impl Relay {
         {
             *lock(&self.revision) = Some(agreed.to_owned());
         }
+        // A line has one answer, so there are no streams of news.
+        let resources =
+            answer.as_mut().and_then(|it| it.pointer_mut("/result/capabilities/resources"));
+        if let Some(resources) = resources.filter(|it| it["subscribe"] == true) {
+            resources["subscribe"] = json!(false);
+        }
+        if self.channel && channel::declare(message, answer.as_mut()) {
+            self.is_open.notify_one();
+        }
         answer.filter(|_| wants_answer)
     }
 
     /// The first node that can be reached has it.
     async fn ask(&self, message: &Value) -> Result<Answer, Unanswered> {
-        let failed = |failure: &dyn std::error::Error| Unanswered::Failed(failure.to_string());
-        let nodes = tools::nodes(&self.cx, &self.operator).map_err(|failure| failed(&failure))?;
-        let key = tools::key(&self.cx).map_err(|failure| failed(&failure))?;
         // A line has one answer: news of its progress would make it a stream.
         let mut body = message.clone();
         if let Some(meta) = body["params"]["_meta"].as_object_mut() {
             meta.remove("progressToken");
         }
-        let headers = self.headers(&key, message);
+        self.post(&self.path, &body, self.headers(message)).await
+    }
+
+    /// Posts something as the agent, to the first node that can be reached.
+    async fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        mut headers: Vec<(&'static str, String)>,
+    ) -> Result<Answer, Unanswered> {
+        let failed = |failure: &dyn std::error::Error| Unanswered::Failed(failure.to_string());
+        let nodes = tools::nodes(&self.cx, &self.operator).map_err(|failure| failed(&failure))?;
+        let key = tools::key(&self.cx).map_err(|failure| failed(&failure))?;
+        headers.push(("content-type", "application/json".to_owned()));
+        headers.push(("authorization", format!("Bearer {}", key.expose())));
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         for node in &nodes {
             let asked = Ask {
                 method: Method::POST,
-                path: &self.path,
+                path,
                 key: &key,
                 authorities: &self.authorities,
                 headers: &headers,
@@ -229,10 +271,8 @@ impl Relay {
     }
 
     /// Who asks; and of a message what HTTP wants to have in a header, too.
-    fn headers(&self, key: &ApiKey, message: &Value) -> Vec<(&'static str, String)> {
+    fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
         let mut headers = self.headers.clone();
-        headers.push(("content-type", "application/json".to_owned()));
-        headers.push(("authorization", format!("Bearer {}", key.expose())));
         let params = &message["params"];
         let own = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
         let Some(own) = own else {
@@ -244,7 +284,8 @@ impl Relay {
         if let Some(method) = message["method"].as_str() {
             headers.push(("mcp-method", method.to_owned()));
         }
-        if let Some(name) = params["name"].as_str().or(params["uri"].as_str()) {
+        let names = [&params["name"], &params["uri"], &params["taskId"]];
+        if let Some(name) = names.into_iter().find_map(Value::as_str) {
             headers.push(("mcp-name", header_text(name)));
         }
         headers

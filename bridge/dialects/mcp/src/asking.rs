@@ -196,7 +196,8 @@ impl Asking {
             if timeout_at(tick, watch.news()).await.is_ok() || Instant::now() >= until {
                 return Ok(());
             }
-            self.goes_on().await?;
+            // In a box, as it is rare: it would be part of every wait.
+            Box::pin(self.goes_on()).await?;
         }
     }
 

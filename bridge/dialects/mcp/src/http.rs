@@ -29,6 +29,7 @@ use tokio::time::timeout;
 
 use crate::{
     asking::{Asking, Shared},
+    divided::{self, Divided},
     grants,
     groups::Groups,
     keys::agent_of,
@@ -135,14 +136,14 @@ impl Web {
     async fn answered(&self, agent: Option<String>, request: Request) -> Result<Response, Refused> {
         only_post(request.method())?;
         let (mut parts, body) = request.into_parts();
-        let asking = self.asking(&parts, agent).await?;
+        let asking = Box::pin(self.asking(&parts, agent)).await?;
         let Some(call) = asking.call() else {
             let text = "too many calls of this agent have no answer yet; wait for one";
             return Err(refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", text));
         };
         is_json(&parts.headers)?;
         accepts(&mut parts.headers)?;
-        let body = self.body(body).await?;
+        let body = Box::pin(self.body(body)).await?;
         let mut message = message(&body).map_err(|Unread { status, id, code, text }| {
             let error =
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
@@ -150,7 +151,7 @@ impl Web {
         })?;
         let mut body = body;
         if message["method"] == listen::METHOD {
-            let listening = Listening::begin(&asking, &mut message).await;
+            let listening = Box::pin(Listening::begin(&asking, &mut message)).await;
             let listening = listening.map_err(|no| match no {
                 No::Agent { text, why } => refused(status_of(why), "forbidden", &text),
                 no @ (No::Argument { .. } | No::Forbidden { .. } | No::Error { .. }) => {
@@ -162,17 +163,40 @@ impl Web {
                 body = message.to_string().into();
             }
         }
+        let waits = divided::is_for(&message);
         drop(message);
         let status = asking.status.clone();
-        parts.extensions.insert(asking);
+        parts.extensions.insert(asking.clone());
         // Until the call has ended, also where its answer is a stream.
         parts.extensions.insert(Arc::new(call));
-        let request = Request::from_parts(parts, Body::from(body));
-        let mut response = self.service.handle(request).await.map(Body::new);
+        let mut response = if waits {
+            self.divided(parts, body, &asking).await
+        } else {
+            self.handled(parts, body).await
+        };
         if let Some(status) = status.get() {
             *response.status_mut() = *status;
         }
         Ok(response)
+    }
+
+    /// What the library makes of a request. Nothing of it is left while an answer is waited for.
+    async fn handled(&self, parts: Parts, body: Bytes) -> Response {
+        let request = Request::from_parts(parts, Body::from(body));
+        Box::pin(self.service.handle(request)).await.map(Body::new)
+    }
+
+    /// See [`divided`].
+    async fn divided(&self, mut parts: Parts, body: Bytes, asking: &Asking) -> Response {
+        let call = Arc::new(OnceLock::new());
+        parts.extensions.insert(Divided::Asks(call.clone()));
+        let response = self.handled(parts.clone(), body.clone()).await;
+        // It was refused, or is answered already.
+        let Some((tool, given)) = call.get().cloned() else { return response };
+        drop((response, call));
+        let answer = Box::pin(Divided::answer(asking, tool, given)).await;
+        parts.extensions.insert(answer);
+        self.handled(parts, body).await
     }
 
     /// The key that a request shows, and the agent that it names.

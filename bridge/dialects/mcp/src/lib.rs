@@ -4,7 +4,7 @@
 //! revisions of MCP are the crate `rmcp`'s. Its one contract: a request stands for itself. There is no session of the
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
-//! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `server` (methods of MCP), `tools` (the
+//! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `divided` (calls that wait), `server` (methods of MCP), `tools` (the
 //! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
@@ -23,6 +23,7 @@ use asking::Shared;
 mod arguments;
 mod asking;
 mod calls;
+mod divided;
 mod encode;
 mod grants;
 mod groups;

@@ -8,7 +8,7 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, DiscoverResult,
         GetMeta, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
-        Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
         ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
         ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
@@ -19,14 +19,17 @@ use rmcp::{
     },
     service::{RequestContext, SubscriptionContext},
 };
+use serde_json::Map;
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     asking::Asking,
+    divided::{Divided, Turn},
     limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
     listen::{self, Listening, Subscribed},
     outcome::{NoAgent, error_of, result},
-    prompts, resources, tasks_extension, tools,
+    prompts, resources, tasks_extension,
+    tools::{self, Row},
 };
 
 /// What a model is told of it all.
@@ -308,21 +311,35 @@ impl ServerHandler for Server {
         if takes_tasks(&context) && tool.may_last(&given) {
             return tasks_extension::begin(&asking, tool, given).await;
         }
-        let ended = tokio::select! {
-            ended = tools::call(&asking, tool, Some(given)) => ended,
+        if let Some(divided) = beside::<Divided>(&context) {
+            return match divided.turn(tool, given) {
+                Turn::Answered(answer) => answer,
+                Turn::HandedOver => Ok(result(Map::new(), false).into()),
+            };
+        }
+        tokio::select! {
+            answer = called(&asking, tool, given) => answer,
             // The client has gone, or says so: only a wait ends, for what was begun is carried out elsewhere.
             () = context.ct.cancelled() => {
-                return Err(ErrorData::internal_error("the call was cancelled", None));
+                Err(ErrorData::internal_error("the call was cancelled", None))
             }
             never = tells_of_progress(&context) => match never {},
-        };
-        match ended {
-            Ok((fields, is_wrong)) => Ok(CallToolResponse::from(result(fields, is_wrong))),
-            Err((text, why)) => {
-                // The first one stays: there is one call in a request.
-                asking.status.set(status_of(why)).ok();
-                Err(error_of(text, why))
-            }
+        }
+    }
+}
+
+/// Calls a tool.
+pub(crate) async fn called(
+    asking: &Asking,
+    tool: Row,
+    given: JsonObject,
+) -> Result<CallToolResponse, ErrorData> {
+    match tools::call(asking, tool, Some(given)).await {
+        Ok((fields, is_wrong)) => Ok(CallToolResponse::from(result(fields, is_wrong))),
+        Err((text, why)) => {
+            // The first one stays: there is one call in a request.
+            asking.status.set(status_of(why)).ok();
+            Err(error_of(text, why))
         }
     }
 }

@@ -25,6 +25,7 @@ use tokio::{
 use crate::{Groups, Mcp, Settings};
 
 mod agents;
+mod cost;
 mod door;
 mod listen;
 mod policies;

@@ -1,6 +1,9 @@
 //! The table of tools, and what each does.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    pin::Pin,
+    sync::{Arc, LazyLock},
+};
 
 use bridge::{seam::call::MayBe, tokens::Scope};
 use rmcp::model::{Tool, ToolAnnotations};
@@ -51,6 +54,7 @@ enum Which {
     Agents,
     InboxWait,
     InboxNotice,
+    InboxFollow,
     Rooms,
     Join,
     Leave,
@@ -129,6 +133,10 @@ tools! {
     InboxNotice "inbox_notice" [], Reads, "whether something came for you",
         "For programs: how many messages are unread, and from whom; with timeoutSeconds it waits for one of which it has not told yet.",
         [], r#"{"timeoutSeconds":{"type":"integer","minimum":0,"default":0}}"#;
+    InboxFollow "inbox_follow" [], Reads, "what comes for you",
+        "For programs: what came after a cursor, which confirms nothing; without one, what comes from now on.",
+        [], r#"{"timeoutSeconds":{"type":"integer","minimum":0,"default":0},"cursor":{"type":"string"},
+            "limit":{"type":"integer","minimum":1,"default":20}}"#;
     Rooms "rooms_list" [Group::Rooms], Lists, "list rooms",
         "Mesh: rooms that you can see, the liveliest first, and which of them you are in.",
         [], r#"{"search":{"type":"string"},"joined":{"type":"boolean"},
@@ -248,6 +256,7 @@ impl Which {
             Which::SessionHistory
             | Which::InboxWait
             | Which::InboxNotice
+            | Which::InboxFollow
             | Which::History
             | Which::Wait => Scope::History,
             Which::SessionSend | Which::Send => Scope::Send,
@@ -328,28 +337,34 @@ pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
     agents::me(asking).await
 }
 
-async fn carry_out(asking: &Asking, which: Which, arguments: &mut Arguments) -> Outcome {
+/// In a box: a call is as large as the tool that it calls, and not as the largest one.
+fn carry_out<'a>(
+    asking: &'a Asking,
+    which: Which,
+    arguments: &'a mut Arguments,
+) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>> {
     match which {
-        Which::Sessions => sessions::list(asking, arguments).await,
-        Which::SessionHistory => history::of_session(asking, arguments).await,
-        Which::SessionSend => send::send(asking, arguments).await,
-        Which::SessionSpawn => spawn::spawn(asking, arguments).await,
-        Which::Agents => agents::list(asking, arguments).await,
-        Which::InboxWait => inbox::wait(asking, arguments).await,
-        Which::InboxNotice => inbox::notice(asking, arguments).await,
-        Which::Rooms => rooms::list(asking, arguments).await,
-        Which::Join => rooms::join(asking, arguments).await,
-        Which::Leave => rooms::leave(asking, arguments).await,
-        Which::Send => rooms::send(asking, arguments).await,
-        Which::History => history::history(asking, arguments).await,
-        Which::Wait => history::wait(asking, arguments).await,
-        Which::VoteCreate => votes::create(asking, arguments).await,
-        Which::VoteCast => votes::cast(asking, arguments).await,
-        Which::VoteResult => votes::result(asking, arguments).await,
-        Which::Tasks => tasks::list(asking, arguments).await,
-        Which::TaskAdd => tasks::add(asking, arguments).await,
-        Which::TaskClaim => tasks::claim(asking, arguments).await,
-        Which::TaskComplete => tasks::complete(asking, arguments).await,
+        Which::Sessions => Box::pin(sessions::list(asking, arguments)),
+        Which::SessionHistory => Box::pin(history::of_session(asking, arguments)),
+        Which::SessionSend => Box::pin(send::send(asking, arguments)),
+        Which::SessionSpawn => Box::pin(spawn::spawn(asking, arguments)),
+        Which::Agents => Box::pin(agents::list(asking, arguments)),
+        Which::InboxWait => Box::pin(inbox::wait(asking, arguments)),
+        Which::InboxNotice => Box::pin(inbox::notice(asking, arguments)),
+        Which::InboxFollow => Box::pin(inbox::follow(asking, arguments)),
+        Which::Rooms => Box::pin(rooms::list(asking, arguments)),
+        Which::Join => Box::pin(rooms::join(asking, arguments)),
+        Which::Leave => Box::pin(rooms::leave(asking, arguments)),
+        Which::Send => Box::pin(rooms::send(asking, arguments)),
+        Which::History => Box::pin(history::history(asking, arguments)),
+        Which::Wait => Box::pin(history::wait(asking, arguments)),
+        Which::VoteCreate => Box::pin(votes::create(asking, arguments)),
+        Which::VoteCast => Box::pin(votes::cast(asking, arguments)),
+        Which::VoteResult => Box::pin(votes::result(asking, arguments)),
+        Which::Tasks => Box::pin(tasks::list(asking, arguments)),
+        Which::TaskAdd => Box::pin(tasks::add(asking, arguments)),
+        Which::TaskClaim => Box::pin(tasks::claim(asking, arguments)),
+        Which::TaskComplete => Box::pin(tasks::complete(asking, arguments)),
     }
 }
 

@@ -538,3 +538,33 @@ async fn a_skip_where_nothing_was_asked_asks_for_nothing() {
     assert!(there["messages"][0]["replyWith"].is_null(), "{there}");
     done(node).await;
 }
+
+#[tokio::test]
+async fn a_program_follows_an_inbox_and_confirms_nothing() {
+    let node = two().await;
+    let says = async |text: &str| {
+        let message = json!({"agentId": "ada", "message": text, "timeoutSeconds": NOW});
+        node.call("bob", "sessions_send", message).await;
+    };
+    let follow = async |arguments: Value| {
+        let body = json!({"tool": "inbox_follow", "agentId": "ada", "args": arguments});
+        let mut answer = node.post("/tools/invoke", &[], &body).await;
+        answer.body["result"]["details"].take()
+    };
+    says("before").await;
+    let start = follow(json!({})).await;
+    assert_eq!(texts(&start), Vec::<&str>::new(), "from now on");
+    let waits = follow(json!({"cursor": start["cursor"], "timeoutSeconds": 30}));
+    let (came, ()) = tokio::join!(waits, says("one"));
+    assert_eq!(texts(&came), ["one"]);
+    assert_eq!((&came["messages"][0]["item"], &came["more"]), (&json!("direct"), &json!(false)));
+    let nothing = follow(json!({"cursor": came["cursor"]})).await;
+    assert_eq!(texts(&nothing), Vec::<&str>::new(), "each once");
+    assert_eq!(texts(&node.inbox("ada", None).await), ["before", "one"], "all of it is unread");
+    let elsewhere = follow(json!({"cursor": "0123456789abcdef.1.99"})).await;
+    assert_eq!(texts(&elsewhere), ["before", "one"], "none is missed");
+    let listed =
+        node.rpc("ada", "tools/call", json!({"name": "inbox_follow", "arguments": {}})).await;
+    assert_eq!(listed["error"]["code"], -32602, "it is for programs");
+    done(node).await;
+}

@@ -151,7 +151,7 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     let cursor = arguments.filled("cursor", CURSOR_CHARS_MAX)?;
     let cursor = cursor.as_deref().map(str::trim).map(Cursor::parse).transpose()?;
     let held = if time == Duration::ZERO { None } else { Some(asking.wait()?) };
-    let mut mail = Mail::open(asking).await?;
+    let mut mail = Box::pin(Mail::open(asking)).await?;
     // Before the first look: what comes between the two is not missed.
     let mut watch = mail.watch()?;
     let (after, replayed) = match cursor {
@@ -167,22 +167,9 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         Some(Some(_)) => (mail.mark, true),
         None => (mail.mark, false),
     };
-    let until = Instant::now() + time;
-    let mut page = loop {
-        let shown = shown(&mail, after, limit).await?;
-        if !shown.items.is_empty() || Instant::now() >= until {
-            asking.goes_on().await?;
-            break shown;
-        }
-        asking.until(&mut watch, until).await?;
-    };
-    // Of some that come together the rest comes in a moment.
-    if !page.items.is_empty() && page.items.len() < limit && held.is_some() {
-        sleep(GATHER_FOR.min(until.saturating_duration_since(Instant::now()))).await;
-        page = shown(&mail, after, limit).await?;
-    }
+    let page = next(&mail, &mut watch, after, Patience { limit, time }).await?;
     drop(held);
-    let Rows { rows, upto, dropped } = rows(asking, &page).await?;
+    let Rows { rows, upto, dropped } = Box::pin(rows(asking, &page)).await?;
     asking.shared.desk.gave_upto(&mail.agent, upto);
     let left = page.left + dropped;
     let mut fields = object(json!({
@@ -198,6 +185,74 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
         fields.insert("replayed".to_owned(), json!(true));
     }
     Ok(fields)
+}
+
+/// How much is waited for, and for how long.
+#[derive(Clone, Copy)]
+struct Patience {
+    limit: usize,
+    time: Duration,
+}
+
+/// The next items after a place, when there are some, or when the time is over.
+async fn next(
+    mail: &Mail<'_>,
+    watch: &mut Watch,
+    after: u64,
+    Patience { limit, time }: Patience,
+) -> Result<Shown, No> {
+    let (asking, until) = (mail.asking, Instant::now() + time);
+    let page = loop {
+        let shown = Box::pin(shown(mail, after, limit)).await?;
+        if !shown.items.is_empty() || Instant::now() >= until {
+            Box::pin(asking.goes_on()).await?;
+            break shown;
+        }
+        asking.until(watch, until).await?;
+    };
+    // Of some that come together the rest comes in a moment.
+    if !page.items.is_empty() && page.items.len() < limit && time > Duration::ZERO {
+        sleep(GATHER_FOR.min(until.saturating_duration_since(Instant::now()))).await;
+        return Box::pin(shown(mail, after, limit)).await;
+    }
+    Ok(page)
+}
+
+/// What came after a cursor, which confirms nothing; without one, what comes from now on. For programs that hand it to a model
+/// as it comes.
+pub(super) async fn follow(asking: &Asking, arguments: &mut Arguments) -> Outcome {
+    let time = arguments.wait(0)?;
+    let limit = arguments.integer("limit", 1, INBOX_ROWS_MAX)?.unwrap_or(20);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let cursor = arguments.filled("cursor", CURSOR_CHARS_MAX)?;
+    let cursor = cursor.as_deref().map(str::trim).map(Cursor::parse).transpose()?;
+    let held = if time == Duration::ZERO { None } else { Some(asking.wait()?) };
+    let mail = Mail::open(asking).await?;
+    let mut watch = mail.watch()?;
+    let after = match cursor {
+        None => mail.newest,
+        Some(None) => 0,
+        Some(Some(cursor))
+            if cursor == Cursor::here(&mail, cursor.place) && cursor.place <= mail.newest =>
+        {
+            cursor.place
+        }
+        // Of another inbox: things may come again, and none is missed.
+        Some(Some(_)) => mail.mark,
+    };
+    let page = next(&mail, &mut watch, after, Patience { limit, time }).await?;
+    drop(held);
+    let Rows { rows, upto, dropped } = Box::pin(rows(asking, &page)).await?;
+    if !rows.is_empty() {
+        asking.shared.desk.gave_upto(&mail.agent, upto);
+    }
+    Ok(object(json!({
+        "status": if rows.is_empty() { "timeout" } else { "ok" },
+        "messages": rows,
+        "cursor": Cursor::here(&mail, upto).text(),
+        "more": page.left + dropped > 0,
+        "note": NOTE,
+    })))
 }
 
 /// What is unread, the oldest first. It is neither confirmed nor counted as given: a host may look without its model.

@@ -55,7 +55,8 @@ impl Row {
             && (self.which != Which::VoteResult || has("voteId"))
     }
 
-    fn may_wait(self) -> bool {
+    /// Whether it may wait at all.
+    pub(crate) fn may_wait(self) -> bool {
         match self.which {
             Which::InboxWait | Which::SessionSend | Which::Wait | Which::VoteResult => true,
             Which::Sessions
@@ -63,6 +64,7 @@ impl Row {
             | Which::SessionSpawn
             | Which::Agents
             | Which::InboxNotice
+            | Which::InboxFollow
             | Which::Rooms
             | Which::Join
             | Which::Leave

@@ -1,0 +1,45 @@
+//! What waits cost. By hand: `cargo test -p mcp -- --ignored --nocapture cost`.
+
+use std::fmt::Write as _;
+
+use tokio::{io::AsyncWriteExt as _, time::sleep};
+
+use super::*;
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+#[ignore = "other tests of the process change what is measured"]
+async fn an_open_wait_costs_so_much() {
+    const AGENTS: usize = 31;
+    const WAITS: usize = 8;
+    let node = Node::new().await;
+    for agent in 0..AGENTS {
+        node.call(&format!("a{agent}"), "inbox_wait", json!({"timeoutSeconds": 0})).await;
+    }
+    let params = json!({"name": "inbox_wait", "arguments": {"timeoutSeconds": 50}});
+    let body =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let before = resident_kib();
+    let mut waits = Vec::new();
+    for nth in 0..AGENTS * WAITS {
+        let mut head = format!("POST /mcp/a{} HTTP/1.1\r\nhost: localhost\r\n", nth / WAITS);
+        write!(head, "authorization: Bearer {KEY}\r\ncontent-type: application/json\r\n").unwrap();
+        write!(head, "content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut io = TcpStream::connect(node.at).await.unwrap();
+        io.write_all(head.as_bytes()).await.unwrap();
+        waits.push(io);
+    }
+    sleep(Duration::from_secs(5)).await;
+    let each = (resident_kib() - before) / (AGENTS * WAITS) as u64;
+    let mut answered = [0; 1];
+    let early = waits.iter().filter(|io| io.try_read(&mut answered).is_ok()).count();
+    assert_eq!(early, 0, "they wait");
+    println!("{each} KiB each");
+    drop(waits);
+    node.stop().await;
+}
