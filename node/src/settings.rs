@@ -18,7 +18,7 @@ use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
-use layer::McpTable;
+use layer::{McpTable, SessionTable};
 pub use limits::Limits;
 pub use parse::Listen;
 pub(crate) use parse::duration;
@@ -51,6 +51,8 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// For how long requests are kept for agents that are away.
+    pub request_ttl: Duration,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -158,6 +160,7 @@ impl Settings {
             metrics: true,
             mcp: Some(Mcp::default()),
             budgets: Budgets::default(),
+            request_ttl: mesh::limits::REQUEST_TTL,
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -302,7 +305,8 @@ impl Layered {
             http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
-            budgets: self.budgets()?,
+            budgets: sessions::budgets(&self.session())?,
+            request_ttl: sessions::ttl(&self.session())?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -335,9 +339,8 @@ impl Layered {
         items.iter().map(|item| parse(item)).collect()
     }
 
-    fn budgets(&self) -> Result<Budgets> {
-        let table = self.first(|layer| layer.session.clone()).unwrap_or_default();
-        sessions::budgets(&table)
+    fn session(&self) -> SessionTable {
+        self.first(|layer| layer.session.clone()).unwrap_or_default()
     }
 
     fn wakes(&self) -> Result<Vec<WakeAt>> {

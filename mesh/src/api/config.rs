@@ -8,7 +8,7 @@ use crate::{
         budget::Budgets,
         command::RoomView,
     },
-    limits::{RETENTION_MIN, TAKEOVER_AFTER},
+    limits::{REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
         id::{MeshId, NodeId},
         identity::LinkSecret,
@@ -42,6 +42,8 @@ pub struct Config {
     pub retention: Retention,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// For how long requests are kept for agents that are away.
+    pub request_ttl: Duration,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -63,6 +65,7 @@ impl Config {
             tiers: Tiers::default(),
             retention: Retention::default(),
             budgets: Budgets::default(),
+            request_ttl: REQUEST_TTL,
             retention_min: RETENTION_MIN,
         }
     }

@@ -142,30 +142,36 @@ impl Conversations {
         self.bound(now);
     }
 
-    /// A message was delivered here. Returns whether this node's budgets keep it from agents of this node.
-    pub(super) fn on_delivered(&mut self, known: &Known, room: RoomId, entry: &Delivered) -> bool {
-        let Some(said) = entry.said.as_ref().filter(|_| entry.facts.kind == CHAT) else {
-            return false;
-        };
+    /// A message was delivered here. Returns the budget that keeps it from agents of this node, as a rule's name.
+    pub(super) fn on_delivered(
+        &mut self,
+        known: &Known,
+        room: RoomId,
+        entry: &Delivered,
+    ) -> Option<&'static str> {
+        let said = entry.said.as_ref().filter(|_| entry.facts.kind == CHAT)?;
         let (now, budgets) = (known.cx.now.mono, &known.config.budgets);
         let foreign = entry.log.author != known.cx.me;
         let direct = known.directory.direct.get(room);
         if direct.is_some() && foreign {
             self.pairs.entry(room).or_default().note(&budgets.pair, now, &said.agent);
         }
-        let Some(place) = said.conversation else { return false };
+        let place = said.conversation?;
         if let Some(answered) = place.answers {
             self.is_answered(answered, room);
         }
         // The author of a mention in a room has no say in the conversations of the agent.
-        let Some(direct) = direct else { return false };
-        if foreign && (place.turn > budgets.turns.saturating_add(1) || place.hops > budgets.hops) {
-            return true;
+        let direct = direct?;
+        if foreign && place.turn > budgets.turns.saturating_add(1) {
+            return Some("max_ping_pong_turns");
+        }
+        if foreign && place.hops > budgets.hops {
+            return Some("max_hops");
         }
         // Also if it is away: it reads it when it comes.
         self.hand(now, direct.sides.peer_of(&said.agent), said);
         self.bound(now);
-        false
+        None
     }
 
     /// A request has an answer, and with it all that its author has asked before in the same room.

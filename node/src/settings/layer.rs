@@ -148,6 +148,8 @@ pub(crate) struct SessionTable {
     pub(crate) max_unanswered: Option<usize>,
     /// Messages between two agents.
     pub(crate) pair: Option<PairTable>,
+    /// For how long requests are kept for agents that are away.
+    pub(crate) ttl: Option<String>,
 }
 
 /// How fast two agents may write to each other.

@@ -25,6 +25,7 @@ use tokio::{
 use crate::{Groups, Mcp, Settings};
 
 mod agents;
+mod deliveries;
 mod door;
 mod rooms;
 mod sessions;

@@ -195,6 +195,10 @@ pub(super) async fn wait_for_answer(
         if found.is_some() || Instant::now() >= until {
             break found;
         }
+        if let Some(failed) = failure_of(asking, target, request).await? {
+            drop(awaiting);
+            return Ok(not_delivered(&failed, fields));
+        }
         asking.until(&mut watch, until).await?;
     };
     let Some(reply) = reply else {
@@ -427,6 +431,40 @@ pub(super) async fn result(
     asking.act(say).await.map(drop)
 }
 
+/// What became of a request, if it was given up or refused.
+async fn failure_of(
+    asking: &Asking,
+    target: &Target,
+    message: MessageId,
+) -> Result<Option<Value>, No> {
+    if target.peer.is_none() {
+        return Ok(None);
+    }
+    let known = fate(asking, target, message).await?;
+    Ok(known.filter(|known| known["status"] == "failed"))
+}
+
+/// What became of a request, as nodes have said it in its room.
+async fn fate(asking: &Asking, target: &Target, message: MessageId) -> Result<Option<Value>, No> {
+    let found = asking.read(OneMessage { room: target.room.room, message }).await?;
+    let Some(fate) = found.and_then(|found| found.fate) else { return Ok(None) };
+    let reader = asking.reader_of([fate.node]).await?;
+    let mut known = reader.fate(&fate);
+    known["mode"] = json!("none");
+    Ok(Some(known))
+}
+
+fn not_delivered(failed: &Value, mut fields: Map<String, Value>) -> Map<String, Value> {
+    let reason = failed["reason"].as_str().unwrap_or("nobody says why");
+    fields.extend(object(json!({
+        "status": "error",
+        "error": format!("not delivered: {reason}"),
+        "sentBeforeError": true,
+        "delivery": failed,
+    })));
+    fields
+}
+
 /// What nodes say of a message that has no answer: no more than they say.
 async fn delivery(asking: &Asking, target: &Target, message: MessageId) -> Result<Value, No> {
     let Some(peer) = &target.peer else { return Ok(pending()) };
@@ -439,6 +477,10 @@ async fn delivery(asking: &Asking, target: &Target, message: MessageId) -> Resul
     };
     let mut delivery = pending();
     delivery["presence"] = json!(presence);
+    if let Some(mut known) = fate(asking, target, message).await? {
+        known["presence"] = json!(presence);
+        return Ok(known);
+    }
     let room = target.room.room;
     let Some(receipts) = asking.read(GetReceipts { room, message }).await? else {
         return Ok(delivery);
