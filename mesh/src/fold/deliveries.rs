@@ -79,6 +79,11 @@ impl Words {
         self.told.contains_key(&(stage, node))
     }
 
+    /// How much a node has said.
+    pub(crate) fn count_of(&self, node: NodeId) -> usize {
+        self.told.keys().filter(|(_, by)| *by == node).count()
+    }
+
     fn add(&mut self, written: &Written, act: DeliveryAct) {
         let (stage, reason) = match act.word {
             Word::Arrived => (Stage::Arrived, None),

@@ -17,7 +17,7 @@ use crate::{
     fold::deliveries::Words,
     name::{
         group::Sides,
-        id::{AgentId, EntryRef, RoomId},
+        id::{AgentId, EntryRef, NodeId, RoomId},
     },
 };
 
@@ -63,6 +63,14 @@ impl Fates {
         let words = &known.requests.get(&request)?.words;
         known.sides.iter().find(|(agent, _)| ***agent == *by)?;
         self.judged(words, request, known.sides.peer_of(by))
+    }
+
+    /// How many different words on requests of a room count or not that a node has said.
+    #[must_use]
+    pub fn said_by(&self, room: RoomId, node: NodeId) -> usize {
+        let rooms = self.read();
+        let requests = rooms.get(&room).into_iter().flat_map(|known| known.requests.values());
+        requests.map(|of| of.words.count_of(node)).sum()
     }
 
     fn judged(&self, words: &Words, request: EntryRef, to: &AgentId) -> Option<Delivery> {
