@@ -279,12 +279,16 @@ impl Hub {
         let mut messages = frames.iter().flat_map(Frame::messages).peekable();
         let Some(me) = link.me().filter(|_| messages.peek().is_some()) else { return };
         let now = Moment::now();
-        for (room, number) in frames.iter().flat_map(Frame::messages) {
-            if self.facts(room).is_some_and(|facts| facts.access.sides.is_some()) {
-                let handed = Handed { agent: me.agent.clone(), room, number };
-                self.given.wrote_to(handed, link.id, now);
-            }
+        let state = self.read();
+        let is_direct = |room: &RoomId| {
+            state.rooms.get(room).is_some_and(|known| known.facts.access.sides.is_some())
+        };
+        let direct = frames.iter().flat_map(Frame::messages).filter(|(room, _)| is_direct(room));
+        for (room, number) in direct {
+            let handed = Handed { agent: me.agent.clone(), room, number };
+            self.given.wrote_to(handed, link.id, now);
         }
+        drop(state);
         self.given.wrote(&me.agent, link.id, messages, now);
     }
 
