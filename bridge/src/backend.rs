@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 use mesh::{
     Proof,
-    api::command::{Caller, Command},
+    api::{
+        command::{Caller, Command},
+        delivery::{Delivery, Notice},
+    },
     name::{
         id::{LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
@@ -150,10 +153,23 @@ pub trait Reads: Send + Sync + 'static {
 /// Items of an inbox: they name messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboxItems {
-    /// Place, room, number; by place.
-    pub items: Vec<(u64, RoomId, Number)>,
+    /// By place.
+    pub items: Vec<InboxPlace>,
     /// So many are behind the last one.
     pub left: usize,
+}
+
+/// A place in an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboxPlace {
+    /// Rises.
+    pub place: u64,
+    /// The room of the message.
+    pub room: RoomId,
+    /// Its number; of a notice none.
+    pub number: Number,
+    /// What the agent is told of a request of its own.
+    pub notice: Option<Notice>,
 }
 
 /// A profile, and whether the agent is known at all.
@@ -213,6 +229,16 @@ pub struct Row {
     pub said: Option<Said>,
     /// Whether it is its author's, as far as is known now.
     pub proof: Proof,
+    /// Of a request in a direct room: what became of it, as far as is known now.
+    pub fate: Option<Delivery>,
+}
+
+impl Row {
+    /// Whether it was taken back from this agent before that had it: others than its author are not to get it.
+    pub(crate) fn is_kept_from(&self, agent: Option<&str>) -> bool {
+        let by = self.said.as_ref().map(|said| &*said.agent);
+        self.fate.as_ref().is_some_and(Delivery::is_withdrawn) && (by.is_none() || by != agent)
+    }
 }
 
 /// Messages for a client that came from another node.

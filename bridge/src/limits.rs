@@ -202,6 +202,9 @@ pub const READERS_MAX: usize = 16_384;
 pub const GIVEN_AGENTS_MAX: usize = 16_384;
 /// The newest messages of a room of which it is known that an agent was given them.
 pub const GIVEN_NUMBERS_MAX: usize = 32;
+/// Messages of direct rooms that are written and not certain to have come yet: of more nobody hears that they came, until they are
+/// answered.
+pub const GIVEN_DUE_MAX: usize = 16_384;
 /// A message counts as given when the connection to which it was written has stayed open for so long.
 pub const GIVEN_AFTER: Duration = Duration::from_secs(5);
 /// Messages after one that are searched for answers to it: a page.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use mesh::{
-    Effect, Engine, Identity, Input, MeshSecret, Proof, Proofs,
+    Effect, Engine, Fates, Identity, Input, MeshSecret, Proof, Proofs,
     api::{
         batch::{InboxItem, Summary},
         command::{
@@ -21,7 +21,7 @@ use mesh::{
         policy::Policies,
     },
     name::{
-        id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
         number::Number,
         time::Now,
     },
@@ -41,7 +41,8 @@ use mesh::{
 use crate::{
     Hub, Reply,
     backend::{
-        FoundFile, FoundProfile, InboxItems, Kept, Mesh, ReadError, Reads, Roam, Row, Serves,
+        FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError, Reads, Roam, Row,
+        Serves,
     },
     session::meter::Meter,
 };
@@ -95,6 +96,7 @@ pub struct Fake {
     hub: Mutex<Option<Arc<Hub>>>,
     core: Mutex<Core>,
     proofs: Proofs,
+    fates: Fates,
     pub rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
     /// What is kept of the node's own.
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
@@ -190,7 +192,9 @@ impl Fake {
     pub fn with(policies: Policies) -> (Arc<Fake>, Arc<Hub>) {
         let secret = secret();
         let config = mesh::Config::new(secret.mesh_id(), secret.founder());
-        let config = mesh::Config { policies, ..config };
+        // Nobody waits for days here.
+        let request_ttl = mesh::limits::REQUEST_TTL_MIN;
+        let config = mesh::Config { policies, request_ttl, ..config };
         let wall_ms = 1_800_000_000_000;
         let now = Now { mono: Duration::from_secs(1), wall_ms, wall_us: wall_ms * 1_000 };
         let engine = Engine::open(identity(), config, Summary::default(), now);
@@ -199,6 +203,7 @@ impl Fake {
             started,
             meter: Arc::new(Meter::new(started)),
             proofs: engine.proofs(),
+            fates: engine.fates(),
             hub: Mutex::default(),
             core: Mutex::new(Core {
                 engine,
@@ -462,6 +467,7 @@ fn row(delivered: &Delivered) -> Row {
         facts: delivered.facts,
         said: delivered.said.as_deref().cloned(),
         proof: Proof::default(),
+        fate: None,
     }
 }
 
@@ -499,6 +505,10 @@ impl Fake {
         for row in &mut rows {
             let of = |said| self.proofs.of(row.log.author, said);
             row.proof = row.said.as_ref().map(of).unwrap_or_default();
+            let request = EntryRef { log: row.log, seq: row.at.seq };
+            let asks = |said: &&Said| said.conversation.is_some_and(|place| place.expects_reply);
+            let asked = row.said.as_ref().filter(asks);
+            row.fate = asked.and_then(|said| self.fates.of(room, request, &said.agent));
         }
         Ok(rows)
     }
@@ -646,10 +656,17 @@ impl Reads for Fake {
     fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError> {
         let items = self.inboxes.lock().unwrap();
         let is_there = |((of, place), item): &(&(AgentId, u64), &InboxItem)| {
-            **of == *agent && *place > after && item.number > Number::ZERO
+            **of == *agent
+                && *place > after
+                && (item.number > Number::ZERO || item.notice.is_some())
         };
-        let all = items.iter().filter(is_there);
-        let all: Vec<_> = all.map(|((_, place), item)| (*place, item.room, item.number)).collect();
+        let all = items.iter().filter(is_there).map(|((_, place), item)| InboxPlace {
+            place: *place,
+            room: item.room,
+            number: item.number,
+            notice: item.notice,
+        });
+        let all: Vec<InboxPlace> = all.collect();
         let left = all.len().saturating_sub(limit);
         Ok(InboxItems { items: all.into_iter().take(limit).collect(), left })
     }

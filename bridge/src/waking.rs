@@ -191,11 +191,17 @@ fn waiting(hub: &Hub, agent: &AgentId) -> Result<Option<Waiting>, ReadError> {
     let mark = reads.inbox_mark(agent)?.unwrap_or(0);
     let after = mark.max(hub.mails.of(agent).fetched);
     let items = reads.inbox(agent, after, WAKE_ROWS_MAX)?;
-    let Some(upto) = items.items.last().map(|(place, ..)| *place) else { return Ok(None) };
+    let Some(upto) = items.items.last().map(|item| item.place) else { return Ok(None) };
     let mut from = BTreeSet::new();
     let mut count = items.left;
-    for (_, room, number) in &items.items {
-        let row = reads.by_number(*room, *number)?;
+    for item in &items.items {
+        if item.notice.is_some() {
+            // Of a request of its own: from nobody.
+            count += 1;
+            continue;
+        }
+        let row = reads.by_number(item.room, item.number)?;
+        let row = row.filter(|row| !row.is_kept_from(Some(agent)));
         let Some(said) = row.and_then(|row| row.said).filter(|said| said.agent != *agent) else {
             continue;
         };

@@ -7,6 +7,7 @@ pub mod budget;
 pub mod command;
 pub mod config;
 pub(crate) mod deferred;
+pub mod delivery;
 pub mod event;
 pub mod import;
 pub mod policy;

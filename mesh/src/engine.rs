@@ -17,6 +17,7 @@ mod barrier;
 mod beacons;
 mod conversing;
 mod creating;
+pub(crate) mod deliveries;
 pub(crate) mod digests;
 mod directories;
 mod elections;
@@ -70,6 +71,7 @@ use crate::{
         barrier::Barriers,
         beacons::Beacons,
         creating::Created,
+        deliveries::fates::Fates,
         digests::Digests,
         elections::Leaders,
         forks::Forks,
@@ -155,6 +157,12 @@ impl Engine {
     #[must_use]
     pub fn proofs(&self) -> Proofs {
         self.known.directory.proofs().clone()
+    }
+
+    /// What became of requests, now and later, for any thread.
+    #[must_use]
+    pub fn fates(&self) -> Fates {
+        self.speaking.deliveries.fates.clone()
     }
 
     /// When [`Input::Timeout`] is due.
@@ -280,6 +288,9 @@ impl Engine {
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
             Command::Inbox { caller, act } => self.inboxes.act(known, &caller, act),
+            Command::Handed { agent, room, requests } => {
+                Ok(self.speaking.deliveries.handed(known, &agent, room, &requests))
+            }
             Command::SetTyping { caller, room, typing } => self.agents.set_typing(
                 known,
                 &mut self.roster_sync,
@@ -503,6 +514,7 @@ impl Engine {
         self.receipts.go_on(&mut self.known);
         self.records.go_on(&mut self.known);
         self.inquiries.go_on(&mut self.known);
+        self.speaking.deliveries.go_on(&mut self.known);
         self.records.ask_contents(&mut self.known, true);
         self.known.stir_busy();
     }

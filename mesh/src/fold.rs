@@ -1,6 +1,7 @@
 //! States that follow from a room's acts: the same at every node that has the same logs.
 
 pub(crate) mod act;
+pub(crate) mod deliveries;
 pub(crate) mod elections;
 pub(crate) mod tasks;
 pub(crate) mod votes;
@@ -13,6 +14,7 @@ use crate::{
     wire::{acts::ElectionAct, entry::Body},
 };
 use act::{Act, Fold, Folded, Void, Written};
+use deliveries::Deliveries;
 use elections::Elections;
 use tasks::Tasks;
 use votes::Votes;
@@ -23,6 +25,7 @@ pub(crate) struct Folds {
     pub(crate) votes: Votes,
     pub(crate) elections: Elections,
     pub(crate) tasks: Tasks,
+    pub(crate) deliveries: Deliveries,
 }
 
 impl Folds {
@@ -32,6 +35,7 @@ impl Folds {
             votes: Votes::new(forked),
             elections: Elections::new(unheard),
             tasks: Tasks::default(),
+            deliveries: Deliveries::default(),
         }
     }
 
@@ -67,6 +71,7 @@ impl Folds {
             Act::Vote(act) => self.votes.apply(written, act, alarms),
             Act::Election(act) => self.elections.apply(written, act, alarms),
             Act::Task(act) => self.tasks.apply(written, act, alarms),
+            Act::Delivery(act) => self.deliveries.apply(written, act, alarms),
         }
     }
 
@@ -75,11 +80,13 @@ impl Folds {
         self.votes.retract(void);
         self.elections.retract(void);
         self.tasks.retract(void);
+        self.deliveries.retract(void);
     }
 
     /// See [`Fold::bytes`].
     pub(crate) fn bytes(&self) -> usize {
-        self.votes.bytes() + self.elections.bytes() + self.tasks.bytes()
+        let acts = self.votes.bytes() + self.elections.bytes() + self.tasks.bytes();
+        acts + self.deliveries.bytes()
     }
 
     /// Whether something may become due in them by time alone. Votes are not asked: the engine lists

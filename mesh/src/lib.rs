@@ -41,6 +41,6 @@ pub use api::config::Config;
 pub use api::deferred::DeferredCommit;
 pub use api::proof::Proof;
 pub use directory::proofs::Proofs;
-pub use engine::{Engine, archived::archive, digests::bucket};
+pub use engine::{Engine, archived::archive, deliveries::fates::Fates, digests::bucket};
 pub use name::identity::{Identity, LinkSecret, MeshSecret};
 pub use turn::noise::Hearing;

@@ -1,5 +1,7 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
+mod requests;
+pub use requests::*;
 use std::time::Duration;
 
 // Entries and runs.

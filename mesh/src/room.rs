@@ -18,6 +18,7 @@ use crate::{
         act::{Act, Fold as _, Folded, Void, Written},
     },
     name::{
+        group::Group,
         id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
         identity::Identity,
         number::{Era, Number},
@@ -232,7 +233,7 @@ impl Room {
                     cx.happens(Happened::Listed(Fact { room, at, log, facts, body }));
                 }
             }
-            Class::Vote | Class::Election | Class::Task => {
+            Class::Vote | Class::Election | Class::Task | Class::Delivery => {
                 if let Some(act) = Act::of(body) {
                     self.fold_act(cx, at, facts, act);
                 }
@@ -322,6 +323,10 @@ impl Room {
                 Judged::WhenItCame => era.is_issued_by(by.log, grant.by),
                 Judged::AfterStart => era.was_issued(by, grant.by),
             })
+        } else if let Act::Delivery(_) = act {
+            // Elsewhere nobody asks somebody in particular.
+            let seal = self.replica.record.seal.as_ref();
+            seal.is_some_and(|seal| matches!(seal.group, Group::Pair(_)))
         } else {
             true
         }

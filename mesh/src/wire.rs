@@ -7,6 +7,7 @@ pub mod contents;
 pub mod conversation;
 pub mod copies;
 pub mod cover;
+pub mod delivery;
 pub mod entry;
 pub mod kinds;
 pub mod message;

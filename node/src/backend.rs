@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use bridge::{
     Reply,
-    backend::{self, FoundFile, FoundProfile, InboxItems, Kept, ReadError, Roam, Row, Serves},
+    backend::{
+        self, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, ReadError, Roam, Row, Serves,
+    },
 };
 use mesh::{
-    Proof, Proofs,
+    Engine, Fates, Proof, Proofs,
     api::{batch::Fate, command::Command},
     name::{
-        id::{LocalRef, MeshId, MessageId, NodeId, RoomId},
+        id::{EntryRef, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
     records::{details::Details, files::FileView, profile},
@@ -39,22 +41,27 @@ pub(crate) struct FromStore {
     reader: Reader,
     mesh: MeshId,
     proofs: Proofs,
+    fates: Fates,
 }
 
 impl FromStore {
-    /// The part of a store that is of one mesh, with the proofs that its engine knows of its authors.
-    pub(crate) fn new(reader: Reader, mesh: MeshId, proofs: Proofs) -> FromStore {
-        FromStore { reader, mesh, proofs }
+    /// The part of a store that is of one mesh, with all that its engine knows of its authors and their requests.
+    pub(crate) fn new(reader: Reader, mesh: MeshId, engine: &Engine) -> FromStore {
+        FromStore { reader, mesh, proofs: engine.proofs(), fates: engine.fates() }
     }
 
-    fn convert(&self, row: store::Row) -> Row {
+    fn convert(&self, room: RoomId, row: store::Row) -> Row {
         let store::Row { number, canonical, numbers, at, log, message, facts, said } = row;
         let proof = said.as_ref().map(|said| self.proofs.of(log.author, said)).unwrap_or_default();
-        Row { number, canonical, numbers, at, log, message, facts, said, proof }
+        let asks = |said: &&Said| said.conversation.is_some_and(|place| place.expects_reply);
+        let request = EntryRef { log, seq: at.seq };
+        let asked = said.as_ref().filter(asks);
+        let fate = asked.and_then(|said| self.fates.of(room, request, &said.agent));
+        Row { number, canonical, numbers, at, log, message, facts, said, proof, fate }
     }
 
-    fn converted(&self, rows: Vec<store::Row>) -> Vec<Row> {
-        rows.into_iter().map(|row| self.convert(row)).collect()
+    fn converted(&self, room: RoomId, rows: Vec<store::Row>) -> Vec<Row> {
+        rows.into_iter().map(|row| self.convert(room, row)).collect()
     }
 
     /// The row of an entry, if it was delivered here, under the number that it was delivered with.
@@ -62,7 +69,7 @@ impl FromStore {
         let Some(row) = row else { return Ok(None) };
         let numbers = self.reader.numbers_of(room, row.at).map_err(ReadError::new)?;
         let delivered = numbers.into_iter().find(|(_, fate)| *fate == Fate::Delivered);
-        Ok(delivered.map(|(number, _)| Row { number, ..self.convert(row) }))
+        Ok(delivered.map(|(number, _)| Row { number, ..self.convert(room, row) }))
     }
 }
 
@@ -78,7 +85,7 @@ impl backend::Reads for FromStore {
             .reader
             .page_of_arrival(room, after, origin_cursor, limit)
             .map_err(ReadError::new)?;
-        Ok(self.converted(rows))
+        Ok(self.converted(room, rows))
     }
 
     fn page_at_once(
@@ -88,7 +95,7 @@ impl backend::Reads for FromStore {
         limit: usize,
     ) -> Result<Option<Vec<Row>>, ReadError> {
         let rows = self.reader.page_at_once(room, after, limit).map_err(ReadError::new)?;
-        Ok(rows.map(|rows| self.converted(rows)))
+        Ok(rows.map(|rows| self.converted(room, rows)))
     }
 
     fn page_newest(
@@ -98,7 +105,7 @@ impl backend::Reads for FromStore {
         before_ms: Option<u64>,
     ) -> Result<Vec<Row>, ReadError> {
         let rows = self.reader.page_newest(room, limit, before_ms).map_err(ReadError::new)?;
-        Ok(self.converted(rows))
+        Ok(self.converted(room, rows))
     }
 
     fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
@@ -120,7 +127,7 @@ impl backend::Reads for FromStore {
     fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
         let roam = self.reader.roam(room, cursor, limit).map_err(ReadError::new)?;
         Ok(Roam {
-            rows: self.converted(roam.rows),
+            rows: self.converted(room, roam.rows),
             more: roam.more,
             later: roam.later.is_some(),
             unproven: roam.unproven,
@@ -130,7 +137,12 @@ impl backend::Reads for FromStore {
 
     fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError> {
         let page = self.reader.inbox(agent, after, limit).map_err(ReadError::new)?;
-        let items = page.items.into_iter().map(|(place, item)| (place, item.room, item.number));
+        let items = page.items.into_iter().map(|(place, item)| InboxPlace {
+            place,
+            room: item.room,
+            number: item.number,
+            notice: item.notice,
+        });
         Ok(InboxItems { items: items.collect(), left: page.left })
     }
 

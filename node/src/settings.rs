@@ -58,6 +58,8 @@ pub struct Settings {
     pub sandbox: Visibility,
     /// Who may write to whom, and where.
     pub policies: Policies,
+    /// For how long requests are kept for agents that are away.
+    pub request_ttl: Duration,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -170,6 +172,7 @@ impl Settings {
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
+            request_ttl: mesh::limits::REQUEST_TTL,
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -315,6 +318,7 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             budgets: sessions::budgets(&self.sessions())?,
+            request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,
             sandbox: sessions::sandbox(&self.sessions())?,
             wakes: self.wakes()?,

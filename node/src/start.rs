@@ -142,6 +142,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.retention = settings.limits.retention;
     config.budgets = settings.budgets;
     config.policies = settings.policies.core.clone();
+    config.request_ttl = settings.request_ttl;
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
@@ -183,7 +184,7 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
-        let stored = FromStore::new(reader.clone(), mesh, engine.proofs());
+        let stored = FromStore::new(reader.clone(), mesh, &engine);
         let Clients { hub, bridge, counts } = Clients::new(mesh, config, mcp, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();

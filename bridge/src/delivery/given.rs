@@ -20,7 +20,7 @@ use mesh::{
 };
 
 use super::link::LinkId;
-use crate::limits::{GIVEN_AFTER, GIVEN_AGENTS_MAX, GIVEN_NUMBERS_MAX};
+use crate::limits::{GIVEN_AFTER, GIVEN_AGENTS_MAX, GIVEN_DUE_MAX, GIVEN_NUMBERS_MAX};
 
 /// The moment in which something happened.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +71,17 @@ struct Inner {
     /// By when something was noted of them last.
     order: BTreeMap<u64, Name>,
     clock: u64,
+    /// Messages of direct rooms that were written to connections, and are not certain to have come yet: the newest
+    /// [`GIVEN_DUE_MAX`], by when they were written.
+    due: VecDeque<(Handed, Note)>,
+}
+
+/// A message of a direct room that an agent was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handed {
+    pub(crate) agent: AgentId,
+    pub(crate) room: RoomId,
+    pub(crate) number: Number,
 }
 
 /// See the module.
@@ -97,9 +108,34 @@ impl Given {
         }
     }
 
+    /// The same, of a message in a direct room: its author is to hear that it came.
+    pub(crate) fn wrote_to(&self, handed: Handed, link: LinkId, when: Moment) {
+        let mut inner = self.locked();
+        let number = handed.number;
+        inner.due.push_back((handed, Note { number, link, when }));
+        if inner.due.len() > GIVEN_DUE_MAX {
+            inner.due.pop_front();
+        }
+    }
+
+    /// Messages of direct rooms that are certain to have come by now, each once.
+    pub(crate) fn take_come(&self, now: Moment) -> Vec<Handed> {
+        let mut inner = self.locked();
+        let mut come = Vec::new();
+        while let Some((handed, note)) = inner.due.pop_front() {
+            if !note.is_over(now) {
+                inner.due.push_front((handed, note));
+                break;
+            }
+            come.push(handed);
+        }
+        come
+    }
+
     /// A connection of an agent has ended: messages that were written to it just now may never have come.
     pub(crate) fn ended(&self, agent: &AgentId, link: LinkId, now: Moment) {
         let mut inner = self.locked();
+        inner.due.retain(|(_, note)| note.link != link || note.is_over(now));
         for room in inner.by_link.remove(&link).unwrap_or_default() {
             if let Some(notes) = inner.agents.get_mut(&(room, agent.clone())) {
                 notes.given.retain(|note| note.link != link || note.is_over(now));
@@ -208,6 +244,26 @@ mod tests {
         given.ended(&agent("a"), LinkId(1), later);
         assert_eq!(names(&given, 3, later), [("a".to_owned(), false)]);
         assert_eq!(given.of(RoomId([8; 16]), Number(3), later), []);
+    }
+
+    #[test]
+    fn a_message_of_a_direct_room_has_come_when_its_connection_has_stayed_open() {
+        let (given, now) = (Given::default(), Moment::now());
+        let handed =
+            |name: &str, number| Handed { agent: agent(name), room: ROOM, number: Number(number) };
+        given.wrote_to(handed("a", 3), LinkId(1), now);
+        given.wrote_to(handed("b", 3), LinkId(2), now);
+        given.wrote_to(handed("a", 4), LinkId(1), now.later(Duration::from_secs(1)));
+        let soon = now.later(GIVEN_AFTER - Duration::from_millis(1));
+        assert_eq!(given.take_come(soon), []);
+        given.ended(&agent("b"), LinkId(2), soon);
+        let later = now.later(GIVEN_AFTER);
+        assert_eq!(given.take_come(later), [handed("a", 3)]);
+        assert_eq!(given.take_come(later), [], "once");
+        given.ended(&agent("a"), LinkId(1), later);
+        assert_eq!(given.take_come(later.later(GIVEN_AFTER)), [], "it may never have come");
+        (0..=GIVEN_DUE_MAX).for_each(|_| given.wrote_to(handed("a", 5), LinkId(3), now));
+        assert_eq!(given.take_come(later).len(), GIVEN_DUE_MAX);
     }
 
     #[test]

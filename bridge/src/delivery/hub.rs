@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     ending::Ending,
-    given::{Given, Moment},
+    given::{Given, Handed, Moment},
     link::{Life, Link, LinkId, Me},
     notice::Notice,
     outbox::Frame,
@@ -28,18 +28,18 @@ use crate::{
     reply::Ended,
     seam::{
         answer::RoomFacts,
-        event::{Event, Told},
+        event::{Event, Message, Told},
         refusal::Refusal,
     },
     webhooks::book::Book,
 };
 use mesh::{
     api::{
-        command::{AgentView, Attached, Outcome},
+        command::{AgentView, Attached, Command, Outcome},
         event::AgentEvent,
     },
     name::{
-        id::{AgentId, KeyPrint, RoomId},
+        id::{AgentId, EntryRef, KeyPrint, RoomId},
         number::Number,
     },
     order::served::Served,
@@ -277,9 +277,34 @@ impl Hub {
     /// Frames were written to a connection.
     pub(crate) fn wrote(&self, link: &Link, frames: &[Frame]) {
         let mut messages = frames.iter().flat_map(Frame::messages).peekable();
-        if let Some(me) = link.me().filter(|_| messages.peek().is_some()) {
-            self.given.wrote(&me.agent, link.id, messages, Moment::now());
+        let Some(me) = link.me().filter(|_| messages.peek().is_some()) else { return };
+        let now = Moment::now();
+        let state = self.read();
+        let is_direct = |room: &RoomId| {
+            state.rooms.get(room).is_some_and(|known| known.facts.access.sides.is_some())
+        };
+        let direct = frames.iter().flat_map(Frame::messages).filter(|(room, _)| is_direct(room));
+        for (room, number) in direct {
+            let handed = Handed { agent: me.agent.clone(), room, number };
+            self.given.wrote_to(handed, link.id, now);
         }
+        drop(state);
+        self.given.wrote(&me.agent, link.id, messages, now);
+    }
+
+    /// The commands that tell the mesh what agents were given through their connections. To be asked again and again.
+    pub(crate) fn take_handed(&self) -> Vec<Command> {
+        let mut by_agent: BTreeMap<(AgentId, RoomId), Vec<EntryRef>> = BTreeMap::new();
+        for Handed { agent, room, number } in self.given.take_come(Moment::now()) {
+            // One that cannot be read is said to have come when it is answered.
+            let Ok(Some(row)) = self.reads.by_number(room, number) else { continue };
+            let message = Message::read(room, row);
+            if let Some(message) = message.filter(|of| of.is_to_be_handed_to(&agent)) {
+                by_agent.entry((agent, room)).or_default().push(message.entry);
+            }
+        }
+        let handed = |((agent, room), requests)| Command::Handed { agent, room, requests };
+        by_agent.into_iter().map(handed).collect()
     }
 
     /// An agent has all messages of a room up to this number.

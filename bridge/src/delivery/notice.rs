@@ -88,6 +88,7 @@ mod tests {
             facts: Facts { clock: number, wall_ms, kind: 1, visible: true },
             said: None,
             proof: Proof::default(),
+            fate: None,
         };
         (room, row)
     }

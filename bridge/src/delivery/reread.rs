@@ -25,6 +25,9 @@ pub(crate) fn frames(
     room: RoomId,
     row: Row,
 ) -> (Option<Rendered>, Option<Rendered>) {
+    if row.is_kept_from(Some(&me.agent)) {
+        return (None, None);
+    }
     let Some(message) = Message::read(room, row) else { return (None, None) };
     if message.said.agent == me.agent && !message.reaches_its_author() {
         return (None, None);

@@ -168,6 +168,10 @@ impl Bridge {
 
     async fn keep_readers_now(&self) {
         let hub = &self.shared.hub;
+        for command in hub.take_handed() {
+            // One that is not taken is said when the message is answered.
+            self.shared.mesh.call(command, Reply::once().0);
+        }
         hub.note_all_live();
         loop {
             let unkept = hub.readers().take_unkept(limits::READERS_KEPT_AT_ONCE);

@@ -7,6 +7,7 @@ use mesh::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
         },
+        delivery::Ended,
         policy::{Withheld, withheld},
     },
     name::{
@@ -28,7 +29,7 @@ use crate::{
     },
 };
 
-pub use crate::backend::{FoundFile, InboxItems};
+pub use crate::backend::{FoundFile, InboxItems, InboxPlace};
 
 /// An agent is attached.
 #[derive(Clone, Debug)]
@@ -66,11 +67,22 @@ pub struct Page {
 pub struct InboxPage {
     /// Messages with their places, in the order in which they came. Those that are no longer kept, or that the agent may not
     /// read any more, are left out.
-    pub items: Vec<(u64, Message)>,
+    pub items: Vec<Item>,
     /// The place up to which it was read.
     pub upto: u64,
     /// So many items are behind it.
     pub left: usize,
+}
+
+/// An item of an inbox.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its place.
+    pub place: u64,
+    /// The message; of a notice the agent's own request.
+    pub message: Message,
+    /// What the agent is told of its request.
+    pub ended: Option<Ended>,
 }
 
 /// The fate of a message, as nodes say that were asked.

@@ -45,7 +45,7 @@ pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::ToMesh;
 
-pub use inbox::{ConfirmInbox, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
+pub use inbox::{ConfirmInbox, HandOver, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
 
 macro_rules! calls {
     ($( $name:ty => $answer:ty; )*) => {
@@ -69,6 +69,7 @@ calls! {
     LookIntoInbox => InboxItems;
     ConfirmInbox => Box<Inbox>;
     TakeFromInbox => Box<Inbox>;
+    HandOver => ();
     OneMessage => Option<Message>;
     History => Page;
     GetReceipts => Option<Receipts>;

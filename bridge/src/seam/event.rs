@@ -11,10 +11,11 @@ use mesh::{
     api::{
         agenda::{LeaderGone, TaskView, VoteResult, VoteView},
         command::{AgentView, RoomView, Speech},
+        delivery::{Delivery, Stage},
         event::{Delivered, TurnReason},
     },
     name::{
-        id::{AgentId, MessageId, NodeId, RoomId},
+        id::{AgentId, EntryRef, MessageId, NodeId, RoomId},
         number::Number,
     },
     wire::{
@@ -93,9 +94,21 @@ pub struct Message {
     pub said: Arc<Said>,
     /// Whether it is its author's, as far as was known when it was read or told.
     pub proof: Proof,
+    /// Its entry.
+    pub entry: EntryRef,
+    /// Of a request in a direct room that was read: what has become of it.
+    pub fate: Option<Delivery>,
 }
 
 impl Message {
+    /// Whether it asks this agent for something, and nobody says yet that the agent was given it.
+    #[must_use]
+    pub fn is_to_be_handed_to(&self, agent: &str) -> bool {
+        let asks = self.said.conversation.is_some_and(|place| place.expects_reply);
+        let is_given = self.fate.as_ref().is_some_and(|fate| fate.stage == Stage::Delivered);
+        asks && *self.said.agent != *agent && !is_given
+    }
+
     /// `None` if it is of a kind that this version does not know.
     pub(crate) fn delivered(
         room: RoomId,
@@ -114,6 +127,8 @@ impl Message {
             by: event.log.author,
             said,
             proof,
+            entry: EntryRef { log: event.log, seq: event.at.seq },
+            fate: None,
         })
     }
 
@@ -130,6 +145,8 @@ impl Message {
             by: row.log.author,
             said: Arc::new(row.said?),
             proof: row.proof,
+            entry: EntryRef { log: row.log, seq: row.at.seq },
+            fate: row.fate,
         })
     }
 

@@ -296,7 +296,9 @@ impl Seat {
         };
         match self.rules.readable(&me, room) {
             Ok(_) => self.read(job, move |seat, found| {
+                let by = me.as_reader().agent;
                 let found = found.map_err(Refusal::from);
+                let found = found.map(|row| row.filter(|row| !row.is_kept_from(by.as_deref())));
                 then(seat, found.map(|row| row.and_then(|row| Message::read(room, *row))));
             }),
             Err(refusal) => then(self, Err(refusal)),

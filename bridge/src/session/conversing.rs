@@ -262,7 +262,7 @@ impl Place {
     /// The newest messages, without thoughts.
     fn newest(&self, reads: &dyn Reads) -> Result<Vec<Row>, ReadError> {
         let mut newest = reads.page_newest(self.room, REQUESTS_LOOKED_AT_MAX, None)?;
-        newest.retain(|row| row.facts.kind == CHAT);
+        newest.retain(|row| row.facts.kind == CHAT && !row.is_kept_from(Some(&self.by)));
         Ok(newest)
     }
 
@@ -306,8 +306,8 @@ impl Place {
         // Items that it has confirmed it has, also if this node does not remember to have given them.
         let Some(mark) = reads.inbox_mark(&self.by)? else { return Ok(HashSet::new()) };
         let items = reads.inbox(&self.by, fetched.max(mark), UNSEEN_LOOKED_AT_MAX)?.items;
-        let here = items.into_iter().filter(|(_, room, _)| *room == self.room);
-        Ok(here.map(|(_, _, number)| number).collect())
+        let here = items.into_iter().filter(|item| item.room == self.room);
+        Ok(here.map(|item| item.number).collect())
     }
 }
 

@@ -115,7 +115,9 @@ impl Seat {
             Ok(Some(Since::Claim(claim))) => return self.claim_page(paging, claim),
             Err(error) => return self.give(paging, Err(error.into()), None),
         };
-        let messages = rows.into_iter().filter_map(|row| Message::read(room, row)).collect();
+        let by = paging.me.as_reader().agent;
+        let shown = rows.into_iter().filter(|row| !row.is_kept_from(by.as_deref()));
+        let messages = shown.filter_map(|row| Message::read(room, row)).collect();
         self.give(paging, Ok(Page { room, messages, behind: false }), upto);
     }
 

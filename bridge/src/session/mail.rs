@@ -18,10 +18,10 @@ use super::{
     seat::{Seat, Then},
 };
 use crate::{
-    backend::{InboxItems, ReadError, Reads, Row},
+    backend::{InboxItems, InboxPlace, ReadError, Reads, Row},
     limits::{FILED_FOR, FILED_PER_ROOM_MAX},
     seam::{
-        answer::InboxPage,
+        answer::{InboxPage, Item},
         call::{LookIntoInbox, OpenInbox, ReadInbox},
         event::Message,
         refusal::{Bound, Refusal},
@@ -62,14 +62,21 @@ impl Ask for ReadInbox {
         let mine = agent.clone();
         seat.read(Items { agent, after, limit }, move |seat, found| {
             let page = found.map_err(Refusal::from).map(|(items, rows)| {
-                let upto = items.items.last().map_or(after, |(place, ..)| *place);
+                let upto = items.items.last().map_or(after, |item| item.place);
                 let readable = |room| seat.rules.readable(&me, room).is_ok();
-                let messages = rows.into_iter().filter(|(_, room, _)| readable(*room));
-                let messages = messages
-                    .filter_map(|(place, room, row)| Some((place, Message::read(room, row)?)))
-                    .filter(|(_, message)| message.said.agent != mine)
-                    .collect();
-                InboxPage { items: messages, upto, left: items.left }
+                let rows = rows
+                    .into_iter()
+                    .filter(|(item, row)| readable(item.room) && !row.is_kept_from(Some(&mine)));
+                let items_of = rows.filter_map(|(item, row)| {
+                    let message = Message::read(item.room, row)?;
+                    let ended = item.notice.map(|notice| notice.ended);
+                    Some(Item { place: item.place, message, ended })
+                });
+                // Of its own messages it is told, and of others' it gets them.
+                let is_right =
+                    |item: &Item| (item.message.said.agent == mine) == item.ended.is_some();
+                let all = items_of.filter(is_right).collect();
+                InboxPage { items: all, upto, left: items.left }
             });
             then(seat, page);
         });
@@ -135,14 +142,17 @@ struct Items {
 }
 
 impl Job for Items {
-    type Found = (InboxItems, Vec<(u64, RoomId, Row)>);
+    type Found = (InboxItems, Vec<(InboxPlace, Row)>);
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
         let items = reads.inbox(&self.agent, self.after, self.limit)?;
         let mut rows = Vec::with_capacity(items.items.len());
-        for (place, room, number) in &items.items {
-            let row = reads.by_number(*room, *number)?;
-            rows.extend(row.map(|row| (*place, *room, row)));
+        for item in &items.items {
+            let row = match item.notice {
+                Some(notice) => reads.row_at(item.room, notice.at)?,
+                None => reads.by_number(item.room, item.number)?,
+            };
+            rows.extend(row.map(|row| (*item, row)));
         }
         Ok((items, rows))
     }
@@ -167,7 +177,8 @@ impl Job for Waiting {
             let others = rows.into_iter().filter(|row| {
                 let by_other = row.said.as_ref().is_some_and(|said| said.agent != self.by);
                 let is_young = u128::from(row.facts.wall_ms) >= since_ms;
-                row.number <= upto && row.facts.kind != THINKING && by_other && is_young
+                let is_kept = row.is_kept_from(Some(&self.by));
+                row.number <= upto && row.facts.kind != THINKING && by_other && is_young && !is_kept
             });
             found.extend(others.map(|row| (row.facts.wall_ms, room, row.number)));
         }

@@ -223,7 +223,7 @@ mod tests {
     use bytes::Bytes;
     use mesh::{
         Proof,
-        name::id::{MessageId, NodeId},
+        name::id::{EntryRef, LogId, MessageId, NodeId},
         wire::entry::Said,
     };
 
@@ -330,6 +330,8 @@ mod tests {
                 conversation: None,
             }),
             proof: Proof::default(),
+            entry: EntryRef { log: LogId { author: NodeId([4; 32]), incarnation: 0 }, seq: 1 },
+            fate: None,
         };
         let pulse = || Message { speech: Speech::Thinking, ..message("a", None) };
         let verdict = || message("claude", Some("verdict"));

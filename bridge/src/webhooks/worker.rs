@@ -168,6 +168,9 @@ impl Worker {
 
     /// A message as it is posted, if it is there and to be delivered.
     fn wanted(&self, row: Row) -> Option<Letter> {
+        if row.is_kept_from(None) {
+            return None;
+        }
         let message = Message::read(self.hook.room, row)?;
         if !self.hook.filter.wants(&message, &*self.shop.voice) {
             return None;

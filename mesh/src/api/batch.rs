@@ -8,7 +8,10 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    api::command::{Opaque, Unfiled},
+    api::{
+        command::{Opaque, Unfiled},
+        delivery::{Notice, RequestRecord},
+    },
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
         id::{
@@ -334,6 +337,8 @@ pub enum Change {
     NoInbox { agent: AgentId },
     /// Put an item into an inbox, or (`None`) drop it.
     InboxItem { agent: AgentId, place: u64, item: Option<InboxItem> },
+    /// A request of an agent of this node waits, or (`None`) does no more.
+    Request { message: MessageId, record: Option<RequestRecord> },
     /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
     Keep { name: Vec<u8>, value: Option<Opaque> },
     /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
@@ -375,9 +380,12 @@ pub struct InboxItem {
     /// Its room.
     #[n(0)]
     pub room: RoomId,
-    /// Its number here. [`Number::ZERO`]: it was taken out, and the place stays used.
+    /// Its number here. [`Number::ZERO`]: it was taken out, and the place stays used; or it is a notice.
     #[n(1)]
     pub number: Number,
+    /// It tells of a request of the agent's own, in that room.
+    #[n(2)]
+    pub notice: Option<Notice>,
 }
 
 /// An inbox that the store has.
@@ -543,6 +551,8 @@ pub struct Summary {
     pub records: Vec<StoredRecord>,
     /// All inboxes.
     pub inboxes: Vec<StoredInbox>,
+    /// Requests of this node's agents that nobody was given yet.
+    pub requests: Vec<RequestRecord>,
 }
 
 /// A record that the store has.

@@ -21,7 +21,7 @@ use crate::{
     },
     name::{
         group::{Sides, TaskSeed},
-        id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
         key::{KeySecret, Mailbox},
         number::Number,
     },
@@ -88,8 +88,7 @@ impl Caller {
 pub enum Command {
     /// An agent registers. → [`Outcome::Attached`]
     Attach(Attach),
-    /// Its connection is gone. A stale registration does nothing. `seen`: the last number written to
-    /// it per room. → [`Outcome::Done`]
+    /// Its connection is gone, unless it has a newer one. `seen`: the last number written to it per room. → [`Outcome::Done`]
     Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
     /// Its connection is gone, and until it is detached it keeps its seats, its lead, its ballots and its presence. The next
     /// registration of the id with its key goes on with them, whatever that asks for. `hosted`: meanwhile it acts by requests.
@@ -115,9 +114,10 @@ pub enum Command {
     Leave { caller: Caller, room: RoomId },
     /// → [`Outcome::Said`], when it is durable, numbered and delivered here.
     Say { caller: Caller, say: Say },
-    /// The inbox of the caller: messages that wait until it says that it has them. → [`Outcome::Inbox`], when what was asked
-    /// for is durable.
+    /// The inbox of the caller. → [`Outcome::Inbox`], when what was asked for is durable.
     Inbox { caller: Caller, act: InboxAct },
+    /// These messages, of a direct room, were handed to an agent of this node. → [`Outcome::Done`]
+    Handed { agent: AgentId, room: RoomId, requests: Vec<EntryRef> },
     /// → [`Outcome::Done`]
     SetTyping { caller: Caller, room: RoomId, typing: bool },
     /// → [`Outcome::Done`]

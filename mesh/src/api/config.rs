@@ -9,7 +9,7 @@ use crate::{
         command::RoomView,
         policy::Policies,
     },
-    limits::{RETENTION_MIN, TAKEOVER_AFTER},
+    limits::{REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
         id::{MeshId, NodeId},
         identity::LinkSecret,
@@ -45,6 +45,8 @@ pub struct Config {
     pub budgets: Budgets,
     /// Which agents may write to each other, and whose messages this node's agents take.
     pub policies: Policies,
+    /// For how long requests are kept for agents that are away.
+    pub request_ttl: Duration,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -67,6 +69,7 @@ impl Config {
             retention: Retention::default(),
             budgets: Budgets::default(),
             policies: Policies::default(),
+            request_ttl: REQUEST_TTL,
             retention_min: RETENTION_MIN,
         }
     }

@@ -6,6 +6,7 @@ use crate::{
     api::{
         agenda::{LeaderGone, TaskView, VoteResult, VoteView},
         command::{Access, AgentView, Registration, RoomView},
+        delivery::Delivery,
     },
     name::{
         id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
@@ -82,6 +83,8 @@ pub enum RoomEvent {
     TaskAssigned(Arc<TaskView>),
     /// To all members.
     TaskUpdated(Arc<TaskView>),
+    /// Something has become of a request, in a direct room. To nobody but readers that wait.
+    Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { access: Access },
 }

@@ -93,6 +93,11 @@ impl Proofs {
         keys.filter(|key| !known.keys.is_revoked(*key)).collect()
     }
 
+    /// The keys, as long as this is held.
+    pub(crate) fn keys(&self) -> KnownKeys<'_> {
+        KnownKeys(self.read())
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {
         // No writer leaves it in between.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -224,6 +229,11 @@ impl KnownKeys<'_> {
         let Spoken { node, key, agent } = *act;
         let is_shown = key.is_none_or(|key| self.0.vouchers.has(node, key));
         is_shown && self.0.owns(key.unwrap_or(KeyPrint::OPEN), agent)
+    }
+
+    /// The nodes that were shown a key.
+    pub(crate) fn shown_at(&self, key: KeyPrint) -> BTreeSet<NodeId> {
+        self.0.vouchers.nodes(key).collect()
     }
 
     /// As long as it is the same, so are the answers.

@@ -39,8 +39,13 @@ impl Vouchers {
 
     /// The lowest node that was shown a key.
     pub(super) fn lowest(&self, key: KeyPrint) -> Option<NodeId> {
+        self.nodes(key).next()
+    }
+
+    /// The nodes that were shown a key, ascending.
+    pub(super) fn nodes(&self, key: KeyPrint) -> impl Iterator<Item = NodeId> + '_ {
         let nodes = self.first.range((key, NodeId([0; 32]))..=(key, NodeId([u8::MAX; 32])));
-        nodes.map(|((_, node), _)| *node).next()
+        nodes.map(|((_, node), _)| *node)
     }
 
     /// Whether one more of this node would count.

@@ -75,6 +75,7 @@ impl Engine {
                 }
                 self.voting.go_on_voting(&mut self.known, id);
                 self.claims.settle_tasks(&mut self.known, id);
+                self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, id);
                 self.leaders.settle_elections(&mut self.known, id);
             }
         }
@@ -188,6 +189,7 @@ impl Engine {
         if node == self.known.cx.me {
             return self.note_farewell(parted);
         }
+        self.speaking.deliveries.on_parted(&mut self.known, node);
         if departure.news {
             self.known.cx.alarm(Alarm::Parted { node, removal: parted });
         }
@@ -234,6 +236,7 @@ impl Engine {
             self.send_off(&agent, record);
         }
         if revoked {
+            self.speaking.deliveries.on_revoked(&mut self.known, key);
             private::withdraw_rooms_of(&mut self.known, key);
         }
     }
@@ -273,7 +276,10 @@ impl Engine {
                     self.known.tell_of_room(room, true);
                 }
             }
-            Learned::Direct(room) => self.known.tell_of_room(room, true),
+            Learned::Direct(room) => {
+                self.known.tell_of_room(room, true);
+                self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, room);
+            }
             Learned::Lane(node) => directories::on_lane(&mut self.known, node),
         }
     }
@@ -378,7 +384,13 @@ impl Engine {
                 self.known.note_begun(room, &entry);
                 self.agents.note_said(&mut self.known, room, said, number);
             }
-            if self.speaking.conversations.on_delivered(&self.known, room, &entry).is_none() {
+            let kept_back = self.speaking.conversations.on_delivered(&self.known, room, &entry);
+            // Words on a request may have come with it.
+            self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, room);
+            if let Some(why) = kept_back {
+                self.speaking.deliveries.refused(&mut self.known, room, &entry, why.rule());
+            } else if !self.speaking.deliveries.is_withdrawn(&self.known, room, &entry) {
+                self.speaking.deliveries.on_delivered(&self.known, room, &entry);
                 self.inboxes.on_delivered(&mut self.known, room, &entry, mentioned);
                 self.known.cx.notify(room, RoomEvent::Message(entry));
             }

@@ -12,6 +12,7 @@ use crate::{
         batch::{Change, InboxItem, InboxRecord, StoredInbox},
         boundary::Effect,
         command::{Caller, Inbox, InboxAct, Outcome, Reader, Refused},
+        delivery::Notice,
         event::{AgentEvent, Delivered},
     },
     limits::{INBOX_FILED_MAX, INBOX_ITEMS_MAX, INBOXES_MAX, INBOXES_PER_KEY_MAX},
@@ -76,7 +77,8 @@ impl Inboxes {
             InboxAct::TakeOut(place) => {
                 // The place stays used: a cursor that was given out must not pass over another item.
                 if (1..=kept.newest).contains(&place) {
-                    let item = InboxItem { room: RoomId([0; 16]), number: Number::ZERO };
+                    let item =
+                        InboxItem { room: RoomId([0; 16]), number: Number::ZERO, notice: None };
                     known.cx.change(kept.item(place, Some(item)));
                 }
             }
@@ -193,6 +195,22 @@ impl Inboxes {
         }
     }
 
+    /// An agent is told of a request of its own.
+    pub(super) fn notice(
+        &mut self,
+        known: &mut Known,
+        agent: &AgentId,
+        (room, notice): (RoomId, Notice),
+    ) {
+        let Some(kept) = self.all.get_mut(agent) else { return };
+        let key = known.directory.current(kept.record.key);
+        let reader = Reader { key, agent: Some(agent.clone()) };
+        if known.may_read(&reader, room).is_ok() {
+            kept.add(known, InboxItem { room, number: Number::ZERO, notice: Some(notice) });
+            self.news.insert(agent.clone());
+        }
+    }
+
     /// As if so many items had come.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, agent: &str, place: u64) {
@@ -215,8 +233,12 @@ impl Kept {
     }
 
     fn put(&mut self, known: &mut Known, room: RoomId, number: Number) {
+        self.add(known, InboxItem { room, number, notice: None });
+    }
+
+    fn add(&mut self, known: &mut Known, item: InboxItem) {
         self.newest += 1;
-        known.cx.change(self.item(self.newest, Some(InboxItem { room, number })));
+        known.cx.change(self.item(self.newest, Some(item)));
         if let Some(oldest) = self.newest.checked_sub(INBOX_ITEMS_MAX).filter(|place| *place > 0) {
             known.cx.change(self.item(oldest, None));
         }

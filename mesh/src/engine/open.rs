@@ -5,6 +5,7 @@ use super::{
     agents::{self, Agents},
     barrier::Barriers,
     beacons::Beacons,
+    deliveries,
     digests::Digests,
     directories,
     elections::Leaders,
@@ -55,11 +56,13 @@ impl Engine {
         // Counts upwards whatever the wall clock does, and is above that of a lost past if it can.
         node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
         let boot = node.boot;
+        let pruning = Pruning::new(now, config.retention_min);
+        let known = Known::new(identity, config, node, now);
         let mut engine = Engine {
-            pruning: Pruning::new(now, config.retention_min),
-            known: Known::new(identity, config, node, now),
+            pruning,
+            speaking: Speaking::new(&known),
+            known,
             waiters: Waiters::default(),
-            speaking: Speaking::default(),
             agents: Agents::new(now.mono),
             inboxes: Inboxes::default(),
             turns: Turns::default(),
@@ -100,10 +103,12 @@ impl Engine {
         refold::refold_acts(&mut self.known, stored.acts);
         self.voting.restore_votes(&mut self.known, stored.notes);
         tasks::note_tasks(&mut self.known);
+        deliveries::drop_news(&mut self.known);
         self.leaders.note_leaders(&mut self.known);
         directories::fold_lost(&mut self.known);
         self.restore_directory(stored.directory);
         self.known.settle_successors();
+        self.speaking.deliveries.restore(&mut self.known, stored.requests);
         self.records.restore(&mut self.known, stored.records);
         self.pairs.restore(&self.known);
         ensure_permanent_rooms(&mut self.known);

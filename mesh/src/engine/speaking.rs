@@ -2,6 +2,7 @@
 
 use super::{
     conversing::{Conversations, Written},
+    deliveries::{Asked, Deliveries},
     elections::{self, Leaders},
     known::{Known, NO_MEMORY},
     turn_token,
@@ -20,6 +21,7 @@ use crate::{
         number::Number,
     },
     wire::{
+        conversation::Conversation,
         entry::{Body, Decision, Said},
         roster::AgentRecord,
     },
@@ -34,14 +36,20 @@ pub(super) struct Saying {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Speaking {
     /// Messages for the lobby that wait until it is above this node's old one.
     held: Vec<Saying>,
     pub(super) conversations: Conversations,
+    pub(super) deliveries: Deliveries,
 }
 
 impl Speaking {
+    pub(super) fn new(known: &Known) -> Speaking {
+        let (held, conversations) = (Vec::new(), Conversations::default());
+        Speaking { held, conversations, deliveries: Deliveries::new(known) }
+    }
+
     pub(super) fn say(
         &mut self,
         known: &mut Known,
@@ -57,8 +65,7 @@ impl Speaking {
             return;
         }
         let call = saying.call;
-        let conversations = &mut self.conversations;
-        if let Err(refused) = say(known, waiters, leaders, conversations, saying) {
+        if let Err(refused) = self.try_say(known, waiters, leaders, saying) {
             known.cx.reply(call, Err(refused));
         }
     }
@@ -94,56 +101,77 @@ impl Speaking {
             }
         }
     }
-}
 
-fn say(
-    known: &mut Known,
-    waiters: &mut Waiters,
-    leaders: &mut Leaders,
-    conversations: &mut Conversations,
-    saying: Saying,
-) -> Result<(), Refused> {
-    let Saying { call, caller, say } = saying;
-    let (room, speech, durable) = (say.room, say.speech, say.durable);
-    let record = known.may_act(&caller, room)?;
-    may_contain(known, &say)?;
-    may_be_durable(known, &say)?;
-    if let Some(none) = known.takes_none(room, &caller.agent) {
-        return Err(Refused::TakesNone(none));
-    }
-    if repeats(known, waiters, call, &say) {
-        return Ok(());
-    }
-    let name = record.name.to_string();
-    let turn = match speech {
-        Speech::Chat => turn_token::next(known, room, &caller.agent),
-        Speech::Thinking | Speech::Decision => None,
-    };
-    let part = say.conversing.as_deref();
-    let counts = part.is_some_and(|part| part.counts);
-    let place = part.map(|part| conversations.place(known, &caller, room, part)).transpose()?;
-    let said = Said { conversation: place, ..said(caller.agent.clone(), &record, say, turn) };
-    let body = match speech {
-        Speech::Chat => Body::Chat(said),
-        Speech::Thinking => Body::Thinking(said),
-        Speech::Decision => {
-            // An agent that is refused has been told before why.
-            leaders.settle_elections(known, room);
-            let election =
-                elections::led_by(known, room, &caller.agent).ok_or(Refused::NotLeader)?;
-            Body::Decision(Decision { said, election })
+    fn try_say(
+        &mut self,
+        known: &mut Known,
+        waiters: &mut Waiters,
+        leaders: &mut Leaders,
+        saying: Saying,
+    ) -> Result<(), Refused> {
+        let Saying { call, caller, say } = saying;
+        let (room, speech, durable) = (say.room, say.speech, say.durable);
+        let record = known.may_act(&caller, room)?;
+        may_contain(known, &say)?;
+        may_be_durable(known, &say)?;
+        if let Some(none) = known.takes_none(room, &caller.agent) {
+            return Err(Refused::TakesNone(none));
         }
-    };
-    let at = write(known, room, &body)?;
-    if let Some((place, message)) = place.zip(known.message_id(room, at)) {
-        let written = Written { agent: &caller.agent, room, message, counts };
-        conversations.note_said(known, written, &place);
+        if repeats(known, waiters, call, &say) {
+            return Ok(());
+        }
+        let name = record.name.to_string();
+        let turn = match speech {
+            Speech::Chat => turn_token::next(known, room, &caller.agent),
+            Speech::Thinking | Speech::Decision => None,
+        };
+        let part = say.conversing.as_deref();
+        let counts = part.is_some_and(|part| part.counts);
+        let answered = part.and_then(|part| part.answers);
+        let answered = answered.filter(|of| of.conversation.expects_reply).map(|of| of.message);
+        let place =
+            part.map(|part| self.conversations.place(known, &caller, room, part)).transpose()?;
+        if place.is_some_and(|place| place.expects_reply) {
+            self.deliveries.may_ask(&caller.agent)?;
+        }
+        let bytes = say.content.len();
+        let said = Said { conversation: place, ..said(caller.agent.clone(), &record, say, turn) };
+        let body = match speech {
+            Speech::Chat => Body::Chat(said),
+            Speech::Thinking => Body::Thinking(said),
+            Speech::Decision => {
+                // An agent that is refused has been told before why.
+                leaders.settle_elections(known, room);
+                let election =
+                    elections::led_by(known, room, &caller.agent).ok_or(Refused::NotLeader)?;
+                Body::Decision(Decision { said, election })
+            }
+        };
+        let at = write(known, room, &body)?;
+        if let Some(place) = place {
+            let asked = Asked { by: &caller.agent, room, at, bytes };
+            self.note(known, place, (asked, counts));
+        }
+        if let Some(request) = answered {
+            self.deliveries.answered(known, &caller.agent, (room, request));
+        }
+        let wall_ms = known.cx.now.wall_ms;
+        let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);
+        let fresh = Some(Fresh { wall_ms, name, proof, conversation: place });
+        waiters.wait((room, at), Waiter::Said { call, fresh, durable });
+        Ok(())
     }
-    let wall_ms = known.cx.now.wall_ms;
-    let proof = known.directory.proofs().of_agent(known.cx.me, record.key, &caller.agent);
-    let fresh = Some(Fresh { wall_ms, name, proof, conversation: place });
-    waiters.wait((room, at), Waiter::Said { call, fresh, durable });
-    Ok(())
+
+    /// A message in a conversation was written.
+    fn note(&mut self, known: &mut Known, place: Conversation, (asked, counts): (Asked<'_>, bool)) {
+        let Asked { by: agent, room, at, .. } = asked;
+        let Some(message) = known.message_id(room, at) else { return };
+        let written = Written { agent, room, message, counts };
+        self.conversations.note_said(known, written, &place);
+        if place.expects_reply {
+            self.deliveries.note_asked(known, asked);
+        }
+    }
 }
 
 fn said(agent: AgentId, record: &AgentRecord, say: Say, turn: Option<u64>) -> Said {

@@ -12,6 +12,7 @@ mod asking;
 mod ballots;
 mod barrier;
 mod bounds;
+mod deliveries;
 mod disk;
 mod elections;
 mod files;

@@ -10,6 +10,7 @@ use crate::{
     },
     wire::{
         acts::{ElectionAct, TaskAct, VoteAct},
+        delivery::DeliveryAct,
         entry::{Body, Facts},
     },
 };
@@ -109,6 +110,7 @@ pub(crate) enum Act {
     Vote(VoteAct),
     Election(ElectionAct),
     Task(TaskAct),
+    Delivery(DeliveryAct),
 }
 
 impl Act {
@@ -120,6 +122,8 @@ impl Act {
             Some(Act::Election(act))
         } else if let Body::Task(act) = body {
             Some(Act::Task(act))
+        } else if let Body::Delivery(act) = body {
+            Some(Act::Delivery(act))
         } else {
             None
         }

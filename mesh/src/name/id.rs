@@ -174,11 +174,13 @@ pub struct LogId {
 pub type LogIx = u32;
 
 /// A place in a room at this node: a log and a log seq (from 1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
 pub struct LocalRef {
     /// Which log.
+    #[n(0)]
     pub log: LogIx,
     /// Which entry of it, from 1.
+    #[n(1)]
     pub seq: u64,
 }
 

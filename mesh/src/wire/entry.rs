@@ -18,6 +18,7 @@ use crate::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::{encode, text, texts},
         conversation::Conversation,
+        delivery::DeliveryAct,
         signatures::KeySignature,
     },
 };
@@ -467,6 +468,8 @@ pub enum Body {
     Election(ElectionAct),
     /// A step of a task.
     Task(TaskAct),
+    /// What became of a request.
+    Delivery(DeliveryAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,
 }

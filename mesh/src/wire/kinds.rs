@@ -14,6 +14,7 @@ use crate::{
     wire::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::encode,
+        delivery::DeliveryAct,
         entry::{
             AgentClaimed, Body, Decision, DirectOpened, EraClaimed, HandedOver, NodeAdmitted,
             NodeParted, Ordered, RoomCreated, Said,
@@ -37,15 +38,17 @@ pub enum Class {
     Election,
     /// A step of a task.
     Task,
+    /// What became of a request.
+    Delivery,
     /// A kind of a later version, or a body that cannot be read.
     Unknown,
 }
 
 impl Class {
-    /// Votes, elections and tasks: their state follows from all acts of a room.
+    /// Votes, elections, tasks and what became of requests: their state follows from all acts of a room.
     #[must_use]
     pub fn is_act(self) -> bool {
-        matches!(self, Class::Vote | Class::Election | Class::Task)
+        matches!(self, Class::Vote | Class::Election | Class::Task | Class::Delivery)
     }
 }
 
@@ -233,6 +236,7 @@ kinds! {
     VOTE          = 48, Vote(VoteAct),              "vote",          Vote,      Hidden,   IfHeard, ByNode;
     ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard, ByNode;
     TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
+    DELIVERY      = 51, Delivery(DeliveryAct),      "delivery",      Delivery,  Hidden,   IfHeard, ByNode;
 }
 
 /// The part that takes entries of this kind in.
@@ -374,6 +378,12 @@ impl Payload for TaskAct {
 
     fn foreign_id_mut(&mut self) -> Option<&mut Option<MessageId>> {
         if let TaskAct::Assigned(task) = self { Some(&mut task.id) } else { None }
+    }
+}
+
+impl Payload for DeliveryAct {
+    fn names(&self) -> Vec<EntryRef> {
+        vec![self.request]
     }
 }
 

@@ -158,6 +158,8 @@ pub(crate) struct SessionTable {
     pub(crate) agent_to_agent: Option<AgentToAgentTable>,
     /// The sessions into which agents may send.
     pub(crate) send_policy: Option<SendPolicyTable>,
+    /// For how long requests are kept for agents that are away.
+    pub(crate) ttl: Option<String>,
 }
 
 /// What sandboxed tokens are shown.

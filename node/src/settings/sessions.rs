@@ -1,9 +1,15 @@
 //! Settings of agents that answer each other, and of those that are woken: tables of a file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bridge::{Wake, tokens::Visibility};
-use mesh::api::budget::{Budgets, Pace};
+use mesh::{
+    api::budget::{Budgets, Pace},
+    limits::{REQUEST_TTL, REQUEST_TTL_MAX, REQUEST_TTL_MIN},
+};
 
 use super::{
     error::{Result, bad},
@@ -48,6 +54,13 @@ pub(super) fn sandbox(table: &SessionTable) -> Result<Visibility> {
         Some("all") => Ok(Visibility::All),
         Some(other) => Err(bad("session.sandbox.visibility", other, "write spawned or all")),
     }
+}
+
+/// For how long requests are kept for agents that are away.
+pub(super) fn ttl(table: &SessionTable) -> Result<Duration> {
+    let Some(text) = &table.ttl else { return Ok(REQUEST_TTL) };
+    let time = duration(text).filter(|time| (REQUEST_TTL_MIN..=REQUEST_TTL_MAX).contains(time));
+    time.ok_or_else(|| bad("session.ttl", text, "write a time such as 7d, from 1m to 30d"))
 }
 
 fn within<N: Copy + PartialOrd + ToString>(

@@ -230,6 +230,8 @@ fn agents_may_answer_each_other_as_the_file_says() {
     let file = "[session]\nmax-ping-pong-turns = 0\nmax-hops = 4\nmax-unanswered = 7\n\
                 pair = { messages = 3, within = '10s', rest = '1m' }";
     let pair = Pace { messages: 3, within: Duration::from_secs(10), rest: Duration::from_secs(60) };
+    let ttl = |file: &str| settings(&[], &[], Some(file)).request_ttl;
+    assert_eq!((ttl("").as_secs(), ttl("[session]\nttl = '1m'").as_secs()), (7 * 86_400, 60));
     assert_eq!(budgets(file), Budgets { turns: 0, hops: 4, pair, outstanding: 7 });
     for (file, error) in [
         ("[session]\nmax-ping-pong-turns = 201", "session.max-ping-pong-turns"),
@@ -237,6 +239,8 @@ fn agents_may_answer_each_other_as_the_file_says() {
         ("[session]\nmax-unanswered = 0", "session.max-unanswered"),
         ("[session]\npair = { messages = 0 }", "session.pair.messages"),
         ("[session]\npair = { within = '2h' }", "session.pair.within"),
+        ("[session]\nttl = '59s'", "session.ttl"),
+        ("[session]\nttl = '31d'", "session.ttl"),
         ("[session]\nspoon = 1", "spoon"),
         ("[session.sandbox]\nvisibility = 'joined'", "session.sandbox.visibility"),
         ("[session.sandbox]\nspoon = 1", "spoon"),

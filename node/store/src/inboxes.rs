@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     api::batch::{Change, InboxItem, InboxRecord, StoredInbox},
-    name::{id::RoomId, number::Number},
+    name::number::Number,
 };
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use sha2::{Digest, Sha256};
@@ -36,19 +36,6 @@ fn place_of(row: &[u8; 24]) -> u64 {
     let mut place = [0; 8];
     place.copy_from_slice(&row[16..]);
     u64::from_be_bytes(place)
-}
-
-fn item_row(item: &InboxItem) -> [u8; 24] {
-    let mut row = [0; 24];
-    row[..16].copy_from_slice(&item.room.0);
-    row[16..].copy_from_slice(&item.number.0.to_be_bytes());
-    row
-}
-
-fn item_of(row: &[u8; 24]) -> InboxItem {
-    let mut room = [0; 16];
-    room.copy_from_slice(&row[..16]);
-    InboxItem { room: RoomId(room), number: Number(place_of(row)) }
 }
 
 /// The rows of a batch, the last one of each key.
@@ -96,7 +83,7 @@ impl<'b> Inboxes<'b> {
         for ((key, place), item) in &self.items {
             let row = item_key(*key, *place);
             match item {
-                Some(item) => items.insert(&row, &item_row(item))?,
+                Some(item) => items.insert(&row, encode(item).as_slice())?,
                 None => items.remove(&row)?,
             };
         }
@@ -131,7 +118,9 @@ pub(crate) fn are_sound(read: &ReadTransaction) -> Result<bool, ReadError> {
         keys.insert(*at.value());
     }
     for row in table(read, INBOX_ITEMS)?.iter()? {
-        if !row?.0.value().first_chunk().is_some_and(|key| keys.contains(key)) {
+        let (at, item) = row?;
+        let is_of_one = at.value().first_chunk().is_some_and(|key| keys.contains(key));
+        if !is_of_one || decode::<InboxItem>(item.value(), "inbox item").is_err() {
             return Ok(false);
         }
     }
@@ -162,8 +151,8 @@ impl Reader {
             table(&read, INBOX_ITEMS)?.range::<&[u8; 24]>(&from..=&item_key(key, u64::MAX))?
         {
             let (place, item) = row?;
-            let item = item_of(item.value());
-            if item.number == Number::ZERO {
+            let item: InboxItem = decode(item.value(), "inbox item")?;
+            if item.number == Number::ZERO && item.notice.is_none() {
                 continue;
             }
             if page.items.len() < limit {

@@ -24,6 +24,7 @@ mod plan;
 mod prune;
 mod reader;
 pub mod records;
+mod requests;
 mod roam;
 mod row;
 mod schema;

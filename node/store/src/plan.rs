@@ -14,7 +14,9 @@ use mesh::{
     },
 };
 
-use crate::{error::CommitError, inboxes::Inboxes, records::Shelf, schema::PlaceKey};
+use crate::{
+    error::CommitError, inboxes::Inboxes, records::Shelf, requests::Requests, schema::PlaceKey,
+};
 
 /// Which of the two databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) records: BTreeMap<Vec<u8>, Option<&'b Record>>,
     pub(crate) contents: BTreeMap<Vec<u8>, Option<&'b [u8]>>,
     pub(crate) inboxes: Inboxes<'b>,
+    pub(crate) requests: Requests<'b>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -84,6 +87,7 @@ impl Rows<'_> {
             && self.records.is_empty()
             && self.contents.is_empty()
             && self.inboxes.is_empty()
+            && self.requests.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -243,6 +247,7 @@ impl<'b> Draft<'_, 'b> {
             Change::Inbox(_) | Change::NoInbox { .. } | Change::InboxItem { .. } => {
                 self.plan.disk.inboxes.add(change);
             }
+            Change::Request { .. } => self.plan.disk.requests.add(change),
             Change::Node(record) => self.plan.disk.node = Some(record),
         }
         Ok(())

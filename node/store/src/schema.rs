@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 7;
+pub(crate) const LAYOUT: u64 = 8;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -62,9 +62,12 @@ pub(crate) const CONTENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::
 
 /// Hash of an agent's id → `InboxRecord`.
 pub(crate) const INBOXES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("inboxes/1");
-/// Hash of an agent's id, place in its inbox (8 bytes big endian) → room id (16 bytes), number (8 bytes big endian).
-pub(crate) const INBOX_ITEMS: TableDefinition<'_, &[u8; 24], &[u8; 24]> =
-    TableDefinition::new("inbox_items/1");
+/// Hash of an agent's id, place in its inbox (8 bytes big endian) → `InboxItem`.
+pub(crate) const INBOX_ITEMS: TableDefinition<'_, &[u8; 24], &[u8]> =
+    TableDefinition::new("inbox_items/2");
+/// Message id → `RequestRecord`, of requests of this node's agents that nobody was given yet.
+pub(crate) const REQUESTS: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("requests/1");
 
 /// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
@@ -137,6 +140,7 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(CONTENTS)?;
     write.open_table(INBOXES)?;
     write.open_table(INBOX_ITEMS)?;
+    write.open_table(REQUESTS)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

@@ -551,7 +551,7 @@ mod tests {
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records`, `contents`, `meta` and the two of inboxes are not
+    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records`, `contents`, `meta`, `requests` and the two of inboxes are not
     /// about rooms, and ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
@@ -567,7 +567,8 @@ mod tests {
                         | "records/1"
                         | "contents/1"
                         | "inboxes/1"
-                        | "inbox_items/1"
+                        | "inbox_items/2"
+                        | "requests/1"
                 )
             })
             .map(|it| read.open_untyped_table(it).unwrap().len().unwrap())

@@ -20,7 +20,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
-    inboxes, records,
+    inboxes, records, requests,
     schema::{ACTS, DEDUPS, EVIDENCE, NODE, NOTES, NUMBER_RANGES, PlaceKey, ROOMS, decode, table},
     view::{View, bounds, room_row},
 };
@@ -69,7 +69,8 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
     directory.sort_by_key(|(id, at, ..)| (*id != directories[0], *at));
     let records = records::heads(&read, mesh)?;
     let inboxes = inboxes::all(&read)?;
-    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes, records, inboxes })
+    let requests = requests::all(&read)?;
+    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes, records, inboxes, requests })
 }
 
 /// Forks in sealed rooms count in the rooms of the same key alone: the logs' records tell of them.

@@ -13,11 +13,12 @@ use mesh::{
 };
 
 use super::{
+    correspondents::end::REQUESTS_KEPT,
     coverage::{Coverage, Happening},
     dice::Dice,
     network::{Network, Way},
     node::Node,
-    plan::Plan,
+    plan::{Correspondence, Plan},
     promises::{Broken, Entry, broken},
     retention::{self, some_retention},
     rooms::Rooms,
@@ -369,6 +370,9 @@ fn some_node(i: usize, seed: &[u8; 32], plan: &Plan, secret: &MeshSecret, dice: 
     config.era_capacity = plan.era_capacity;
     if let Some(budgets) = plan.budgets.get(i) {
         config.budgets = *budgets;
+    }
+    if plan.correspondence == Some(Correspondence::Inboxes) {
+        config.request_ttl = REQUESTS_KEPT;
     }
     if plan.retention {
         config.retention = some_retention(dice);

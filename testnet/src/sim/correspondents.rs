@@ -9,6 +9,7 @@ pub(super) mod conversations;
 pub(super) mod end;
 mod inbox_rows;
 pub(super) mod inboxes;
+mod requests;
 mod writing;
 
 use std::{
@@ -22,10 +23,11 @@ use mesh::{
         agenda::NewKey,
         batch::Change,
         command::{Attach, CallId, Caller, Command, Inbox, InboxAct, NewRoom, Outcome, Refused},
+        delivery::Stage,
         event::{AgentEvent, Delivered},
     },
     name::{
-        id::{AgentId, KeyPrint, RoomId, RoomKey},
+        id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
         key::KeySecret,
         number::Number,
     },
@@ -41,6 +43,7 @@ use self::{
     asked::{Act, Asked, Why},
     conversations::Conversations,
     inboxes::Inboxes,
+    requests::Requests,
 };
 use super::{
     cluster::Cluster,
@@ -114,6 +117,7 @@ pub(super) struct Correspondents {
     opening: BTreeSet<(usize, usize)>,
     calls: Calls<Asked>,
     inboxes: Inboxes,
+    requests: Requests,
     conversations: Conversations,
 }
 
@@ -157,6 +161,7 @@ impl Correspondents {
             opening: BTreeSet::new(),
             calls: Calls::default(),
             inboxes: Inboxes::default(),
+            requests: Requests::default(),
             conversations: Conversations::default(),
         }
     }
@@ -358,7 +363,7 @@ impl Part for Correspondents {
                 self.inbox_is(cluster, *node, (i, act), inbox);
             }
             (Asked::Say(saying), result) if self.said(cluster, *node, &saying, result)? => {}
-            (Asked::Detach, Ok(_)) => {}
+            (Asked::Detach | Asked::Handed, Ok(_)) => {}
             (asked, Err(refused)) if may_be_refused(&asked, refused) => {}
             (asked, result) => {
                 return broken("replies", format!("node{node}: {asked:?} got {result:?}"));
@@ -501,7 +506,21 @@ impl Correspondents {
         if self.agents.is_empty() {
             return Ok(());
         }
+        self.requests.stored(cluster, node, batch);
         self.inboxes.stored(cluster, node, batch)
+    }
+
+    /// A node tells what became of a request.
+    pub(super) fn ended(
+        &mut self,
+        cluster: &mut Cluster,
+        node: usize,
+        request: (MessageId, Stage),
+    ) -> Result<(), Broken> {
+        match cluster.plan.correspondence {
+            Some(Correspondence::Inboxes) => self.requests.told(cluster, node, request),
+            Some(Correspondence::Answering { .. }) | None => Ok(()),
+        }
     }
 
     /// A node has started on what its disk has.
@@ -528,7 +547,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         }
         Asked::Create(_) => matches!(refused, Refused::NameTaken(_)) || may_be_in_the_way(refused),
         Asked::Join(..) | Asked::Inbox(..) => may_be_in_the_way(refused),
-        Asked::Detach => may_be_in_the_way(refused),
+        Asked::Detach | Asked::Handed => may_be_in_the_way(refused),
         Asked::Say(saying) => match &saying.why {
             Why::Chat => may_be_in_the_way(refused),
             Why::Answer { .. } | Why::Ask { .. } | Why::Question | Why::Help { .. } | Why::Brag => {

@@ -78,6 +78,10 @@ happenings! {
     Filed, Inboxes, "older messages filed";
     TakenOut, Inboxes, "item taken out";
     Marked, Inboxes, "items confirmed";
+    Noticed, Inboxes, "author told of a request";
+    RequestArrived, Inboxes, "request has arrived";
+    RequestDelivered, Inboxes, "request handed over";
+    RequestFailed, Inboxes, "request given up";
     OutOfTurns, Answers, "conversation without turns left";
     OutOfHops, Answers, "chain without hops left";
     Resting, Answers, "two agents that rest";

@@ -147,6 +147,7 @@ fn judge_inboxes(world: &mut World) -> Result<Report, Broken> {
     world.run_until(end + complete_within(world))?;
     messages_are_everywhere(world)?;
     correspondents::end::inboxes_are_right(world)?;
+    correspondents::end::requests_have_ended(world)?;
     is_still(world)?;
     stores_are_sound(&world.cluster)?;
     Ok(report(world))

@@ -388,6 +388,9 @@ impl World {
             proven::shows_live(&self.cluster, &self.holders, node, message)?;
             self.correspondents.heard(&mut self.cluster, node, room, message)?;
         }
+        if let RoomEvent::Delivery { request, now, .. } = event {
+            self.correspondents.ended(&mut self.cluster, node, (*request, now.stage))?;
+        }
         let cluster = &mut self.cluster;
         if let RoomEvent::VoteEnded(result) = event {
             self.votes.has_ended(cluster, node, result)?;

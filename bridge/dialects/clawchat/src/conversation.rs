@@ -9,8 +9,8 @@ use bridge::{
     seam::{
         answer::{Page, Welcome},
         call::{
-            Attach, CreateRoom, CreateShared, From, History, Identity, Join, Leave, ListAgents,
-            Look, OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
+            Attach, CreateRoom, CreateShared, From, HandOver, History, Identity, Join, Leave,
+            ListAgents, Look, OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
         event::Recipient,
         refusal::Refusal,
@@ -23,7 +23,7 @@ use mesh::{
     limits::COPIES_WITHIN,
     name::{
         group::DIRECT,
-        id::{MessageId, RoomId},
+        id::{EntryRef, MessageId, RoomId},
         number::Number,
     },
     wire::roster::Presence,
@@ -363,7 +363,16 @@ impl Turn {
             },
             (None, None) => From::Newest,
         };
-        self.ask(seat, History { room, from, limit: page.limit, before_ms }, history);
+        let call = History { room, from, limit: page.limit, before_ms };
+        let reply = self.answered(history);
+        seat.ask(call, move |seat, page| {
+            let requests = page.as_ref().map_or(Vec::new(), |page| asked_for(seat, page));
+            reply(seat, page);
+            if !requests.is_empty() {
+                // Requests that nobody hears were handed over are said to be when they are answered.
+                seat.ask(HandOver { room, requests }, |_, _| {});
+            }
+        });
     }
 
     /// A time that is none, in a room that may not be there or not be read: this is said first.
@@ -487,6 +496,13 @@ fn registered(voice: &Voice, welcome: Welcome) -> Frame {
         protocol_version: PROTOCOL_VERSION,
         resumed,
     })
+}
+
+/// The messages of a page that ask the agent for something.
+fn asked_for(seat: &Seat, page: &Page) -> Vec<EntryRef> {
+    let Some(agent) = seat.agent() else { return Vec::new() };
+    let asked = page.messages.iter().filter(|message| message.is_to_be_handed_to(agent));
+    asked.map(|message| message.entry).collect()
 }
 
 fn history(voice: &Voice, page: Page) -> Frame {

@@ -188,7 +188,7 @@ mod tests {
     use mesh::{
         Proof,
         name::{
-            id::{MessageId, NodeId},
+            id::{EntryRef, LogId, MessageId, NodeId},
             number::Number,
         },
         wire::entry::Said,
@@ -222,6 +222,8 @@ mod tests {
                 conversation: None,
             }),
             proof: Proof::default(),
+            entry: EntryRef { log: LogId { author: NodeId([9; 32]), incarnation: 0 }, seq: 7 },
+            fate: None,
         }
     }
 

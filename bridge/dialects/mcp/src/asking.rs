@@ -10,14 +10,15 @@ use axum::http::StatusCode;
 use bridge::{
     read::{Desk, Hosted, Visitor, Watch},
     seam::{
-        call::{Attach, Identity, Join, ListSeats, OpenInbox},
+        call::{Attach, HandOver, Identity, Join, ListSeats, OpenInbox},
+        event::Message,
         refusal::Refusal,
     },
     secret::Secret,
     session::ask::Ask,
     tokens::Grant,
 };
-use mesh::name::id::{AgentId, KeyPrint, MessageId, RoomId};
+use mesh::name::id::{AgentId, EntryRef, KeyPrint, MessageId, RoomId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -119,6 +120,19 @@ impl Asking {
     /// Reads something: the agent need not be attached.
     pub(crate) async fn read<C: Ask>(&self, call: C) -> Result<C::Answer, No> {
         Ok(self.shared.desk.ask(&self.reader, call).await?)
+    }
+
+    /// Messages are handed to the agent, as the result of a call: those that ask it for something are said to be.
+    pub(crate) fn gave<'m>(&self, messages: impl Iterator<Item = &'m Message>) {
+        let mut by_room: BTreeMap<RoomId, Vec<EntryRef>> = BTreeMap::new();
+        for message in messages.filter(|message| message.is_to_be_handed_to(&self.agent)) {
+            by_room.entry(message.room).or_default().push(message.entry);
+        }
+        for (room, requests) in by_room {
+            let asking = self.clone();
+            // The result does not wait for it. In rooms that are not direct nobody is told.
+            drop(tokio::spawn(async move { asking.read(HandOver { room, requests }).await }));
+        }
     }
 
     /// Does something, as the agent that is attached for it.

@@ -8,9 +8,10 @@ use mesh::{
     api::{
         agenda::{TaskView, VoteView},
         command::{AgentView, RoomView, Speech},
+        delivery::{Delivery, Stage},
     },
     name::id::{KeyPrint, NodeId},
-    wire::{acts::TaskStatus, roster::Status},
+    wire::{acts::TaskStatus, delivery::Reason, roster::Status},
 };
 use serde_json::{Value, json};
 
@@ -115,11 +116,36 @@ impl Reader<'_> {
                 "hops": place.hops,
                 "answers": place.answers.map(|answered| answered.to_uuid()),
             })).map(filled),
+            "delivery": self.delivery(message),
             "replyWith": self.reply_with(room, message),
             "metadata": metadata.and_then(Result::ok),
             "metadataLeftOut": left_out.then_some(true),
         });
         (filled(row), truncated)
+    }
+
+    /// What became of a request of the agent's own in a direct room: no more than nodes have said.
+    fn delivery(&self, message: &Message) -> Option<Value> {
+        let asks = message.said.conversation.is_some_and(|place| place.expects_reply);
+        let is_own = *message.said.agent == *self.names.me;
+        (asks && is_own).then(|| match &message.fate {
+            Some(fate) => self.fate(fate),
+            None => json!({"status": "pending"}),
+        })
+    }
+
+    pub(crate) fn fate(&self, fate: &Delivery) -> Value {
+        let status = match fate.stage {
+            Stage::Arrived => "arrived",
+            Stage::Delivered => "delivered",
+            Stage::Failed => "failed",
+        };
+        filled(json!({
+            "status": status,
+            "node": self.node(fate.node),
+            "at": fate.at_ms,
+            "reason": fate.reason.as_ref().map(Reason::text),
+        }))
     }
 
     /// How a message that waits for an answer is answered.

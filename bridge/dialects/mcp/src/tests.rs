@@ -26,6 +26,7 @@ use crate::{Groups, Mcp, Settings};
 
 mod agents;
 mod cost;
+mod deliveries;
 mod door;
 mod listen;
 mod policies;

@@ -46,7 +46,8 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::LeaderElected { .. }
         | RoomEvent::LeaderCleared { .. }
         | RoomEvent::TaskAssigned(_)
-        | RoomEvent::TaskUpdated(_) => true,
+        | RoomEvent::TaskUpdated(_)
+        | RoomEvent::Delivery { .. } => true,
         RoomEvent::PassedOver { .. }
         | RoomEvent::Joined { .. }
         | RoomEvent::Left { .. }
@@ -89,6 +90,8 @@ impl Hub {
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
             RoomEvent::Presence(view) => self.presence(room, view),
+            // Whoever waits for it reads it.
+            RoomEvent::Delivery { .. } => {}
             RoomEvent::Opened { view, announce } => {
                 self.opened(view, announce);
                 self.book.ring(room);

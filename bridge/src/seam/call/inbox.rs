@@ -3,6 +3,7 @@
 use mesh::{
     api::command::{Command, InboxAct},
     limits::INBOX_ITEMS_MAX,
+    name::id::{EntryRef, RoomId},
 };
 
 use super::to_mesh::ToMesh;
@@ -38,6 +39,26 @@ pub struct ConfirmInbox(pub u64);
 /// Take an item out that the agent was given in another way.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeFromInbox(pub u64);
+
+/// Say that messages of a direct room were handed to the agent that asks. It counts for those that ask it for something.
+#[derive(Clone, Debug)]
+pub struct HandOver {
+    /// The room.
+    pub room: RoomId,
+    /// The messages.
+    pub requests: Vec<EntryRef>,
+}
+
+impl ToMesh for HandOver {
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let agent = party.as_reader().agent.ok_or(Refusal::NotAttached)?;
+        Ok(Command::Handed { agent, room: self.room, requests: self.requests })
+    }
+}
 
 impl ReadInbox {
     /// It, with bounds that a store can keep to.

@@ -4,7 +4,7 @@
 use super::{Attach, Caller, Command, FileAct, Outcome, Refused, Share, Speech};
 use crate::{
     api::agenda::{NewTask, NewVote},
-    name::id::{AgentId, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
+    name::id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
 };
 
 /// Whether a node that stops still answers a command.
@@ -207,6 +207,9 @@ impl Command {
                 Traits::of("say").names(names).bytes(bytes)
             }
             Command::Inbox { act, .. } => Traits::of("inbox").bytes(act.bytes()),
+            Command::Handed { requests, .. } => {
+                Traits::of("handed").bytes(requests.len() * size_of::<EntryRef>())
+            }
             Command::SetTyping { caller, room, .. } => {
                 Traits::of("set_typing").room(caller.key, *room)
             }

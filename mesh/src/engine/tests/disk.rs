@@ -10,8 +10,9 @@ use crate::{
         Change, EraRecord, Fate, InboxItem, InboxRecord, LogRecord, NodeRecord, NumberRange,
         RoomRecord, StoredInbox, StoredRecord, StoredRoom, Summary, Unsettled, VoteNote,
     },
+    api::delivery::RequestRecord,
     name::{
-        id::{AgentId, LocalRef, LogIx, RoomId},
+        id::{AgentId, LocalRef, LogIx, MessageId, RoomId},
         number::{Era, Number},
     },
     records::collection::Collection,
@@ -45,6 +46,7 @@ struct Disk {
     contents: BTreeSet<(Space, CollectionNumber, RecordKey)>,
     inboxes: BTreeMap<AgentId, InboxRecord>,
     items: BTreeMap<(AgentId, u64), InboxItem>,
+    requests: BTreeMap<MessageId, RequestRecord>,
 }
 
 /// What a store would give back that has committed this.
@@ -113,6 +115,12 @@ impl Disk {
                     None => self.items.remove(&(agent, place)),
                 };
             }
+            Change::Request { message, record } => {
+                match record {
+                    Some(record) => self.requests.insert(message, record),
+                    None => self.requests.remove(&message),
+                };
+            }
             // Nothing of these is looked at in these tests after a start.
             Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
@@ -147,8 +155,17 @@ impl Disk {
             newest: newest(&record.agent),
         };
         let inboxes = self.inboxes.values().map(stored).collect();
-        let mut summary =
-            Summary { node, notes, proofs, forked, records, inboxes, ..Summary::default() };
+        let requests = self.requests.values().cloned().collect();
+        let mut summary = Summary {
+            node,
+            notes,
+            proofs,
+            forked,
+            records,
+            inboxes,
+            requests,
+            ..Summary::default()
+        };
         for (room, rows) in &self.rooms {
             let Some(stored) = rows.stored(*room) else { continue };
             summary.rooms.push(stored);

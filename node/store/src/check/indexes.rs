@@ -21,6 +21,7 @@ use crate::{
     error::ReadError,
     inboxes,
     records::Shelf,
+    requests,
     schema::{
         CONTENTS, DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode, table,
     },
@@ -71,6 +72,9 @@ pub(super) fn of_no_room(
     contents(read, report)?;
     if !inboxes::are_sound(read)? {
         report.add(Place::Store, Problem::Record("inbox"));
+    }
+    if !requests::are_sound(read)? {
+        report.add(Place::Store, Problem::Record("request"));
     }
     for row in table(read, NODE)?.iter()? {
         let (key, row) = row?;

@@ -339,6 +339,12 @@ impl Correspondents {
                         )?;
                     }
                 }
+                let part = saying.say.conversing.as_ref();
+                let asks = part.is_some_and(|part| part.expects_reply);
+                let others = self.sides(saying.room).is_some_and(|(one, other)| one != other);
+                if asks && others {
+                    self.requests.is_asked(said.message, saying.room, i);
+                }
                 self.is_done(saying);
                 Ok(true)
             }

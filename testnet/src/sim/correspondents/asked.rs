@@ -12,6 +12,8 @@ pub(super) enum Asked {
     Mint(usize),
     Attach(usize),
     Detach,
+    /// Its bridge says that it was given requests.
+    Handed,
     Join(usize, RoomId),
     /// The private room of a key.
     Create(usize),

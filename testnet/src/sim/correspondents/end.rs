@@ -11,12 +11,21 @@ const QUIET_WITHIN_IF_LATE: Duration = Duration::from_secs(1_200);
 /// Then they say nothing for at least so long.
 const QUIET_FOR: Duration = Duration::from_secs(90);
 
+/// For how long nodes of these worlds keep requests.
+pub(crate) const REQUESTS_KEPT: Duration = Duration::from_secs(60);
+
 /// *inbox*, at all nodes.
 pub(crate) fn inboxes_are_right(world: &World) -> Result<(), Broken> {
     for node in 0..world.cluster.nodes.len() {
         world.correspondents.are_right(&world.cluster, node)?;
     }
     world.correspondents.mail_was_told()
+}
+
+/// *requests*: after their time is over.
+pub(crate) fn requests_have_ended(world: &mut World) -> Result<(), Broken> {
+    world.go_on(REQUESTS_KEPT + Duration::from_secs(90))?;
+    world.correspondents.requests_have_ended(&world.cluster)
 }
 
 /// *budgets*.

@@ -12,9 +12,12 @@ use std::{
 };
 
 use mesh::{
-    api::batch::{Change, Fate, InboxItem, InboxRecord, StoredInbox},
+    api::{
+        batch::{Change, Fate, InboxItem, InboxRecord, StoredInbox},
+        delivery::Stage,
+    },
     name::{
-        id::{AgentId, RoomId},
+        id::{AgentId, EntryRef, RoomId},
         number::Number,
     },
     wire::kinds::THINKING,
@@ -144,7 +147,7 @@ impl Inboxes {
         let Some(kept) = self.kept.get_mut(&(node, agent.clone())) else {
             return broken(INBOX, format!("node{node} writes to {agent}, who has no inbox"));
         };
-        if item.number == Number::ZERO {
+        if item.number == Number::ZERO && item.notice.is_none() {
             kept.out.insert(place);
             return Ok(());
         }
@@ -154,8 +157,12 @@ impl Inboxes {
             return broken(INBOX, what);
         }
         kept.used = place;
-        kept.items.insert(place, (item.room, item.number));
         kept.untold += 1;
+        if item.notice.is_some() {
+            cluster.coverage.count(Happening::Noticed);
+            return Ok(());
+        }
+        kept.items.insert(place, (item.room, item.number));
         kept.is_unheard |= kept.is_after((item.room, item.number));
         let mention = item.room == cluster.lobby();
         cluster.coverage.count(if mention { Happening::Mentioned } else { Happening::Mailed });
@@ -278,8 +285,9 @@ impl Inboxes {
         let at = (node, agent.clone());
         let Some(kept) = self.kept.get_mut(&at) else { return Ok(()) };
         let page = reader.inbox(agent, 0, usize::MAX)?;
+        let messages = page.items.iter().filter(|(_, item)| item.notice.is_none());
         let rows: BTreeMap<u64, At> =
-            page.items.iter().map(|(place, item)| (*place, (item.room, item.number))).collect();
+            messages.map(|(place, item)| (*place, (item.room, item.number))).collect();
         for (place, item) in &kept.items {
             let row = rows.get(place);
             if row.is_none() && self.asked_out.contains(&(node, agent.clone(), *place)) {
@@ -401,6 +409,8 @@ impl Judged<'_> {
                 true if conversations::is_over(self.cluster, self.node, (row.log.author, said)) => {
                     Due::MustNot
                 }
+                // One that was given up before it came has no item.
+                true if self.has_failed((room, row), &said.agent) => Due::May,
                 true => Due::Must,
                 false => Due::MustNot,
             };
@@ -416,6 +426,13 @@ impl Judged<'_> {
         let after = seen.is_some_and(|seen| *seen > self.kept.made);
         let by_clock = row.facts.wall_ms >= self.kept.record.since_ms;
         if after && by_clock { Due::Must } else { Due::May }
+    }
+
+    fn has_failed(&self, (room, row): (RoomId, &Row), by: &AgentId) -> bool {
+        let Some(running) = &self.cluster.nodes[self.node].running else { return false };
+        let request = EntryRef { log: row.log, seq: row.at.seq };
+        let fate = running.engine.fates().of(room, request, by);
+        fate.is_some_and(|fate| fate.stage >= Stage::Failed)
     }
 
     /// Items are in the order of delivery; those that were filed come from before.

@@ -31,7 +31,8 @@ impl Correspondents {
             3..=5 => self.register_somewhere(cluster, i),
             6..=15 => self.inbox(cluster, i, Act::Open),
             16..=21 => self.act_on_inbox(cluster, i),
-            22..=31 => {
+            22..=25 => self.read_inbox(cluster, i),
+            26..=31 => {
                 let with = cluster.dice.index(self.agents.len());
                 self.open_direct(cluster, i, with);
             }
@@ -82,9 +83,8 @@ impl Correspondents {
     fn chat(&mut self, cluster: &mut Cluster, i: usize) {
         let with = cluster.dice.index(self.agents.len());
         let Some(room) = self.room_of(i, with) else { return };
-        let asks = cluster.dice.chance(2);
-        let asks =
-            asks.then_some(Conversing { answers: None, expects_reply: false, counts: false });
+        let (part, expects_reply) = (cluster.dice.chance(30), cluster.dice.chance(90));
+        let asks = part.then_some(Conversing { answers: None, expects_reply, counts: false });
         let say = Say { conversing: asks.map(Box::new), ..some_words(cluster, room) };
         self.say(cluster, Saying { by: i, room, say, why: Why::Chat });
     }

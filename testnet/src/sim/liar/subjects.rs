@@ -10,7 +10,7 @@ use crate::sim::coverage::Happening;
 /// The subject of a body that lies.
 pub(super) fn written(body: &Body) -> Happening {
     match body {
-        Body::Chat(_) | Body::Thinking(_) => Happening::Words,
+        Body::Chat(_) | Body::Thinking(_) | Body::Delivery(_) => Happening::Words,
         Body::Decision(_) | Body::Election(_) => Happening::Elections,
         Body::Ordered(_) => Happening::Numbers,
         Body::EraClaimed(_) => Happening::Eras,

@@ -4,7 +4,7 @@ use super::*;
 use tokio::task::JoinHandle as Task;
 
 /// A call that goes on while others are made.
-fn begun(
+pub(super) fn begun(
     node: &Arc<Node>,
     agent: &'static str,
     tool: &'static str,
@@ -14,16 +14,16 @@ fn begun(
     tokio::spawn(async move { node.call(agent, tool, arguments).await })
 }
 
-async fn ended(task: Task<Value>) -> Value {
+pub(super) async fn ended(task: Task<Value>) -> Value {
     timeout(PATIENCE, task).await.unwrap().unwrap()
 }
 
-async fn done(node: Arc<Node>) {
+pub(super) async fn done(node: Arc<Node>) {
     Arc::into_inner(node).unwrap().stop().await;
 }
 
 /// Two agents that have been here.
-async fn two() -> Arc<Node> {
+pub(super) async fn two() -> Arc<Node> {
     let node = Arc::new(Node::new().await);
     for agent in ["ada", "bob"] {
         let nothing = node.call(agent, "inbox_wait", json!({"timeoutSeconds": 0})).await;

@@ -75,6 +75,7 @@ async fn whole(asking: &Asking, room: &RoomView, message: &str, offset: u64) -> 
     let found = asking.read(OneMessage { room: room.room, message: id }).await?;
     let found = found.ok_or_else(none)?;
     let reader = asking.reader_of([found.by]).await?;
+    asking.gave([&found].into_iter());
     let (mut row, _) = reader.message(room, &found);
     let mut fields = object(json!({"sessionId": asking.names().id(room.room), "note": NOTE}));
     if !room.encrypted {
@@ -314,6 +315,7 @@ async fn rows(
 ) -> Result<Rows, No> {
     let reader = asking.reader_of(messages.iter().map(|message| message.by)).await?;
     let (mut rows, mut left, mut cut) = (Vec::new(), RESULT_ROWS_BYTES, false);
+    let mut given = Vec::new();
     let in_order: Box<dyn Iterator<Item = &Message> + Send> = match keeps {
         Keeps::Oldest => Box::new(messages.iter()),
         Keeps::Newest => Box::new(messages.iter().rev()),
@@ -327,7 +329,9 @@ async fn rows(
         left -= bytes;
         cut |= was_cut;
         rows.push(row);
+        given.push(message);
     }
+    asking.gave(given.into_iter());
     if keeps == Keeps::Newest {
         rows.reverse();
     }

@@ -8,17 +8,17 @@ use std::{
 use bridge::{
     read::{Visitor, Watch},
     seam::{
-        answer::{InboxItems, InboxPage},
+        answer::{InboxItems, InboxPage, InboxPlace, Item},
         call::{ConfirmInbox, DescribeRoom, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox},
         event::Message,
     },
 };
 use mesh::{
-    api::command::{Inbox, RoomView},
-    name::{
-        id::{NodeId, RoomId},
-        number::Number,
+    api::{
+        command::{Inbox, RoomView},
+        delivery::Ended,
     },
+    name::id::{NodeId, RoomId},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -94,11 +94,9 @@ impl Mail<'_> {
     /// Takes a message out, if it is among the oldest that wait.
     pub(super) async fn take_out(&self, message: &Message) -> Result<(), No> {
         let places = self.places(TAKEN_LOOKED_AT_MAX).await?;
-        let is_it = |(_, room, number): &&(u64, RoomId, Number)| {
-            (*room, *number) == (message.room, message.number)
-        };
-        if let Some((place, ..)) = places.items.iter().find(is_it) {
-            self.asking.shared.desk.ask(&self.agent, TakeFromInbox(*place)).await?;
+        let is_it = |item: &&InboxPlace| (item.room, item.number) == (message.room, message.number);
+        if let Some(item) = places.items.iter().find(is_it) {
+            self.asking.shared.desk.ask(&self.agent, TakeFromInbox(item.place)).await?;
         }
         Ok(())
     }
@@ -171,6 +169,8 @@ pub(super) async fn wait(asking: &Asking, arguments: &mut Arguments) -> Outcome 
     drop(held);
     let Rows { rows, upto, dropped } = Box::pin(rows(asking, &page)).await?;
     asking.shared.desk.gave_upto(&mail.agent, upto);
+    let given = page.items.iter().filter(|item| item.place <= upto);
+    asking.gave(given.map(|item| &item.message));
     let left = page.left + dropped;
     let mut fields = object(json!({
         "status": if rows.is_empty() { "timeout" } else { "ok" },
@@ -286,7 +286,7 @@ async fn shown(mail: &Mail<'_>, mut after: u64, limit: usize) -> Result<Shown, N
 struct Shown {
     /// The place before the first one.
     after: u64,
-    items: Vec<(u64, Message)>,
+    items: Vec<Item>,
     /// All up to here are shown, or are not to be.
     upto: u64,
     left: usize,
@@ -303,15 +303,16 @@ impl Shown {
         let (mut items, mut reached, mut upto) = (Vec::new(), after, page.upto);
         let mut left = page.left;
         let mut all = page.items.into_iter();
-        while let Some((place, message)) = all.next() {
-            if is_awaited(&message) {
+        while let Some(item) = all.next() {
+            let message = &item.message;
+            if is_awaited(message) {
                 (upto, left) = (reached, left + 1 + all.len());
                 break;
             }
-            reached = place;
+            reached = item.place;
             let asks = message.said.conversation.is_some_and(|place| place.expects_reply);
             if asks || !is_skip(&message.said.content) {
-                items.push((place, message));
+                items.push(item);
             }
         }
         Shown { after, items, upto, left }
@@ -326,10 +327,10 @@ struct Rows {
 }
 
 async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
-    let reader = asking.reader_of(page.items.iter().map(|(_, message)| message.by)).await?;
+    let reader = asking.reader_of(page.items.iter().map(|item| item.message.by)).await?;
     let mut views: BTreeMap<RoomId, RoomView> = BTreeMap::new();
-    for (_, message) in &page.items {
-        let room = message.room;
+    for item in &page.items {
+        let room = item.message.room;
         if let Entry::Vacant(view) = views.entry(room)
             && let Ok(info) = asking.shared.desk.ask(&asking.reader, DescribeRoom(room)).await
         {
@@ -337,11 +338,14 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
         }
     }
     let (mut rows, mut bytes, mut upto) = (Vec::new(), RESULT_ROWS_BYTES, page.after);
-    for (nth, (place, message)) in page.items.iter().enumerate() {
+    for (nth, item) in page.items.iter().enumerate() {
+        let Item { place, message, ended } = item;
         if let Some(room) = views.get(&message.room) {
             let (mut row, _) = reader.message(room, message);
-            row["item"] = json!(item(asking, room, message));
-            if row["item"] == "spawn_result" {
+            row["item"] = json!(kind(asking, room, message));
+            if let Some(ended) = ended {
+                tell(&mut row, message, *ended);
+            } else if row["item"] == "spawn_result" {
                 row["spawn"] = spawn::ended(asking, room, message).await?;
             } else if row["item"] == "task" {
                 row["taskId"] = row["metadata"]["task_id"].clone();
@@ -359,8 +363,24 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
     Ok(Rows { rows, upto: page.upto, dropped: 0 })
 }
 
+/// What an agent is told of its own request, in place of what has become of it by now.
+fn tell(row: &mut Value, message: &Message, ended: Ended) {
+    row["item"] = json!("delivery");
+    row["runId"] = json!(message.message.to_uuid());
+    match ended {
+        Ended::Failed => {
+            row["status"] = json!("failed");
+            let reason = message.fate.as_ref().and_then(|fate| fate.reason.as_ref());
+            if let Some(reason) = reason {
+                row["reason"] = json!(reason.text());
+            }
+        }
+        Ended::Delivered => row["status"] = json!("delivered"),
+    }
+}
+
 /// What an item is.
-fn item(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
+fn kind(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
     let place = message.said.conversation;
     let answers = place.and_then(|place| place.answers);
     if room.task && room.created_by.as_ref() == Some(&asking.agent) {
@@ -387,7 +407,7 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
     let (page, left, fresh) = loop {
         let page = shown(&mail, mail.mark, NOTICE_ROWS).await?;
         let behind = mail.places(UNREAD_COUNTED_MAX).await?;
-        let newest = behind.items.last().map_or(0, |(place, ..)| *place).max(page.upto);
+        let newest = behind.items.last().map_or(0, |item| item.place).max(page.upto);
         let fresh = newest > asking.shared.desk.told(&mail.agent).upto && !page.items.is_empty();
         if fresh || Instant::now() >= until {
             asking.shared.desk.tell_upto(&mail.agent, newest);
@@ -396,8 +416,9 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
         asking.until(&mut watch, until).await?;
     };
     drop(held);
+    let others = page.items.iter().filter(|item| item.ended.is_none());
     let from: BTreeSet<String> =
-        page.items.iter().map(|(_, message)| keys::reference(&message.said.agent)).collect();
+        others.map(|item| keys::reference(&item.message.said.agent)).collect();
     let unread = if page.items.is_empty() { 0 } else { left.max(page.items.len()) };
     Ok(object(json!({
         "status": if fresh || time == Duration::ZERO { "ok" } else { "timeout" },

@@ -215,9 +215,13 @@ pub(super) async fn wait_for_answer(
 ) -> Outcome {
     let until = Instant::now() + wait;
     let awaiting = asking.awaits(request.message);
-    let Some(reply) = answer_until(asking, target, request, until).await? else {
-        drop(awaiting);
-        return Ok(timed_out(asking, target, request.message, Ending { wait, fields }).await);
+    let reply = match answer_until(asking, target, request, until).await? {
+        Came::Reply(reply) => reply,
+        Came::Failed(failed) => return Ok(not_delivered(&failed, fields)),
+        Came::Nothing => {
+            drop(awaiting);
+            return Ok(timed_out(asking, target, request.message, Ending { wait, fields }).await);
+        }
     };
     asking.goes_on().await?;
     // It is given now, and does not come again.
@@ -226,21 +230,35 @@ pub(super) async fn wait_for_answer(
     answered(asking, target, &reply, fields).await
 }
 
+/// The end of a wait for an answer.
+enum Came {
+    Reply(Message),
+    /// The request is not handed over any more. As a result has it.
+    Failed(Value),
+    Nothing,
+}
+
 /// The answer to a request, if it comes in time.
 async fn answer_until(
     asking: &Asking,
     target: &Target,
     Request { message, number }: Request,
     until: Instant,
-) -> Result<Option<Message>, No> {
+) -> Result<Came, No> {
     // Before the first look: what comes between the two is not missed.
     let mut watch = asking.shared.desk.watch(&asking.reader, target.room.room)?;
     let mut after = number;
     loop {
         let (found, upto) = answer_after(asking, target, message, after).await?;
         after = upto;
-        if found.is_some() || Instant::now() >= until {
-            return Ok(found);
+        if let Some(reply) = found {
+            return Ok(Came::Reply(reply));
+        }
+        if Instant::now() >= until {
+            return Ok(Came::Nothing);
+        }
+        if let Some(failed) = failure_of(asking, target, message).await? {
+            return Ok(Came::Failed(failed));
         }
         asking.until(&mut watch, until).await?;
     }
@@ -285,8 +303,11 @@ pub(super) async fn answer_of_kept(
     let target = Target { room, peer, key, joined: false };
     let request = Request { message, number };
     match answer_until(asking, &target, request, Instant::now() + wait).await? {
-        Some(reply) => Ok((answered(asking, &target, &reply, fields).await?, Some(reply))),
-        None => Ok((timed_out(asking, &target, message, Ending { wait, fields }).await, None)),
+        Came::Reply(reply) => Ok((answered(asking, &target, &reply, fields).await?, Some(reply))),
+        Came::Failed(failed) => Ok((not_delivered(&failed, fields), None)),
+        Came::Nothing => {
+            Ok((timed_out(asking, &target, message, Ending { wait, fields }).await, None))
+        }
     }
 }
 
@@ -521,6 +542,40 @@ pub(super) async fn result(
     asking.act(say).await.map(drop)
 }
 
+/// What became of a request, if it was given up or refused.
+async fn failure_of(
+    asking: &Asking,
+    target: &Target,
+    message: MessageId,
+) -> Result<Option<Value>, No> {
+    if target.peer.is_none() {
+        return Ok(None);
+    }
+    let known = fate(asking, target, message).await?;
+    Ok(known.filter(|known| known["status"] == "failed"))
+}
+
+/// What became of a request, as nodes have said it in its room.
+async fn fate(asking: &Asking, target: &Target, message: MessageId) -> Result<Option<Value>, No> {
+    let found = asking.read(OneMessage { room: target.room.room, message }).await?;
+    let Some(fate) = found.and_then(|found| found.fate) else { return Ok(None) };
+    let reader = asking.reader_of([fate.node]).await?;
+    let mut known = reader.fate(&fate);
+    known["mode"] = json!("none");
+    Ok(Some(known))
+}
+
+fn not_delivered(failed: &Value, mut fields: Map<String, Value>) -> Map<String, Value> {
+    let reason = failed["reason"].as_str().unwrap_or("nobody says why");
+    fields.extend(object(json!({
+        "status": "error",
+        "error": format!("not delivered: {reason}"),
+        "sentBeforeError": true,
+        "delivery": failed,
+    })));
+    fields
+}
+
 /// What nodes say of a message that has no answer: no more than they say.
 async fn delivery(asking: &Asking, target: &Target, message: MessageId) -> Result<Value, No> {
     let Some(peer) = &target.peer else { return Ok(pending()) };
@@ -533,6 +588,10 @@ async fn delivery(asking: &Asking, target: &Target, message: MessageId) -> Resul
     };
     let mut delivery = pending();
     delivery["presence"] = json!(presence);
+    if let Some(mut known) = fate(asking, target, message).await? {
+        known["presence"] = json!(presence);
+        return Ok(known);
+    }
     let room = target.room.room;
     let Some(receipts) = asking.read(GetReceipts { room, message }).await? else {
         return Ok(delivery);

@@ -266,8 +266,10 @@ async fn sessions(asking: &Asking) -> Result<Vec<Session>, No> {
 pub(super) async fn unread(asking: &Asking) -> Result<BTreeMap<RoomId, usize>, No> {
     let mut unread = BTreeMap::new();
     let Some(mail) = Mail::if_attached(asking).await? else { return Ok(unread) };
-    for (_, room, _) in mail.places(UNREAD_COUNTED_MAX).await?.items {
-        *unread.entry(room).or_default() += 1;
+    for item in mail.places(UNREAD_COUNTED_MAX).await?.items {
+        if item.notice.is_none() {
+            *unread.entry(item.room).or_default() += 1;
+        }
     }
     Ok(unread)
 }
