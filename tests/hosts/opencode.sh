@@ -44,8 +44,9 @@ run "$opencode" serve --port "$port" --hostname 127.0.0.1 --print-logs >"$dir/op
 server=$!
 running+=("$server")
 at=http://127.0.0.1:$port
-# It installs a package of its own into its folder first.
-until_true 300 curl -sf -m 290 "$at/session" || fail "opencode does not start"
+until_true 60 grep -q listening "$dir/opencode.log" || fail "opencode does not start"
+# A request that comes too early is never answered.
+until_true 120 curl -sf -m 15 "$at/session" || fail "opencode does not start"
 session=$(curl -sf -X POST "$at/session" -H 'content-type: application/json' -d '{}' | sed 's/.*"id":"\(ses_[^"]*\)".*/\1/')
 curl -sf -m 120 -X POST "$at/session/$session/message" -H 'content-type: application/json' \
     -d '{"parts": [{"type": "text", "text": "good morning"}]}' >"$dir/turn" || fail "no turn"
