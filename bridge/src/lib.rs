@@ -48,7 +48,7 @@ pub use listen::{
     serve::Bridge,
 };
 pub use reply::Reply;
-pub use waking::Wake;
+pub use waking::{BadBody, Wake, WakeBody, Woken};
 pub use webhooks::brought::BroughtWebhook;
 
 #[cfg(any(test, feature = "testing"))]

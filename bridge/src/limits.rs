@@ -234,6 +234,8 @@ pub const WAKE_POSTS: [Duration; 5] = [
     Duration::from_secs(30),
     Duration::ZERO,
 ];
+/// The body that a host is posted, before its places are filled: the operator's own words, of which a host wants a few.
+pub const WAKE_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Notices of which nothing comes, one after the other; then there is silence until the agent fetches something.
 pub const WAKE_REPEATS_MAX: usize = 10;
 /// The newest messages of one direct room among which an inbox gets those of the other agent when it is made.

@@ -46,7 +46,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(args) = daemon::handed_over(&args) {
         return finish(Err(daemon::become_daemon(&args)));
     }
-    let is_hook = ["inbox", "--hook"].iter().all(|word| args.iter().any(|arg| arg == word));
+    let has = |word: &str| args.iter().any(|arg| arg == word);
+    let is_hook = has("inbox") && (has("--hook") || has("--hook=copilot"));
     match Cli::parse_from_args(args) {
         Ok(cli) => finish(execute(cli)),
         Err(usage) if is_hook => {

@@ -94,6 +94,14 @@ impl Operator {
         Ok(description(&self.data_dir()?)?.and_then(|run| run.http))
     }
 
+    /// Why the node of a directory that is named has no tools: it does not run, or not over HTTP. `None`: none is named.
+    pub(crate) fn no_tools(&self, node: &Node) -> Option<Failure> {
+        let dir = self.data_dir.as_ref().filter(|_| node.url.is_empty())?;
+        let is_without = matches!(description(dir), Ok(Some(Run { http: None, .. })));
+        let dir = dir.clone();
+        Some(if is_without { Failure::NoHttp { dir } } else { Failure::NotRunning { dir } })
+    }
+
     /// All agents of the node, of every key.
     ///
     /// # Errors

@@ -313,6 +313,12 @@ pub enum Failure {
         /// The directory.
         dir: PathBuf,
     },
+    /// The node of a data directory has no HTTP.
+    #[error("the node on {} has no HTTP listener, and its tools are there: start it without --no-http", dir.display())]
+    NoHttp {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The node refuses its operator.
     #[error("the node refuses: {why}")]
     Operator {

@@ -164,7 +164,8 @@ impl<'c> Tools<'c> {
                 ) => return Err(Unanswered::NotNow(failure.into())),
             }
         }
-        Err(Unanswered::NotNow(Failure::NoToolNode))
+        let no_node = self.operator.no_tools(&self.cx.node).unwrap_or(Failure::NoToolNode);
+        Err(Unanswered::NotNow(no_node))
     }
 }
 

@@ -381,6 +381,7 @@ impl Control {
             read_by_all_at: self.read_by_all_at(),
             http: self.web(),
             certificate: self.bridge.config().http_tls.as_ref().and_then(certificate::trouble),
+            woken: self.bridge.woken(),
         };
         let mut report = report::status(status, own);
         for peer in &mut report.peers {

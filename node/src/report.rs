@@ -6,10 +6,14 @@ use std::{
     path::PathBuf,
 };
 
-use mesh::api::status::{NodeStatus, RoomStatus};
+use mesh::{
+    api::status::{NodeStatus, RoomStatus},
+    name::id::AgentId,
+};
 use net::PeerStatus;
 use protocol::operator::{
-    Blamed, CertificateTrouble, Faults, Parted, PartedHow, Peer, Room, Status, Trouble,
+    Blamed, CertificateTrouble, Faults, Parted, PartedHow, Peer, Room, Status, Trouble, Woken,
+    WokenState,
 };
 use serde::Serialize;
 
@@ -123,6 +127,7 @@ pub(crate) struct Own {
     pub(crate) read_by_all_at: Option<SocketAddr>,
     pub(crate) http: Option<String>,
     pub(crate) certificate: Option<CertificateTrouble>,
+    pub(crate) woken: Vec<(AgentId, bridge::Woken)>,
 }
 
 /// The answer to `clawmeshd status`.
@@ -156,6 +161,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         read_by_all_at: own.read_by_all_at.map(|at| at.to_string()),
         http: own.http,
         certificate: own.certificate,
+        woken: own.woken.into_iter().map(woken).collect(),
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
             refused: own.refused,
@@ -205,6 +211,7 @@ pub(crate) fn text(status: &Status) -> String {
         let _ = writeln!(text, "ALONE SOON: {}", reach::sentence(through));
     }
     text.push_str(&web(status));
+    text.push_str(&hosts(&status.woken));
     text.push_str("\nPeers\n");
     let mut line = |line: fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -236,6 +243,48 @@ pub(crate) fn text(status: &Status) -> String {
             "BLAMED: node {node_id} signed {void} entries that nobody may sign or understands, and {chain} runs that do not \
              continue its log"
         ));
+    }
+    text
+}
+
+/// The host of an agent, and how far it is with what it was told.
+fn woken((agent, woken): (AgentId, bridge::Woken)) -> Woken {
+    let (state, told) = match woken {
+        bridge::Woken::Nothing => (WokenState::Nothing, None),
+        bridge::Woken::Told(times) => (WokenState::Told, Some(times)),
+        bridge::Woken::Unreached => (WokenState::Unreached, None),
+        bridge::Woken::Unread => (WokenState::Unread, None),
+    };
+    Woken { agent: agent.to_string(), state, told }
+}
+
+/// Hosts for whose agents something waits.
+fn hosts(all: &[Woken]) -> String {
+    let mut text = String::new();
+    for Woken { agent, state, told } in all {
+        let agent = members::shown(agent);
+        let times = match told.unwrap_or_default() {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        let said = match state {
+            WokenState::Nothing => continue,
+            WokenState::Told => {
+                format!(
+                    "TOLD: agent {agent} has not fetched its messages yet; its host was told {times}"
+                )
+            }
+            WokenState::Unreached => {
+                format!(
+                    "UNREACHED: the host of agent {agent} was not told that messages wait; it is tried again"
+                )
+            }
+            WokenState::Unread => format!(
+                "UNREAD: agent {agent} fetches no messages, however often its host was told; it is told no more until it does"
+            ),
+        };
+        text += &said;
+        text.push('\n');
     }
     text
 }
@@ -428,6 +477,25 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_for_whose_agents_something_waits_are_named() {
+        let all = [
+            ("ada", bridge::Woken::Nothing),
+            ("bob", bridge::Woken::Told(1)),
+            ("cy\x1b", bridge::Woken::Unreached),
+            ("dan", bridge::Woken::Unread),
+        ];
+        let text = hosts(&all.map(|(agent, state)| woken((agent.into(), state))));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(
+            lines[0].starts_with("TOLD: agent bob ") && lines[0].ends_with("told once"),
+            "{text}"
+        );
+        assert!(lines[1].starts_with("UNREACHED: the host of agent cy\\u{1b} "), "{text}");
+        assert!(lines[2].starts_with("UNREAD: agent dan "), "{text}");
+    }
 
     #[test]
     fn what_others_are_called_does_not_reach_the_terminal_as_it_is() {

@@ -456,7 +456,9 @@ fn wakes(all: &[WakeAt]) -> Result<Vec<bridge::Wake>> {
     let wake = |at: &WakeAt| {
         let token = at.token_file.as_deref().map(|file| secret_of("wake.token-file", file));
         let token = token.transpose()?.map(|token| Secret::new(token.as_str()));
-        bridge::Wake::new(&at.agent, &at.url, token).with_context(|| format!("wake.url {}", at.url))
+        let wake = bridge::Wake::new(&at.agent, &at.url, token);
+        let wake = wake.with_context(|| format!("wake.url {}", at.url))?;
+        Ok(wake.with_body(at.body.clone()))
     };
     all.iter().map(wake).collect()
 }

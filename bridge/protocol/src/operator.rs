@@ -8,7 +8,7 @@ use crate::object::Agent;
 mod mail;
 mod tokens;
 
-pub use mail::{AgentMail, Here, Woken};
+pub use mail::{AgentMail, Here, WokenBy};
 pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
 
 /// An operator's request.
@@ -228,6 +228,9 @@ pub struct Status {
     /// A peer has said within the last minute that another node runs with this one's identity.
     #[serde(default)]
     pub runs_twice: bool,
+    /// Agents whose hosts are woken by posts.
+    #[serde(default)]
+    pub woken: Vec<Woken>,
     /// Rooms, the directory left out.
     pub rooms: Vec<Room>,
     /// Counters since the start.
@@ -588,6 +591,32 @@ pub enum Joined {
     Founded,
     /// By this invitation of the node that was asked: 16 hex digits.
     Invited(String),
+}
+
+/// An agent whose host is woken by posts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Woken {
+    /// Its id.
+    pub agent: String,
+    /// How far its host is with what it was told.
+    pub state: WokenState,
+    /// How often it was told of what waits. `None`: nothing waits, or it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<usize>,
+}
+
+/// How far the host of an agent is with what it was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WokenState {
+    /// Nothing waits that the agent has not fetched.
+    Nothing,
+    /// It was told, and the agent has not fetched it yet.
+    Told,
+    /// It takes no posts, and is tried again.
+    Unreached,
+    /// It was told as often as it may be, and the agent has fetched nothing.
+    Unread,
 }
 
 /// The fate of a node that has no part in the mesh any more.

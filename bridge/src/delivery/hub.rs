@@ -31,6 +31,7 @@ use crate::{
         event::{Event, Message, Told},
         refusal::Refusal,
     },
+    waking::Board,
     webhooks::book::Book,
 };
 use mesh::{
@@ -87,6 +88,7 @@ pub struct Hub {
     crowds: Crowds,
     watches: Arc<Watches>,
     pub(crate) mails: Mails,
+    pub(crate) woken: Board,
     counters: Arc<Counters>,
 }
 
@@ -129,6 +131,7 @@ impl Hub {
             crowds: Crowds::default(),
             watches: Arc::default(),
             mails: Mails::default(),
+            woken: Board::default(),
             counters: Arc::default(),
         }
     }

@@ -33,7 +33,7 @@ use crate::{
     read::{Desk, Office, Reader},
     reply::Reply,
     session::{meter::Meter, rules::Rules},
-    waking,
+    waking::{self, Woken},
     webhooks::Webhooks,
 };
 
@@ -136,6 +136,12 @@ impl Bridge {
     /// Tells hosts of agents that something has come for them. To run as long as anybody is served; it does not end by itself.
     pub async fn wake_hosts(&self) {
         waking::run(self.shared.hub.clone(), self.shared.config.wakes.clone()).await;
+    }
+
+    /// How far the hosts are that are told, for the operator.
+    #[must_use]
+    pub fn woken(&self) -> Vec<(AgentId, Woken)> {
+        self.shared.hub.woken.all()
     }
 
     /// Goes on with readers that earlier starts knew. To be called before anybody is let in.

@@ -1,7 +1,7 @@
 //! `clawmesh agents`.
 
 use protocol::object::Agent;
-use protocol::operator::{AgentMail, Attendee, Here, Woken};
+use protocol::operator::{AgentMail, Attendee, Here, WokenBy};
 use protocol::request::ListAgents;
 
 use crate::context::Context;
@@ -66,10 +66,10 @@ fn mail(output: &Output, mails: &[AgentMail]) -> Vec<String> {
             Here::Away => "away",
         };
         let woken = match mail.woken {
-            Woken::Post => "post",
-            Woken::Hook => "hook",
-            Woken::Connection => "connection",
-            Woken::Not => "nothing",
+            WokenBy::Post => "post",
+            WokenBy::Hook => "hook",
+            WokenBy::Connection => "connection",
+            WokenBy::Not => "nothing",
         };
         vec![
             mail.agent_id.clone(),

@@ -2,9 +2,10 @@
 //! exactly what was written.
 //!
 //! One file for each host says what is written, and with which versions it was tried: `claude`, `codex`, `openclaw`,
-//! `opencode`, `gemini`, `copilot`, `shell`. Below them: `change` (changes of files, planned as a whole before the first is made), `record`,
+//! `opencode`, `gemini`, `copilot`, `cursor`, `shell`. Below them: `change` (changes of files, planned as a whole before the first is made), `record`,
 //! `files`, and the pure `json`, `spans` and `toml`, which put text into text.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +27,7 @@ mod change;
 mod claude;
 mod codex;
 mod copilot;
+mod cursor;
 mod files;
 mod gemini;
 mod host;
@@ -87,6 +89,7 @@ fn woken(host: Host) -> &'static str {
         Host::Opencode => opencode::WOKEN,
         Host::Gemini => gemini::WOKEN,
         Host::Copilot => copilot::WOKEN,
+        Host::Cursor => cursor::WOKEN,
         Host::Shell => shell::WOKEN,
     }
 }
@@ -174,8 +177,9 @@ pub(crate) fn run_detach(cx: &Context, args: &Detach) -> Result<Outcome, Failure
 }
 
 fn setup(host: Host, mut place: Place) -> (Place, Setup) {
-    if host == Host::Openclaw {
-        place.program = place.program.named("openclaw", &place.home);
+    if matches!(host, Host::Openclaw | Host::Cursor) {
+        let folder = place.project.as_ref().unwrap_or(&place.home);
+        place.program = place.program.named(host.name(), folder);
     }
     let setup = match host {
         Host::Claude => claude::setup(&place),
@@ -184,6 +188,7 @@ fn setup(host: Host, mut place: Place) -> (Place, Setup) {
         Host::Opencode => opencode::setup(&place),
         Host::Gemini => gemini::setup(&place),
         Host::Copilot => copilot::setup(&place),
+        Host::Cursor => cursor::setup(&place),
         Host::Shell => Setup { pieces: Vec::new(), then: Vec::new() },
     };
     (place, setup)
@@ -267,24 +272,13 @@ fn confirmed(cx: &Context, yes: bool, question: &str) -> Result<(), Failure> {
 /// Which hosts are here, which are attached, and how they hear of messages.
 fn list(cx: &Context) -> Result<Outcome, Failure> {
     let records = Records::open()?.all()?;
-    let rows = Host::ALL.map(|host| {
-        let files = records.iter().filter(|record| record.host == host);
-        let files: Vec<String> = files.map(|record| record.file.display().to_string()).collect();
-        let is_here = program::found(host.name()).is_some();
-        (host, is_here, files)
-    });
-    let all = rows.iter().map(|(host, is_here, files)| {
-        json!({"host": host.name(), "here": is_here, "attached": files, "woken": woken(*host)})
-    });
-    let all: Vec<Value> = all.collect();
+    let rows = Host::ALL.map(|host| Row::of(host, &records));
+    let all: Vec<Value> = rows.iter().map(Row::json).collect();
     cx.output.show(&json!({ "hosts": all }), || {
-        let cells = rows.iter().map(|(host, is_here, files)| {
-            let here = if *is_here { "yes" } else { "no" };
-            let attached = match files.len() {
-                0 => "no".to_owned(),
-                count => format::counted(count as u64, "file"),
-            };
-            vec![host.name().to_owned(), here.to_owned(), attached, woken(*host).to_owned()]
+        let cells = rows.iter().map(|row| {
+            let here = if row.is_here { "yes" } else { "no" };
+            let cells = [row.host.name(), here, &row.attached(), woken(row.host)];
+            cells.map(str::to_owned).into()
         });
         table::lines(
             &cx.output,
@@ -293,4 +287,49 @@ fn list(cx: &Context) -> Result<Outcome, Failure> {
         )
     })?;
     Ok(Outcome::Done)
+}
+
+/// A host in a list.
+struct Row {
+    host: Host,
+    /// Its program is in `PATH`.
+    is_here: bool,
+    files: Vec<String>,
+    /// It is set up for all projects of its user.
+    for_user: bool,
+    /// Projects that have a setup of their own.
+    projects: BTreeSet<String>,
+}
+
+impl Row {
+    fn of(host: Host, records: &[Record]) -> Row {
+        let records = || records.iter().filter(|record| record.host == host);
+        let projects = records().filter_map(|record| record.project.as_ref());
+        Row {
+            host,
+            is_here: program::found(host.program()).is_some(),
+            files: records().map(|record| record.file.display().to_string()).collect(),
+            for_user: records().any(|record| record.project.is_none()),
+            projects: projects.map(|project| project.display().to_string()).collect(),
+        }
+    }
+
+    /// For whom, in words.
+    fn attached(&self) -> String {
+        let user = self.for_user.then(|| "for you".to_owned());
+        let projects = self.projects.iter().map(|project| format!("in {}", format::name(project)));
+        let all: Vec<String> = user.into_iter().chain(projects).collect();
+        if all.is_empty() { "no".to_owned() } else { all.join(", ") }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "host": self.host.name(),
+            "here": self.is_here,
+            "attached": self.files,
+            "forUser": self.for_user,
+            "projects": self.projects,
+            "woken": woken(self.host),
+        })
+    }
 }

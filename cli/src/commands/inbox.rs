@@ -29,9 +29,18 @@ pub struct Inbox {
     #[arg(long, conflicts_with = "hook")]
     ack: bool,
     /// For a hook of a host, with its JSON on standard input: says how much is unread and of whom, and nothing more. Exits 0
-    /// in any case; with --wait 2 when something is unread of which no hook has told
-    #[arg(long, conflicts_with = "json")]
-    hook: bool,
+    /// in any case; with --wait 2 when something is unread of which no hook has told. --hook=copilot: in the form of Copilot
+    /// CLI, whose events have the names of others
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "common",
+        conflicts_with = "json"
+    )]
+    hook: Option<hook::Form>,
     /// Seconds after which --wait ends; 0 = never
     #[arg(
         long,
@@ -46,7 +55,7 @@ pub struct Inbox {
 impl Inbox {
     /// Whether a host has called, which takes any failure for a matter of its own.
     pub(crate) fn is_hook(&self) -> bool {
-        self.hook
+        self.hook.is_some()
     }
 }
 
@@ -58,16 +67,16 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(cx: &Context, args: Inbox) -> Result<Outcome, Failure> {
     // The shell waits by itself, and standard input is its own.
-    if cx.is_held() && (args.wait || args.hook) {
+    if cx.is_held() && (args.wait || args.is_hook()) {
         return Err(Failure::NotInShell);
     }
     let tools = Tools::new(cx, &args.operator);
     let until =
         Some(args.idle_timeout).filter(|idle| !idle.is_zero()).map(|idle| Instant::now() + idle);
     match (args.hook, args.wait) {
-        (true, true) => Ok(hook::wait(cx, &tools, until).await),
-        (true, false) => Ok(hook::tell(cx, &tools).await),
-        (false, wait) => {
+        (Some(_), true) => Ok(hook::wait(cx, &tools, until).await),
+        (Some(form), false) => Ok(hook::tell(cx, &tools, form).await),
+        (None, wait) => {
             let patience = if wait { Patience::Until(until) } else { Patience::None };
             show(cx, &tools, patience, args.ack).await
         }

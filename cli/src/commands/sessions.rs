@@ -305,7 +305,26 @@ pub(super) fn refusal(cx: &Context, result: &Value) -> Result<Option<Outcome>, F
     if !others.is_empty() {
         why += &format!(" (perhaps {})", others.join(", "));
     }
+    if let Some(remedy) = remedy(result) {
+        why += &format!(": {remedy}");
+    }
     Err(Failure::Refused { why })
+}
+
+/// What a person does about a refusal. The node's own words are for models, which have tools and no commands.
+fn remedy(result: &Value) -> Option<String> {
+    if let Some(after) = result["retryAfterMs"].as_u64() {
+        return Some(format!("try again in {} s", after.div_ceil(1_000)));
+    }
+    let why = result["error"].as_str()?;
+    let has = |begins: &str| why.starts_with(begins);
+    if has("no agent offers ") {
+        let remedy = "name one with --agent (clawmesh agents shows who is there), or start one that offers it with \
+            clawmesh mcp --capabilities WORD";
+        return Some(remedy.to_owned());
+    }
+    let is_unknown = has("unknown agent ") || has("no such session");
+    is_unknown.then(|| "clawmesh agents shows who is there".to_owned())
 }
 
 /// A time in milliseconds, to the second. Nothing of a session in which nobody has said anything.

@@ -266,6 +266,7 @@ mod tests {
             read_by_all_at: None,
             http: None,
             certificate: None,
+            woken: Vec::new(),
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),

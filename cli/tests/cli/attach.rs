@@ -29,13 +29,14 @@ fn node() -> Stub {
 }
 
 /// Hosts, and the file of each in which its server of tools stands.
-const HOSTS: [(&str, &str); 6] = [
+const HOSTS: [(&str, &str); 7] = [
     ("claude", ".claude.json"),
     ("codex", ".codex/config.toml"),
     ("openclaw", ".openclaw/openclaw.json"),
     ("opencode", ".config/opencode/opencode.json"),
     ("gemini", ".gemini/settings.json"),
     ("copilot", ".copilot/mcp-config.json"),
+    ("cursor", ".cursor/mcp.json"),
 ];
 
 struct User {
@@ -163,7 +164,7 @@ const TOML: [&str; 8] = [
 fn shapes(host: &str) -> Vec<&'static str> {
     match host {
         "codex" => TOML.to_vec(),
-        "claude" | "copilot" => JSON.to_vec(),
+        "claude" | "copilot" | "cursor" => JSON.to_vec(),
         _ => JSON.iter().chain(&RELAXED).copied().collect(),
     }
 }
@@ -196,7 +197,7 @@ fn what_a_user_has_written_is_there_and_is_alone_again_to_the_byte() {
     }
     let backups = user.file(".local/state/clawmesh/attach/backup");
     let backups: Vec<_> = fs::read_dir(backups).unwrap().flatten().collect();
-    assert_eq!(backups.len(), 7, "one of each file, made once");
+    assert_eq!(backups.len(), 8, "one of each file, made once");
     for backup in backups {
         assert_eq!(backup.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -341,7 +342,7 @@ fn a_project_is_set_up_for_itself() {
     user.write("p/opencode.jsonc", "{\n  // theirs\n}\n");
     let before = user.files();
     let project = user.file("p").display().to_string();
-    for host in ["claude", "codex", "opencode", "gemini"] {
+    for host in ["claude", "codex", "opencode", "gemini", "cursor"] {
         user.run(&["attach", host, "--yes", "--project", &project]).ok();
         let outside = user.files().into_iter().filter(|(path, _)| !path.starts_with(&project));
         assert_eq!(outside.count(), 0, "{host} has its files in the project");
@@ -362,7 +363,22 @@ fn a_project_is_set_up_for_itself() {
     let none = user.run(&["detach", "claude", "--yes", "--project", &other]).ok();
     assert!(none.contains("is not attached"), "{none}");
     fs::remove_dir_all(user.file("q")).unwrap();
-    for host in ["claude", "codex", "opencode", "gemini"] {
+    user.run(&["attach", "claude", "--yes"]).ok();
+    let list: Value =
+        serde_json::from_str(&user.run(&["attach", "--list", "--json"]).ok()).unwrap();
+    let row = |host: &str| {
+        let rows = list["hosts"].as_array().unwrap().iter();
+        let row = rows.clone().find(|row| row["host"] == host).unwrap();
+        (row["forUser"].clone(), row["projects"].clone(), row["woken"].is_string())
+    };
+    assert_eq!(row("claude"), (json!(true), json!([project]), true));
+    assert_eq!(row("gemini"), (json!(false), json!([project]), true));
+    assert_eq!(row("copilot"), (json!(false), json!([]), true));
+    let shown = user.run(&["attach", "--list"]).ok();
+    let line = |host: &str| shown.lines().find(|line| line.starts_with(host)).unwrap();
+    assert!(line("claude").contains(&format!("for you, in {project}")), "{shown}");
+    assert!(!line("gemini").contains("for you"), "{shown}");
+    for host in ["claude", "codex", "opencode", "gemini", "cursor"] {
         user.run(&["detach", host, "--yes"]).ok();
     }
     assert_eq!(user.files(), before);

@@ -1,7 +1,7 @@
 //! Sessions and the inbox for people and for hooks of hosts, at a node whose answers are those of the specification.
 
-use std::io::Write;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -87,7 +87,7 @@ fn a_wait_ends_with_a_message_or_with_its_time_and_outlives_nodes() {
     let wait = ["inbox", "--wait", "--key", "k", "--data-dir", &path];
     let ran = person.run(&[&wait[..], &["--idle-timeout", "1"]].concat());
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
-    assert!(ran.stderr.contains("no node can be reached"), "{ran:?}");
+    assert!(ran.stderr.contains("no node runs on "), "{ran:?}");
 
     // A node that goes away in the middle of the wait, and one at another place after it.
     let first = Stub::start(|_| (503, json!({"error": {"message": "the node stops"}})));
@@ -202,6 +202,34 @@ fn a_waiting_hook_ends_with_two_when_something_is_new() {
 }
 
 #[test]
+fn a_waiting_hook_ends_with_its_host() {
+    let (person, post) = (Person::new(), Arc::new(Post::default()));
+    let node = post.node();
+    let words = at(&node, &["inbox", "--wait", "--hook"]).join(" ");
+    // A host that is killed: it ends no program that it has started.
+    let script = format!("\"$0\" {words} </dev/null >/dev/null 2>&1 & echo $!; read line");
+    let mut host = Command::new("/bin/sh");
+    host.args(["-c", &script, env!("CARGO_BIN_EXE_clawmesh")]).env_clear();
+    host.env("HOME", person.home.path()).current_dir(person.home.path());
+    let mut host = host.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut pid = String::new();
+    BufReader::new(host.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+    let began = Instant::now();
+    while node.asked().is_empty() {
+        assert!(began.elapsed() < SOON, "it waits");
+        std::thread::yield_now();
+    }
+    host.kill().unwrap();
+    host.wait().unwrap();
+    // A dead one that nobody has waited for has no command line any more.
+    let line = format!("/proc/{}/cmdline", pid.trim());
+    while std::fs::read(&line).is_ok_and(|line| !line.is_empty()) {
+        assert!(began.elapsed() < SOON, "it ends with its host");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+#[test]
 fn one_hook_waits_for_each_session() {
     let (person, post) = (Person::new(), Arc::new(Post::default()));
     let node = post.node();
@@ -261,7 +289,7 @@ fn exit_codes_say_how_a_send_ended() {
             json!({"status": "error", "error": "unknown agent \"bo\"", "suggestions": ["agent:bob:main"]}),
             1,
             "",
-            "clawmesh: unknown agent \"bo\" (perhaps agent:bob:main)\n",
+            "clawmesh: unknown agent \"bo\" (perhaps agent:bob:main): clawmesh agents shows who is there\n",
         ),
         (
             json!({"status": "forbidden", "error": "agent B takes no messages from A", "rule": "inbound"}),

@@ -90,7 +90,11 @@ fn without_a_node_a_tool_says_so_and_the_program_goes_on() {
 fn a_host_is_told_what_to_enter_and_no_key_is_in_it() {
     let world = World::of(1);
     let key = world.mesh.key().unwrap().to_owned();
-    for host in ["claude-code", "codex", "openclaw", "json"] {
+    let hosts = [
+        ["claude-code", "claude", "codex", "openclaw"],
+        ["opencode", "gemini", "copilot", "cursor"],
+    ];
+    for host in hosts.into_iter().flatten().chain(["json"]) {
         for http in [&[][..], &["--http"]] {
             let said = mcp(&world, 0, "ada", &[&["config", host], http].concat()).run().ok();
             assert!(!said.contains(&key), "{said}");

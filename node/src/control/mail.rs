@@ -8,7 +8,7 @@ use mesh::{
     api::command::{AgentView, Command, Outcome},
     name::id::AgentId,
 };
-use protocol::operator::{AgentMail, Answer, Here, Woken};
+use protocol::operator::{AgentMail, Answer, Here, WokenBy};
 
 use super::{Control, wrong_answer};
 
@@ -32,10 +32,10 @@ impl Control {
             };
             let told = mail.notified.told;
             let woken = match (mail.posted, told, here) {
-                (true, ..) => Woken::Post,
-                (false, Some((_, Way::Asked | Way::Post)), _) => Woken::Hook,
-                (false, None, Here::Connected) => Woken::Connection,
-                (false, None, Here::ByRequests | Here::Away) => Woken::Not,
+                (true, ..) => WokenBy::Post,
+                (false, Some((_, Way::Asked | Way::Post)), _) => WokenBy::Hook,
+                (false, None, Here::Connected) => WokenBy::Connection,
+                (false, None, Here::ByRequests | Here::Away) => WokenBy::Not,
             };
             let at = |time: Option<u64>| time.map(clawchat::timestamp);
             AgentMail {

@@ -239,6 +239,8 @@ pub(crate) struct WakeTable {
     pub(crate) url: String,
     /// The file of the host's token.
     pub(crate) token_file: Option<PathBuf>,
+    /// The body of the posts, with places.
+    pub(crate) body: Option<String>,
 }
 
 impl Layer {

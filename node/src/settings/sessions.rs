@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use bridge::{Wake, tokens::Visibility};
+use bridge::{Wake, WakeBody, tokens::Visibility};
 use mesh::{
     api::budget::{Budgets, Pace},
     limits::{REQUEST_TTL, REQUEST_TTL_MAX, REQUEST_TTL_MIN},
@@ -98,19 +98,26 @@ pub struct WakeAt {
     pub url: String,
     /// The file of the host's token.
     pub token_file: Option<PathBuf>,
+    /// The body that it is posted, with places.
+    pub body: WakeBody,
 }
 
 impl WakeAt {
     /// `beside`: the folder of the file that says so.
     pub(super) fn of(table: &WakeTable, beside: Option<&Path>) -> Result<WakeAt> {
-        let WakeTable { agent, url, token_file } = table.clone();
+        let WakeTable { agent, url, token_file, body } = table.clone();
         if agent.is_empty() || agent.len() > mesh::limits::AGENT_ID_BYTES_MAX {
             return Err(bad("wake.agent", &agent, "write the id of an agent, 1 to 128 bytes"));
         }
         if let Err(why) = Wake::new(&agent, &url, None) {
             return Err(bad("wake.url", &url, format!("it must {why}")));
         }
+        let body = match &body {
+            None => WakeBody::default(),
+            Some(text) => WakeBody::parse(text)
+                .map_err(|why| bad("wake.body", text, format!("it must {why}")))?,
+        };
         let token_file = token_file.map(|file| beside.map_or(file.clone(), |at| at.join(&file)));
-        Ok(WakeAt { agent, url, token_file })
+        Ok(WakeAt { agent, url, token_file, body })
     }
 }

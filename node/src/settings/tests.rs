@@ -321,10 +321,17 @@ fn hosts_that_are_woken_stand_in_the_file_and_their_tokens_beside_it() {
     assert_eq!((&*wake.agent, &*wake.url), ("ada", "http://127.0.0.1:1/hooks/wake"));
     let token = wake.token_file.as_deref().expect("it has one");
     assert!(token.is_absolute() && token.ends_with("hooks.token"), "{token:?}");
+    assert_eq!(wake.body, bridge::WakeBody::default());
+    let body = r#"{"prompt": "{notice}", "n": {count}, "from": "{agents}"}"#;
+    let with_body = format!("{file}\nbody = '{body}'");
+    let wakes = settings(&[], &[], Some(&with_body)).wakes;
+    assert_eq!(wakes[0].body, bridge::WakeBody::parse(body).expect("it is one"));
     for (file, error) in [
         ("[[wake]]\nagent = ''\nurl = 'http://h/'", "wake.agent"),
         ("[[wake]]\nagent = 'a'\nurl = 'ftp://h/'", "wake.url"),
         ("[[wake]]\nagent = 'a'", "url"),
+        ("[[wake]]\nagent = 'a'\nurl = 'http://h/'\nbody = 'hello'", "wake.body"),
+        ("[[wake]]\nagent = 'a'\nurl = 'http://h/'\nbody = '\"{text}\"'", "{notice}"),
     ] {
         let found = refused(&[], &[], Some(file));
         assert!(found.contains(error), "{found}");

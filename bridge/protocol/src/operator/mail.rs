@@ -11,7 +11,7 @@ pub struct AgentMail {
     /// Whether it is there.
     pub here: Here,
     /// How it is woken.
-    pub woken: Woken,
+    pub woken: WokenBy,
     /// So many items wait that it has not confirmed. Absent: it has no inbox here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<usize>,
@@ -41,7 +41,7 @@ pub enum Here {
 /// How an agent is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Woken {
+pub enum WokenBy {
     /// Its host is posted to: `[[wake]]`.
     Post,
     /// A hook or command of its host asks.

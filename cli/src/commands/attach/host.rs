@@ -19,14 +19,23 @@ pub(crate) enum Host {
     Gemini,
     /// Copilot CLI
     Copilot,
+    /// Cursor's CLI
+    Cursor,
     /// A loop in a shell
     Shell,
 }
 
 impl Host {
     /// Those that have a configuration.
-    pub(super) const ALL: [Host; 6] =
-        [Host::Claude, Host::Codex, Host::Openclaw, Host::Opencode, Host::Gemini, Host::Copilot];
+    pub(super) const ALL: [Host; 7] = [
+        Host::Claude,
+        Host::Codex,
+        Host::Openclaw,
+        Host::Opencode,
+        Host::Gemini,
+        Host::Copilot,
+        Host::Cursor,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -36,14 +45,29 @@ impl Host {
             Host::Opencode => "opencode",
             Host::Gemini => "gemini",
             Host::Copilot => "copilot",
+            Host::Cursor => "cursor",
             Host::Shell => "shell",
+        }
+    }
+
+    /// The program that it is.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Host::Cursor => "cursor-agent",
+            Host::Claude
+            | Host::Codex
+            | Host::Openclaw
+            | Host::Opencode
+            | Host::Gemini
+            | Host::Copilot
+            | Host::Shell => self.name(),
         }
     }
 
     /// Whether a project can have a configuration of its own.
     pub(super) fn has_projects(self) -> bool {
         match self {
-            Host::Claude | Host::Codex | Host::Opencode | Host::Gemini => true,
+            Host::Claude | Host::Codex | Host::Opencode | Host::Gemini | Host::Cursor => true,
             Host::Openclaw | Host::Copilot | Host::Shell => false,
         }
     }

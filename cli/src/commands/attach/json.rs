@@ -103,6 +103,16 @@ pub(super) fn has(text: &str, entry: &Entry) -> bool {
     }
 }
 
+/// A value of a text, by its keys: a text without its quotes, a number or a word as it stands there. `None`: there is none.
+pub(super) fn value_at(text: &str, keys: &[&str]) -> Option<String> {
+    let root = spans::read(text).ok()??;
+    let node = keys.iter().try_fold(&root, |node, key| Some(&node.member(key)?.value))?;
+    match &node.kind {
+        Kind::Text(text) | Kind::Other(text) => Some(text.clone()),
+        Kind::Object(_) | Kind::Array(_) => None,
+    }
+}
+
 /// The text with the entries in it, and what was put in.
 ///
 /// # Errors

@@ -47,15 +47,16 @@ impl Program {
         Ok(Program { command, flags: config::flags(cx, operator) })
     }
 
-    /// The same, as an agent of its own where none is named: for a host that is started in no directory of its user's.
-    pub(super) fn named(mut self, host: &str, home: &Path) -> Program {
+    /// The same, as an agent of its own where none is named: for a host that is started in no directory of its user's. `folder`:
+    /// the home or project that it is of.
+    pub(super) fn named(mut self, host: &str, folder: &Path) -> Program {
         if self.flags.iter().any(|flag| flag == "--agent-id") {
             return self;
         }
         let host_name = uname();
         let host_name = host_name.nodename().to_string_lossy();
         let part =
-            drawn_from(&["clawmesh attach agent", host, &host_name, &home.to_string_lossy()]);
+            drawn_from(&["clawmesh attach agent", host, &host_name, &folder.to_string_lossy()]);
         let digits: String = part.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         self.flags.extend(["--agent-id".to_owned(), format!("{host}-{digits}")]);
         self
@@ -66,23 +67,38 @@ impl Program {
         [vec!["mcp".to_owned()], self.flags.clone()].concat()
     }
 
-    /// A line of a shell with it: `clawmesh inbox --hook …`.
-    pub(super) fn line(&self, words: &[&str]) -> String {
+    /// It and its arguments: `clawmesh inbox --hook …`.
+    pub(super) fn words(&self, words: &[&str]) -> Vec<String> {
         let words = words.iter().map(|word| String::from(*word));
         let all =
             std::iter::once(self.command.clone()).chain(words).chain(self.flags.iter().cloned());
-        all.map(|word| config::quoted(&word)).collect::<Vec<_>>().join(" ")
+        all.collect()
     }
 
-    /// Starts it as a host does, and asks for its tools and for the agent that it is.
+    /// The same as a line of a shell.
+    pub(super) fn line(&self, words: &[&str]) -> String {
+        let words = self.words(words);
+        words.iter().map(|word| config::quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A script of a host's that starts it to wait for messages. The words are JSON, and so a value of the script.
+    pub(super) fn script(&self, script: &str) -> String {
+        let words = Value::from(self.words(&["inbox", "--wait", "--hook"])).to_string();
+        script.replacen("const COMMAND = []", &format!("const COMMAND = {words}"), 1)
+    }
+
+    /// Starts it as a host does, and asks for its tools and for the agent that it is. It looks into its inbox, too: from this
+    /// first act on others can write to it, and its host can be woken, before it has begun a turn.
     ///
     /// # Errors
     /// [`Failure::Attach`] with the answer that it gave instead.
     pub(super) fn try_out(&self, folder: &Path) -> Result<Tried, Failure> {
         let call = json!({"name": "agents_list", "arguments": {"limit": 1}});
+        let look = json!({"name": "inbox_wait", "arguments": {"limit": 1, "timeoutSeconds": 0}});
         let lines = [
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
             json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+            json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": look}),
         ];
         let said = self.said(folder, &lines.map(|line| format!("{line}\n")).concat());
         let said = said.map_err(|source| Failure::Attach {
@@ -92,7 +108,10 @@ impl Program {
             said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let of = |id: u64| answers.iter().find(|answer| answer["id"] == id);
         let no = |answer: Option<&Value>| {
-            let error = answer.and_then(|answer| answer["error"]["message"].as_str());
+            let error = answer.and_then(|answer| {
+                let refused = &answer["result"]["structuredContent"]["error"];
+                answer["error"]["message"].as_str().or(refused.as_str())
+            });
             let why = error.unwrap_or("it gives no answer");
             Failure::Attach { why: format!("it was tried, and it does not work: {why}") }
         };
@@ -100,6 +119,9 @@ impl Program {
         let tools = tools.ok_or_else(|| no(of(1)))?.len();
         let me = of(2).map(|answer| &answer["result"]["structuredContent"]["me"]);
         let me = me.filter(|me| me.is_object()).ok_or_else(|| no(of(2)))?;
+        let looked =
+            of(3).filter(|answer| answer["result"]["structuredContent"]["error"].is_null());
+        looked.filter(|answer| answer["result"].is_object()).ok_or_else(|| no(of(3)))?;
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         let node = if me["node"].is_object() { &me["node"]["name"] } else { &me["node"] };
         Ok(Tried { tools, agent: text(&me["agentId"]), node: text(node) })

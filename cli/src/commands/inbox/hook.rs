@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::process::parent_id;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Call, waited};
 use crate::context::Context;
@@ -28,14 +29,25 @@ const WITHIN: Duration = Duration::from_millis(1_800);
 const SESSION_WITHIN: Duration = Duration::from_millis(500);
 /// A host writes the whole prompt of its user.
 const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How often a program that waits looks whether its host is still there.
+const PARENT_LOOK: Duration = Duration::from_secs(2);
 /// Agents that are named.
 const NAMED_MAX: usize = 5;
 /// Characters of a reference (`x-` and 26, or an id of 64).
 const REFERENCE_CHARS_MAX: usize = 64;
 
+/// How a host wants what it is told, where its events do not say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Form {
+    /// As Claude Code, Codex and Gemini CLI, and as Cursor with its own events.
+    Common,
+    /// As Copilot CLI.
+    Copilot,
+}
+
 /// Tells what is unread, as the host's event wants it.
-pub(super) async fn tell(cx: &Context, tools: &Tools<'_>) -> Outcome {
-    let told = timeout(WITHIN, answer(tools)).await;
+pub(super) async fn tell(cx: &Context, tools: &Tools<'_>, form: Form) -> Outcome {
+    let told = timeout(WITHIN, answer(tools, form)).await;
     if let Ok(Some(answer)) = told {
         // A host that has closed its end does not want it.
         drop(cx.output.object(&answer));
@@ -54,13 +66,25 @@ pub(super) async fn wait(cx: &Context, tools: &Tools<'_>, until: Option<Instant>
     }
     // A host takes all that stands on stderr for the reason to go on.
     let call = Call { tool: "inbox_notice", asked: json!({}), aloud: false };
-    let Ok(Some(notice)) = waited(cx, tools, &call, until).await else { return Outcome::Done };
+    let waited = tokio::select! {
+        waited = waited(cx, tools, &call, until) => waited,
+        () = orphaned() => return Outcome::Done,
+    };
+    let Ok(Some(notice)) = waited else { return Outcome::Done };
     let Some(text) = text(&notice).filter(|_| notice["fresh"] == true) else {
         return Outcome::Done;
     };
     // Its exit code says the same.
     drop(cx.output.note(&text));
     Outcome::Woken
+}
+
+/// Ends when the program does that has started this one: a host that is killed takes nobody along, and nobody hears of a notice.
+async fn orphaned() {
+    let parent = parent_id();
+    while parent_id() == parent {
+        sleep(PARENT_LOOK).await;
+    }
 }
 
 /// The right to wait for a session of a host. It ends with the process, however that ends.
@@ -94,12 +118,12 @@ fn lock_file(cx: &Context, session: &str) -> Option<File> {
     File::create(folder.join(name)).ok()
 }
 
-async fn answer(tools: &Tools<'_>) -> Option<Value> {
+async fn answer(tools: &Tools<'_>, form: Form) -> Option<Value> {
     let said = stdin().await?;
     let event = Event::read(&serde_json::from_slice(&said).ok()?)?;
     let asked = json!({"timeoutSeconds": 0});
     let notice = tools.call("inbox_notice", asked, Duration::ZERO).await.ok()?;
-    event.answer(&notice)
+    event.answer(&notice, form)
 }
 
 /// All of standard input. In a thread of its own: nothing ends a read of a pipe that its writer keeps open, and the process
@@ -122,30 +146,43 @@ enum Event {
     Begins(&'static str),
     /// A turn ends: the host goes on if there is something new.
     Ends,
+    /// The same two as Cursor has them.
+    CursorBegins,
+    CursorEnds,
 }
 
 impl Event {
     /// `None`: nothing is told at this event.
     fn read(said: &Value) -> Option<Event> {
+        // A turn that a hook has prolonged ends: nobody is held up twice.
+        let is_prolonged =
+            said["stop_hook_active"] == true || said["loop_count"].as_u64() > Some(0);
         match said["hook_event_name"].as_str()? {
             "SessionStart" => Some(Event::Begins("SessionStart")),
             "UserPromptSubmit" => Some(Event::Begins("UserPromptSubmit")),
-            // A turn that a hook has prolonged ends: nobody is held up twice.
-            "Stop" if said["stop_hook_active"] != true => Some(Event::Ends),
+            // Of Gemini CLI.
+            "BeforeAgent" => Some(Event::Begins("BeforeAgent")),
+            "sessionStart" => Some(Event::CursorBegins),
+            "Stop" | "AfterAgent" if !is_prolonged => Some(Event::Ends),
+            // Not where its user has stopped it.
+            "stop" if !is_prolonged && said["status"] == "completed" => Some(Event::CursorEnds),
             _ => None,
         }
     }
 
-    fn answer(&self, notice: &Value) -> Option<Value> {
+    fn answer(&self, notice: &Value, form: Form) -> Option<Value> {
         let text = text(notice)?;
         match self {
+            Event::Begins(_) if form == Form::Copilot => Some(json!({"additionalContext": text})),
             Event::Begins(name) => Some(json!({
                 "hookSpecificOutput": {"hookEventName": name, "additionalContext": text},
             })),
+            Event::CursorBegins => Some(json!({"additional_context": text})),
             Event::Ends if notice["fresh"] == true => {
                 Some(json!({"decision": "block", "reason": text}))
             }
-            Event::Ends => None,
+            Event::CursorEnds if notice["fresh"] == true => Some(json!({"followup_message": text})),
+            Event::Ends | Event::CursorEnds => None,
         }
     }
 }
@@ -194,10 +231,26 @@ mod tests {
         let ends = event(r#"{"hook_event_name":"Stop"}"#).unwrap();
         let notice =
             |fresh: bool| json!({"status": "ok", "unread": 2, "from": ["bob"], "fresh": fresh});
-        assert_eq!(ends.answer(&notice(false)), None);
-        assert_eq!(ends.answer(&notice(true)).unwrap()["decision"], "block");
+        assert_eq!(ends.answer(&notice(false), Form::Common), None);
+        assert_eq!(ends.answer(&notice(true), Form::Common).unwrap()["decision"], "block");
+        // Gemini CLI's and Cursor's.
+        let after = r#"{"hook_event_name":"AfterAgent","stop_hook_active":false}"#;
+        assert_eq!(event(after), Some(Event::Ends));
+        assert_eq!(event(&after.replace("false", "true")), None);
+        let stop = r#"{"hook_event_name":"stop","status":"completed","loop_count":0}"#;
+        let told = event(stop).unwrap().answer(&notice(true), Form::Common).unwrap();
+        assert!(told["followup_message"].as_str().unwrap().contains("2 unread"));
+        assert_eq!(event(stop).unwrap().answer(&notice(false), Form::Common), None);
+        assert_eq!(event(&stop.replace('0', "1")), None);
+        assert_eq!(event(&stop.replace("completed", "aborted")), None);
+        let begins = event(r#"{"hook_event_name":"sessionStart"}"#).unwrap();
+        assert!(
+            begins.answer(&notice(false), Form::Common).unwrap()["additional_context"].is_string()
+        );
         let begins = event(r#"{"hook_event_name":"SessionStart"}"#).unwrap();
-        let told = begins.answer(&notice(false)).unwrap();
+        let told = begins.answer(&notice(false), Form::Common).unwrap();
         assert_eq!(told["hookSpecificOutput"]["hookEventName"], "SessionStart");
+        let told = begins.answer(&notice(false), Form::Copilot).unwrap();
+        assert!(told["additionalContext"].as_str().unwrap().contains("2 unread"), "{told}");
     }
 }

@@ -21,15 +21,24 @@ pub(super) struct Config {
     http: bool,
 }
 
-/// A program that runs a model.
+/// A program that runs a model, by the names of `clawmesh attach`, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Host {
     /// Claude Code
+    #[value(alias = "claude")]
     ClaudeCode,
     /// Codex
     Codex,
     /// OpenClaw
     Openclaw,
+    /// opencode
+    Opencode,
+    /// Gemini CLI
+    Gemini,
+    /// Copilot CLI
+    Copilot,
+    /// Cursor
+    Cursor,
     /// Others
     Json,
 }
@@ -86,7 +95,17 @@ fn as_program(host: Host, arguments: &[String]) -> String {
             )
         }
         Host::Openclaw => format!("openclaw mcp set mesh {}", quoted(&entry.to_string())),
-        Host::Json => pretty(&json!({"mcpServers": {"mesh": entry}})),
+        Host::Opencode => {
+            let command = [vec!["clawmesh".to_owned()], arguments.to_vec()].concat();
+            let entry = json!({"type": "local", "command": command, "enabled": true});
+            pretty(&json!({"mcp": {"mesh": entry}}))
+        }
+        Host::Copilot => {
+            let entry =
+                json!({"type": "local", "command": "clawmesh", "args": arguments, "tools": ["*"]});
+            pretty(&json!({"mcpServers": {"mesh": entry}}))
+        }
+        Host::Gemini | Host::Cursor | Host::Json => pretty(&json!({"mcpServers": {"mesh": entry}})),
     }
 }
 
@@ -108,6 +127,30 @@ fn over_http(host: Host, url: &str) -> String {
                 "headers": {"Authorization": bearer},
             });
             format!("openclaw mcp set mesh {}", quoted(&entry.to_string()))
+        }
+        Host::Opencode => {
+            let bearer = "Bearer {env:CLAWMESH_KEY}";
+            let entry = json!({
+                "type": "remote",
+                "url": url,
+                "headers": {"Authorization": bearer},
+                "oauth": false,
+                "enabled": true,
+            });
+            pretty(&json!({"mcp": {"mesh": entry}}))
+        }
+        Host::Gemini => {
+            let entry = json!({"httpUrl": url, "headers": {"Authorization": bearer}});
+            pretty(&json!({"mcpServers": {"mesh": entry}}))
+        }
+        Host::Copilot => {
+            let headers = json!({"Authorization": bearer});
+            let entry = json!({"type": "http", "url": url, "headers": headers, "tools": ["*"]});
+            pretty(&json!({"mcpServers": {"mesh": entry}}))
+        }
+        Host::Cursor => {
+            let headers = json!({"Authorization": "Bearer ${env:CLAWMESH_KEY}"});
+            pretty(&json!({"mcpServers": {"mesh": {"url": url, "headers": headers}}}))
         }
         Host::Json => {
             let entry = json!({"type": "http", "url": url, "headers": {"Authorization": bearer}});
@@ -136,6 +179,10 @@ mod tests {
             (Host::ClaudeCode, "claude mcp add "),
             (Host::Codex, "[mcp_servers.mesh]\n"),
             (Host::Openclaw, "openclaw mcp set mesh '{"),
+            (Host::Opencode, "{\n  \"mcp\": {\n"),
+            (Host::Gemini, "{\n  \"mcpServers\": {\n"),
+            (Host::Copilot, "{\n  \"mcpServers\": {\n"),
+            (Host::Cursor, "{\n  \"mcpServers\": {\n"),
             (Host::Json, "{\n"),
         ] {
             let words = ["mcp", "--agent-id", "ada lovelace"].map(str::to_owned);
