@@ -58,10 +58,10 @@ fn a_directory_is_one_stores_only() {
 
 #[test]
 fn another_layout_is_refused_and_left_alone() {
-    let newer = of_layout(8);
-    assert!(matches!(newer, OpenError::Newer { found: 8, known: 7, .. }), "{newer}");
-    let older = of_layout(6);
-    assert!(matches!(older, OpenError::Older { found: 6, known: 7, .. }), "{older}");
+    let newer = of_layout(9);
+    assert!(matches!(newer, OpenError::Newer { found: 9, known: 8, .. }), "{newer}");
+    let older = of_layout(7);
+    assert!(matches!(older, OpenError::Older { found: 7, known: 8, .. }), "{older}");
 }
 
 fn of_layout(layout: u64) -> OpenError {
