@@ -8,6 +8,7 @@ use bytes::Bytes;
 use mesh::name::{
     group::agent_ref,
     id::{AgentId, KeyPrint},
+    number::Number,
 };
 use serde_json::json;
 use tokio::{
@@ -195,6 +196,13 @@ fn waiting(hub: &Hub, agent: &AgentId) -> Result<Option<Waiting>, ReadError> {
     let mut from = BTreeSet::new();
     let mut count = items.left;
     for (_, room, number) in &items.items {
+        // A task has ended without an answer of the other agent.
+        let sides = hub.facts(*room).and_then(|facts| facts.access.sides);
+        if let Some(sides) = sides.filter(|_| *number == Number::ZERO) {
+            count += 1;
+            from.insert(agent_ref(sides.peer_of(agent)));
+            continue;
+        }
         let row = reads.by_number(*room, *number)?;
         let Some(said) = row.and_then(|row| row.said).filter(|said| said.agent != *agent) else {
             continue;

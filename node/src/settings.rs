@@ -26,7 +26,7 @@ use parse::{
     group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
     where_to_listen,
 };
-pub use sessions::WakeAt;
+pub use sessions::{Spawning, WakeAt};
 
 use crate::{files::group::Group, invitation::Join};
 
@@ -51,6 +51,8 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// Tasks that agents give to others.
+    pub spawning: Spawning,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -88,11 +90,17 @@ pub struct Mcp {
     pub groups: Groups,
     /// How long an agent stays attached after its last call.
     pub idle_detach: Duration,
+    /// Tasks that agents give to others.
+    pub spawning: Spawning,
 }
 
 impl Default for Mcp {
     fn default() -> Mcp {
-        Mcp { groups: Groups::ASSUMED, idle_detach: IDLE_DETACH }
+        Mcp {
+            groups: Groups::ASSUMED,
+            idle_detach: IDLE_DETACH,
+            spawning: Spawning::default(),
+        }
     }
 }
 
@@ -158,6 +166,7 @@ impl Settings {
             metrics: true,
             mcp: Some(Mcp::default()),
             budgets: Budgets::default(),
+            spawning: Spawning::default(),
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -303,6 +312,7 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             budgets: self.budgets()?,
+            spawning: self.spawning()?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -340,6 +350,11 @@ impl Layered {
         sessions::budgets(&table)
     }
 
+    fn spawning(&self) -> Result<Spawning> {
+        let table = self.first(|layer| layer.session.clone()?.spawn).unwrap_or_default();
+        sessions::spawning(&table)
+    }
+
     fn wakes(&self) -> Result<Vec<WakeAt>> {
         let tables = self.first(|layer| layer.wake.clone()).unwrap_or_default();
         let beside = self.file.as_deref().and_then(Path::parent);
@@ -353,7 +368,7 @@ impl Layered {
         let enabled = self.first(|layer| layer.mcp.as_ref().and_then(|table| table.enabled));
         // A flag or a variable stands over the file.
         let off = self.first(|layer| layer.no_mcp).unwrap_or(enabled == Some(false));
-        let mut mcp = Mcp::default();
+        let mut mcp = Mcp { spawning: self.spawning()?, ..Mcp::default() };
         if let Some(names) = table(|table| table.tools.clone()) {
             let names = names.join(",");
             let why = || format!("write groups of tools: {}", Groups::NAMES.join(", "));

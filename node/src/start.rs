@@ -138,6 +138,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.tiers = settings.limits.tiers;
     config.retention = settings.limits.retention;
     config.budgets = settings.budgets;
+    config.archive_after = settings.spawning.archive_after;
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
@@ -499,8 +500,13 @@ impl Clients {
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
-        let pages = mcp.map(|settings::Mcp { groups, idle_detach }| -> Arc<dyn Pages> {
-            Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach }))
+        let pages = mcp.map(|settings::Mcp { groups, idle_detach, spawning }| -> Arc<dyn Pages> {
+            let spawning = mcp::Spawning {
+                children: spawning.max_children,
+                depth: spawning.max_depth,
+                ..mcp::Spawning::default()
+            };
+            Arc::new(Mcp::new(mcp::Settings { lobby, groups, idle_detach, spawning }))
         });
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
         let bridge = bridge.with_pages(pages.into_iter().collect());

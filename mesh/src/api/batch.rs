@@ -371,7 +371,8 @@ pub struct InboxItem {
     /// Its room.
     #[n(0)]
     pub room: RoomId,
-    /// Its number here. [`Number::ZERO`]: it was taken out, and the place stays used.
+    /// Its number here. [`Number::ZERO`]: of a room, that its task has ended without an answer; of none
+    /// ([`RoomId::NONE`]), it was taken out, and the place stays used.
     #[n(1)]
     pub number: Number,
 }

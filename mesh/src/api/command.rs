@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::{
     api::{
         agenda::{
-            KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing, TaskUpdate,
+            GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing, TaskUpdate,
             TaskView, VoteView,
         },
         budget::{Conversing, OverBudget},
@@ -149,6 +149,8 @@ pub enum Command {
     AssignTask { caller: Caller, task: NewTask },
     /// → [`Outcome::Task`], when it is applied.
     UpdateTask { caller: Caller, update: TaskUpdate },
+    /// In the room of a task that the agent has given. → [`Outcome::Done`], when it is durable.
+    Given { caller: Caller, room: RoomId, act: GivenAct },
     /// The oldest first. → [`Outcome::Tasks`]
     ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
@@ -515,6 +517,8 @@ pub struct RoomView {
     pub sides: Option<Sides>,
     /// A direct room for a task that one of the two gave to the other.
     pub task: bool,
+    /// It takes nothing more.
+    pub closed: bool,
     /// Of a shared room: the keys that have it.
     pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
 }
@@ -661,6 +665,9 @@ pub enum Refused {
     /// Kept from before this node joined the mesh: to be read only.
     #[error("the room is from before this node joined the mesh and can only be read")]
     Closed,
+    /// A session that has ended: a room that is kept, and takes nothing more.
+    #[error("this session is closed")]
+    SessionClosed,
     /// A bound of this node was reached. The text names it.
     #[error("{0}")]
     Full(String),

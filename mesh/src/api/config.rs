@@ -8,7 +8,7 @@ use crate::{
         budget::Budgets,
         command::RoomView,
     },
-    limits::{RETENTION_MIN, TAKEOVER_AFTER},
+    limits::{ARCHIVE_AFTER, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
         id::{MeshId, NodeId},
         identity::LinkSecret,
@@ -42,6 +42,8 @@ pub struct Config {
     pub retention: Retention,
     /// How much agents may answer each other.
     pub budgets: Budgets,
+    /// The room of a task that one agent gave to another is closed so long after its end, if it is kept.
+    pub archive_after: Duration,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -63,6 +65,7 @@ impl Config {
             tiers: Tiers::default(),
             retention: Retention::default(),
             budgets: Budgets::default(),
+            archive_after: ARCHIVE_AFTER,
             retention_min: RETENTION_MIN,
         }
     }

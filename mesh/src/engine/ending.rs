@@ -8,7 +8,7 @@ use std::{
 use super::{
     Engine, agents,
     barrier::{AskedPeers, Parked},
-    digests, directories, elections, ephemeral, keys,
+    digests, directories, elections, ephemeral, given, keys,
     known::Known,
     membership::{self, Departure},
     pairs::Following,
@@ -74,7 +74,8 @@ impl Engine {
                     room.pump(&mut self.known.cx);
                 }
                 self.voting.go_on_voting(&mut self.known, id);
-                self.claims.settle_tasks(&mut self.known, id);
+                self.claims.settle_tasks(&mut self.known, &mut self.inboxes, id);
+                self.given.note(&self.known, &self.inboxes, id);
                 self.leaders.settle_elections(&mut self.known, id);
             }
         }
@@ -274,6 +275,7 @@ impl Engine {
                 }
             }
             Learned::Direct(room) => self.known.tell_of_room(room, true),
+            Learned::Closed(room) => given::on_closed(&mut self.known, room),
             Learned::Lane(node) => directories::on_lane(&mut self.known, node),
         }
     }

@@ -9,6 +9,7 @@ use super::{
     directories,
     elections::Leaders,
     forks::Forks,
+    given::Given,
     handover::Handovers,
     inboxes::Inboxes,
     inquiries::Inquiries,
@@ -66,6 +67,7 @@ impl Engine {
             voting: Voting::default(),
             leaders: Leaders::default(),
             claims: Claims::default(),
+            given: Given::default(),
             roams: Roams::default(),
             private: Private::default(),
             barriers: Barriers::default(),
@@ -108,6 +110,7 @@ impl Engine {
         self.pairs.restore(&self.known);
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
+        self.given.note_all(&self.known, &self.inboxes);
         self.known.tell_of_all_rooms();
     }
 

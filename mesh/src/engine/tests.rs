@@ -44,6 +44,7 @@ mod starting;
 mod successors;
 mod sync;
 mod tasks;
+mod tasks_given;
 mod turn;
 mod unread;
 mod views;

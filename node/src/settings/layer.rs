@@ -148,6 +148,20 @@ pub(crate) struct SessionTable {
     pub(crate) max_unanswered: Option<usize>,
     /// Messages between two agents.
     pub(crate) pair: Option<PairTable>,
+    /// Tasks that agents give to others.
+    pub(crate) spawn: Option<SpawnTable>,
+}
+
+/// What a file says of tasks that agents give to others.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct SpawnTable {
+    /// Tasks of one agent that go on.
+    pub(crate) max_children: Option<usize>,
+    /// Tasks that lead to each other.
+    pub(crate) max_depth: Option<u32>,
+    /// How long after its end a room that is kept is closed.
+    pub(crate) archive_after: Option<String>,
 }
 
 /// How fast two agents may write to each other.

@@ -208,7 +208,7 @@ fn tools_for_hosts_are_on_unless_a_flag_or_the_file_says_otherwise() {
     assert_eq!(settings(&[], &[("CLAWMESH_NO_MCP", "1")], None).mcp, None);
     let file = "[mcp]\ntools = ['rooms', 'tasks']\nidle-detach = '90s'";
     let groups = Groups::parse("rooms,tasks").unwrap();
-    assert_eq!(mcp(&[], file), Some(Mcp { groups, idle_detach: Duration::from_secs(90) }));
+    assert_eq!(mcp(&[], file), Some(Mcp { groups, idle_detach: Duration::from_secs(90), ..Mcp::default() }));
     for (file, error) in [
         ("[mcp]\ntools = ['spoons']", "mcp.tools"),
         ("[mcp]\nidle-detach = '11m'", "mcp.idle-detach"),
@@ -234,6 +234,29 @@ fn agents_may_answer_each_other_as_the_file_says() {
         ("[session]\npair = { messages = 0 }", "session.pair.messages"),
         ("[session]\npair = { within = '2h' }", "session.pair.within"),
         ("[session]\nspoon = 1", "spoon"),
+    ] {
+        let found = refused(&[], &[], Some(file));
+        assert!(found.contains(error), "{found}");
+    }
+}
+
+#[test]
+fn tasks_that_agents_give_have_the_bounds_of_the_file() {
+    let spawning = |file: &str| {
+        let settings = settings(&[], &[], Some(file));
+        assert_eq!(settings.mcp.map(|mcp| mcp.spawning), Some(settings.spawning));
+        settings.spawning
+    };
+    let Spawning { max_children, max_depth, archive_after } = spawning("");
+    assert_eq!((max_children, max_depth, archive_after), (5, 1, Duration::from_secs(3_600)));
+    let file = "[session.spawn]\nmax-children = 2\nmax-depth = 3\narchive-after = '5m'";
+    let Spawning { max_children, max_depth, archive_after } = spawning(file);
+    assert_eq!((max_children, max_depth, archive_after), (2, 3, Duration::from_secs(300)));
+    for (file, error) in [
+        ("[session.spawn]\nmax-children = 0", "session.spawn.max-children"),
+        ("[session.spawn]\nmax-depth = 4", "session.spawn.max-depth"),
+        ("[session.spawn]\narchive-after = 'soon'", "session.spawn.archive-after"),
+        ("[session.spawn]\nspoon = 1", "spoon"),
     ] {
         let found = refused(&[], &[], Some(file));
         assert!(found.contains(error), "{found}");

@@ -24,7 +24,7 @@ use mesh::{
     wire::{
         acts::{
             BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, Named, Shown,
-            TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
+            TaskAct, TaskAssigned, TaskClaimed, TaskMark, TaskMarked, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
             VoteOpened,
         },
         copies::{AgentState, Copied},
@@ -470,7 +470,7 @@ impl Liar {
         {
             return act;
         }
-        match self.dice.within(0, 3) {
+        match self.dice.within(0, 4) {
             0 => TaskAct::Assigned(TaskAssigned {
                 title: self.text(),
                 description: Some(self.text()),
@@ -483,6 +483,11 @@ impl Liar {
                 let (update, era, key) = (self.update(), self.era(), self.some_key());
                 TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era, key })
             }
+            // Its own, as for updates.
+            3 => TaskAct::Marked(TaskMarked {
+                task: EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) },
+                mark: if self.dice.chance(50) { TaskMark::RanOut } else { TaskMark::Untaken },
+            }),
             _ => TaskAct::Granted(Grant {
                 era: self.era(),
                 claim: self.place(),

@@ -86,10 +86,15 @@ impl Names<'_> {
         if room == self.lobby { LOBBY.to_owned() } else { room.to_uuid() }
     }
 
+    /// The key of a task's room.
+    pub(crate) fn of_task(self, room: RoomId) -> String {
+        format!("{TASK}{}", room.to_uuid())
+    }
+
     /// A room's key.
     pub(crate) fn key(self, view: &RoomView) -> String {
         match &view.sides {
-            Some(_) if view.task => format!("{TASK}{}", view.room.to_uuid()),
+            Some(_) if view.task => self.of_task(view.room),
             Some(sides) if **sides.peer_of(self.me) == *self.me => MAIN.to_owned(),
             Some(sides) => of_agent(sides.peer_of(self.me)),
             None if view.public => format!("{CHANNEL}{}", self.id(view.room)),

@@ -35,7 +35,7 @@ mod tests;
 mod tools;
 
 pub use groups::Groups;
-pub use settings::Settings;
+pub use settings::{Settings, Spawning};
 
 /// See the crate's text.
 #[derive(Clone, Debug)]

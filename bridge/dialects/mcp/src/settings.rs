@@ -15,12 +15,40 @@ pub struct Settings {
     pub groups: Groups,
     /// An agent stays attached for so long after its last call.
     pub idle_detach: Duration,
+    /// Tasks that agents give to others.
+    pub spawning: Spawning,
+}
+
+/// Bounds of tasks that agents give to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spawning {
+    /// Tasks of one agent that go on.
+    pub children: usize,
+    /// Tasks that lead to each other; 0: none may be given.
+    pub depth: u32,
+    /// An agent that was chosen begins within this time, or another one is asked.
+    pub begin_within: Duration,
+}
+
+impl Default for Spawning {
+    fn default() -> Spawning {
+        Spawning {
+            children: limits::CHILDREN_MAX,
+            depth: limits::DEPTH_MAX,
+            begin_within: limits::BEGIN_WITHIN,
+        }
+    }
 }
 
 impl Settings {
     /// The defaults.
     #[must_use]
     pub fn new(lobby: RoomId) -> Settings {
-        Settings { lobby, groups: Groups::ASSUMED, idle_detach: limits::IDLE_DETACH }
+        Settings {
+            lobby,
+            groups: Groups::ASSUMED,
+            idle_detach: limits::IDLE_DETACH,
+            spawning: Spawning::default(),
+        }
     }
 }

@@ -115,6 +115,7 @@ fn view(room: RoomId, new: &TaskAssigned, writes: &[Write<'_>]) -> TaskView {
         updated_ms: updated.map(|write| write.wall_ms),
         note: note.shown().flatten().map(Into::into),
         contested: contested.into_iter().filter(|(is, _)| *is).map(|(_, field)| field).collect(),
+        marks: mesh::api::agenda::TaskMarks::default(),
     }
 }
 

@@ -23,7 +23,7 @@ use mesh::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{history::NOTE, send::is_skip, spawn};
+use super::{history::NOTE, send::is_skip, spawn::ended};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -239,6 +239,7 @@ impl Shown {
             }
             reached = place;
             let asks = message.said.conversation.is_some_and(|place| place.expects_reply);
+            // Of an own message the item is that its task has ended without an answer.
             if asks || !is_skip(&message.said.content) {
                 items.push((place, message));
             }
@@ -271,7 +272,12 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
             let (mut row, _) = reader.message(room, message);
             row["item"] = json!(item(asking, room, message));
             if row["item"] == "spawn_result" {
-                row["spawn"] = spawn::ended(asking, room, message).await?;
+                let ended = ended::describe(asking, room, message).await?;
+                if message.said.agent == asking.agent {
+                    ended::as_notice(&mut row, &ended);
+                }
+                row["sessionKey"] = ended["childSessionKey"].clone();
+                row["spawn"] = ended;
             } else if row["item"] == "task" {
                 row["taskId"] = row["metadata"]["task_id"].clone();
             }
@@ -293,7 +299,8 @@ fn item(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
     let place = message.said.conversation;
     let answers = place.and_then(|place| place.answers);
     if room.task && room.created_by.as_ref() == Some(&asking.agent) {
-        let ends = place.is_some_and(|place| place.turn == 1);
+        let is_notice = message.said.agent == asking.agent;
+        let ends = is_notice || place.is_some_and(|place| place.turn == 1);
         return if ends { "spawn_result" } else { "direct" };
     }
     if room.task && place.is_some_and(|place| place.turn == 0) {

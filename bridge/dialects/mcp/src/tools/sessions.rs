@@ -12,7 +12,6 @@ use mesh::{
         command::{RoomView, Speech},
     },
     name::id::{AgentId, RoomId},
-    wire::acts::TaskStatus,
 };
 use serde_json::{Value, json};
 
@@ -99,7 +98,8 @@ pub(super) async fn list(asking: &Asking, arguments: &mut Arguments) -> Outcome 
             session.peer(asking).is_some_and(|peer| **peer == *agent)
                 || session.key == format!("agent:{}:main", agent.to_lowercase())
         };
-        let has_ended = session.task.as_ref().is_some_and(spawn::has_ended);
+        let is_closed = session.room.as_ref().is_some_and(|room| room.closed);
+        let has_ended = is_closed || session.task.as_ref().is_some_and(spawn::has_ended);
         has_ended == archived
             && (known.is_empty() || known.iter().any(|kind| kind == session.kind(asking).0))
             && search.as_ref().is_none_or(is_found)
@@ -160,11 +160,7 @@ async fn row(
     if let Some(task) = &session.task {
         row["label"] = json!(task.title);
         row["taskId"] = json!(task.task.to_uuid());
-        row["status"] = json!(match task.status {
-            TaskStatus::Pending | TaskStatus::InProgress => "running",
-            TaskStatus::Completed => "done",
-            TaskStatus::Blocked => "failed",
-        });
+        row["status"] = json!(spawn::ended::status_of(task));
         if task.created_by != asking.agent {
             row["spawnedBy"] = json!(keys::of_agent(&task.created_by));
         }
