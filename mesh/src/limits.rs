@@ -686,8 +686,6 @@ pub const TASK_WRITES_KEPT: usize = 16;
 pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
 /// By default the room of a task is closed so long after its end, if it is kept.
 pub const ARCHIVE_AFTER: Duration = Duration::from_secs(3_600);
-/// Marks of one task that are kept, the first ones: some nodes of an agent may write the same one.
-pub const TASK_MARKS_KEPT: usize = 16;
 /// The capability by which an agent was chosen for a task.
 pub const TASK_CAPABILITY_BYTES_MAX: usize = 1024;
 /// Tasks whose time is up, or whose rooms are closed, at one tick: each writes to the disk.

@@ -371,10 +371,20 @@ pub struct InboxItem {
     /// Its room.
     #[n(0)]
     pub room: RoomId,
-    /// Its number here. [`Number::ZERO`]: of a room, that its task has ended without an answer; of none
-    /// ([`RoomId::NONE`]), it was taken out, and the place stays used.
+    /// Its number here. [`Number::ZERO`]: it is about the task of the room, which has ended without an answer.
     #[n(1)]
     pub number: Number,
+}
+
+impl InboxItem {
+    /// One that was taken out: its place stays used, and nothing is there.
+    pub const TAKEN_OUT: InboxItem = InboxItem { room: RoomId([0; 16]), number: Number::ZERO };
+
+    /// Whether it was taken out.
+    #[must_use]
+    pub fn is_taken_out(&self) -> bool {
+        *self == InboxItem::TAKEN_OUT
+    }
 }
 
 /// An inbox that the store has.

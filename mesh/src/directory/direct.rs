@@ -123,10 +123,12 @@ impl DirectRooms {
         Learned::Direct(id)
     }
 
-    /// A room takes nothing more. One that another directory lists is none of this one's.
+    /// The room of a task takes nothing more. One that another directory lists is none of this one's; and where two agents talk
+    /// neither closes the door on the other's words.
     pub(super) fn learn_closed(&mut self, place: Place, closed: DirectClosed) -> Learned {
         let room = self.rooms.get_mut(&closed.room);
-        let Some(room) = room.filter(|room| room.directory == place.directory) else {
+        let counts = |room: &&mut DirectRoom| room.task && room.directory == place.directory;
+        let Some(room) = room.filter(counts) else {
             return Learned::Nothing;
         };
         let before = room.stage();

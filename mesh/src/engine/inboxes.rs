@@ -77,8 +77,7 @@ impl Inboxes {
             InboxAct::TakeOut(place) => {
                 // The place stays used: a cursor that was given out must not pass over another item.
                 if (1..=kept.newest).contains(&place) {
-                    let item = InboxItem { room: RoomId([0; 16]), number: Number::ZERO };
-                    known.cx.change(kept.item(place, Some(item)));
+                    known.cx.change(kept.item(place, Some(InboxItem::TAKEN_OUT)));
                 }
             }
             InboxAct::File(items) => {

@@ -163,7 +163,7 @@ impl Reader {
         {
             let (place, item) = row?;
             let item = item_of(item.value());
-            if item.number == Number::ZERO {
+            if item.is_taken_out() {
                 continue;
             }
             if page.items.len() < limit {

@@ -78,6 +78,7 @@ happenings! {
     Filed, Inboxes, "older messages filed";
     TakenOut, Inboxes, "item taken out";
     Marked, Inboxes, "items confirmed";
+    RanOut, Inboxes, "time of a task up without a result";
     OutOfTurns, Answers, "conversation without turns left";
     OutOfHops, Answers, "chain without hops left";
     Resting, Answers, "two agents that rest";

@@ -1,6 +1,6 @@
 //! One task: the writes of its fields, and the ones that show.
 
-use std::sync::Arc;
+use std::{mem::discriminant, sync::Arc};
 
 use crate::{
     api::{
@@ -9,7 +9,7 @@ use crate::{
     },
     fold::act::Written,
     limits::{
-        TASK_CAPABILITY_BYTES_MAX, TASK_MARKS_KEPT, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
+        TASK_CAPABILITY_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
         TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
     name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
@@ -123,7 +123,7 @@ pub(super) struct Task {
     created_by: AgentId,
     created_ms: u64,
     writes: Vec<Write>,
-    /// In the order of their positions.
+    /// The first one of each kind by position, in this order.
     marks: Vec<(Position, TaskMark)>,
 }
 
@@ -170,12 +170,18 @@ impl Task {
         self.write(written, update.over, values);
     }
 
-    /// Something is true of it from now on. The first ones stay, so that they are the same everywhere.
+    /// Something is true of it from now on. The first of each kind stays, so that it is the same everywhere.
     pub(super) fn mark(&mut self, written: &Written, mark: TaskMark) {
         let position = Position { clock: written.facts.clock, place: written.place };
+        let is_same = |(_, other): &(Position, TaskMark)| discriminant(other) == discriminant(&mark);
+        if let Some(before) = self.marks.iter().position(is_same) {
+            if self.marks[before].0 < position {
+                return;
+            }
+            self.marks.remove(before);
+        }
         let at = self.marks.partition_point(|(other, _)| *other < position);
         self.marks.insert(at, (position, mark));
-        self.marks.truncate(TASK_MARKS_KEPT);
     }
 
     fn marks(&self) -> TaskMarks {

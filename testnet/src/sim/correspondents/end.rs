@@ -12,11 +12,13 @@ const QUIET_WITHIN_IF_LATE: Duration = Duration::from_secs(1_200);
 const QUIET_FOR: Duration = Duration::from_secs(90);
 
 /// *inbox*, at all nodes.
-pub(crate) fn inboxes_are_right(world: &World) -> Result<(), Broken> {
+pub(crate) fn inboxes_are_right(world: &mut World) -> Result<(), Broken> {
     for node in 0..world.cluster.nodes.len() {
         world.correspondents.are_right(&world.cluster, node)?;
     }
-    world.correspondents.mail_was_told()
+    let World { cluster, correspondents, .. } = world;
+    correspondents.tasks_are_told(cluster)?;
+    correspondents.mail_was_told()
 }
 
 /// *budgets*.

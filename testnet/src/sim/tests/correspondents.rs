@@ -36,6 +36,7 @@ fn an_inbox_has_all_that_is_for_its_agent_once_and_in_order() {
         "older messages filed",
         "item taken out",
         "items confirmed",
+        "time of a task up without a result",
         "power failure within a commit",
     ];
     assert_happened(Kind::WithInboxes, &coverage, &needed);

@@ -16,7 +16,7 @@ use bridge::{
 use mesh::{
     api::command::{Inbox, RoomView},
     name::{
-        id::{NodeId, RoomId},
+        id::{AgentId, NodeId, RoomId},
         number::Number,
     },
 };
@@ -313,6 +313,17 @@ fn item(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
     }
 }
 
+/// The agent that an item is from. Of a task that has ended without an answer: the one that was to do it.
+async fn from_whom(asking: &Asking, message: &Message) -> AgentId {
+    let author = message.said.agent.clone();
+    if author != asking.agent {
+        return author;
+    }
+    let room = asking.shared.desk.ask(&asking.reader, DescribeRoom(message.room)).await;
+    let sides = room.ok().and_then(|info| info.room.sides);
+    sides.map_or(author, |sides| sides.peer_of(&asking.agent).clone())
+}
+
 /// How much is unread, and from whom: for programs that tell a host. It counts as told from then on.
 pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let time = arguments.wait(0)?;
@@ -332,8 +343,10 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
         asking.until(&mut watch, until).await?;
     };
     drop(held);
-    let from: BTreeSet<String> =
-        page.items.iter().map(|(_, message)| keys::reference(&message.said.agent)).collect();
+    let mut from = BTreeSet::new();
+    for (_, message) in &page.items {
+        from.insert(keys::reference(&from_whom(asking, message).await));
+    }
     let unread = if page.items.is_empty() { 0 } else { left.max(page.items.len()) };
     Ok(object(json!({
         "status": if fresh || time == Duration::ZERO { "ok" } else { "timeout" },

@@ -27,11 +27,14 @@ pub(super) fn look_after(asking: &Asking, first: RoomId) {
     let Some(held) = asking.looks_after(first) else { return };
     let asking = asking.clone();
     tokio::spawn(async move {
-        let mut failures = 0;
+        let (mut failures, mut waited) = (0, None);
         while failures < REPLACE_RETRIES {
-            let pause = match Box::pin(go_on(&asking, first)).await {
+            let pause = match Box::pin(go_on(&asking, first, waited)).await {
                 Ok(None) => break,
-                Ok(Some(pause)) => pause,
+                Ok(Some(Pause { room, time })) => {
+                    waited = Some(room);
+                    time
+                }
                 Err(_) => {
                     failures += 1;
                     REPLACE_RETRY
@@ -73,8 +76,18 @@ fn first_of(child: &Child) -> RoomId {
     first.map_or(child.room.room, |first| first.room)
 }
 
-/// One step. `None`: there is nothing more to do.
-async fn go_on(asking: &Asking, first: RoomId) -> Result<Option<Duration>, No> {
+/// The time that the agent of a room has to begin.
+struct Pause {
+    room: RoomId,
+    time: Duration,
+}
+
+/// One step. `waited`: the agent of this room had its time. `None`: there is nothing more to do.
+async fn go_on(
+    asking: &Asking,
+    first: RoomId,
+    waited: Option<RoomId>,
+) -> Result<Option<Pause>, No> {
     let own = given_by(asking).await?;
     // The newest first.
     let asked: Vec<&Child> = own.iter().filter(|child| first_of(child) == first).collect();
@@ -84,9 +97,9 @@ async fn go_on(asking: &Asking, first: RoomId) -> Result<Option<Duration>, No> {
         return Ok(None);
     }
     if !marks.dismissed {
-        let left = time_left(asking, newest);
-        if left > Duration::ZERO {
-            return Ok(Some(left));
+        let (room, time) = (newest.room.room, time_left(asking, newest));
+        if time > Duration::ZERO && waited != Some(room) {
+            return Ok(Some(Pause { room, time }));
         }
         let act = GivenAct::Dismiss;
         asking.act(OnGiven { room: newest.room.room, act }).await?;
@@ -101,8 +114,8 @@ async fn go_on(asking: &Asking, first: RoomId) -> Result<Option<Duration>, No> {
         asking.act(OnGiven { room: first, act: GivenAct::GiveUp }).await?;
         return Ok(None);
     };
-    give_to(asking, worker, oldest, asked.len()).await?;
-    Ok(Some(asking.shared.settings.spawning.begin_within))
+    let room = give_to(asking, worker, oldest, asked.len()).await?;
+    Ok(Some(Pause { room, time: asking.shared.settings.spawning.begin_within }))
 }
 
 /// So long the agent may still take to begin.
@@ -138,7 +151,12 @@ async fn next_worker(
 }
 
 /// Gives the task of the first room to one more agent.
-async fn give_to(asking: &Asking, worker: AgentId, first: &Child, nth: usize) -> Result<(), No> {
+async fn give_to(
+    asking: &Asking,
+    worker: AgentId,
+    first: &Child,
+    nth: usize,
+) -> Result<RoomId, No> {
     let from = Target::of_task(asking, first.room.clone(), worker.clone());
     let Some(((run, _), text)) = given(asking, &from).await? else {
         return Err(No::error("the message that gave the task is not here"));
@@ -147,16 +165,19 @@ async fn give_to(asking: &Asking, worker: AgentId, first: &Child, nth: usize) ->
     let seed = [b"clawmesh next".as_slice(), &first.room.room.0, &nth.to_be_bytes()].concat();
     let task = Some(digest(&seed));
     let room = asking.act(OpenDirect { agent: worker.clone(), task }).await?;
+    let id = room.room;
     let target = Target::of_task(asking, room, worker);
+    let Some(terms) = first.task.marks.terms.as_deref() else { return Ok(id) };
+    // Before a restart.
     if given(asking, &target).await?.is_some() {
-        return Ok(());
+        return Ok(id);
     }
-    let Some(terms) = first.task.marks.terms.as_deref() else { return Ok(()) };
     let chosen = terms.chosen.as_ref().map(|chosen| Chosen {
         capability: chosen.capability.clone(),
         first: Some(FirstAsked { room: first.room.room, run }),
     });
     let terms = TaskTerms { chosen, name: None, ..terms.clone() };
     let title = first.task.title.to_string();
-    give(asking, &target, Giving { text: &text, title, terms }).await.map(drop)
+    give(asking, &target, Giving { text: &text, title, terms }).await?;
+    Ok(id)
 }
