@@ -96,11 +96,7 @@ pub struct Mcp {
 
 impl Default for Mcp {
     fn default() -> Mcp {
-        Mcp {
-            groups: Groups::ASSUMED,
-            idle_detach: IDLE_DETACH,
-            spawning: Spawning::default(),
-        }
+        Mcp { groups: Groups::ASSUMED, idle_detach: IDLE_DETACH, spawning: Spawning::default() }
     }
 }
 

@@ -403,12 +403,7 @@ fn document(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
-async fn http(
-    address: &str,
-    what: &str,
-    key: Option<&str>,
-    body: &str,
-) -> Result<(u16, String)> {
+async fn http(address: &str, what: &str, key: Option<&str>, body: &str) -> Result<(u16, String)> {
     let shown = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
     let length = body.len();
     let head = format!("host: {address}\r\n{shown}connection: close\r\ncontent-length: {length}");

@@ -11,8 +11,8 @@ use thiserror::Error;
 use crate::{
     api::{
         agenda::{
-            GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing, TaskUpdate,
-            TaskView, VoteView,
+            GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
+            TaskUpdate, TaskView, VoteView,
         },
         budget::{Conversing, OverBudget},
         proof::Proof,

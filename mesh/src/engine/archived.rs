@@ -62,7 +62,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 tip: stored.record.tip,
                 sides: None,
                 task: false,
-            closed: false,
+                closed: false,
                 shared: None,
             })
         })

@@ -237,12 +237,7 @@ fn run_out(known: &mut Known, room: RoomId) -> Result<(), Refused> {
     mark(known, room, place, TaskMark::RanOut)
 }
 
-fn block(
-    known: &mut Known,
-    room: RoomId,
-    place: EntryRef,
-    task: &TaskView,
-) -> Result<(), Refused> {
+fn block(known: &mut Known, room: RoomId, place: EntryRef, task: &TaskView) -> Result<(), Refused> {
     if task.status == TaskStatus::Blocked {
         return Ok(());
     }

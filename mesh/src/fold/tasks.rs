@@ -62,12 +62,18 @@ pub(crate) enum Answer {
 /// Effects of acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    Assigned { place: EntryRef, view: Arc<TaskView> },
+    Assigned {
+        place: EntryRef,
+        view: Arc<TaskView>,
+    },
     Updated(Arc<TaskView>),
     /// It has ended without an answer of its assignee: its time was up, or nobody took it.
     Ended(Arc<TaskView>),
     Forgotten(MessageId, EntryRef),
-    Answered { claim: LocalRef, answer: Answer },
+    Answered {
+        claim: LocalRef,
+        answer: Answer,
+    },
 }
 
 /// See the module.

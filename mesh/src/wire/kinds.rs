@@ -15,8 +15,8 @@ use crate::{
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::encode,
         entry::{
-            AgentClaimed, Body, Decision, DirectClosed, DirectOpened, EraClaimed, HandedOver, NodeAdmitted,
-            NodeParted, Ordered, RoomCreated, Said,
+            AgentClaimed, Body, Decision, DirectClosed, DirectOpened, EraClaimed, HandedOver,
+            NodeAdmitted, NodeParted, Ordered, RoomCreated, Said,
         },
         signatures::SignedLog,
     },

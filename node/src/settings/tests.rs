@@ -208,7 +208,10 @@ fn tools_for_hosts_are_on_unless_a_flag_or_the_file_says_otherwise() {
     assert_eq!(settings(&[], &[("CLAWMESH_NO_MCP", "1")], None).mcp, None);
     let file = "[mcp]\ntools = ['rooms', 'tasks']\nidle-detach = '90s'";
     let groups = Groups::parse("rooms,tasks").unwrap();
-    assert_eq!(mcp(&[], file), Some(Mcp { groups, idle_detach: Duration::from_secs(90), ..Mcp::default() }));
+    assert_eq!(
+        mcp(&[], file),
+        Some(Mcp { groups, idle_detach: Duration::from_secs(90), ..Mcp::default() })
+    );
     for (file, error) in [
         ("[mcp]\ntools = ['spoons']", "mcp.tools"),
         ("[mcp]\nidle-detach = '11m'", "mcp.idle-detach"),

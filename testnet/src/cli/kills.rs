@@ -79,12 +79,18 @@ impl Kills {
             newest.iter().for_each(|tally| all += *tally);
             text_of_hosts(all)
         };
-        while let Some((job, tally)) = tallies.recv().await {
-            newest[job] = tally;
-            output.note(&all(&newest));
-        }
-        while let Some(ended) = playing.join_next().await {
-            ended.context("a mesh")??;
+        loop {
+            tokio::select! {
+                Some((job, tally)) = tallies.recv() => {
+                    newest[job] = tally;
+                    output.note(&all(&newest));
+                }
+                ended = playing.join_next() => match ended {
+                    // The first failure ends the others.
+                    Some(ended) => drop(ended.context("a mesh")??),
+                    None => break,
+                },
+            }
         }
         output.say(&all(&newest))?;
         Ok(ExitCode::SUCCESS)

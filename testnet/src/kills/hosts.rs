@@ -239,6 +239,19 @@ impl Hosts {
         }
     }
 
+    /// What both hosts would see now, for an error.
+    async fn state(&self) -> String {
+        let mut seen = Vec::new();
+        for agent in [ASKER, WORKER] {
+            let args = json!({"timeoutSeconds": 0, "limit": 5});
+            let unread = self.try_call(agent, "inbox_wait", &args).await;
+            let sessions = self.try_call(agent, "sessions_list", &json!({})).await;
+            seen.push(format!("{agent} has {unread:?} and {sessions:?}"));
+        }
+        let woken = self.known().woken;
+        format!("{}; {woken} notices", seen.join("; "))
+    }
+
     /// All that was asked has a result.
     async fn all_answered(&self) -> Result<()> {
         let deadline = Instant::now() + SOON;
@@ -255,7 +268,8 @@ impl Hosts {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("no result in the inbox within {SOON:?}: {}", missing.join(", "));
+                let (missing, seen) = (missing.join(", "), self.state().await);
+                bail!("no result in the inbox within {SOON:?}: {missing}; {seen}");
             }
             sleep(LOOK_EVERY).await;
         }
@@ -338,9 +352,14 @@ pub async fn play(
     let hearing = tokio::spawn(async move { ears.hear(listener).await });
     let mut tally = Tally::default();
     for nth in 0..runs {
-        run(&mut mesh, &hosts, &mut dice, nth)
-            .await
-            .with_context(|| format!("run {nth} of seed {seed}"))?;
+        let played = run(&mut mesh, &hosts, &mut dice, nth).await;
+        if played.is_err()
+            && let Some(ended) = living.try_join_next()
+        {
+            // It is the cause of the other one.
+            ended.context("a host")??;
+        }
+        played.with_context(|| format!("run {nth} of seed {seed}"))?;
         let known = hosts.known();
         let (answered, again, woken) = (known.asked.len(), known.again, known.woken);
         drop(known);

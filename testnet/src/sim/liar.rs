@@ -24,8 +24,8 @@ use mesh::{
     wire::{
         acts::{
             BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, Named, Shown,
-            TaskAct, TaskAssigned, TaskClaimed, TaskMark, TaskMarked, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
-            VoteOpened,
+            TaskAct, TaskAssigned, TaskClaimed, TaskMark, TaskMarked, TaskStatus, TaskUpdated,
+            VoteAct, VoteClosed, VoteOpened,
         },
         copies::{AgentState, Copied},
         entry::{

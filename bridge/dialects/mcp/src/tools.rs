@@ -23,7 +23,10 @@ mod spawn;
 mod tasks;
 mod votes;
 
-pub(crate) use spawn::{Child, given_by, replacing::{newest_of, resume}};
+pub(crate) use spawn::{
+    Child, given_by,
+    replacing::{newest_of, resume},
+};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

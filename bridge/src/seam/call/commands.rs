@@ -13,8 +13,8 @@ use mesh::{
 use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
     DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents, ListRooms, ListSeats,
-    ListTasks, ListVotes, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
-    SetTyping, ShareRoom,
+    ListTasks, ListVotes, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile,
+    SetRoom, SetTyping, ShareRoom,
     to_mesh::{Row, ToMesh},
 };
 use crate::{

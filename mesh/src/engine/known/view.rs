@@ -267,7 +267,7 @@ fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
         tip: record.tip,
         sides: None,
         task: false,
-            closed: false,
+        closed: false,
         shared: None,
     }
 }

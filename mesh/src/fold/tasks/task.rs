@@ -9,8 +9,8 @@ use crate::{
     },
     fold::act::Written,
     limits::{
-        TASK_CAPABILITY_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
-        TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
+        TASK_CAPABILITY_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX, TASK_REPLACED_BYTES_MAX,
+        TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
     name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
     wire::acts::{TaskAssigned, TaskMark, TaskStatus, TaskUpdated},
@@ -173,7 +173,8 @@ impl Task {
     /// Something is true of it from now on. The first of each kind stays, so that it is the same everywhere.
     pub(super) fn mark(&mut self, written: &Written, mark: TaskMark) {
         let position = Position { clock: written.facts.clock, place: written.place };
-        let is_same = |(_, other): &(Position, TaskMark)| discriminant(other) == discriminant(&mark);
+        let is_same =
+            |(_, other): &(Position, TaskMark)| discriminant(other) == discriminant(&mark);
         if let Some(before) = self.marks.iter().position(is_same) {
             if self.marks[before].0 < position {
                 return;

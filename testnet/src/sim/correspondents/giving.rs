@@ -57,7 +57,7 @@ pub(super) enum Step {
     Assign(RoomId),
     /// Its time, in milliseconds.
     Time(RoomId, u64),
-    End(RoomId),
+    End,
 }
 
 impl Step {
@@ -104,15 +104,15 @@ impl Correspondents {
             return;
         }
         let mut of_others = self.giving.0.iter_mut().filter(|(_, given)| given.to == i);
-        if let Some((room, given)) = of_others.find(|(_, given)| !given.ended)
+        if let Some((_, given)) = of_others.find(|(_, given)| !given.ended)
             && let Some(task) = given.task
             && cluster.dice.chance(20)
         {
             given.ended = true;
-            let (room, status) = (*room, Some(TaskStatus::Completed));
+            let status = Some(TaskStatus::Completed);
             let update = TaskUpdate { task, status, assignee: None, note: None, if_assignee: None };
             let command = Command::UpdateTask { caller, update };
-            self.calls.ask(cluster, node, Asked::Task(Step::End(room)), command);
+            self.calls.ask(cluster, node, Asked::Task(Step::End), command);
             return;
         }
         let with = cluster.dice.index(self.agents.len());
@@ -146,7 +146,7 @@ impl Correspondents {
                     given.said_ms = cluster.nodes[node].now(cluster.now()).wall_ms;
                 }
             }
-            (Step::Open(..) | Step::Assign(_) | Step::End(_), _) => {}
+            (Step::Open(..) | Step::Assign(_) | Step::End, _) => {}
         }
     }
 

@@ -180,7 +180,11 @@ async fn a_task_whose_time_is_up_is_one_item_and_what_comes_later_one_more() {
     inbox(&node, "bob", None).await;
     let task = json!({"task": "count", "label": "sheep", "agentId": "bob", "runTimeoutSeconds": 3});
     let given = node.call("ada", "sessions_spawn", task).await;
-    assert_eq!((&given["status"], &given["ignored"]), (&json!("accepted"), &Value::Null), "{given}");
+    assert_eq!(
+        (&given["status"], &given["ignored"]),
+        (&json!("accepted"), &Value::Null),
+        "{given}"
+    );
     let work = inbox(&node, "bob", None).await;
     let item = &work["messages"][0];
     assert_eq!(inbox(&node, "ada", None).await["messages"], json!([]), "not yet");
