@@ -99,6 +99,8 @@ impl Waker {
                 watch.news().await;
                 continue;
             }
+            // The agent has fetched something since: what waits is news, and the pauses begin anew.
+            rests = rests.filter(|rest| rest.told == 0 || told.fetched <= rest.fetched);
             let Some(rest) = &mut rests else {
                 // A call of the agent may be returning it just now, and others may come with it.
                 sleep(WAKE_AFTER).await;
@@ -122,7 +124,7 @@ impl Waker {
                 if self.tell(&waiting).await {
                     self.hub.mails.tell_upto(&agent, waiting.upto);
                 }
-                rest.go_on();
+                rest.go_on(told.fetched);
             }
         }
     }
@@ -175,11 +177,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 #[derive(Default)]
 struct Rest {
     told: usize,
+    /// So far the agent had fetched then.
+    fetched: u64,
     until: Option<Instant>,
 }
 
 impl Rest {
-    fn go_on(&mut self) {
+    fn go_on(&mut self, fetched: u64) {
+        self.fetched = fetched;
         const PAUSES: [u64; 4] = [30, 60, 120, 300];
         let pause = PAUSES[self.told.min(PAUSES.len() - 1)];
         self.told += 1;
@@ -294,6 +299,20 @@ mod tests {
         mention(&fake, "bob");
         host.came.notified().await;
         assert!(host.told.lock().unwrap()[1].contains("1 unread mesh message from bob"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_together_with_a_fetch_is_told_at_once() {
+        let (fake, hub, host, _tasks) = sleeping();
+        tokio::task::yield_now().await;
+        for fetched in 1..=5 {
+            mention(&fake, "bob");
+            let begun = Instant::now();
+            host.came.notified().await;
+            assert!(begun.elapsed() <= LOOK_EVERY + WAKE_AFTER, "{:?}", begun.elapsed());
+            // The waker sees both at once.
+            hub.mails.fetched(&"ada".into(), fetched);
+        }
     }
 
     #[tokio::test(start_paused = true)]
