@@ -1,5 +1,8 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
+mod given;
+pub use given::*;
+
 use std::time::Duration;
 
 // Entries and runs.
@@ -684,12 +687,6 @@ pub const TASK_OVER_MAX: usize = 64;
 pub const TASK_WRITES_KEPT: usize = 16;
 /// Memory of these: of long notes the newest few.
 pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
-/// By default the room of a task is closed so long after its end, if it is kept.
-pub const ARCHIVE_AFTER: Duration = Duration::from_secs(3_600);
-/// The capability by which an agent was chosen for a task.
-pub const TASK_CAPABILITY_BYTES_MAX: usize = 1024;
-/// Tasks whose time is up, or whose rooms are closed, at one tick: each writes to the disk.
-pub const GIVEN_TASKS_AT_ONCE: usize = 64;
 /// Tasks of one room that one node made; the oldest are forgotten for new ones.
 pub const TASKS_PER_LOG_MAX: usize = 4_096;
 /// Memory of one room's tasks: those of some nodes that all use up their share.

@@ -8,6 +8,7 @@ pub mod conversation;
 pub mod copies;
 pub mod cover;
 pub mod entry;
+pub mod given;
 pub mod kinds;
 pub mod message;
 pub mod record;

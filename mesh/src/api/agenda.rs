@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
     wire::{
-        acts::{KeyMinted, KeyReplaced, KeyTerms, TaskMark, TaskStatus, TaskTerms, Tier},
+        acts::{KeyMinted, KeyReplaced, KeyTerms, TaskStatus, Tier},
+        given::{TaskMark, TaskTerms},
         signatures::KeySignature,
     },
 };

@@ -1,5 +1,6 @@
 //! Commands of local clients, their outcomes, and refusals.
 
+mod access;
 mod inbox;
 mod rooms;
 pub mod traits;
@@ -34,6 +35,7 @@ use crate::{
     },
 };
 
+pub use access::Access;
 pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 
@@ -530,36 +532,6 @@ pub struct Opaque(pub Vec<u8>);
 impl fmt::Debug for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Opaque({} bytes)", self.0.len())
-    }
-}
-
-/// Those who may know of a room and read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// Every key.
-    pub public: bool,
-    /// The key that made it.
-    pub owner: Option<KeyPrint>,
-    /// See [`RoomView::sealed`].
-    pub sealed: bool,
-    /// Of a direct room: its two agents, and nobody else.
-    pub sides: Option<Sides>,
-    /// Of a shared room: the keys that have it, and nobody else.
-    pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
-}
-
-impl Access {
-    /// Whether this agent may; without one, all agents of the key. A node that checks no keys has no others' keys
-    /// either: a room that is sealed for a key is closed to [`KeyPrint::OPEN`].
-    #[must_use]
-    pub fn includes(&self, key: KeyPrint, agent: Option<&str>) -> bool {
-        if let Some(sides) = &self.sides {
-            return agent.is_some_and(|agent| sides.has(key, agent));
-        }
-        if let Some(keys) = &self.shared {
-            return keys.contains(&key);
-        }
-        self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
     }
 }
 

@@ -22,8 +22,9 @@ use crate::{
         time::in_ms,
     },
     wire::{
-        acts::{TaskAct, TaskMark, TaskMarked, TaskStatus, TaskUpdated},
+        acts::{TaskAct, TaskStatus, TaskUpdated},
         entry::{Body, DirectClosed},
+        given::{TaskMark, TaskMarked},
     },
 };
 

@@ -28,7 +28,10 @@ use crate::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, LogIx, MessageId},
         number::Era,
     },
-    wire::acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskMarked, TaskStatus, TaskUpdated},
+    wire::{
+        acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
+        given::TaskMarked,
+    },
 };
 
 /// A claim that has no answer.

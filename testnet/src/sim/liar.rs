@@ -24,14 +24,15 @@ use mesh::{
     wire::{
         acts::{
             BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, Named, Shown,
-            TaskAct, TaskAssigned, TaskClaimed, TaskMark, TaskMarked, TaskStatus, TaskUpdated,
-            VoteAct, VoteClosed, VoteOpened,
+            TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated, VoteAct, VoteClosed,
+            VoteOpened,
         },
         copies::{AgentState, Copied},
         entry::{
             Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
             RoomCreated, Said,
         },
+        given::{TaskMark, TaskMarked},
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
         },

@@ -12,7 +12,10 @@ use crate::{
     },
     limits::{PRUNE_EVERY, PRUNE_FIRST_AFTER},
     name::group::TaskSeed,
-    wire::acts::{Chosen, FirstAsked, TaskStatus, TaskTerms},
+    wire::{
+        acts::TaskStatus,
+        given::{Chosen, FirstAsked, TaskTerms},
+    },
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -13,7 +13,10 @@ use crate::{
         TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
     name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
-    wire::acts::{TaskAssigned, TaskMark, TaskStatus, TaskUpdated},
+    wire::{
+        acts::{TaskAssigned, TaskStatus, TaskUpdated},
+        given::TaskMark,
+    },
 };
 
 /// A field that updates set.

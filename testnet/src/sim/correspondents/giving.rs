@@ -13,7 +13,7 @@ use mesh::{
         id::{MessageId, RoomId},
         number::Number,
     },
-    wire::acts::{TaskStatus, TaskTerms},
+    wire::{acts::TaskStatus, given::TaskTerms},
 };
 
 use super::{Correspondents, asked::Asked};

@@ -13,7 +13,10 @@ use mesh::{
         id::{AgentId, MessageId},
         number::Number,
     },
-    wire::acts::{Chosen, TaskStatus, TaskTerms},
+    wire::{
+        acts::TaskStatus,
+        given::{Chosen, TaskTerms},
+    },
 };
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

@@ -9,7 +9,10 @@ use bridge::seam::call::{From, History, OnGiven, OpenDirect};
 use mesh::{
     api::{agenda::GivenAct, command::RoomView},
     name::id::{AgentId, RoomId},
-    wire::acts::{Chosen, FirstAsked, TaskStatus, TaskTerms},
+    wire::{
+        acts::TaskStatus,
+        given::{Chosen, FirstAsked, TaskTerms},
+    },
 };
 use tokio::time::sleep;
 
