@@ -166,10 +166,18 @@ pub struct InboxPlace {
     pub place: u64,
     /// The room of the message.
     pub room: RoomId,
-    /// Its number; of a notice none.
+    /// Its number. [`Number::ZERO`]: see [`InboxPlace::is_notice`].
     pub number: Number,
     /// What the agent is told of a request of its own.
     pub notice: Option<Notice>,
+}
+
+impl InboxPlace {
+    /// Whether the agent is told something about its own words: of a request, or of a task that has ended without an answer.
+    #[must_use]
+    pub fn is_notice(&self) -> bool {
+        self.number == Number::ZERO
+    }
 }
 
 /// A profile, and whether the agent is known at all.

@@ -242,6 +242,9 @@ pub const WAKE_REPEATS_MAX: usize = 10;
 pub const FILED_PER_ROOM_MAX: usize = 200;
 /// Older ones are not filed: an agent that comes to another node has seen them, or does without.
 pub const FILED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Items that an agent confirms at once, the oldest of them, among which results of tasks are looked for: one read each. A page
+/// of a host has at most 50.
+pub const CONFIRMED_LOOKED_AT_MAX: usize = 1_024;
 /// Items of an inbox among which those of one room are looked for.
 pub const UNSEEN_LOOKED_AT_MAX: usize = 1_000;
 /// Marks that the operator sets on single sessions: one file, which is written anew with each of them.

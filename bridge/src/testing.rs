@@ -656,9 +656,7 @@ impl Reads for Fake {
     fn inbox(&self, agent: &str, after: u64, limit: usize) -> Result<InboxItems, ReadError> {
         let items = self.inboxes.lock().unwrap();
         let is_there = |((of, place), item): &(&(AgentId, u64), &InboxItem)| {
-            **of == *agent
-                && *place > after
-                && (item.number > Number::ZERO || item.notice.is_some())
+            **of == *agent && *place > after && !item.is_taken_out()
         };
         let all = items.iter().filter(is_there).map(|((_, place), item)| InboxPlace {
             place: *place,

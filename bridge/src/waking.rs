@@ -261,6 +261,13 @@ fn waiting(hub: &Hub, agent: &AgentId) -> Result<Option<Waiting>, ReadError> {
             count += 1;
             continue;
         }
+        // A task has ended without an answer of the other agent.
+        let sides = hub.facts(item.room).and_then(|facts| facts.access.sides);
+        if let Some(sides) = sides.filter(|_| item.is_notice()) {
+            count += 1;
+            from.insert(agent_ref(sides.peer_of(agent)));
+            continue;
+        }
         let row = reads.by_number(item.room, item.number)?;
         let row = row.filter(|row| !row.is_kept_from(Some(agent)));
         let Some(said) = row.and_then(|row| row.said).filter(|said| said.agent != *agent) else {

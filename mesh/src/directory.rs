@@ -128,6 +128,11 @@ impl Directory {
             let place = Place { directory, log, seq, facts: fact.facts };
             return self.direct.learn(mesh, place, opened);
         }
+        if let Body::DirectClosed(closed) = fact.body {
+            let (directory, log, seq) = (fact.room, fact.log, fact.at.seq);
+            let place = Place { directory, log, seq, facts: fact.facts };
+            return self.direct.learn_closed(place, closed);
+        }
         if let Body::NodeAdmitted(admitted) = fact.body {
             return self.nodes.learn(admitted, standing, fact.facts.wall_ms);
         }

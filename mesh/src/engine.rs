@@ -25,6 +25,7 @@ mod ending;
 mod ephemeral;
 mod exchange;
 mod forks;
+mod given;
 mod handover;
 mod import;
 mod inboxes;
@@ -75,6 +76,7 @@ use crate::{
         digests::Digests,
         elections::Leaders,
         forks::Forks,
+        given::Given,
         handover::{Handovers, Leaving, Next, Owes},
         inboxes::Inboxes,
         inquiries::{Inquiries, Subject},
@@ -116,6 +118,7 @@ pub struct Engine {
     voting: Voting,
     leaders: Leaders,
     claims: Claims,
+    given: Given,
     roams: Roams,
     private: Private,
     barriers: Barriers,
@@ -287,7 +290,14 @@ impl Engine {
                 let saying = Saying { call, caller, say };
                 return self.speaking.say(known, &mut self.waiters, &mut self.leaders, saying);
             }
-            Command::Inbox { caller, act } => self.inboxes.act(known, &caller, act),
+            Command::Inbox { caller, act } => {
+                let is_new = !self.inboxes.has(known, &caller.agent);
+                let done = self.inboxes.act(known, &caller, act);
+                if is_new && done.is_ok() {
+                    self.given.note_agent(known, &mut self.inboxes, &caller);
+                }
+                done
+            }
             Command::Handed { agent, room, requests } => {
                 Ok(self.speaking.deliveries.handed(known, &agent, room, &requests))
             }
@@ -318,6 +328,7 @@ impl Engine {
             Command::UpdateTask { caller, update } => {
                 return self.claims.update_task(known, call, &caller, update);
             }
+            Command::Given { caller, room, act } => self.given.act(known, &caller, (room, act)),
             Command::ListTasks { by, room, status } => tasks::list_tasks(known, &by, room, status),
             Command::MintKey(key) => self.write_key(|known| keys::mint(known, key, 0)),
             Command::SignUp(key) => self.write_key(|known| keys::sign_up(known, key)),
@@ -504,6 +515,7 @@ impl Engine {
         self.go_on_stopping();
         self.voting.go_on_with_all_votes(&mut self.known);
         self.pruning.go_on_pruning(&mut self.known);
+        self.given.go_on(&mut self.known, &self.inboxes);
         self.leaders.go_on_electing(&mut self.known);
         self.turns.tell_crowds(&mut self.known);
         self.digests.compare_private_rooms(&mut self.known);

@@ -1,6 +1,8 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
+mod given;
 mod requests;
+pub use given::*;
 pub use requests::*;
 use std::time::Duration;
 

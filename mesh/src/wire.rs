@@ -9,6 +9,7 @@ pub mod copies;
 pub mod cover;
 pub mod delivery;
 pub mod entry;
+pub mod given;
 pub mod kinds;
 pub mod message;
 pub mod record;

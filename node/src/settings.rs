@@ -29,7 +29,7 @@ use parse::{
     where_to_listen,
 };
 pub use policies::Policies;
-pub use sessions::WakeAt;
+pub use sessions::{Spawning, WakeAt};
 
 use crate::{files::group::Group, invitation::Join};
 
@@ -60,6 +60,8 @@ pub struct Settings {
     pub policies: Policies,
     /// For how long requests are kept for agents that are away.
     pub request_ttl: Duration,
+    /// Tasks that agents give to others.
+    pub spawning: Spawning,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
     /// The agents that may attach.
@@ -99,12 +101,15 @@ pub struct Mcp {
     pub idle_detach: Duration,
     /// The status of a send whose answer does not come in time.
     pub soft_timeout: SoftTimeout,
+    /// Tasks that agents give to others.
+    pub spawning: Spawning,
 }
 
 impl Default for Mcp {
     fn default() -> Mcp {
         let (groups, soft_timeout) = (Groups::ASSUMED, SoftTimeout::default());
-        Mcp { groups, idle_detach: IDLE_DETACH, soft_timeout }
+        let spawning = Spawning::default();
+        Mcp { groups, idle_detach: IDLE_DETACH, soft_timeout, spawning }
     }
 }
 
@@ -173,6 +178,7 @@ impl Settings {
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
             request_ttl: mesh::limits::REQUEST_TTL,
+            spawning: Spawning::default(),
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -321,6 +327,7 @@ impl Layered {
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,
             sandbox: sessions::sandbox(&self.sessions())?,
+            spawning: sessions::spawning(&self.sessions().spawn.unwrap_or_default())?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
@@ -370,7 +377,10 @@ impl Layered {
         let enabled = self.first(|layer| layer.mcp.as_ref().and_then(|table| table.enabled));
         // A flag or a variable stands over the file.
         let off = self.first(|layer| layer.no_mcp).unwrap_or(enabled == Some(false));
-        let mut mcp = Mcp::default();
+        let mut mcp = Mcp {
+            spawning: sessions::spawning(&self.sessions().spawn.unwrap_or_default())?,
+            ..Mcp::default()
+        };
         if let Some(names) = table(|table| table.tools.clone()) {
             let names = names.join(",");
             let why = || format!("write groups of tools: {}", Groups::NAMES.join(", "));

@@ -143,6 +143,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.budgets = settings.budgets;
     config.policies = settings.policies.core.clone();
     config.request_ttl = settings.request_ttl;
+    config.archive_after = settings.spawning.archive_after;
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
@@ -517,8 +518,13 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout }| {
-            Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout })
+        let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
+            let spawning = mcp::Spawning {
+                children: spawning.max_children,
+                depth: spawning.max_depth,
+                ..mcp::Spawning::default()
+            };
+            Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning })
         });
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });

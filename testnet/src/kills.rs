@@ -1,5 +1,6 @@
 //! Disks that are lost: daemons of this machine are killed while they answer sends, and their data is deleted. A message
-//! that was answered with two copies or more has to be at all others, under its number.
+//! that was answered with two copies or more has to be at all others, under its number. In [`hosts`] disks stay, and agents
+//! that ask each other go on.
 
 use std::{
     fs, io,
@@ -22,6 +23,8 @@ use crate::{
     sim::dice::Dice,
     wire::{Agent, get, text},
 };
+
+pub mod hosts;
 
 /// Agents that write at the node that is killed.
 const WRITERS: usize = 3;

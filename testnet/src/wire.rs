@@ -362,7 +362,7 @@ fn answer(mut frame: Value) -> Result<Value> {
 ///
 /// The node does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
-    let (status, text) = http(address, &format!("GET {path}"), "").await?;
+    let (status, text) = http(address, &format!("GET {path}"), None, "").await?;
     Ok((status, document(&text)))
 }
 
@@ -372,7 +372,7 @@ pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
 ///
 /// As [`get`].
 pub async fn get_text(address: &str, path: &str) -> Result<(u16, String)> {
-    http(address, &format!("GET {path}"), "").await
+    http(address, &format!("GET {path}"), None, "").await
 }
 
 /// A node's answer to `POST path` with a JSON document.
@@ -381,16 +381,32 @@ pub async fn get_text(address: &str, path: &str) -> Result<(u16, String)> {
 ///
 /// As [`get`].
 pub async fn post(address: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-    let (status, text) = http(address, &format!("POST {path}"), &body.to_string()).await?;
+    let (status, text) = http(address, &format!("POST {path}"), None, &body.to_string()).await?;
     Ok((status, document(&text)))
+}
+
+/// The result of a tool that a host calls for its agent, by `POST /tools/invoke`.
+///
+/// # Errors
+///
+/// As [`get`]; and a refusal of the request, with its status as the code.
+pub async fn tool(address: &str, key: &str, call: &Value) -> Result<Value> {
+    let what = "POST /tools/invoke";
+    let (status, text) = http(address, what, Some(key), &call.to_string()).await?;
+    match status {
+        200 => Ok(document(&text)["result"]["details"].take()),
+        status => Err(WireError::Refused { code: status.to_string(), message: text }),
+    }
 }
 
 fn document(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
-async fn http(address: &str, what: &str, body: &str) -> Result<(u16, String)> {
-    let head = format!("host: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
+async fn http(address: &str, what: &str, key: Option<&str>, body: &str) -> Result<(u16, String)> {
+    let shown = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
+    let length = body.len();
+    let head = format!("host: {address}\r\n{shown}connection: close\r\ncontent-length: {length}");
     let request =
         format!("{what} HTTP/1.1\r\n{head}\r\ncontent-type: application/json\r\n\r\n{body}");
     let asked = async {

@@ -2,7 +2,7 @@
 
 use mesh::{
     api::{
-        agenda::{NewTask, NewVote, TaskUpdate, TaskView, VoteView},
+        agenda::{GivenAct, NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         budget::Conversing,
         command::{
             AgentView, Durable, Encryption, Inbox, NewRoom, RoomInfo, RoomView, SaidOk, ShareAct,
@@ -102,6 +102,7 @@ calls! {
     DeclineElection => ();
     AssignTask => Box<TaskView>;
     ChangeTask => Box<TaskView>;
+    OnGiven => ();
     ListTasks => Vec<TaskView>;
     Subscribe => SubscriptionView;
     Unsubscribe => ();
@@ -424,6 +425,15 @@ pub(crate) struct Changed(pub(crate) TaskUpdate);
 
 impl Call for Changed {
     type Answer = Box<TaskView>;
+}
+
+/// An act in the room of a task that the agent has given to another one.
+#[derive(Clone, Debug)]
+pub struct OnGiven {
+    /// The room.
+    pub room: RoomId,
+    /// The act.
+    pub act: GivenAct,
 }
 
 /// The tasks of a room, the oldest first.

@@ -1,9 +1,12 @@
 //! Inboxes of agents that come and ask.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use mesh::{
-    api::command::{Command, Inbox, InboxAct, Unfiled},
+    api::{
+        agenda::GivenAct,
+        command::{Command, Inbox, InboxAct, Unfiled},
+    },
     limits::INBOX_FILED_MAX,
     name::{
         id::{AgentId, RoomId},
@@ -19,10 +22,11 @@ use super::{
 };
 use crate::{
     backend::{InboxItems, InboxPlace, ReadError, Reads, Row},
-    limits::{FILED_FOR, FILED_PER_ROOM_MAX},
+    delivery::hub::Hub,
+    limits::{CONFIRMED_LOOKED_AT_MAX, FILED_FOR, FILED_PER_ROOM_MAX},
     seam::{
         answer::{InboxPage, Item},
-        call::{LookIntoInbox, OpenInbox, ReadInbox},
+        call::{ConfirmInbox, LookIntoInbox, OpenInbox, ReadInbox},
         event::Message,
         refusal::{Bound, Refusal},
     },
@@ -67,16 +71,17 @@ impl Ask for ReadInbox {
                 let rows = rows
                     .into_iter()
                     .filter(|(item, row)| readable(item.room) && !row.is_kept_from(Some(&mine)));
-                let items_of = rows.filter_map(|(item, row)| {
+                // Its own words stand for what it is told of its request, or of a task that has ended without others.
+                let is_right = |(item, row): &(InboxPlace, Row)| {
+                    let is_own = row.said.as_ref().is_some_and(|said| said.agent == mine);
+                    is_own == item.is_notice()
+                };
+                let items_of = rows.filter(is_right).filter_map(|(item, row)| {
                     let message = Message::read(item.room, row)?;
                     let ended = item.notice.map(|notice| notice.ended);
                     Some(Item { place: item.place, message, ended })
                 });
-                // Of its own messages it is told, and of others' it gets them.
-                let is_right =
-                    |item: &Item| (item.message.said.agent == mine) == item.ended.is_some();
-                let all = items_of.filter(is_right).collect();
-                InboxPage { items: all, upto, left: items.left }
+                InboxPage { items: items_of.collect(), upto, left: items.left }
             });
             then(seat, page);
         });
@@ -93,6 +98,43 @@ impl Ask for LookIntoInbox {
             then(seat, found.map_err(Refusal::from));
         });
     }
+}
+
+impl Ask for ConfirmInbox {
+    fn begin(self, seat: &mut Seat, then: Then<Box<Inbox>>) {
+        let Some(agent) = seat.me().and_then(|me| me.agent().cloned()) else {
+            return then(seat, Err(Refusal::NotAttached));
+        };
+        let upto = self.0;
+        let hub = seat.rules.hub.clone();
+        seat.read(Results { agent, upto, hub }, move |seat, found| match found {
+            Ok(results) => end_tasks(seat, results, upto, then),
+            Err(error) => then(seat, Err(error.into())),
+        });
+    }
+}
+
+/// Ends tasks, one after the other, whose results an agent has, and confirms its inbox then: if the node dies in between, the
+/// agent has them all the same.
+fn end_tasks(
+    seat: &mut Seat,
+    mut results: Vec<(RoomId, GivenAct)>,
+    upto: u64,
+    then: Then<Box<Inbox>>,
+) {
+    let Some((room, act)) = results.pop() else {
+        return act_on_inbox(seat, InboxAct::Confirm(upto), then, |seat, inbox, then| {
+            then(seat, Ok(inbox));
+        });
+    };
+    let Some(caller) = seat.me().and_then(|me| me.caller().ok().cloned()) else {
+        return then(seat, Err(Refusal::NotAttached));
+    };
+    // A room of which nothing more is to be ended is no matter of the confirmation.
+    let ended = move |seat: &mut Seat, _: Result<(), Refusal>| {
+        end_tasks(seat, results, upto, then);
+    };
+    seat.call(Command::Given { caller, room, act }, Bound::Room, ended);
 }
 
 fn act_on_inbox(
@@ -150,11 +192,63 @@ impl Job for Items {
         for item in &items.items {
             let row = match item.notice {
                 Some(notice) => reads.row_at(item.room, notice.at)?,
+                None if item.is_notice() => task_message(reads, item.room, &self.agent)?,
                 None => reads.by_number(item.room, item.number)?,
             };
             rows.extend(row.map(|row| (*item, row)));
         }
         Ok((items, rows))
+    }
+}
+
+/// The message by which an agent gave the task of a room.
+fn task_message(
+    reads: &dyn Reads,
+    room: RoomId,
+    agent: &AgentId,
+) -> Result<Option<Row>, ReadError> {
+    let first = reads.page_since(room, Number::ZERO, FIRST_ROWS)?;
+    Ok(first.into_iter().find(|row| {
+        let said = row.said.as_ref().filter(|said| said.agent == *agent);
+        said.and_then(|said| said.conversation).is_some_and(|place| place.turn == 0)
+    }))
+}
+
+/// Rows at the beginning of a task's room among which the message is that gave it.
+const FIRST_ROWS: usize = 8;
+
+/// Tasks that an agent gave and whose results are among the items that it confirms.
+struct Results {
+    agent: AgentId,
+    upto: u64,
+    hub: Arc<Hub>,
+}
+
+impl Job for Results {
+    type Found = Vec<(RoomId, GivenAct)>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        let mark = reads.inbox_mark(&self.agent)?.unwrap_or(0);
+        let limit = usize::try_from(self.upto.saturating_sub(mark)).unwrap_or(usize::MAX);
+        let items = reads.inbox(&self.agent, mark, limit.min(CONFIRMED_LOOKED_AT_MAX))?.items;
+        let mut found = Vec::new();
+        for InboxPlace { place, room, number, notice } in items {
+            let is_of_task = self.hub.facts(room).is_some_and(|facts| facts.task);
+            // What became of the request is no result.
+            if place > self.upto || !is_of_task || notice.is_some() {
+                continue;
+            }
+            if number == Number::ZERO {
+                found.push((room, GivenAct::HasNotice));
+                continue;
+            }
+            let said = reads.by_number(room, number)?.and_then(|row| row.said);
+            let place = said.and_then(|said| said.conversation);
+            if place.is_some_and(|place| place.turn == 1 && place.answers.is_some()) {
+                found.push((room, GivenAct::HasResult));
+            }
+        }
+        Ok(found)
     }
 }
 

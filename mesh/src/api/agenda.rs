@@ -6,6 +6,7 @@ use crate::{
     name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
     wire::{
         acts::{KeyMinted, KeyReplaced, KeyTerms, TaskStatus, Tier},
+        given::{TaskMark, TaskTerms},
         signatures::KeySignature,
     },
 };
@@ -136,6 +137,59 @@ pub struct TaskView {
     /// Fields that were set at the same time in two places (`status`, `assignee`, `note`): the
     /// later by position is shown.
     pub contested: Vec<&'static str>,
+    /// Of a task that one agent gave to another.
+    pub marks: TaskMarks,
+}
+
+/// What is true of a task beside its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct TaskMarks {
+    /// The terms on which it was given, if it was given on any.
+    pub terms: Option<Arc<TaskTerms>>,
+    /// See [`TaskMark::RanOut`].
+    pub ran_out: bool,
+    /// See [`TaskMark::Dismissed`].
+    pub dismissed: bool,
+    /// See [`TaskMark::Untaken`].
+    pub untaken: bool,
+    /// See [`TaskMark::Read`].
+    pub read: bool,
+}
+
+impl TaskMarks {
+    /// All these marks, the oldest first.
+    pub(crate) fn of<'m>(marks: impl Iterator<Item = &'m TaskMark>) -> TaskMarks {
+        let mut all = TaskMarks::default();
+        for mark in marks {
+            match mark {
+                TaskMark::Terms(terms) => {
+                    all.terms.get_or_insert_with(|| Arc::new(terms.clone()));
+                }
+                TaskMark::RanOut => all.ran_out = true,
+                TaskMark::Dismissed => all.dismissed = true,
+                TaskMark::Untaken => all.untaken = true,
+                TaskMark::Read => all.read = true,
+            }
+        }
+        all
+    }
+}
+
+/// An act of an agent in the room of a task that it gave to another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenAct {
+    /// The task is given on these terms.
+    Terms(TaskTerms),
+    /// The agent that was chosen has not begun, and is not to begin any more: the room is closed.
+    Dismiss,
+    /// No agent that was chosen has begun: the agent that gave it is told so in its inbox.
+    GiveUp,
+    /// The agent that gave it has the result: it has said so.
+    HasResult,
+    /// A call has returned the result. Its host may never have got it, and finds it for a while.
+    Returned,
+    /// The agent that gave it knows that its time was up, or that nobody took it.
+    HasNotice,
 }
 
 // Elections.

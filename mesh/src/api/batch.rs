@@ -380,12 +380,25 @@ pub struct InboxItem {
     /// Its room.
     #[n(0)]
     pub room: RoomId,
-    /// Its number here. [`Number::ZERO`]: it was taken out, and the place stays used; or it is a notice.
+    /// Its number here. [`Number::ZERO`]: it is about a request of the agent's own (a notice), or about the task of the room, which
+    /// has ended without an answer.
     #[n(1)]
     pub number: Number,
     /// It tells of a request of the agent's own, in that room.
     #[n(2)]
     pub notice: Option<Notice>,
+}
+
+impl InboxItem {
+    /// One that was taken out: its place stays used, and nothing is there.
+    pub const TAKEN_OUT: InboxItem =
+        InboxItem { room: RoomId([0; 16]), number: Number::ZERO, notice: None };
+
+    /// Whether it was taken out.
+    #[must_use]
+    pub fn is_taken_out(&self) -> bool {
+        *self == InboxItem::TAKEN_OUT
+    }
 }
 
 /// An inbox that the store has.

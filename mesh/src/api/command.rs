@@ -1,5 +1,6 @@
 //! Commands of local clients, their outcomes, and refusals.
 
+mod access;
 mod inbox;
 mod rooms;
 pub mod traits;
@@ -11,8 +12,8 @@ use thiserror::Error;
 use crate::{
     api::{
         agenda::{
-            KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing, TaskUpdate,
-            TaskView, VoteView,
+            GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
+            TaskUpdate, TaskView, VoteView,
         },
         budget::{Conversing, OverBudget},
         policy::{TakesNone, Withheld},
@@ -35,6 +36,7 @@ use crate::{
     },
 };
 
+pub use access::Access;
 pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 
@@ -151,6 +153,8 @@ pub enum Command {
     AssignTask { caller: Caller, task: NewTask },
     /// → [`Outcome::Task`], when it is applied.
     UpdateTask { caller: Caller, update: TaskUpdate },
+    /// In the room of a task that the agent has given. → [`Outcome::Done`], when it is durable.
+    Given { caller: Caller, room: RoomId, act: GivenAct },
     /// The oldest first. → [`Outcome::Tasks`]
     ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
@@ -521,6 +525,8 @@ pub struct RoomView {
     pub sides: Option<Sides>,
     /// A direct room for a task that one of the two gave to the other.
     pub task: bool,
+    /// It takes nothing more.
+    pub closed: bool,
     /// Of a shared room: the keys that have it.
     pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
     /// Of a direct room, for each of its two agents: why this node does not hand over to the other one what that one says.
@@ -534,36 +540,6 @@ pub struct Opaque(pub Vec<u8>);
 impl fmt::Debug for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Opaque({} bytes)", self.0.len())
-    }
-}
-
-/// Those who may know of a room and read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// Every key.
-    pub public: bool,
-    /// The key that made it.
-    pub owner: Option<KeyPrint>,
-    /// See [`RoomView::sealed`].
-    pub sealed: bool,
-    /// Of a direct room: its two agents, and nobody else.
-    pub sides: Option<Sides>,
-    /// Of a shared room: the keys that have it, and nobody else.
-    pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
-}
-
-impl Access {
-    /// Whether this agent may; without one, all agents of the key. A node that checks no keys has no others' keys
-    /// either: a room that is sealed for a key is closed to [`KeyPrint::OPEN`].
-    #[must_use]
-    pub fn includes(&self, key: KeyPrint, agent: Option<&str>) -> bool {
-        if let Some(sides) = &self.sides {
-            return agent.is_some_and(|agent| sides.has(key, agent));
-        }
-        if let Some(keys) = &self.shared {
-            return keys.contains(&key);
-        }
-        self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
     }
 }
 
@@ -662,6 +638,9 @@ pub enum Refused {
     /// Kept from before this node joined the mesh: to be read only.
     #[error("the room is from before this node joined the mesh and can only be read")]
     Closed,
+    /// A session that has ended: a room that is kept, and takes nothing more.
+    #[error("this session is closed")]
+    SessionClosed,
     /// A bound of this node was reached. The text names it.
     #[error("{0}")]
     Full(String),

@@ -9,7 +9,7 @@ use crate::{
         command::RoomView,
         policy::Policies,
     },
-    limits::{REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
+    limits::{ARCHIVE_AFTER, REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
         id::{MeshId, NodeId},
         identity::LinkSecret,
@@ -47,6 +47,8 @@ pub struct Config {
     pub policies: Policies,
     /// For how long requests are kept for agents that are away.
     pub request_ttl: Duration,
+    /// The room of a task that one agent gave to another is closed so long after its end, if it is kept.
+    pub archive_after: Duration,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -70,6 +72,7 @@ impl Config {
             budgets: Budgets::default(),
             policies: Policies::default(),
             request_ttl: REQUEST_TTL,
+            archive_after: ARCHIVE_AFTER,
             retention_min: RETENTION_MIN,
         }
     }

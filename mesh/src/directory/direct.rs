@@ -11,7 +11,7 @@ use crate::{
         group::{Sides, direct_room},
         id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, NodeId, RoomId},
     },
-    wire::entry::{DirectOpened, Facts},
+    wire::entry::{DirectClosed, DirectOpened, Facts},
 };
 
 /// An entry that lists a direct room; of each log the first one.
@@ -34,9 +34,37 @@ pub(crate) struct DirectRoom {
     /// The directory of their pair.
     directory: RoomId,
     listings: BTreeMap<LogId, Listing>,
+    /// Entries that close it; of each log the first one of either kind.
+    closings: BTreeMap<(LogId, bool), u64>,
+}
+
+/// How far a direct room is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Its agents write.
+    Open,
+    /// It can be read.
+    Closed,
+    /// It is gone, and bodies in it with it.
+    Dropped,
 }
 
 impl DirectRoom {
+    pub(crate) fn stage(&self) -> Stage {
+        let drops = self.closings.keys().any(|(_, drops)| *drops);
+        match self.closings.is_empty() {
+            true => Stage::Open,
+            false if drops => Stage::Dropped,
+            false => Stage::Closed,
+        }
+    }
+
+    /// The directory of its pair, and an entry there that lists it.
+    pub(crate) fn listed(&self) -> Option<(RoomId, EntryRef)> {
+        let (log, listing) = self.listings.iter().next()?;
+        Some((self.directory, EntryRef { log: *log, seq: listing.seq }))
+    }
+
     /// The first entry that lists it, the same at all nodes that have the same logs.
     fn first(&self) -> Option<&Listing> {
         let first = self.listings.iter().min_by_key(|(log, listing)| (listing.clock, **log));
@@ -97,9 +125,28 @@ impl DirectRooms {
         }
         *self.counts.entry(directory).or_default() += 1;
         let listings = BTreeMap::from([(log, listing)]);
-        self.rooms
-            .insert(id, DirectRoom { id, sides, task: opened.task.is_some(), directory, listings });
+        let (task, closings) = (opened.task.is_some(), BTreeMap::new());
+        self.rooms.insert(id, DirectRoom { id, sides, task, directory, listings, closings });
         Learned::Direct(id)
+    }
+
+    /// The room of a task takes nothing more. One that another directory lists is none of this one's; and where two agents talk
+    /// neither closes the door on the other's words.
+    pub(super) fn learn_closed(&mut self, place: Place, closed: DirectClosed) -> Learned {
+        let room = self.rooms.get_mut(&closed.room);
+        let counts = |room: &&mut DirectRoom| room.task && room.directory == place.directory;
+        let Some(room) = room.filter(counts) else {
+            return Learned::Nothing;
+        };
+        let before = room.stage();
+        let seq = room.closings.entry((place.log, closed.drops)).or_insert(place.seq);
+        *seq = place.seq.min(*seq);
+        if room.stage() == before { Learned::Nothing } else { Learned::Closed(closed.room) }
+    }
+
+    /// Whether bodies of some room are to be dropped.
+    pub(crate) fn drops_any(&self) -> bool {
+        self.rooms.values().any(|room| room.stage() == Stage::Dropped)
     }
 
     /// Whether there is room for one more in the directory of a pair, or it is known.
@@ -125,6 +172,7 @@ impl DirectRooms {
         }
         for room in self.rooms.values_mut().filter(|room| room.directory == directory) {
             room.listings.retain(|log, listing| *log != from.log || listing.seq < from.seq);
+            room.closings.retain(|(log, _), seq| *log != from.log || *seq < from.seq);
         }
         let gone = self.rooms.extract_if(.., |_, room| room.listings.is_empty());
         for (id, room) in gone.collect::<Vec<_>>() {

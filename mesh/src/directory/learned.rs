@@ -15,6 +15,8 @@ pub(crate) enum Learned {
     Rooms(Vec<RoomId>),
     /// There is a new direct room.
     Direct(RoomId),
+    /// A direct room takes nothing more.
+    Closed(RoomId),
     /// A node has a lane.
     Lane(NodeId),
     /// The owner of this agent id may have changed.

@@ -62,6 +62,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 tip: stored.record.tip,
                 sides: None,
                 task: false,
+                closed: false,
                 shared: None,
                 withheld: [None; 2],
             })

@@ -8,7 +8,7 @@ use std::{
 use super::{
     Engine, agents,
     barrier::{AskedPeers, Parked},
-    digests, directories, elections, ephemeral, keys,
+    digests, directories, elections, ephemeral, given, keys,
     known::Known,
     membership::{self, Departure},
     pairs::Following,
@@ -74,7 +74,8 @@ impl Engine {
                     room.pump(&mut self.known.cx);
                 }
                 self.voting.go_on_voting(&mut self.known, id);
-                self.claims.settle_tasks(&mut self.known, id);
+                self.claims.settle_tasks(&mut self.known, &mut self.inboxes, id);
+                self.given.note(&self.known, &self.inboxes, id);
                 self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, id);
                 self.leaders.settle_elections(&mut self.known, id);
             }
@@ -280,6 +281,7 @@ impl Engine {
                 self.known.tell_of_room(room, true);
                 self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, room);
             }
+            Learned::Closed(room) => given::on_closed(&mut self.known, room),
             Learned::Lane(node) => directories::on_lane(&mut self.known, node),
         }
     }

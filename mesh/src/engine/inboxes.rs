@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{agents, known::Known};
 use crate::{
     api::{
+        agenda::TaskView,
         batch::{Change, InboxItem, InboxRecord, StoredInbox},
         boundary::Effect,
         command::{Caller, Inbox, InboxAct, Outcome, Reader, Refused},
@@ -77,9 +78,7 @@ impl Inboxes {
             InboxAct::TakeOut(place) => {
                 // The place stays used: a cursor that was given out must not pass over another item.
                 if (1..=kept.newest).contains(&place) {
-                    let item =
-                        InboxItem { room: RoomId([0; 16]), number: Number::ZERO, notice: None };
-                    known.cx.change(kept.item(place, Some(item)));
+                    known.cx.change(kept.item(place, Some(InboxItem::TAKEN_OUT)));
                 }
             }
             InboxAct::File(items) => {
@@ -209,6 +208,23 @@ impl Inboxes {
             kept.add(known, InboxItem { room, number: Number::ZERO, notice: Some(notice) });
             self.news.insert(agent.clone());
         }
+    }
+
+    /// Whether an agent has an inbox here, with the key that its id belongs to.
+    pub(super) fn has(&self, known: &Known, agent: &AgentId) -> bool {
+        let kept = self.all.get(agent);
+        kept.is_some_and(|kept| is_own(known, known.directory.current(kept.record.key), agent))
+    }
+
+    /// A task has ended without an answer. The agent that gave it has an item of it, without a number: it is about the task.
+    pub(super) fn on_task_ended(&mut self, known: &mut Known, task: &TaskView) {
+        let agent = &task.created_by;
+        if !self.has(known, agent) || known.directory.direct.get(task.room).is_none() {
+            return;
+        }
+        let Some(kept) = self.all.get_mut(agent) else { return };
+        kept.add(known, InboxItem { room: task.room, number: Number::ZERO, notice: None });
+        self.news.insert(agent.clone());
     }
 
     /// As if so many items had come.

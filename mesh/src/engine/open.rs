@@ -10,6 +10,7 @@ use super::{
     directories,
     elections::Leaders,
     forks::Forks,
+    given::Given,
     handover::Handovers,
     inboxes::Inboxes,
     inquiries::Inquiries,
@@ -69,6 +70,7 @@ impl Engine {
             voting: Voting::default(),
             leaders: Leaders::default(),
             claims: Claims::default(),
+            given: Given::default(),
             roams: Roams::default(),
             private: Private::default(),
             barriers: Barriers::default(),
@@ -113,6 +115,7 @@ impl Engine {
         self.pairs.restore(&self.known);
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
+        self.given.note_all(&self.known, &self.inboxes);
         self.known.tell_of_all_rooms();
     }
 

@@ -23,7 +23,9 @@ impl Reach {
     /// Whether a directory of this reach may say this.
     pub(super) fn may_list(self, body: &Body) -> bool {
         match self {
-            Reach::Mesh | Reach::Node => !matches!(body, Body::DirectOpened(_)),
+            Reach::Mesh | Reach::Node => {
+                !matches!(body, Body::DirectOpened(_) | Body::DirectClosed(_))
+            }
             // Lanes, agents and keys are everybody's business: entries that only some know of would part
             // them.
             Reach::Followers(Group::Key(owner)) => {
@@ -31,6 +33,7 @@ impl Reach {
             }
             Reach::Followers(Group::Pair(pair)) => {
                 matches!(body, Body::DirectOpened(opened) if is_between(opened, pair))
+                    || matches!(body, Body::DirectClosed(_))
             }
             // Records list the room: what is signed by its maker alone.
             Reach::Followers(Group::Shared(_)) => false,

@@ -5,6 +5,7 @@ use std::{ops::Bound, time::Duration};
 use super::known::Known;
 use crate::{
     api::{agenda::Retention, batch::Change, boundary::Alarm},
+    directory::direct::Stage,
     limits::{CLOCK_JUMP_MAX, PRUNE_EVERY, PRUNE_FIRST_AFTER},
     name::{
         id::{KeyPrint, RoomId},
@@ -71,7 +72,7 @@ impl Pruning {
     /// not kept for ever. After the last of them the next that is left of an earlier mesh.
     fn next_to_prune(&mut self, known: &mut Known) -> Option<(RoomId, Duration)> {
         let Retention { own, low, high } = known.config.retention;
-        if [own, low, high] == [None; 3] {
+        if [own, low, high] == [None; 3] && !known.directory.direct.drops_any() {
             return None;
         }
         let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -112,6 +113,10 @@ fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
     }
     let owner = match room {
         Some(_) if known.directory.direct.get(id).is_some() => {
+            let direct = known.directory.direct.get(id);
+            if direct.is_some_and(|direct| direct.stage() == Stage::Dropped) {
+                return Some(Duration::ZERO);
+            }
             return retention_of_group(known, id);
         }
         Some(_) if known.directory.shared.room(id).is_some() => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{known::Known, votes::forget};
+use super::{inboxes::Inboxes, known::Known, votes::forget};
 use crate::{
     api::{
         agenda::{NewTask, TaskUpdate, TaskView},
@@ -47,7 +47,8 @@ impl Claims {
 
     // Effects of acts.
 
-    pub(super) fn settle_tasks(&mut self, known: &mut Known, id: RoomId) {
+    /// `inboxes`: of the agents that gave tasks, which may have ended without an answer.
+    pub(super) fn settle_tasks(&mut self, known: &mut Known, inboxes: &mut Inboxes, id: RoomId) {
         let Some(room) = known.rooms.get_mut(&id) else { return };
         for news in room.folds.tasks.take_news(known.cx.now.mono) {
             match news {
@@ -56,6 +57,7 @@ impl Claims {
                     known.cx.notify(id, RoomEvent::TaskAssigned(view));
                 }
                 News::Updated(view) => known.cx.notify(id, RoomEvent::TaskUpdated(view)),
+                News::Ended(view) => inboxes.on_task_ended(known, &view),
                 News::Forgotten(task, place) => forget(&mut known.index.tasks, task, (id, place)),
                 News::Answered { claim, answer } => {
                     if let Some(call) = self.waiting.remove(&(id, claim)) {

@@ -46,6 +46,7 @@ mod starting;
 mod successors;
 mod sync;
 mod tasks;
+mod tasks_given;
 mod turn;
 mod unread;
 mod views;

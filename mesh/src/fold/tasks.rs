@@ -11,11 +11,15 @@ mod task;
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
-use task::{Task, is_agent_id, is_sound, is_sound_update};
+use task::{Task, is_agent_id, is_sound, is_sound_mark, is_sound_update, mark_bytes};
 
 use super::act::{Fold, Folded, Spoken, Void, Written};
 use crate::{
-    api::{agenda::TaskView, boundary::Alarm, command::Refused},
+    api::{
+        agenda::{TaskMarks, TaskView},
+        boundary::Alarm,
+        command::Refused,
+    },
     limits::{
         ASK_AFTER, ASK_EVERY_MAX, CLAIM_SETTLE, CLAIMS_OPEN_MAX, NUMBER_WITHIN, TASK_OVER_MAX,
         TASKS_BYTES_PER_ROOM_MAX, TASKS_LISTED_BYTES_MAX, TASKS_LISTED_MAX, TASKS_PER_LOG_MAX,
@@ -24,7 +28,10 @@ use crate::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, LogIx, MessageId},
         number::Era,
     },
-    wire::acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
+    wire::{
+        acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
+        given::TaskMarked,
+    },
 };
 
 /// A claim that has no answer.
@@ -58,10 +65,18 @@ pub(crate) enum Answer {
 /// Effects of acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    Assigned { place: EntryRef, view: Arc<TaskView> },
+    Assigned {
+        place: EntryRef,
+        view: Arc<TaskView>,
+    },
     Updated(Arc<TaskView>),
+    /// It has ended without an answer of its assignee: its time was up, or nobody took it.
+    Ended(Arc<TaskView>),
     Forgotten(MessageId, EntryRef),
-    Answered { claim: LocalRef, answer: Answer },
+    Answered {
+        claim: LocalRef,
+        answer: Answer,
+    },
 }
 
 /// See the module.
@@ -98,6 +113,7 @@ impl Fold for Tasks {
                 task::update_bytes(update)
             }
             TaskAct::Granted(_) => 0,
+            TaskAct::Marked(marked) => mark_bytes(&marked.mark),
         };
         if more > 0 && self.bytes + more > TASKS_BYTES_PER_ROOM_MAX {
             return full("the tasks of this room take all the memory there is for them");
@@ -112,6 +128,7 @@ impl Fold for Tasks {
             TaskAct::Claimed(claimed) => self.fold_claim(&written, claimed),
             // Its author was the sequencer: this was asked before.
             TaskAct::Granted(grant) => self.fold_grant(&written, grant),
+            TaskAct::Marked(marked) => self.fold_mark(&written, marked),
         }
     }
 
@@ -170,6 +187,25 @@ impl Tasks {
         let view = task.view();
         if view != before {
             self.news.push(News::Updated(Arc::new(view)));
+        }
+        Folded::Taken
+    }
+
+    fn fold_mark(&mut self, written: &Written, marked: TaskMarked) -> Folded {
+        if !is_sound_mark(&marked.mark) {
+            return Folded::Void;
+        }
+        let Some(task) = self.all.get_mut(&marked.task) else { return Folded::Taken };
+        if self.bytes + mark_bytes(&marked.mark) > TASKS_BYTES_PER_ROOM_MAX {
+            return Folded::Overflow;
+        }
+        let has_ended = |marks: &TaskMarks| marks.ran_out || marks.untaken;
+        let (before, bytes) = (task.view(), task.bytes());
+        task.mark(written, marked.mark);
+        self.bytes = self.bytes + task.bytes() - bytes;
+        let view = task.view();
+        if has_ended(&view.marks) && !has_ended(&before.marks) {
+            self.news.push(News::Ended(Arc::new(view)));
         }
         Folded::Taken
     }
@@ -247,6 +283,12 @@ impl Tasks {
             }
             self.bytes = self.bytes + task.bytes() - bytes;
         }
+    }
+
+    /// The oldest task: of a room that is for one task, that one.
+    pub(crate) fn first(&self) -> Option<(EntryRef, TaskView)> {
+        let first = self.all.iter().min_by_key(|(_, task)| task.position());
+        first.map(|(place, task)| (*place, task.view()))
     }
 
     pub(crate) fn view(&self, task: EntryRef) -> Option<TaskView> {

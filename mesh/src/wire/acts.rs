@@ -16,6 +16,7 @@ use crate::{
     },
     wire::{
         cbor::{encode, maybe_text, text},
+        given::TaskMarked,
         signatures::{KeySignature, SignedLog},
     },
 };
@@ -299,6 +300,9 @@ pub enum TaskAct {
     /// A sequencer's answer to a claim.
     #[n(3)]
     Granted(#[n(0)] Grant),
+    /// Something of a task that one agent gave to another, beside its fields.
+    #[n(4)]
+    Marked(#[n(0)] TaskMarked),
 }
 
 /// See [`TaskAct::Assigned`].
@@ -716,6 +720,7 @@ impl TaskAct {
                 let update = grant.update.iter().flat_map(TaskUpdated::names);
                 update.chain([grant.claim]).chain(grant.by).collect()
             }
+            TaskAct::Marked(marked) => vec![marked.task],
         }
     }
 }

@@ -253,6 +253,20 @@ pub struct DirectOpened {
     pub task: Option<TaskSeed>,
 }
 
+/// In the sealed directory of a pair: a direct room takes nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct DirectClosed {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// An entry that lists it.
+    #[n(1)]
+    pub opened: EntryRef,
+    /// It is as if it were not there any more, and bodies in it are dropped.
+    #[n(2)]
+    pub drops: bool,
+}
+
 impl DirectOpened {
     /// Whether these can be ids of agents.
     pub(crate) fn fits(&self) -> bool {
@@ -462,6 +476,8 @@ pub enum Body {
     Parted(NodeParted),
     /// Sealed directory of a pair.
     DirectOpened(DirectOpened),
+    /// Sealed directory of a pair.
+    DirectClosed(DirectClosed),
     /// A step of a vote.
     Vote(VoteAct),
     /// A step of an election.

@@ -16,8 +16,8 @@ use crate::{
         cbor::encode,
         delivery::DeliveryAct,
         entry::{
-            AgentClaimed, Body, Decision, DirectOpened, EraClaimed, HandedOver, NodeAdmitted,
-            NodeParted, Ordered, RoomCreated, Said,
+            AgentClaimed, Body, Decision, DirectClosed, DirectOpened, EraClaimed, HandedOver,
+            NodeAdmitted, NodeParted, Ordered, RoomCreated, Said,
         },
         signatures::SignedLog,
     },
@@ -233,6 +233,7 @@ kinds! {
     KEY           = 35, Key(KeyAct),                "key",           Directory, Hidden,   IfHeard, ByKey;
     PARTED        = 36, Parted(NodeParted),         "parted",        Directory, Hidden,   IfHeard, ByNode;
     DIRECT_OPENED = 37, DirectOpened(DirectOpened), "direct_opened", Directory, Hidden,   IfHeard, ByNode;
+    DIRECT_CLOSED = 38, DirectClosed(DirectClosed), "direct_closed", Directory, Hidden,   IfHeard, ByNode;
     VOTE          = 48, Vote(VoteAct),              "vote",          Vote,      Hidden,   IfHeard, ByNode;
     ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard, ByNode;
     TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
@@ -334,6 +335,12 @@ impl Payload for EraClaimed {
 impl Payload for NodeAdmitted {}
 impl Payload for RoomCreated {}
 impl Payload for DirectOpened {}
+
+impl Payload for DirectClosed {
+    fn names(&self) -> Vec<EntryRef> {
+        vec![self.opened]
+    }
+}
 
 impl Payload for AgentClaimed {
     fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {

@@ -160,6 +160,8 @@ pub(crate) struct SessionTable {
     pub(crate) send_policy: Option<SendPolicyTable>,
     /// For how long requests are kept for agents that are away.
     pub(crate) ttl: Option<String>,
+    /// Tasks that agents give to others.
+    pub(crate) spawn: Option<SpawnTable>,
 }
 
 /// What sandboxed tokens are shown.
@@ -215,6 +217,18 @@ pub(crate) struct MatchTable {
     /// The beginning of the session's key.
     #[serde(alias = "keyPrefix")]
     pub(crate) key_prefix: Option<String>,
+}
+
+/// What a file says of tasks that agents give to others.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct SpawnTable {
+    /// Tasks of one agent that go on.
+    pub(crate) max_children: Option<usize>,
+    /// Tasks that lead to each other.
+    pub(crate) max_depth: Option<u32>,
+    /// How long after its end a room that is kept is closed.
+    pub(crate) archive_after: Option<String>,
 }
 
 /// How fast two agents may write to each other.

@@ -8,12 +8,12 @@ use std::{
 use bridge::{Wake, WakeBody, tokens::Visibility};
 use mesh::{
     api::budget::{Budgets, Pace},
-    limits::{REQUEST_TTL, REQUEST_TTL_MAX, REQUEST_TTL_MIN},
+    limits::{ARCHIVE_AFTER, REQUEST_TTL, REQUEST_TTL_MAX, REQUEST_TTL_MIN},
 };
 
 use super::{
     error::{Result, bad},
-    layer::{PairTable, SessionTable, WakeTable},
+    layer::{PairTable, SessionTable, SpawnTable, WakeTable},
     parse::duration,
 };
 use crate::limits::PAIR_TIME_MAX;
@@ -22,6 +22,12 @@ use crate::limits::PAIR_TIME_MAX;
 const TURNS_MAX: u32 = 200;
 /// Hops that a chain may be allowed.
 const HOPS_MAX: u32 = 64;
+/// Tasks that an agent may be allowed to have given at a time: it is looked at so many rooms.
+const CHILDREN_MAX: usize = 100;
+/// Tasks that may be allowed to lead to each other.
+const DEPTH_MAX: u32 = 3;
+/// The longest time after which a room is closed.
+const ARCHIVE_AFTER_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// Unanswered requests that an agent may be allowed.
 const UNANSWERED_MAX: usize = mesh::limits::REQUESTS_PER_AGENT_MAX;
 
@@ -61,6 +67,44 @@ pub(super) fn ttl(table: &SessionTable) -> Result<Duration> {
     let Some(text) = &table.ttl else { return Ok(REQUEST_TTL) };
     let time = duration(text).filter(|time| (REQUEST_TTL_MIN..=REQUEST_TTL_MAX).contains(time));
     time.ok_or_else(|| bad("session.ttl", text, "write a time such as 7d, from 1m to 30d"))
+}
+
+/// Tasks that agents give to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spawning {
+    /// Tasks of one agent that go on.
+    pub max_children: usize,
+    /// Tasks that lead to each other; 0: none may be given.
+    pub max_depth: u32,
+    /// How long after its end a room that is kept is closed.
+    pub archive_after: Duration,
+}
+
+impl Default for Spawning {
+    fn default() -> Spawning {
+        let mcp::Spawning { children, depth, .. } = mcp::Spawning::default();
+        Spawning { max_children: children, max_depth: depth, archive_after: ARCHIVE_AFTER }
+    }
+}
+
+pub(super) fn spawning(table: &SpawnTable) -> Result<Spawning> {
+    let mut spawning = Spawning::default();
+    if let Some(children) = table.max_children {
+        let why = format!("write 1 to {CHILDREN_MAX}");
+        spawning.max_children =
+            within(children, 1..=CHILDREN_MAX, "session.spawn.max-children", &why)?;
+    }
+    if let Some(depth) = table.max_depth {
+        let why = format!("write 0 to {DEPTH_MAX}");
+        spawning.max_depth = within(depth, 0..=DEPTH_MAX, "session.spawn.max-depth", &why)?;
+    }
+    if let Some(text) = &table.archive_after {
+        let time = duration(text).filter(|time| *time <= ARCHIVE_AFTER_MAX);
+        let why = "write a time such as 60m, at most 30d";
+        spawning.archive_after =
+            time.ok_or_else(|| bad("session.spawn.archive-after", text, why))?;
+    }
+    Ok(spawning)
 }
 
 fn within<N: Copy + PartialOrd + ToString>(

@@ -314,6 +314,29 @@ fn policies_that_make_no_sense_stop_the_start_and_say_where() {
 }
 
 #[test]
+fn tasks_that_agents_give_have_the_bounds_of_the_file() {
+    let spawning = |file: &str| {
+        let settings = settings(&[], &[], Some(file));
+        assert_eq!(settings.mcp.map(|mcp| mcp.spawning), Some(settings.spawning));
+        settings.spawning
+    };
+    let Spawning { max_children, max_depth, archive_after } = spawning("");
+    assert_eq!((max_children, max_depth, archive_after), (5, 1, Duration::from_secs(3_600)));
+    let file = "[session.spawn]\nmax-children = 2\nmax-depth = 3\narchive-after = '5m'";
+    let Spawning { max_children, max_depth, archive_after } = spawning(file);
+    assert_eq!((max_children, max_depth, archive_after), (2, 3, Duration::from_secs(300)));
+    for (file, error) in [
+        ("[session.spawn]\nmax-children = 0", "session.spawn.max-children"),
+        ("[session.spawn]\nmax-depth = 4", "session.spawn.max-depth"),
+        ("[session.spawn]\narchive-after = 'soon'", "session.spawn.archive-after"),
+        ("[session.spawn]\nspoon = 1", "spoon"),
+    ] {
+        let found = refused(&[], &[], Some(file));
+        assert!(found.contains(error), "{found}");
+    }
+}
+
+#[test]
 fn hosts_that_are_woken_stand_in_the_file_and_their_tokens_beside_it() {
     let file = "[[wake]]\nagent = 'ada'\nurl = 'http://127.0.0.1:1/hooks/wake'\ntoken-file = 'hooks.token'";
     let wakes = settings(&[], &[], Some(file)).wakes;

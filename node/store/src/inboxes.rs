@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh::{
-    api::batch::{Change, InboxItem, InboxRecord, StoredInbox},
-    name::number::Number,
-};
+use mesh::api::batch::{Change, InboxItem, InboxRecord, StoredInbox};
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use sha2::{Digest, Sha256};
 
@@ -152,7 +149,7 @@ impl Reader {
         {
             let (place, item) = row?;
             let item: InboxItem = decode(item.value(), "inbox item")?;
-            if item.number == Number::ZERO && item.notice.is_none() {
+            if item.is_taken_out() {
                 continue;
             }
             if page.items.len() < limit {

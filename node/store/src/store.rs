@@ -515,6 +515,7 @@ mod tests {
             seal: None,
             imported: false,
             said: [Number::ZERO; 2],
+            began: [false; 2],
         };
         let head = LogRecord {
             id: LOG,

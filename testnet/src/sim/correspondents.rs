@@ -7,6 +7,7 @@ mod answering;
 mod asked;
 pub(super) mod conversations;
 pub(super) mod end;
+mod giving;
 mod inbox_rows;
 pub(super) mod inboxes;
 mod requests;
@@ -42,6 +43,7 @@ use self::{
     answering::Mind,
     asked::{Act, Asked, Why},
     conversations::Conversations,
+    giving::Giving,
     inboxes::Inboxes,
     requests::Requests,
 };
@@ -118,6 +120,7 @@ pub(super) struct Correspondents {
     calls: Calls<Asked>,
     inboxes: Inboxes,
     requests: Requests,
+    giving: Giving,
     conversations: Conversations,
 }
 
@@ -162,6 +165,7 @@ impl Correspondents {
             calls: Calls::default(),
             inboxes: Inboxes::default(),
             requests: Requests::default(),
+            giving: Giving::default(),
             conversations: Conversations::default(),
         }
     }
@@ -362,6 +366,7 @@ impl Part for Correspondents {
             (Asked::Inbox(i, act), Ok(Outcome::Inbox(inbox))) => {
                 self.inbox_is(cluster, *node, (i, act), inbox);
             }
+            (Asked::Task(step), Ok(outcome)) => self.gave(cluster, *node, step, outcome),
             (Asked::Say(saying), result) if self.said(cluster, *node, &saying, result)? => {}
             (Asked::Detach | Asked::Handed, Ok(_)) => {}
             (asked, Err(refused)) if may_be_refused(&asked, refused) => {}
@@ -545,6 +550,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             let unknown = matches!(refused, Refused::NoAgent(_) | Refused::NoMailbox(_));
             unknown || may_be_in_the_way(refused)
         }
+        Asked::Task(step) => step.may_be_refused(refused),
         Asked::Create(_) => matches!(refused, Refused::NameTaken(_)) || may_be_in_the_way(refused),
         Asked::Join(..) | Asked::Inbox(..) => may_be_in_the_way(refused),
         Asked::Detach | Asked::Handed => may_be_in_the_way(refused),

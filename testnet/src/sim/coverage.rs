@@ -82,6 +82,7 @@ happenings! {
     RequestArrived, Inboxes, "request has arrived";
     RequestDelivered, Inboxes, "request handed over";
     RequestFailed, Inboxes, "request given up";
+    RanOut, Inboxes, "time of a task up without a result";
     OutOfTurns, Answers, "conversation without turns left";
     OutOfHops, Answers, "chain without hops left";
     Resting, Answers, "two agents that rest";

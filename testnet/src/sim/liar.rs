@@ -32,6 +32,7 @@ use mesh::{
             Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered, Reached,
             RoomCreated, Said,
         },
+        given::{TaskMark, TaskMarked},
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
         },
@@ -470,7 +471,7 @@ impl Liar {
         {
             return act;
         }
-        match self.dice.within(0, 3) {
+        match self.dice.within(0, 4) {
             0 => TaskAct::Assigned(TaskAssigned {
                 title: self.text(),
                 description: Some(self.text()),
@@ -483,6 +484,11 @@ impl Liar {
                 let (update, era, key) = (self.update(), self.era(), self.some_key());
                 TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era, key })
             }
+            // Its own, as for updates.
+            3 => TaskAct::Marked(TaskMarked {
+                task: EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) },
+                mark: if self.dice.chance(50) { TaskMark::RanOut } else { TaskMark::Untaken },
+            }),
             _ => TaskAct::Granted(Grant {
                 era: self.era(),
                 claim: self.place(),

@@ -225,6 +225,7 @@ pub(super) fn may_be_in_the_way(refused: &Refused) -> bool {
             | Refused::NotMember
             | Refused::Superseded
             | Refused::Closed
+            | Refused::SessionClosed
             | Refused::Stopping
     )
 }

@@ -144,6 +144,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::Closed => {
             denied("the room is from before this node joined the mesh and can only be read")
         }
+        Refused::SessionClosed => denied("this session is closed"),
         Refused::NotEligible => {
             denied("only those who were in the room when the vote was opened may vote")
         }

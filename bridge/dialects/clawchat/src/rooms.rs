@@ -33,7 +33,8 @@ impl Turn {
         });
     }
 
-    fn show_list(self, seat: &mut Seat, rooms: Vec<RoomView>) {
+    fn show_list(self, seat: &mut Seat, mut rooms: Vec<RoomView>) {
+        rooms.retain(|room| !room.closed);
         let to = viewer(seat);
         self.ask(seat, details_of(&rooms), move |voice, details| {
             Frame::RoomList(RoomList { rooms: shown(voice, &rooms, &details, &to) })

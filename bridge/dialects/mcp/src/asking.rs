@@ -32,6 +32,7 @@ use crate::{
     outcome::No,
     settings::Settings,
     tasks_extension::Tasks,
+    tools::resume,
 };
 
 mod kept;
@@ -58,6 +59,8 @@ struct Agents {
     asked: u64,
     awaited: Awaited,
     sends: NamedSends,
+    /// First rooms of tasks for which it is seen to that somebody begins.
+    looked_after: BTreeSet<RoomId>,
     /// Direct rooms that were found, by the two agents.
     direct: BTreeMap<(Name, AgentId), RoomId>,
 }
@@ -171,6 +174,8 @@ impl Asking {
         if came {
             // From now on what comes for it is kept for it, also while it is away. Without an inbox it is attached all the same.
             drop(self.shared.desk.ask(&agent, OpenInbox).await);
+            // What was under way before a restart goes on.
+            tokio::spawn(resume(self.clone()));
         }
         let known = self.shared.agents().remembered(&self.id());
         if came && !known.is_empty() {
@@ -255,6 +260,12 @@ impl Asking {
         agents.direct.insert((self.id(), with.clone()), room);
     }
 
+    /// It is seen to that somebody begins the task of this room, while this is held. `None`: it is already.
+    pub(crate) fn looks_after(&self, room: RoomId) -> Option<LooksAfter> {
+        let is_new = self.shared.agents().looked_after.insert(room);
+        is_new.then(|| LooksAfter { shared: self.shared.clone(), room })
+    }
+
     /// The requests whose answers calls wait for.
     pub(crate) fn awaited(&self) -> BTreeSet<MessageId> {
         self.shared.agents().awaited.of(&self.id())
@@ -307,6 +318,18 @@ impl Asking {
         busy.streams += 1;
         agents.streams += 1;
         Ok(Stream(self.clone()))
+    }
+}
+
+/// See [`Asking::looks_after`].
+pub(crate) struct LooksAfter {
+    shared: Arc<Shared>,
+    room: RoomId,
+}
+
+impl Drop for LooksAfter {
+    fn drop(&mut self) {
+        self.shared.agents().looked_after.remove(&self.room);
     }
 }
 

@@ -87,6 +87,11 @@ impl Names<'_> {
         Place { room, sides: view.sides.as_ref(), task, public, lobby: self.lobby }
     }
 
+    /// The key of a task's room.
+    pub(crate) fn of_task(self, room: RoomId) -> String {
+        format!("{TASK}{}", room.to_uuid())
+    }
+
     /// A room's key.
     pub(crate) fn key(self, view: &RoomView) -> String {
         self.place(view).key(self.me)

@@ -47,7 +47,7 @@ mod tools;
 
 pub use calls::Calls;
 pub use groups::Groups;
-pub use settings::{Settings, SoftTimeout};
+pub use settings::{Settings, SoftTimeout, Spawning};
 
 /// See the crate's text.
 #[derive(Clone)]

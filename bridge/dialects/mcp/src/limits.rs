@@ -98,6 +98,20 @@ pub const NAMED_IN_NOTICE_MAX: usize = 5;
 pub const IDEMPOTENCY_CHARS_MAX: usize = 128;
 /// Tasks that an agent has given to others and that go on.
 pub const CHILDREN_MAX: usize = 5;
+/// Tasks that lead to each other: an agent that works on one gives none.
+pub const DEPTH_MAX: u32 = 1;
+/// An agent that was chosen for a task has so long to begin.
+pub const BEGIN_WITHIN: Duration = Duration::from_secs(60);
+/// Agents that are asked one after the other to do one task.
+pub const WORKERS_ASKED_MAX: usize = 5;
+/// Tasks of an agent that has come back for which it is seen to that somebody begins: more than it may have at a time.
+pub const ASKED_AGAIN_MAX: usize = 64;
+/// How long after a failure it is tried again to ask another agent, and how often: an hour. Then the next act after a detachment does.
+pub const REPLACE_RETRY: Duration = Duration::from_secs(5);
+/// See [`REPLACE_RETRY`].
+pub const REPLACE_RETRIES: usize = 720;
+/// The longest time of a task, in seconds: 30 days.
+pub const RUN_SECS_MAX: u64 = 30 * 24 * 3_600;
 /// Tasks in rooms of their own that are looked at, the newest ones: one question each.
 pub const CHILDREN_LOOKED_AT_MAX: usize = 200;
 /// A label of a task, in characters.

@@ -42,6 +42,9 @@ impl From<Refusal> for No {
                 return No::forbidden("inbound", none.to_string());
             }
             Refusal::Mesh(Refused::Budget(over)) => return over_budget(&over),
+            Refusal::Mesh(refused @ Refused::SessionClosed) => {
+                return No::forbidden("closed", refused.to_string());
+            }
             Refusal::Mesh(refused) if of_mesh(&refused).0 == "access_denied" => {
                 return No::forbidden("room_access", of_mesh(&refused).1);
             }
@@ -90,6 +93,7 @@ impl From<Refusal> for No {
 fn of_mesh(refused: &Refused) -> (&'static str, String) {
     let code = match refused {
         Refused::NoRoom => "room_not_found",
+        Refused::SessionClosed => "closed",
         Refused::NotYours | Refused::Closed | Refused::NotEligible | Refused::NoMailbox(_) => {
             "access_denied"
         }

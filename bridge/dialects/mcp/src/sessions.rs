@@ -17,6 +17,7 @@ use crate::{
     limits::{AMBIGUOUS_MAX, KEY_CHARS_MAX, SUGGESTIONS_MAX},
     outcome::No,
     reach::{Reachable, reachable},
+    tools::{Child, given_by, newest_of},
 };
 
 /// A session that a host means.
@@ -61,7 +62,7 @@ impl Asking {
             named.push(("agentId", self.shown(&agent, found)?));
         }
         if let Some(label) = label {
-            let found = self.by_name(label.trim()).await;
+            let found = self.by_label(label.trim()).await;
             named.push(("label", self.shown(&label, found)?));
         }
         let mut named = named.into_iter();
@@ -114,7 +115,7 @@ impl Asking {
         if let Some(room) = self.names().parse_id(text) {
             let found = self.shared.desk.ask(&self.reader, DescribeRoom(room)).await;
             match found {
-                Ok(info) => return Ok(self.of_room(info.room)),
+                Ok(info) => return self.of_room(info.room).await,
                 Err(refusal) if !is_missing(&refusal) => return Err(refusal.into()),
                 // A room of another key is as one that is not there. A name may look like an id.
                 Err(_) => {}
@@ -127,11 +128,29 @@ impl Asking {
         self.by_name(text).await
     }
 
+    /// The session of a task that the agent has given, by its label; else by name.
+    async fn by_label(&self, label: &str) -> Result<Session, No> {
+        let given = given_by(self).await?;
+        // Later rooms of one task are led to by the first one.
+        let is_first = |child: &&Child| !child.is_next() && *child.task.title == *label;
+        let found: Vec<&RoomView> =
+            given.iter().filter(is_first).map(|child| &child.room).collect();
+        match *found {
+            [] => self.by_name(label).await,
+            [one] => self.of_room(one.clone()).await,
+            [..] => {
+                let keys = found.iter().take(AMBIGUOUS_MAX).map(|room| self.names().key(room));
+                let keys = keys.collect::<Vec<_>>().join(", ");
+                Err(No::error(format!("{label:?} is ambiguous: use one of {keys}")))
+            }
+        }
+    }
+
     /// A room by its name, or an agent by what it calls itself.
     async fn by_name(&self, text: &str) -> Result<Session, No> {
         let rooms = self.rooms().await?;
         match self.names().find(text, &rooms) {
-            Ok(room) => return Ok(self.of_room(room.clone())),
+            Ok(room) => return self.of_room(room.clone()).await,
             Err(no) if !no.is_missing() => return Err(no),
             Err(_) => {}
         }
@@ -199,11 +218,16 @@ impl Asking {
     }
 
     /// A room as a session: a direct one is that of its other agent.
-    fn of_room(&self, room: RoomView) -> Session {
-        match &room.sides {
+    async fn of_room(&self, room: RoomView) -> Result<Session, No> {
+        // The agent that was asked first has not begun: what is said goes to the one that was asked last.
+        if room.task && room.closed {
+            let newest = newest_of(self, &room).await?;
+            return Ok(Session::Room(Box::new(newest.unwrap_or(room))));
+        }
+        Ok(match &room.sides {
             Some(sides) if !room.task && *sides.peer_of(&self.agent) == self.agent => Session::Main,
             Some(_) | None => Session::Room(Box::new(room)),
-        }
+        })
     }
 
     /// The direct room with an agent, if there is one: the liveliest, where the keys have changed.

@@ -15,6 +15,8 @@ pub struct Settings {
     pub groups: Groups,
     /// An agent stays attached for so long after its last call.
     pub idle_detach: Duration,
+    /// Tasks that agents give to others.
+    pub spawning: Spawning,
     /// The end of a send whose answer does not come in time.
     pub soft_timeout: SoftTimeout,
 }
@@ -29,6 +31,27 @@ pub enum SoftTimeout {
     Accepted,
 }
 
+/// Bounds of tasks that agents give to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spawning {
+    /// Tasks of one agent that go on.
+    pub children: usize,
+    /// Tasks that lead to each other; 0: none may be given.
+    pub depth: u32,
+    /// An agent that was chosen begins within this time, or another one is asked.
+    pub begin_within: Duration,
+}
+
+impl Default for Spawning {
+    fn default() -> Spawning {
+        Spawning {
+            children: limits::CHILDREN_MAX,
+            depth: limits::DEPTH_MAX,
+            begin_within: limits::BEGIN_WITHIN,
+        }
+    }
+}
+
 impl Settings {
     /// The defaults.
     #[must_use]
@@ -38,6 +61,7 @@ impl Settings {
             groups: Groups::ASSUMED,
             idle_detach: limits::IDLE_DETACH,
             soft_timeout: SoftTimeout::Timeout,
+            spawning: Spawning::default(),
         }
     }
 }

@@ -28,7 +28,11 @@ mod spawn;
 mod tasks;
 mod votes;
 
-pub(crate) use spawn::workers;
+pub(crate) use spawn::{
+    Child, given_by,
+    replacing::{newest_of, resume},
+    workers,
+};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +125,8 @@ tools! {
         "Have another agent on the mesh do a task. Returns at once; the result comes to inbox_wait.",
         ["task"], r#"{"task":{"type":"string"},"label":{"type":"string"},
             "agentId":{"type":"string","description":"who is to do it; absent: an agent that offers to"},"capability":{"type":"string"},
-            "timeoutSeconds":{"type":"integer","minimum":0,"default":0},"idempotencyKey":{"type":"string"}}"#;
+            "timeoutSeconds":{"type":"integer","minimum":0,"default":0},"runTimeoutSeconds":{"type":"integer","minimum":0,"default":0},
+            "cleanup":{"type":"string","enum":["delete","keep"],"default":"delete"},"idempotencyKey":{"type":"string"}}"#;
     Agents "agents_list" [Group::Sessions, Group::Inbox], Lists, "who can be reached",
         "Agents on the mesh that you can message, with what they can do and whether they are there; and who you are.",
         [], r#"{"search":{"type":"string"},"capability":{"type":"string"},"online":{"type":"boolean"},

@@ -13,7 +13,7 @@ use mesh::{
 use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
     DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents, ListOffering,
-    ListRooms, ListSeats, ListTasks, ListVotes, MayBe, NameNodes, OpenDirect, Placed, Say,
+    ListRooms, ListSeats, ListTasks, ListVotes, MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say,
     SetPresence, SetProfile, SetRoom, SetTyping, ShareRoom,
     to_mesh::{Row, ToMesh},
 };
@@ -399,6 +399,19 @@ impl ToMesh for Changed {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::UpdateTask { caller: party.caller()?.clone(), update: self.0 })
+    }
+}
+
+impl ToMesh for OnGiven {
+    const ROW: Row = Row::free(Bound::Room);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.room)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let OnGiven { room, act } = self;
+        Ok(Command::Given { caller: party.caller()?.clone(), room, act })
     }
 }
 

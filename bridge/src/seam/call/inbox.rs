@@ -32,7 +32,7 @@ pub struct LookIntoInbox {
     pub limit: usize,
 }
 
-/// Say that all items up to this place were read.
+/// Say that all items up to this place were read. The rooms of tasks whose results are among them end.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfirmInbox(pub u64);
 
@@ -66,12 +66,6 @@ impl ReadInbox {
     pub fn bounded(self) -> ReadInbox {
         let max = usize::try_from(INBOX_ITEMS_MAX).unwrap_or(usize::MAX);
         ReadInbox { limit: self.limit.min(max), ..self }
-    }
-}
-
-impl ToMesh for ConfirmInbox {
-    fn command(self, party: &Party) -> Result<Command, Refusal> {
-        Ok(act(party.caller()?, InboxAct::Confirm(self.0)))
     }
 }
 

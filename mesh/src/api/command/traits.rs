@@ -246,6 +246,7 @@ impl Command {
             Command::UpdateTask { caller, update } => Traits::of("update_task")
                 .names(Names::Task { caller, task: update.task })
                 .bytes(length(update.note.as_ref())),
+            Command::Given { caller, room, .. } => Traits::of("given").room(caller.key, *room),
             Command::ListTasks { by, room, .. } => {
                 Traits::of("list_tasks").asks().room(by.key, *room)
             }
@@ -383,6 +384,7 @@ impl Refused {
             Refused::TooManyIds { .. } => Reason::Limit,
             Refused::Impossible(_) => Reason::Rules,
             Refused::Closed => Reason::Overtaken,
+            Refused::SessionClosed => Reason::Overtaken,
             Refused::Full(_) => Reason::Limit,
             Refused::TakesNone(_) => Reason::Rules,
             Refused::Budget(_) => Reason::Limit,

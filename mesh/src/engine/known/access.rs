@@ -6,6 +6,7 @@ use crate::{
         agenda::Standing,
         command::{Apart, Caller, Reader, Refused},
     },
+    directory::direct::Stage,
     fold::act::Spoken,
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{KeyPrint, LocalRef, RoomId},
@@ -34,6 +35,10 @@ impl Known {
 
     /// Whether anybody may write in the room.
     pub(crate) fn may_write(&self, room: RoomId) -> Result<(), Refused> {
+        let direct = self.directory.direct.get(room);
+        if direct.is_some_and(|direct| direct.stage() != Stage::Open) {
+            return Err(Refused::SessionClosed);
+        }
         if self.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::Closed) }
     }
 

@@ -10,7 +10,7 @@ use crate::{
         event::RoomEvent,
     },
     directory::{
-        direct::DirectRoom,
+        direct::{DirectRoom, Stage},
         naming::{Named, named_apart},
         shared::SharedRoom,
     },
@@ -30,6 +30,9 @@ impl Known {
             return None;
         }
         if let Some(direct) = self.directory.direct.get(id) {
+            if direct.stage() == Stage::Dropped {
+                return None;
+            }
             let sides = direct.sides.with_keys(|key| self.directory.current(key));
             let members = self.rosters.members(id).len();
             let withheld = self.withheld_of(direct);
@@ -71,6 +74,7 @@ impl Known {
             tip: room.replica.record.tip,
             sides: None,
             task: false,
+            closed: false,
             shared: None,
             withheld: [None; 2],
         })
@@ -136,7 +140,7 @@ impl Known {
             return;
         };
         let known = self.told.get(&id);
-        let told = |view: &RoomView| (view.name.clone(), view.access(), view.withheld);
+        let told = |view: &RoomView| (view.name.clone(), view.access(), view.withheld, view.closed);
         let same = known.is_some_and(|shown| told(shown) == told(&view));
         if !same {
             // Others that may see it from now on are told, too: those that saw it before are not told again.
@@ -240,6 +244,7 @@ fn direct_view(room: &Room, direct: &DirectRoom) -> RoomView {
             direct.sides.name().as_str().into()
         },
         task: direct.task,
+        closed: direct.stage() != Stage::Open,
         created_by: direct.opened_by().cloned(),
         created_ms: direct.opened_ms(),
         ..private_view(room.replica.id, &room.replica.record)
@@ -265,6 +270,7 @@ fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
         tip: record.tip,
         sides: None,
         task: false,
+        closed: false,
         shared: None,
         withheld: [None; 2],
     }

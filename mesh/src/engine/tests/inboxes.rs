@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl World {
-    fn inbox(&mut self, n: usize, caller: &Caller, act: InboxAct) -> Inbox {
+    pub(super) fn inbox(&mut self, n: usize, caller: &Caller, act: InboxAct) -> Inbox {
         match self.ask(n, Command::Inbox { caller: caller.clone(), act }) {
             Ok(Outcome::Inbox(inbox)) => *inbox,
             other => panic!("{other:?}"),
@@ -27,7 +27,7 @@ impl World {
     }
 
     /// The items that a node has put into the inbox of an agent, by place.
-    fn items(&self, n: usize, agent: &str) -> Vec<(u64, Option<Number>)> {
+    pub(super) fn items(&self, n: usize, agent: &str) -> Vec<(u64, Option<Number>)> {
         let items = self.nodes[n].rows.iter().filter_map(|change| match change {
             Change::InboxItem { agent: of, place, item } if **of == *agent => {
                 Some((*place, item.map(|item| item.number)))

@@ -142,7 +142,7 @@ impl World {
         self.reply(n, call).expect("it is answered")
     }
 
-    fn listed(&mut self, n: usize, by: &Reader) -> Vec<RoomView> {
+    pub(super) fn listed(&mut self, n: usize, by: &Reader) -> Vec<RoomView> {
         let rooms = self.ask(n, Command::ListRooms { by: by.clone(), parent: None });
         let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("{rooms:?}") };
         rooms.into_iter().filter(|view| view.sides.is_some()).collect()

@@ -1,19 +1,22 @@
 //! One task: the writes of its fields, and the ones that show.
 
-use std::sync::Arc;
+use std::{mem::discriminant, sync::Arc};
 
 use crate::{
     api::{
-        agenda::TaskView,
+        agenda::{TaskMarks, TaskView},
         rules::{self, agent_id, titled},
     },
     fold::act::Written,
     limits::{
-        TASK_NOTE_BYTES_MAX, TASK_OVER_MAX, TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX,
-        TASK_WRITES_KEPT,
+        TASK_CAPABILITY_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX, TASK_REPLACED_BYTES_MAX,
+        TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
     name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
-    wire::acts::{TaskAssigned, TaskStatus, TaskUpdated},
+    wire::{
+        acts::{TaskAssigned, TaskStatus, TaskUpdated},
+        given::TaskMark,
+    },
 };
 
 /// A field that updates set.
@@ -123,6 +126,8 @@ pub(super) struct Task {
     created_by: AgentId,
     created_ms: u64,
     writes: Vec<Write>,
+    /// The first one of each kind by position, in this order.
+    marks: Vec<(Position, TaskMark)>,
 }
 
 impl Task {
@@ -138,6 +143,7 @@ impl Task {
             created_by: new.created_by,
             created_ms: written.facts.wall_ms,
             writes: Vec::new(),
+            marks: Vec::new(),
         };
         let values = Values {
             status: Some(TaskStatus::Pending),
@@ -165,6 +171,25 @@ impl Task {
             note: update.note.map(|note| Some(note.into())),
         };
         self.write(written, update.over, values);
+    }
+
+    /// Something is true of it from now on. The first of each kind stays, so that it is the same everywhere.
+    pub(super) fn mark(&mut self, written: &Written, mark: TaskMark) {
+        let position = Position { clock: written.facts.clock, place: written.place };
+        let is_same =
+            |(_, other): &(Position, TaskMark)| discriminant(other) == discriminant(&mark);
+        if let Some(before) = self.marks.iter().position(is_same) {
+            if self.marks[before].0 < position {
+                return;
+            }
+            self.marks.remove(before);
+        }
+        let at = self.marks.partition_point(|(other, _)| *other < position);
+        self.marks.insert(at, (position, mark));
+    }
+
+    fn marks(&self) -> TaskMarks {
+        TaskMarks::of(self.marks.iter().map(|(_, mark)| mark))
     }
 
     fn write(&mut self, written: &Written, over: Vec<EntryRef>, values: Values) {
@@ -198,9 +223,11 @@ impl Task {
 
     /// Nothing of this log counts from `seq` on. `true`: that makes a difference.
     pub(super) fn forget_log(&mut self, log: LogId, seq: u64) -> bool {
-        let before = self.writes.len();
-        self.writes.retain(|write| write.place.log != log || write.place.seq < seq);
-        if self.writes.len() == before {
+        let counts = |place: EntryRef| place.log != log || place.seq < seq;
+        let before = (self.writes.len(), self.marks.len());
+        self.writes.retain(|write| counts(write.place));
+        self.marks.retain(|(position, _)| counts(position.place));
+        if (self.writes.len(), self.marks.len()) == before {
             return false;
         }
         let all = self.writes.clone();
@@ -270,13 +297,15 @@ impl Task {
                 .filter(|field| self.is_contested(*field))
                 .map(Field::name)
                 .collect(),
+            marks: self.marks(),
         }
     }
 
     /// Memory that it takes, near enough.
     pub(super) fn bytes(&self) -> usize {
         let texts = self.title.len() + self.description.as_ref().map_or(0, |text| text.len());
-        texts + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
+        let marks = self.marks.iter().map(|(_, mark)| mark_bytes(mark)).sum::<usize>();
+        texts + marks + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
     }
 
     /// Memory that one more takes.
@@ -284,6 +313,23 @@ impl Task {
         let texts = new.title.len() + new.description.as_ref().map_or(0, String::len);
         texts + size_of::<Task>() + size_of::<Write>()
     }
+}
+
+/// Memory that a mark takes.
+pub(super) fn mark_bytes(mark: &TaskMark) -> usize {
+    size_of::<(Position, TaskMark)>() + capability(mark).map_or(0, str::len)
+}
+
+fn capability(mark: &TaskMark) -> Option<&str> {
+    match mark {
+        TaskMark::Terms(terms) => Some(&terms.chosen.as_ref()?.capability),
+        TaskMark::RanOut | TaskMark::Dismissed | TaskMark::Untaken | TaskMark::Read => None,
+    }
+}
+
+/// Whether a task may have this mark.
+pub(super) fn is_sound_mark(mark: &TaskMark) -> bool {
+    capability(mark).is_none_or(|text| text.len() <= TASK_CAPABILITY_BYTES_MAX)
 }
 
 /// Memory that an update takes, at most: the writes that it replaces may go, or not.

@@ -7,6 +7,8 @@ use mesh::{
     name::{id::RoomId, number::Number},
 };
 
+use super::giving::Step;
+
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     Mint(usize),
@@ -20,6 +22,7 @@ pub(super) enum Asked {
     /// The agent that opens a direct room, and the other one.
     Open(usize, usize),
     Inbox(usize, Act),
+    Task(Step),
     Say(Box<Saying>),
 }
 

@@ -15,11 +15,13 @@ const QUIET_FOR: Duration = Duration::from_secs(90);
 pub(crate) const REQUESTS_KEPT: Duration = Duration::from_secs(60);
 
 /// *inbox*, at all nodes.
-pub(crate) fn inboxes_are_right(world: &World) -> Result<(), Broken> {
+pub(crate) fn inboxes_are_right(world: &mut World) -> Result<(), Broken> {
     for node in 0..world.cluster.nodes.len() {
         world.correspondents.are_right(&world.cluster, node)?;
     }
-    world.correspondents.mail_was_told()
+    let World { cluster, correspondents, .. } = world;
+    correspondents.tasks_are_told(cluster)?;
+    correspondents.mail_was_told()
 }
 
 /// *requests*: after their time is over.

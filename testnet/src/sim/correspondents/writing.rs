@@ -38,6 +38,7 @@ impl Correspondents {
             }
             32..=35 => self.use_hall(cluster, i),
             36..=50 => self.mention(cluster, i, cluster.lobby()),
+            51..=57 => self.give(cluster, i),
             _ => self.chat(cluster, i),
         }
     }

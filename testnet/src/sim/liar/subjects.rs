@@ -16,7 +16,7 @@ pub(super) fn written(body: &Body) -> Happening {
         Body::EraClaimed(_) => Happening::Eras,
         Body::HandedOver(_) => Happening::Handovers,
         Body::NodeAdmitted(_) | Body::Parted(_) => Happening::Lanes,
-        Body::RoomCreated(_) | Body::DirectOpened(_) => Happening::Rooms,
+        Body::RoomCreated(_) | Body::DirectOpened(_) | Body::DirectClosed(_) => Happening::Rooms,
         Body::AgentClaimed(_) => Happening::AgentIds,
         Body::Key(_) => Happening::Keys,
         Body::Vote(_) => Happening::Votes,

@@ -1,7 +1,7 @@
 //! The tasks of a room as docs/decisions/tasks.md defines them, over all acts at once.
 
 use mesh::{
-    api::agenda::TaskView,
+    api::agenda::{TaskMarks, TaskView},
     name::id::{AgentId, EntryRef, LogId, MessageId, RoomId},
     wire::acts::{Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
 };
@@ -115,6 +115,8 @@ fn view(room: RoomId, new: &TaskAssigned, writes: &[Write<'_>]) -> TaskView {
         updated_ms: updated.map(|write| write.wall_ms),
         note: note.shown().flatten().map(Into::into),
         contested: contested.into_iter().filter(|(is, _)| *is).map(|(_, field)| field).collect(),
+        // Only tasks in direct rooms have any, which nobody folds here.
+        marks: TaskMarks::default(),
     }
 }
 

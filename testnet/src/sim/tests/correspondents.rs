@@ -40,6 +40,7 @@ fn an_inbox_has_all_that_is_for_its_agent_once_and_in_order() {
         "request has arrived",
         "request handed over",
         "request given up",
+        "time of a task up without a result",
         "power failure within a commit",
     ];
     assert_happened(Kind::WithInboxes, &coverage, &needed);

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use testnet::{
-    kills,
-    process::{Auth, Mesh},
+    binary, kills,
+    process::{Auth, Mesh, Plan, Terminal},
 };
+use tokio::runtime::Runtime;
 
 use super::{
     SOON, Said, agent, all_listed, histories, join, listed,
     load::{Load, Writer, beside},
-    names_resolve, new_room, on, say,
+    machine, names_resolve, new_room, on, say,
 };
 
 /// The room's numbers come from the node that dies.
@@ -137,6 +138,18 @@ async fn time_to_mourn(mesh: &mut Mesh, name: &str) -> Result<Duration> {
         ensure!(listed["agents"].as_array().map(Vec::len) == Some(2), "{listed}");
     }
     Ok(took)
+}
+
+#[test]
+fn what_agents_of_hosts_give_and_ask_has_its_result_whichever_node_is_killed() {
+    let _alone = machine();
+    let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let (auth, terminal) = (Auth::Key, Terminal::Shared);
+    let plan = Plan { binary, nodes: 2, auth, keep: None, flags: Vec::new(), terminal };
+    let runtime = Runtime::new().expect("the system gives threads");
+    let played = runtime.block_on(kills::hosts::play(plan, (3, 7), |_| {}));
+    let tally = played.unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(tally.answered > 0 && tally.woken > 0, "{tally:?}");
 }
 
 #[test]

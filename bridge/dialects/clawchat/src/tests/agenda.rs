@@ -115,6 +115,7 @@ fn task(room: RoomId) -> TaskView {
         updated_ms: Some(1_000),
         note: Some("n".into()),
         contested: vec!["assignee"],
+        marks: Default::default(),
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
         (Auth::Key(_), Standing::Minted { .. }) => "minted",
     };
     let tools: Vec<Value> = list_names(asking);
-    let tasks = spawn::begun(asking).await?;
+    let tasks = spawn::in_hand(asking).await?;
     let content = config.quota(standing).content_bytes_max;
     let fields = [
         ("agentId", json!(asking.agent)),

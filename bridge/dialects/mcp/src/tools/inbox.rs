@@ -18,12 +18,12 @@ use mesh::{
         command::{Inbox, RoomView},
         delivery::Ended,
     },
-    name::id::{NodeId, RoomId},
+    name::id::{AgentId, NodeId, RoomId},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{history::NOTE, send::is_skip, spawn};
+use super::{history::NOTE, send::is_skip, spawn::ended};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -311,6 +311,7 @@ impl Shown {
             }
             reached = item.place;
             let asks = message.said.conversation.is_some_and(|place| place.expects_reply);
+            // Of an own message the item is that its task has ended without an answer.
             if asks || !is_skip(&message.said.content) {
                 items.push(item);
             }
@@ -346,7 +347,12 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
             if let Some(ended) = ended {
                 tell(&mut row, message, *ended);
             } else if row["item"] == "spawn_result" {
-                row["spawn"] = spawn::ended(asking, room, message).await?;
+                let ended = ended::describe(asking, room, message).await?;
+                if message.said.agent == asking.agent {
+                    ended::as_notice(&mut row, &ended);
+                }
+                row["sessionKey"] = ended["childSessionKey"].clone();
+                row["spawn"] = ended;
             } else if row["item"] == "task" {
                 row["taskId"] = row["metadata"]["task_id"].clone();
             }
@@ -384,7 +390,8 @@ fn kind(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
     let place = message.said.conversation;
     let answers = place.and_then(|place| place.answers);
     if room.task && room.created_by.as_ref() == Some(&asking.agent) {
-        let ends = place.is_some_and(|place| place.turn == 1);
+        let is_notice = message.said.agent == asking.agent;
+        let ends = is_notice || place.is_some_and(|place| place.turn == 1);
         return if ends { "spawn_result" } else { "direct" };
     }
     if room.task && place.is_some_and(|place| place.turn == 0) {
@@ -395,6 +402,17 @@ fn kind(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
         (Some(_), None) => "direct",
         (None, None) => "mention",
     }
+}
+
+/// The agent that an item is from. Of a task that has ended without an answer: the one that was to do it.
+async fn from_whom(asking: &Asking, message: &Message) -> AgentId {
+    let author = message.said.agent.clone();
+    if author != asking.agent {
+        return author;
+    }
+    let room = asking.shared.desk.ask(&asking.reader, DescribeRoom(message.room)).await;
+    let sides = room.ok().and_then(|info| info.room.sides);
+    sides.map_or(author, |sides| sides.peer_of(&asking.agent).clone())
 }
 
 /// How much is unread, and from whom: for programs that tell a host. It counts as told from then on.
@@ -416,9 +434,11 @@ pub(super) async fn notice(asking: &Asking, arguments: &mut Arguments) -> Outcom
         asking.until(&mut watch, until).await?;
     };
     drop(held);
-    let others = page.items.iter().filter(|item| item.ended.is_none());
-    let from: BTreeSet<String> =
-        others.map(|item| keys::reference(&item.message.said.agent)).collect();
+    let mut from = BTreeSet::new();
+    // What it is told of its own requests is from nobody.
+    for item in page.items.iter().filter(|item| item.ended.is_none()) {
+        from.insert(keys::reference(&from_whom(asking, &item.message).await));
+    }
     let unread = if page.items.is_empty() { 0 } else { left.max(page.items.len()) };
     Ok(object(json!({
         "status": if fresh || time == Duration::ZERO { "ok" } else { "timeout" },

@@ -16,7 +16,6 @@ use mesh::{
         command::{RoomView, Speech},
     },
     name::id::{AgentId, RoomId},
-    wire::acts::TaskStatus,
 };
 use serde_json::{Value, json};
 
@@ -80,7 +79,8 @@ impl Session {
 
     fn is_archived(&self, asking: &Asking) -> bool {
         let is_over = self.task.as_ref().is_some_and(spawn::has_ended);
-        !self.is_own() && (is_over || self.mark(asking).archived)
+        let is_closed = self.room.as_ref().is_some_and(|room| room.closed);
+        !self.is_own() && (is_over || is_closed || self.mark(asking).archived)
     }
 
     fn name(&self, asking: &Asking) -> String {
@@ -183,11 +183,7 @@ async fn row(
     if let Some(task) = &session.task {
         row["label"] = json!(task.title);
         row["taskId"] = json!(task.task.to_uuid());
-        row["status"] = json!(match task.status {
-            TaskStatus::Pending | TaskStatus::InProgress => "running",
-            TaskStatus::Completed => "done",
-            TaskStatus::Blocked => "failed",
-        });
+        row["status"] = json!(spawn::ended::status_of(task));
         if task.created_by != asking.agent {
             row["spawnedBy"] = json!(keys::of_agent(&task.created_by));
         }
