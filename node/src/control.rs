@@ -233,12 +233,7 @@ impl Control {
                 let now = Clock::start().now().wall_ms;
                 Answer::Keys(keys.into_iter().map(|view| keys::minted(view, now)).collect())
             }
-            Request::RevokeKey { fingerprint: text } => {
-                let key = fingerprint(&text)?;
-                self.engine(Command::RevokeKey { key }).await?;
-                tracing::info!(%key, "a key was revoked");
-                Answer::Done
-            }
+            Request::RevokeKey { fingerprint } => self.revoke_key(&fingerprint).await?,
             Request::ReplaceKey(wanted) => {
                 let new = keys::wanted_successor(*wanted)?;
                 let (key, successor) = (new.replaced.key(), new.replaced.successor.key());
@@ -285,6 +280,13 @@ impl Control {
         set.context("the thread has ended")??;
         tracing::info!(session = key, ?mark, "a session was marked");
         Ok(Answer::Session(key))
+    }
+
+    async fn revoke_key(&self, text: &str) -> Result<Answer> {
+        let key = fingerprint(text)?;
+        self.engine(Command::RevokeKey { key }).await?;
+        tracing::info!(%key, "a key was revoked");
+        Ok(Answer::Done)
     }
 
     /// `limits`: how many nodes, and for how many milliseconds.

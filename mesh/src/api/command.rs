@@ -1,6 +1,7 @@
 //! Commands of local clients, their outcomes, and refusals.
 
 mod access;
+mod drawn;
 mod inbox;
 mod rooms;
 pub mod traits;
@@ -37,6 +38,7 @@ use crate::{
 };
 
 pub use access::Access;
+pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 
@@ -215,24 +217,6 @@ pub enum Command {
     LeaveMesh { force: bool },
     /// Hand over, then say [`crate::Effect::Stopped`]. Everything after it is refused. → nothing
     Stop,
-}
-
-/// Randomness that is to be a secret.
-#[derive(Clone)]
-pub struct Drawn(pub(crate) zeroize::Zeroizing<[u8; 32]>);
-
-impl Drawn {
-    /// These, wiped when it is dropped.
-    #[must_use]
-    pub fn new(bytes: [u8; 32]) -> Drawn {
-        Drawn(zeroize::Zeroizing::new(bytes))
-    }
-}
-
-impl std::fmt::Debug for Drawn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Drawn(…)")
-    }
 }
 
 /// An agent's registration.

@@ -142,7 +142,7 @@ fn a_token_opens_its_node_until_it_is_revoked_also_after_a_restart() {
     let node = keyed(dir.path(), &[]);
     assert_eq!(me(&node, &minted), Err(401));
     assert!(me(&node, &own).is_ok());
-    run(&node, &["key", "rotate"]);
+    run(&node, &["key", "rotate", "--yes"]);
     assert_eq!(me(&node, &own), Err(401), "its key is not the node's any more");
     assert_eq!(list(&node)[0]["state"], "key_invalid");
 }
@@ -158,7 +158,7 @@ fn a_token_of_a_revoked_key_opens_nothing_and_what_cannot_be_made_is_said() {
     let token = run(&node, &["tokens", "mint", "--agent", "bob", "--key-file", file]);
     assert!(me(&node, &token).is_ok());
     for (arguments, expect) in [
-        (&["tokens", "mint", "--agent", "bob"][..], "belongs to another key"),
+        (&["tokens", "mint", "--agent", "bob"][..], "\"bob\" is taken"),
         (&["tokens", "mint", "--agent", ""], "1 to 128 bytes"),
         (&["tokens", "mint", "--agent", "x", "--scopes", "root"], "\"root\" is no scope"),
         (&["tokens", "mint", "--agent", "x", "--tools", "spoons"], "no group \"spoons\""),
