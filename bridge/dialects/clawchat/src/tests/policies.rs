@@ -116,7 +116,7 @@ fn words_that_an_agent_was_not_given_are_neither_pushed_when_it_comes_nor_answer
         client.call("register", json!({"key": key, "name": agent, "agent_id": agent}));
         client
     };
-    let (mut ann, mut bob) = (come(FREE, "ann"), come(PRO, "bob"));
+    let (mut ann, bob) = (come(FREE, "ann"), come(PRO, "bob"));
     bob.hang_up();
     let room = ann.call("create_room", json!({"name": "dm:bob"}))["room_id"].clone();
     let say = |text: &str| json!({"room_id": room, "content": text, "mentions": ["bob"]});
