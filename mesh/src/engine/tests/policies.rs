@@ -61,7 +61,7 @@ fn an_agent_that_takes_none_but_those_of_its_key_takes_no_answers_of_others_eith
     two.says(1, &bob, room, "hello?");
     two.says(0, &ann, room, "hello");
     assert_eq!(two.world.heard(1), ["hello?"]);
-    let eve = two.world.come(1, "eve", bob.key);
+    let eve = two.eve.clone();
     let own = two.world.open(1, &eve, "bob").expect("it has the same key").room;
     two.says(1, &eve, own, "and I?");
     assert_eq!(two.world.heard(1), ["hello?", "and I?"]);
