@@ -181,7 +181,6 @@ impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
         let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
-        let here = SignedLog { mesh, node: me };
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
@@ -217,7 +216,7 @@ impl Parts {
             me,
             invitations: Invitations::open(dir.clone(), me, secret.clone(), net.clone())?,
             calls: counts.calls.clone(),
-            tokens: Tokens::open(dir.clone(), here, bridge.config().tokens.clone())?,
+            tokens: tokens_of(&dir, bridge.config())?,
             secret,
             net: net.clone(),
             queue: queue.clone(),
@@ -251,6 +250,10 @@ impl Parts {
             joining: Arc::new(joining),
         })
     }
+}
+
+fn tokens_of(dir: &DataDir, config: &bridge::Config) -> Result<Arc<Tokens>> {
+    Tokens::open(dir.clone(), config.here, config.tokens.clone())
 }
 
 impl Running {

@@ -232,7 +232,7 @@ pub(super) async fn wait_for_answer(
 
 /// The end of a wait for an answer.
 enum Came {
-    Reply(Message),
+    Reply(Box<Message>),
     /// The request is not handed over any more. As a result has it.
     Failed(Value),
     Nothing,
@@ -252,7 +252,7 @@ async fn answer_until(
         let (found, upto) = answer_after(asking, target, message, after).await?;
         after = upto;
         if let Some(reply) = found {
-            return Ok(Came::Reply(reply));
+            return Ok(Came::Reply(Box::new(reply)));
         }
         if Instant::now() >= until {
             return Ok(Came::Nothing);
@@ -303,7 +303,7 @@ pub(super) async fn answer_of_kept(
     let target = Target { room, peer, key, joined: false };
     let request = Request { message, number };
     match answer_until(asking, &target, request, Instant::now() + wait).await? {
-        Came::Reply(reply) => Ok((answered(asking, &target, &reply, fields).await?, Some(reply))),
+        Came::Reply(reply) => Ok((answered(asking, &target, &reply, fields).await?, Some(*reply))),
         Came::Failed(failed) => Ok((not_delivered(&failed, fields), None)),
         Came::Nothing => {
             Ok((timed_out(asking, &target, message, Ending { wait, fields }).await, None))
