@@ -237,7 +237,7 @@ pub struct Row {
     pub said: Option<Said>,
     /// Whether it is its author's, as far as is known now.
     pub proof: Proof,
-    /// Of a request in a direct room: what became of it, as far as is known now.
+    /// Of a request in a direct room: the fate of it, as far as is known now.
     pub fate: Option<Delivery>,
 }
 

@@ -61,7 +61,7 @@ fn text(message: &Value) -> Vec<String> {
     }
 }
 
-/// A notice on what became of a message.
+/// A notice on the fate of a message.
 fn delivery(message: &Value) -> Option<String> {
     if message["item"] != "delivery" {
         return None;

@@ -162,7 +162,7 @@ impl Engine {
         self.known.directory.proofs().clone()
     }
 
-    /// What became of requests, now and later, for any thread.
+    /// The fate of requests, now and later, for any thread.
     #[must_use]
     pub fn fates(&self) -> Fates {
         self.speaking.deliveries.fates.clone()

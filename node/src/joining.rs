@@ -60,7 +60,7 @@ impl Joining {
         Joining { control, mesh, inviters, founded }
     }
 
-    /// Waits until it is known what became of it, at most [`JOIN_WAITED_FOR`]. `None`: it was told to join
+    /// Waits until it is known the fate of it, at most [`JOIN_WAITED_FOR`]. `None`: it was told to join
     /// nobody, and is no new node.
     pub(crate) async fn outcome(&self) -> Option<Joined> {
         if self.founded {

@@ -4,7 +4,7 @@
 //! turn is durable before any of its effects is seen.
 //!
 //! In reading order: [`settings`], `files`, `chance`, [`ticket`], [`invitation`], `invitations`,
-//! `guest`, `membership`, `secret` (the mesh, and its secret), [`joining`] (what became of a start); `driver` (the engine's thread) with
+//! `guest`, `membership`, `secret` (the mesh, and its secret), [`joining`] (the fate of a start); `driver` (the engine's thread) with
 //! `queue`, `fair`, `clock`, `full` and `ending`; to peers `outgoing`, `beacon` and `topics`, from
 //! them `intake`, `remembered` and `clocks` (whose clocks differ); to clients `backend` and `listen`; `facing` (where to listen for other nodes) and `reach` (whether they reach this one); to operators `control`,
 //! [`report`], `entry`, `keys`, `tokens`, `members`, `catching_up`, `backup` and `metrics`; `import`, from a

@@ -138,7 +138,7 @@ impl Outgoing {
         self.push(self.waiting.locked(), to, Outbound::Load(Read::AskCopies(room, copies)));
     }
 
-    /// Asks a peer what became of a message. Never waits.
+    /// Asks a peer the fate of a message. Never waits.
     pub(crate) fn ask_receipt(&self, to: NodeId, room: RoomId, (nonce, copy): (u64, CopyOf)) {
         self.push(self.waiting.locked(), to, Outbound::Load(Read::AskReceipt(room, nonce, copy)));
     }

@@ -29,7 +29,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Asker {
     /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had
-    /// it already, that nobody knows what becomes of it.
+    /// it already, that nobody knows the fate of it.
     Client(Reply),
     /// An operator, or this program itself.
     Operator(oneshot::Sender<Result<Outcome, Refused>>),

@@ -1,5 +1,5 @@
 //! The messages that agents were given at this node, and how far they have confirmed them: what this node can say when it is
-//! asked what became of a message (`docs/decisions/receipts.md`). In memory, and bounded: after a start nothing is known.
+//! asked the fate of a message (`docs/decisions/receipts.md`). In memory, and bounded: after a start nothing is known.
 //!
 //! *Given* is a message that was written to a connection which stayed open for a while: a client that reads nothing any
 //! more leaves what was written to it in buffers, and its connection breaks.

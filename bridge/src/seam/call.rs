@@ -43,7 +43,7 @@ mod to_mesh;
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use to_mesh::Call;
-pub(crate) use to_mesh::ToMesh;
+pub(crate) use to_mesh::{Sends, ToMesh};
 
 pub use inbox::{ConfirmInbox, HandOver, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
 

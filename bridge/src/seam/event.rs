@@ -275,7 +275,7 @@ impl Frames {
 #[derive(Clone, Debug)]
 pub(crate) struct Rendered {
     frames: Frames,
-    /// The event, if the reader's conversation has a say in what becomes of it.
+    /// The event, if the reader's conversation has a say in the fate of it.
     personal: Option<Arc<Told>>,
 }
 

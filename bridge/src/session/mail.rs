@@ -234,7 +234,7 @@ impl Job for Results {
         let mut found = Vec::new();
         for InboxPlace { place, room, number, notice } in items {
             let is_of_task = self.hub.facts(room).is_some_and(|facts| facts.task);
-            // What became of the request is no result.
+            // The fate of the request is no result.
             if place > self.upto || !is_of_task || notice.is_some() {
                 continue;
             }

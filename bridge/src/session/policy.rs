@@ -1,6 +1,6 @@
 //! The operator's policies, as calls are judged by them: for agents of every dialect.
 
-use mesh::name::id::{AgentId, RoomId};
+use mesh::name::id::RoomId;
 
 use super::{
     ask::Ask,
@@ -12,29 +12,10 @@ use crate::{
     policy::{Place, Session},
     seam::{
         answer::RoomFacts,
-        call::MaySend,
+        call::{MaySend, Sends},
         refusal::{Denied, Refusal},
     },
 };
-
-/// A call that sends something.
-#[derive(Clone, Debug)]
-pub(crate) enum Sends {
-    /// To another agent, with which there may be no room yet.
-    ToAgent {
-        /// It.
-        agent: AgentId,
-        /// In a room for a task.
-        task: bool,
-    },
-    /// Into a room.
-    InRoom {
-        /// It.
-        room: RoomId,
-        /// See [`Say::by_tool`](crate::seam::call::Say::by_tool).
-        by_tool: bool,
-    },
-}
 
 impl Rules {
     /// Whether the operator lets a party send something: first which agents may write to each other, then the rules about

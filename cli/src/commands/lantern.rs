@@ -31,7 +31,7 @@ pub enum Lantern {
     Sync(say::Sync),
     /// Throw in an idea beside the matter
     Spark(say::Spark),
-    /// Say what became of an idea
+    /// Say the fate of an idea
     Harvest(say::Harvest),
     /// Say why nothing becomes of an idea
     Bury(say::Bury),

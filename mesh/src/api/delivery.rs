@@ -1,4 +1,4 @@
-//! What became of a request, as its room's readers see it, and the requests of a node that wait.
+//! The fate of a request, as its room's readers see it, and the requests of a node that wait.
 
 use minicbor::{Decode, Encode};
 
@@ -18,7 +18,7 @@ pub enum Stage {
     Delivered,
 }
 
-/// What became of a request.
+/// The fate of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// How far it has come.

@@ -1,5 +1,5 @@
-//! Requests of agents, and what becomes of them: the node of the agent that is asked says that one is there and was handed
-//! over, and the one of its author gives it up after a while (`docs/decisions/sessions.md`, "What became of a request").
+//! Requests of agents, and the fate of them: the node of the agent that is asked says that one is there and was handed
+//! over, and the one of its author gives it up after a while (`docs/decisions/sessions.md`, "The fate of a request").
 
 pub(crate) mod fates;
 

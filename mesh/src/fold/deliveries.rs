@@ -1,4 +1,4 @@
-//! What became of the requests of a room, as nodes say: a fold over [`DeliveryAct`]s that does not depend on the order in which
+//! The fate of the requests of a room, as nodes say: a fold over [`DeliveryAct`]s that does not depend on the order in which
 //! logs are read.
 //!
 //! It keeps words, and judges none: whether a node may say what it says follows from keys and vouchers, and these may come
@@ -51,7 +51,7 @@ pub(crate) struct Deliveries {
 }
 
 impl Words {
-    /// What became of the request, as far as nodes say it that may: one of the agent that is asked where it is and was given,
+    /// The fate of the request, as far as nodes say it that may: one of the agent that is asked where it is and was given,
     /// and the one of its author that it is given up. `proves`: whether a node can speak for an agent. `None`: nobody says
     /// anything.
     pub(crate) fn judged(

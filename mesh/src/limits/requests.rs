@@ -1,4 +1,4 @@
-//! Bounds of requests of agents, and of what becomes of them.
+//! Bounds of requests of agents, and of the fate of them.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub const UNDELIVERED_PER_AGENT_MAX: usize = 1_000;
 pub const UNDELIVERED_BYTES_PER_AGENT_MAX: u64 = 16 * 1024 * 1024;
 /// Those of all agents of a node: some 300 bytes of memory each.
 pub const UNDELIVERED_MAX: usize = 100_000;
-/// Requests of one author in a room of which it is known what became of them: the newest, the same ones at every node. Of older
+/// Requests of one author in a room of which it is known the fate of them: the newest, the same ones at every node. Of older
 /// ones nothing is said any more.
 pub const DELIVERIES_PER_LOG_MAX: usize = 256;
 /// Words of nodes on one request: those of some nodes of the agent that is asked, and of the one of its author.

@@ -36,7 +36,7 @@ pub(crate) struct Read<'b> {
     pub(crate) len: usize,
 }
 
-/// What became of the next item of an era.
+/// The fate of the next item of an era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// It is dealt with.

@@ -1,4 +1,4 @@
-//! Sends that may be repeated: a client that repeats one is told what became of the first.
+//! Sends that may be repeated: a client that repeats one is told the fate of the first.
 
 use std::collections::{BTreeMap, VecDeque};
 

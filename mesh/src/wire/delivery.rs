@@ -1,4 +1,4 @@
-//! What became of a request: one that a node has, has given to the agent that is asked, or gives up. An act of the request's
+//! The fate of a request: one that a node has, has given to the agent that is asked, or gives up. An act of the request's
 //! own room, sealed as the room is ([`crate::wire::kinds`]).
 
 use minicbor::{Decode, Encode};
@@ -21,12 +21,12 @@ pub struct DeliveryAct {
     /// The key of that agent that its author has been shown. `None`: it checks no keys, or it speaks for the other side.
     #[n(2)]
     pub key: Option<KeyPrint>,
-    /// What became of it.
+    /// The fate of it.
     #[n(3)]
     pub word: Word,
 }
 
-/// What became of a request, as one node says.
+/// The fate of a request, as one node says.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Word {
     /// It is here, at a node of the agent that is asked.

@@ -484,7 +484,7 @@ pub enum Body {
     Election(ElectionAct),
     /// A step of a task.
     Task(TaskAct),
-    /// What became of a request.
+    /// The fate of a request.
     Delivery(DeliveryAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,

@@ -38,14 +38,14 @@ pub enum Class {
     Election,
     /// A step of a task.
     Task,
-    /// What became of a request.
+    /// The fate of a request.
     Delivery,
     /// A kind of a later version, or a body that cannot be read.
     Unknown,
 }
 
 impl Class {
-    /// Votes, elections, tasks and what became of requests: their state follows from all acts of a room.
+    /// Votes, elections, tasks and the fate of requests: their state follows from all acts of a room.
     #[must_use]
     pub fn is_act(self) -> bool {
         matches!(self, Class::Vote | Class::Election | Class::Task | Class::Delivery)

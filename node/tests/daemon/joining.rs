@@ -1,4 +1,4 @@
-//! A start says what became of it: joined, or exactly why not.
+//! A start says the fate of it: joined, or exactly why not.
 
 use std::{
     io::{BufRead, BufReader, Read},

@@ -13,12 +13,11 @@ use mesh::{
 };
 
 use super::{
-    correspondents::end::REQUESTS_KEPT,
     coverage::{Coverage, Happening},
     dice::Dice,
     network::{Network, Way},
     node::Node,
-    plan::{Correspondence, Plan},
+    plan::{Correspondence, Plan, REQUESTS_KEPT},
     promises::{Broken, Entry, broken},
     retention::{self, some_retention},
     rooms::Rooms,

@@ -47,7 +47,7 @@ pub(super) fn may_be_refused(
     matches!(refused, Refused::NotDurable) && cluster.rooms.is_ephemeral(room)
 }
 
-/// A question: what became of this message?
+/// A question: the fate of this message?
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inquiry {
     room: RoomId,

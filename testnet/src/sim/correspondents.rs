@@ -515,7 +515,7 @@ impl Correspondents {
         self.inboxes.stored(cluster, node, batch)
     }
 
-    /// A node tells what became of a request.
+    /// A node tells the fate of a request.
     pub(super) fn ended(
         &mut self,
         cluster: &mut Cluster,

@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_never_happened_is_named_where_it_can() {
         let mut coverage = Coverage::default();
-        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 18);
+        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 23);
         assert!(coverage.never(Kind::WithParting).contains(&"node expelled or given up"));
         assert!(!coverage.never(Kind::Honest).contains(&"lie: votes"));
         for (what, ..) in ALL {

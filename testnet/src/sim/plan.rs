@@ -90,6 +90,8 @@ pub(super) enum Circle {
 pub(super) const LASTING: Duration = Duration::from_secs(145);
 
 /// In worlds of these seeds (modulo 16) nodes sign as real ones do.
+/// For how long nodes of worlds with inboxes keep requests.
+pub(super) const REQUESTS_KEPT: Duration = Duration::from_secs(60);
 const REAL: u64 = 6;
 /// Of the remainders of eight, the worlds whose liar is loud.
 const LOUD: u64 = 5;

@@ -31,8 +31,7 @@ use crate::{
     },
     outcome::No,
     settings::Settings,
-    tasks_extension::Tasks,
-    tools::resume,
+    tasks_kept::Tasks,
 };
 
 mod kept;
@@ -59,6 +58,8 @@ struct Agents {
     asked: u64,
     awaited: Awaited,
     sends: NamedSends,
+    /// Those that have come, and made no call of a tool since.
+    came: BTreeSet<Name>,
     /// First rooms of tasks for which it is seen to that somebody begins.
     looked_after: BTreeSet<RoomId>,
     /// Direct rooms that were found, by the two agents.
@@ -174,8 +175,7 @@ impl Asking {
         if came {
             // From now on what comes for it is kept for it, also while it is away. Without an inbox it is attached all the same.
             drop(self.shared.desk.ask(&agent, OpenInbox).await);
-            // What was under way before a restart goes on.
-            tokio::spawn(resume(self.clone()));
+            self.shared.agents().comes(self.id());
         }
         let known = self.shared.agents().remembered(&self.id());
         if came && !known.is_empty() {
@@ -233,6 +233,11 @@ impl Asking {
     /// The agent is in a room from now on, or is not.
     pub(crate) fn remembers(&self, room: RoomId, is_in: bool) {
         self.shared.agents().remember(self.id(), room, is_in);
+    }
+
+    /// Whether it has come, which is said once: nothing that was under way before goes on by itself.
+    pub(crate) fn has_come(&self) -> bool {
+        self.shared.agents().came.remove(&self.id())
     }
 
     /// A call waits for the answer to this request, while it is held: the inbox leaves that to it.
@@ -395,6 +400,12 @@ impl Agents {
         less(busy);
         if busy.calls == 0 && busy.waits == 0 && busy.streams == 0 {
             self.busy.remove(id);
+        }
+    }
+
+    fn comes(&mut self, id: Name) {
+        if self.came.len() < AGENTS_REMEMBERED_MAX {
+            self.came.insert(id);
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::tools::Ended;
+use crate::outcome::Ended;
 
 /// Words of results that say how a call ended; all other results are `ok`.
 const ENDS: [&str; 6] = ["accepted", "timeout", "no_reply", "forbidden", "error", "ok"];

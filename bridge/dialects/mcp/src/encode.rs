@@ -124,7 +124,7 @@ impl Reader<'_> {
         (filled(row), truncated)
     }
 
-    /// What became of a request of the agent's own in a direct room: no more than nodes have said.
+    /// The fate of a request of the agent's own in a direct room: no more than nodes have said.
     fn delivery(&self, message: &Message) -> Option<Value> {
         let asks = message.said.conversation.is_some_and(|place| place.expects_reply);
         let is_own = *message.said.agent == *self.names.me;

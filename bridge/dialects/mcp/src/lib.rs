@@ -5,8 +5,8 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
 //! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `divided` (calls that wait), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
-//! agents), `reach` (agents that can be written to), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
+//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! agents), `reach` (agents that can be written to), `children` (tasks that agents have given to each other), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -23,6 +23,7 @@ use asking::Shared;
 mod arguments;
 mod asking;
 mod calls;
+mod children;
 mod divided;
 mod encode;
 mod grants;
@@ -41,6 +42,7 @@ mod sessions;
 mod settings;
 mod socket;
 mod tasks_extension;
+mod tasks_kept;
 #[cfg(test)]
 mod tests;
 mod tools;

@@ -139,3 +139,6 @@ pub(crate) fn error_of(text: String, why: NoAgent) -> ErrorData {
     };
     ErrorData::new(rmcp::model::ErrorCode(code), text, None)
 }
+
+/// The end of a call: the fields of its result, and whether its arguments were wrong. An error: there is no agent to do it.
+pub(crate) type Ended = Result<(Map<String, Value>, bool), (String, NoAgent)>;

@@ -13,9 +13,9 @@ use mesh::{api::command::AgentView, name::id::AgentId};
 
 use crate::{
     asking::Asking,
+    children::workers,
     limits::{AGENTS_OFFERING_MAX, AGENTS_ROOMS_MAX},
     outcome::No,
-    tools::workers,
 };
 
 /// An agent that can be written to.

@@ -13,11 +13,11 @@ use serde_json::json;
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    children::{Child, given_by, newest_of},
     keys::{self, Form, of_agent, reference},
     limits::{AMBIGUOUS_MAX, KEY_CHARS_MAX, SUGGESTIONS_MAX},
     outcome::No,
     reach::{Reachable, reachable},
-    tools::{Child, given_by, newest_of},
 };
 
 /// A session that a host means.

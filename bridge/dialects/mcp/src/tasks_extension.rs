@@ -3,223 +3,26 @@
 //! A task is a row that the node keeps. What waits for its end is memory: after a restart it begins again when the host, which
 //! alone has the key, asks for the task. It ends once: its end is kept before anybody is told of it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::time::Duration;
 
 use bridge::ids;
-use mesh::name::id::KeyPrint;
 use rmcp::{
     ErrorData,
-    model::{CallToolResponse, CreateTaskResult, DetailedTask, Task, TaskPayload, TaskStatus},
+    model::{CallToolResponse, CreateTaskResult, DetailedTask, TaskPayload},
 };
 use serde_json::{Map, Value, json};
-use tokio::{
-    sync::{OnceCell, watch},
-    task::AbortHandle,
-    time::sleep,
-};
+use tokio::{sync::watch, task::AbortHandle, time::sleep};
 
 use crate::{
-    asking::{Asking, Name},
-    limits::{
-        TASK_KEEP_RETRY, TASK_KEPT_FOR, TASK_POLL_EVERY, TASK_WAIT_MAX, TASKS_MAX,
-        TASKS_PER_AGENT_MAX, TASKS_PER_KEY_MAX,
-    },
+    asking::Asking,
+    limits::{TASK_KEEP_RETRY, TASK_WAIT_MAX},
     outcome::{No, NoAgent, error_of, object, result},
+    tasks_kept::{Known, State, millis, name, now_ms},
     tools::{
         Row,
         later::{self, Begun, Given},
     },
 };
-
-/// Names of kept rows begin so; the task's id follows.
-const NAMES: &[u8] = b"mcp-task/";
-
-/// All tasks of the node.
-#[derive(Default)]
-pub(crate) struct Tasks {
-    read: OnceCell<()>,
-    /// By id.
-    known: Mutex<BTreeMap<String, Known>>,
-}
-
-/// A task, without its end.
-struct Known {
-    of: Name,
-    tool: Row,
-    /// What it needs to go on.
-    kept: Value,
-    created_ms: u64,
-    updated_ms: u64,
-    state: watch::Sender<State>,
-    /// What waits for its end, if something does.
-    waiting: Option<AbortHandle>,
-}
-
-/// How far a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Working,
-    /// It has ended, or is cancelled, and that is not kept yet.
-    Ending,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-impl State {
-    fn name(self) -> &'static str {
-        match self {
-            State::Working | State::Ending => "working",
-            State::Completed => "completed",
-            State::Failed => "failed",
-            State::Cancelled => "cancelled",
-        }
-    }
-
-    fn named(name: &str) -> Option<State> {
-        let all = [State::Working, State::Completed, State::Failed, State::Cancelled];
-        all.into_iter().find(|state| state.name() == name)
-    }
-
-    fn has_ended(self) -> bool {
-        match self {
-            State::Working | State::Ending => false,
-            State::Completed | State::Failed | State::Cancelled => true,
-        }
-    }
-
-    fn status(self) -> TaskStatus {
-        match self {
-            State::Working | State::Ending => TaskStatus::Working,
-            State::Completed => TaskStatus::Completed,
-            State::Failed => TaskStatus::Failed,
-            State::Cancelled => TaskStatus::Cancelled,
-        }
-    }
-}
-
-impl Known {
-    fn state(&self) -> State {
-        *self.state.borrow()
-    }
-
-    fn is_over(&self, now_ms: u64) -> bool {
-        now_ms >= self.created_ms.saturating_add(millis(TASK_KEPT_FOR))
-    }
-
-    fn task(&self, id: &str) -> Task {
-        Task::new(id, self.state().status(), time(self.created_ms), time(self.updated_ms))
-            .with_ttl_ms(millis(TASK_KEPT_FOR))
-            .with_poll_interval_ms(millis(TASK_POLL_EVERY))
-    }
-
-    /// As it is kept, in a state, with its end.
-    fn row(&self, state: State, ended: Value) -> Vec<u8> {
-        let (agent, key) = &self.of;
-        json!({
-            "agent": agent, "key": key.0, "tool": self.tool.name(), "kept": self.kept,
-            "created": self.created_ms, "updated": self.updated_ms, "state": state.name(), "ended": ended,
-        })
-        .to_string()
-        .into_bytes()
-    }
-
-    fn of_row(bytes: &[u8]) -> Option<Known> {
-        let row: Value = serde_json::from_slice(bytes).ok()?;
-        let key: [u8; 16] = serde_json::from_value(row["key"].clone()).ok()?;
-        Some(Known {
-            of: (row["agent"].as_str()?.into(), KeyPrint(key)),
-            tool: Row::named(row["tool"].as_str()?)?,
-            kept: row["kept"].clone(),
-            created_ms: row["created"].as_u64()?,
-            updated_ms: row["updated"].as_u64()?,
-            state: watch::Sender::new(State::named(row["state"].as_str()?)?),
-            waiting: None,
-        })
-    }
-}
-
-impl Tasks {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads those that were kept, once.
-    async fn read(&self, asking: &Asking) -> Result<(), No> {
-        let desk = &asking.shared.desk;
-        let read = self.read.get_or_try_init(async || {
-            for (name, bytes) in desk.kept(NAMES.to_vec()).await? {
-                let id = name.strip_prefix(NAMES).and_then(|id| std::str::from_utf8(id).ok());
-                let known = Known::of_row(&bytes).filter(|known| !known.is_over(now_ms()));
-                match id.zip(known) {
-                    Some((id, known)) => drop(self.known().insert(id.to_owned(), known)),
-                    None => desk.keep(name, None).await?,
-                }
-            }
-            Ok::<(), No>(())
-        });
-        read.await.copied()
-    }
-
-    /// Those that are over, and as many that have ended as one more needs. An error: none of them has.
-    fn makes_room(&self, of: &Name) -> Result<Vec<String>, No> {
-        let mut known = self.known();
-        let now_ms = now_ms();
-        let mut gone: Vec<String> = Vec::new();
-        gone.extend(known.extract_if(.., |_, known| known.is_over(now_ms)).map(|(id, known)| {
-            known.waiting.inspect(AbortHandle::abort);
-            id
-        }));
-        let of_agent = |known: &Known| known.of == *of;
-        let of_key = |known: &Known| known.of.1 == of.1;
-        let all = |_: &Known| true;
-        let bounds = [
-            (TASKS_PER_AGENT_MAX, &of_agent as &dyn Fn(&Known) -> bool),
-            (TASKS_PER_KEY_MAX, &of_key),
-            (TASKS_MAX, &all),
-        ];
-        for (max, counts) in bounds {
-            if known.values().filter(|known| counts(known)).count() < max {
-                continue;
-            }
-            let ended =
-                known.iter().filter(|(_, known)| counts(known) && known.state().has_ended());
-            let oldest = ended.min_by_key(|(_, known)| known.updated_ms).map(|(id, _)| id.clone());
-            let oldest = oldest.ok_or_else(|| No::error("too many tasks go on; cancel one"))?;
-            known.remove(&oldest);
-            gone.push(oldest);
-        }
-        Ok(gone)
-    }
-
-    /// How a task of this agent is. A task of another one is as one that is not there.
-    fn find<T>(
-        &self,
-        asking: &Asking,
-        id: &str,
-        look: impl FnOnce(&mut Known) -> T,
-    ) -> Result<T, ErrorData> {
-        let mut known = self.known();
-        let of = asking.id();
-        let found = known.get_mut(id).filter(|known| known.of == of && !known.is_over(now_ms()));
-        found.map(look).ok_or_else(|| ErrorData::invalid_params("there is no such task", None))
-    }
-
-    /// The state changes, if it was this one.
-    fn change(&self, id: &str, from: State, to: State) -> bool {
-        let mut known = self.known();
-        let found = known.get_mut(id).filter(|known| known.state() == from);
-        found.is_some_and(|known| {
-            known.updated_ms = now_ms();
-            known.state.send_replace(to);
-            true
-        })
-    }
-}
 
 /// Answers a call that may last with a task, unless it ends at once.
 pub(crate) async fn begin(
@@ -253,6 +56,7 @@ pub(crate) async fn begin(
     let (id, now_ms) = (ids::uuid(ids::random(), 4), now_ms());
     let state = watch::Sender::new(State::Working);
     let (of, waiting) = (asking.id(), None);
+    let tool = tool.name().to_owned();
     let known = Known { of, tool, kept, created_ms: now_ms, updated_ms: now_ms, state, waiting };
     let task = known.task(&id);
     let row = known.row(State::Working, Value::Null);
@@ -278,7 +82,9 @@ fn goes_on(asking: &Asking, id: &str) {
     let over_ms = task.created_ms.saturating_add(millis(TASK_WAIT_MAX));
     let left = Duration::from_millis(over_ms.saturating_sub(now_ms()));
     let (patient, id) = (asking.patient(left), id.to_owned());
-    let (tool, kept) = (task.tool, task.kept.clone());
+    // A row of another version may name a tool that there is not.
+    let Some(tool) = Row::named(&task.tool) else { return };
+    let kept = task.kept.clone();
     let waiting = tokio::spawn(async move {
         let given = later::go_on(&patient, tool, &kept).await;
         // Cancelled meanwhile: what was found stays where it is.
@@ -397,23 +203,4 @@ fn refused(asking: &Asking, no: No) -> ErrorData {
             ErrorData::internal_error(no.text(), None)
         }
     }
-}
-
-fn name(id: &str) -> Vec<u8> {
-    [NAMES, id.as_bytes()].concat()
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// As ISO 8601 has it.
-fn time(ms: u64) -> String {
-    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
 }

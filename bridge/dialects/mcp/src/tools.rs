@@ -14,7 +14,7 @@ use crate::{
     asking::Asking,
     groups::Group,
     limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
-    outcome::{No, NoAgent, Outcome, object},
+    outcome::{Ended, No, Outcome, object},
 };
 
 mod agents;
@@ -27,12 +27,6 @@ mod sessions;
 mod spawn;
 mod tasks;
 mod votes;
-
-pub(crate) use spawn::{
-    Child, given_by,
-    replacing::{newest_of, resume},
-    workers,
-};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,9 +267,6 @@ impl Which {
     }
 }
 
-/// The end of a call: the fields of its result, and whether its arguments were wrong. An error: there is no agent to do it.
-pub(crate) type Ended = Result<(Map<String, Value>, bool), (String, NoAgent)>;
-
 /// Calls a tool.
 pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
     let ended = end(asking, tool, given).await;
@@ -289,6 +280,9 @@ async fn end(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> E
         Ok(()) => carry_out(asking, tool.which, &mut arguments).await,
         Err(no) => Err(no),
     };
+    if asking.has_come() {
+        tokio::spawn(spawn::replacing::resume(asking.clone()));
+    }
     ended(tool, &arguments, outcome)
 }
 

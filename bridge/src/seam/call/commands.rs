@@ -15,7 +15,7 @@ use super::{
     DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents, ListOffering,
     ListRooms, ListSeats, ListTasks, ListVotes, MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say,
     SetPresence, SetProfile, SetRoom, SetTyping, ShareRoom,
-    to_mesh::{Row, ToMesh},
+    to_mesh::{Row, Sends, ToMesh},
 };
 use crate::{
     config::Quota,
@@ -25,7 +25,7 @@ use crate::{
         answer::RoomFacts,
         refusal::{Bound, Refusal},
     },
-    session::{party::Party, policy::Sends},
+    session::party::Party,
 };
 
 impl CreateRoom {

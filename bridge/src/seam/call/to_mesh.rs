@@ -1,6 +1,9 @@
 //! A call, and how the mesh is asked it.
 
-use mesh::{api::command::Command, name::id::RoomId};
+use mesh::{
+    api::command::Command,
+    name::id::{AgentId, RoomId},
+};
 
 use crate::{
     config::Quota,
@@ -9,7 +12,7 @@ use crate::{
         answer::{Answer, RoomFacts},
         refusal::{Bound, Refusal},
     },
-    session::{party::Party, policy::Sends},
+    session::party::Party,
 };
 
 /// A call: a question with the type of its answer.
@@ -42,6 +45,25 @@ impl Row {
     pub(super) const fn counted(bound: Bound) -> Row {
         Row { bound, counts: true, acts: true }
     }
+}
+
+/// A call that sends something.
+#[derive(Clone, Debug)]
+pub(crate) enum Sends {
+    /// To another agent, with which there may be no room yet.
+    ToAgent {
+        /// It.
+        agent: AgentId,
+        /// In a room for a task.
+        task: bool,
+    },
+    /// Into a room.
+    InRoom {
+        /// It.
+        room: RoomId,
+        /// See [`Say::by_tool`](crate::seam::call::Say::by_tool).
+        by_tool: bool,
+    },
 }
 
 /// A call that the mesh answers.

@@ -166,7 +166,7 @@ pub struct Spark {
     pub smallest_test: Option<String>,
 }
 
-/// Say what became of an idea.
+/// Say the fate of an idea.
 #[derive(Debug, clap::Args)]
 pub struct Harvest {
     /// Where and why

@@ -1,4 +1,4 @@
-//! What became of the requests of direct rooms, for readers on any thread. It is judged when it is looked at, as proofs are:
+//! The fate of the requests of direct rooms, for readers on any thread. It is judged when it is looked at, as proofs are:
 //! the words of nodes, by the keys that they were shown.
 
 #![expect(
@@ -12,8 +12,8 @@ use std::{
 };
 
 use crate::{
-    Proofs,
     api::delivery::{Delivery, Stage},
+    directory::proofs::Proofs,
     fold::deliveries::Words,
     name::{
         group::Sides,
@@ -55,7 +55,7 @@ impl Fates {
         Fates { rooms: Arc::default(), proofs }
     }
 
-    /// What became of a request of this agent. `None`: nothing is known, or it is none.
+    /// The fate of a request of this agent. `None`: nothing is known, or it is none.
     #[must_use]
     pub fn of(&self, room: RoomId, request: EntryRef, by: &str) -> Option<Delivery> {
         let rooms = self.read();

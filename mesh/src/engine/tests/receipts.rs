@@ -314,7 +314,7 @@ fn questions_are_forgotten_in_time_with_their_peer_and_beyond_so_many() {
     assert_eq!(awaited(&node), 0);
 }
 
-/// Asks what became of a message, and of whom that is asked.
+/// Asks the fate of a message, and of whom that is asked.
 fn inquires(node: &mut Node, place: EntryRef, number: Number) -> (CallId, Vec<(NodeId, u64)>) {
     let room = node.lobby();
     let log = node.engine.known.rooms[&room].replica.logs.ix(place.log).expect("it is here");

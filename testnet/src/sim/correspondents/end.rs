@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::sim::{plan::Correspondence, promises::Broken, world::World};
+use crate::sim::{
+    plan::{Correspondence, REQUESTS_KEPT},
+    promises::Broken,
+    world::World,
+};
 
 /// Agents that answer everything come to rest within this time after the last fault, and the last question that nobody led to.
 const QUIET_WITHIN: Duration = Duration::from_secs(60);
@@ -10,9 +14,6 @@ const QUIET_WITHIN: Duration = Duration::from_secs(60);
 const QUIET_WITHIN_IF_LATE: Duration = Duration::from_secs(1_200);
 /// Then they say nothing for at least so long.
 const QUIET_FOR: Duration = Duration::from_secs(90);
-
-/// For how long nodes of these worlds keep requests.
-pub(crate) const REQUESTS_KEPT: Duration = Duration::from_secs(60);
 
 /// *inbox*, at all nodes.
 pub(crate) fn inboxes_are_right(world: &mut World) -> Result<(), Broken> {

@@ -54,7 +54,7 @@ impl Requests {
         }
     }
 
-    /// A node says what became of a request.
+    /// A node says the fate of a request.
     pub(super) fn told(
         &self,
         cluster: &mut Cluster,

@@ -4,10 +4,11 @@ use bridge::{config::Auth, tokens::Scope};
 use mesh::api::agenda::Standing;
 use serde_json::{Map, Value, json};
 
-use super::{rooms::Page, sessions, spawn};
+use super::{rooms::Page, sessions};
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    children::in_hand,
     keys::of_agent,
     limits::{ROWS_MAX, SEARCH_CHARS_MAX, WAIT_SECS_MAX},
     outcome::{No, Outcome},
@@ -65,7 +66,7 @@ pub(super) async fn me(asking: &Asking) -> Result<Value, No> {
         (Auth::Key(_), Standing::Minted { .. }) => "minted",
     };
     let tools: Vec<Value> = list_names(asking);
-    let tasks = spawn::in_hand(asking).await?;
+    let tasks = in_hand(asking).await?;
     let content = config.quota(standing).content_bytes_max;
     let fields = [
         ("agentId", json!(asking.agent)),

@@ -8,7 +8,7 @@ use crate::{
     arguments::Arguments,
     asking::{Asking, Awaits},
     limits::TASK_ARGUMENTS_BYTES_MAX,
-    outcome::{No, NoAgent},
+    outcome::{Ended, No, NoAgent},
 };
 
 /// How a call began.
@@ -21,7 +21,7 @@ pub(crate) enum Begun {
 
 /// The end of a call that waited.
 pub(crate) struct Given {
-    pub(crate) ended: super::Ended,
+    pub(crate) ended: Ended,
     /// The answer that is given with it, and does not come again.
     reply: Option<(Message, Awaits)>,
 }

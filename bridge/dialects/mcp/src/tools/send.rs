@@ -542,7 +542,7 @@ pub(super) async fn result(
     asking.act(say).await.map(drop)
 }
 
-/// What became of a request, if it was given up or refused.
+/// The fate of a request, if it was given up or refused.
 async fn failure_of(
     asking: &Asking,
     target: &Target,
@@ -555,7 +555,7 @@ async fn failure_of(
     Ok(known.filter(|known| known["status"] == "failed"))
 }
 
-/// What became of a request, as nodes have said it in its room.
+/// The fate of a request, as nodes have said it in its room.
 async fn fate(asking: &Asking, target: &Target, message: MessageId) -> Result<Option<Value>, No> {
     let found = asking.read(OneMessage { room: target.room.room, message }).await?;
     let Some(fate) = found.and_then(|found| found.fate) else { return Ok(None) };

@@ -23,6 +23,7 @@ use super::{inbox::Mail, rooms::Page, spawn};
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    children::{children, has_ended},
     encode::Reader,
     keys,
     limits::{
@@ -78,7 +79,7 @@ impl Session {
     }
 
     fn is_archived(&self, asking: &Asking) -> bool {
-        let is_over = self.task.as_ref().is_some_and(spawn::has_ended);
+        let is_over = self.task.as_ref().is_some_and(has_ended);
         let is_closed = self.room.as_ref().is_some_and(|room| room.closed);
         !self.is_own() && (is_over || is_closed || self.mark(asking).archived)
     }
@@ -246,9 +247,9 @@ async fn sessions(asking: &Asking) -> Result<Vec<Session>, No> {
     // Keys may have changed: the liveliest is the one that is meant.
     sessions.sort_by_key(|session| Reverse(session.updated_ms));
     if sessions.iter().any(|session| session.room.as_ref().is_some_and(|room| room.task)) {
-        let children = spawn::children(asking).await?.into_iter();
+        let all = children(asking).await?.into_iter();
         let mut tasks: BTreeMap<RoomId, TaskView> =
-            children.map(|child| (child.room.room, child.task)).collect();
+            all.map(|child| (child.room.room, child.task)).collect();
         for session in &mut sessions {
             session.task = session.room.as_ref().and_then(|room| tasks.remove(&room.room));
         }

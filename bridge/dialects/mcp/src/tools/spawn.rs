@@ -1,6 +1,6 @@
 //! Handing a task over to another agent: a room of its own, a task in it, and a message that waits for the result.
 
-use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use bridge::{
     seam::call::{AssignTask, From, History, ListTasks, OnGiven, OpenDirect, Say},
@@ -8,18 +8,15 @@ use bridge::{
 };
 use mesh::{
     api::{
-        agenda::{GivenAct, NewTask, TaskView},
-        command::{RoomView, SaidOk},
+        agenda::{GivenAct, NewTask},
+        command::SaidOk,
     },
     name::{
         group::TaskSeed,
         id::{AgentId, MessageId},
         number::Number,
     },
-    wire::{
-        acts::TaskStatus,
-        given::{Chosen, TaskTerms},
-    },
+    wire::given::{Chosen, TaskTerms},
 };
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -28,9 +25,10 @@ use super::send::{self, Ending, Request, Target, refuse_wrong_targets};
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    children::{Child, begun, children},
     limits::{
-        CHILDREN_LOOKED_AT_MAX, IDEMPOTENCY_CHARS_MAX, LABEL_CHARS_MAX, PAGE_MIN, RUN_SECS_MAX,
-        SEARCH_CHARS_MAX, TITLE_CHARS_MAX,
+        IDEMPOTENCY_CHARS_MAX, LABEL_CHARS_MAX, PAGE_MIN, RUN_SECS_MAX, SEARCH_CHARS_MAX,
+        TITLE_CHARS_MAX,
     },
     outcome::{No, Outcome, object},
     reach::{Reachable, everybody},
@@ -42,68 +40,6 @@ pub(crate) mod replacing;
 
 /// The capability of agents that take tasks of others.
 const OFFERS: &str = "spawn";
-
-/// A task that one agent has given to another, in a room of its own.
-pub(crate) struct Child {
-    pub(crate) room: RoomView,
-    pub(crate) task: TaskView,
-}
-
-impl Child {
-    fn goes_on(&self) -> bool {
-        !has_ended(&self.task)
-    }
-
-    /// Whether another agent was asked to do it before.
-    pub(crate) fn is_next(&self) -> bool {
-        self.chosen().is_some_and(|chosen| chosen.first.is_some())
-    }
-
-    fn chosen(&self) -> Option<&Chosen> {
-        self.task.marks.terms.as_ref()?.chosen.as_ref()
-    }
-
-    /// How many tasks lead to it.
-    fn depth(&self) -> u32 {
-        self.task.marks.terms.as_ref().map_or(1, |terms| terms.depth)
-    }
-}
-
-/// Whether a task is over.
-pub(super) fn has_ended(task: &TaskView) -> bool {
-    matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked)
-}
-
-/// Tasks in rooms of their own, the newest first: those that the agent has given, and those that it was given.
-pub(crate) async fn children(asking: &Asking) -> Result<Vec<Child>, No> {
-    let mut rooms = asking.rooms().await?;
-    rooms.retain(|room| room.task);
-    rooms.sort_by_key(|room| Reverse((room.created_ms, room.room)));
-    let mut children = Vec::new();
-    for room in rooms.into_iter().take(CHILDREN_LOOKED_AT_MAX) {
-        let tasks = asking.read(ListTasks { room: room.room, status: None }).await?;
-        children.extend(tasks.into_iter().next().map(|task| Child { room, task }));
-    }
-    Ok(children)
-}
-
-/// The agents to which the agent has given tasks.
-pub(crate) async fn workers(asking: &Asking) -> Result<BTreeSet<AgentId>, No> {
-    Ok(given_by(asking).await?.into_iter().filter_map(|child| child.task.assignee).collect())
-}
-
-/// Tasks that it was given, has begun, and has not ended.
-pub(super) async fn in_hand(asking: &Asking) -> Result<Vec<MessageId>, No> {
-    let children = children(asking).await?;
-    Ok(begun(asking, &children).map(|child| child.task.task).collect())
-}
-
-/// Those that the agent has given.
-pub(crate) async fn given_by(asking: &Asking) -> Result<Vec<Child>, No> {
-    let mut children = children(asking).await?;
-    children.retain(|child| child.task.created_by == asking.agent);
-    Ok(children)
-}
 
 /// What is to be handed over.
 struct Wanted {
@@ -267,16 +203,6 @@ async fn worker(
 /// How many tasks lead to the agent: of those that it has begun and not finished.
 fn depth(asking: &Asking, children: &[Child]) -> u32 {
     begun(asking, children).map(Child::depth).max().unwrap_or(0)
-}
-
-/// Tasks of others that the agent works on. One that was only offered does not count, else anybody could keep it from
-/// giving tasks.
-fn begun<'c>(asking: &'c Asking, children: &'c [Child]) -> impl Iterator<Item = &'c Child> {
-    children.iter().filter(|child| {
-        child.task.assignee.as_ref() == Some(&asking.agent)
-            && child.task.created_by != asking.agent
-            && child.task.status == TaskStatus::InProgress
-    })
 }
 
 /// Of an agent that works on a task of another one, or has given as many as it may, none is taken.

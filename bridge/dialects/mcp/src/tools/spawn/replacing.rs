@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use bridge::seam::call::{From, History, OnGiven, OpenDirect};
 use mesh::{
-    api::{agenda::GivenAct, command::RoomView},
+    api::agenda::GivenAct,
     name::id::{AgentId, RoomId},
     wire::{
         acts::TaskStatus,
@@ -16,11 +16,10 @@ use mesh::{
 };
 use tokio::time::sleep;
 
-use super::{
-    super::send::Target, Child, Giving, digest, give, given, given_by, has_ended, offering,
-};
+use super::{super::send::Target, Giving, digest, give, given, offering};
 use crate::{
     asking::Asking,
+    children::{Child, first_of, given_by, has_ended},
     limits::{ASKED_AGAIN_MAX, PAGE_MIN, REPLACE_RETRIES, REPLACE_RETRY, WORKERS_ASKED_MAX},
     outcome::No,
 };
@@ -61,22 +60,6 @@ pub(crate) async fn resume(asking: Asking) {
             look_after(&asking, child.room.room);
         }
     }
-}
-
-/// The newest room of a task whose first room this is, or one in between.
-pub(crate) async fn newest_of(asking: &Asking, room: &RoomView) -> Result<Option<RoomView>, No> {
-    let children = given_by(asking).await?;
-    let Some(own) = children.iter().find(|child| child.room.room == room.room) else {
-        return Ok(None);
-    };
-    let first = first_of(own);
-    // The newest is the first of them.
-    Ok(children.iter().find(|child| first_of(child) == first).map(|child| child.room.clone()))
-}
-
-fn first_of(child: &Child) -> RoomId {
-    let first = child.chosen().and_then(|chosen| chosen.first);
-    first.map_or(child.room.room, |first| first.room)
 }
 
 /// The time that the agent of a room has to begin.
