@@ -305,10 +305,6 @@ pub const HANDED_PER_AGENT_MAX: usize = 64;
 /// A message that was handed to an agent counts for so long for the conversations that it begins: a stranger that hands it one
 /// at the end of a long chain must not keep it from beginning any for longer.
 pub const HANDED_COUNTS_FOR: Duration = Duration::from_secs(300);
-/// A request without an answer is open for so long.
-pub const REQUEST_OPEN_FOR: Duration = Duration::from_secs(24 * 3_600);
-/// Requests of one agent that a node remembers as open: more than any budget.
-pub const REQUESTS_PER_AGENT_MAX: usize = 1_024;
 /// Agents, and direct rooms, whose budgets a node remembers. Beyond them those are forgotten of which nothing counts any more,
 /// and then some of the others: they count anew.
 pub const BUDGETS_KEPT_MAX: usize = 10_000;

@@ -287,15 +287,20 @@ impl Deliveries {
         }
     }
 
-    /// A rule of this node keeps a request from an agent of this node.
+    /// A rule of this node keeps a request from an agent, which is this node's: it is attached here, or has an inbox here. Of
+    /// others their nodes say that.
     pub(super) fn refused(
         &mut self,
         known: &mut Known,
-        room: RoomId,
-        entry: &Delivered,
+        inboxes: &Inboxes,
+        (room, entry): (RoomId, &Delivered),
         rule: &str,
     ) {
         let Some((request, to)) = request_of(known, room, entry) else { return };
+        let is_here = known.rosters.record(&to).is_some_and(|(node, _)| node == known.cx.me);
+        if !is_here && !inboxes.has(known, &to) {
+            return;
+        }
         if self.stage(known, room, request, &to) < Some(Stage::Failed) {
             let reason = Reason::Refused(rule.to_owned());
             self.say(known, (room, request), to, Word::Failed(reason));

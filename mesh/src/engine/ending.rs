@@ -390,7 +390,8 @@ impl Engine {
             // Words on a request may have come with it.
             self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, room);
             if let Some(why) = kept_back {
-                self.speaking.deliveries.refused(&mut self.known, room, &entry, why.rule());
+                let (deliveries, inboxes) = (&mut self.speaking.deliveries, &self.inboxes);
+                deliveries.refused(&mut self.known, inboxes, (room, &entry), why.rule());
             } else if !self.speaking.deliveries.is_withdrawn(&self.known, room, &entry) {
                 self.speaking.deliveries.on_delivered(&self.known, room, &entry);
                 self.inboxes.on_delivered(&mut self.known, room, &entry, mentioned);

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// A request without an answer is open for so long.
+pub const REQUEST_OPEN_FOR: Duration = Duration::from_secs(24 * 3_600);
+/// Requests of one agent that a node remembers as open: more than any budget.
+pub const REQUESTS_PER_AGENT_MAX: usize = 1_024;
 /// The name of a rule by which a node refuses requests.
 pub const RULE_BYTES_MAX: usize = 64;
 /// For how long requests are kept for an agent that is away.
