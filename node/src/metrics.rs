@@ -142,13 +142,9 @@ impl Sources {
     /// Tools of agent hosts.
     fn tools(&self, page: &mut Page) {
         let Some(calls) = &self.counts.calls else { return };
-        let counts = calls.counts();
-        // A family without a sample is none.
-        if !counts.is_empty() {
-            let help = "Calls of tools by agent hosts, by tool and end.";
-            page.family("clawmesh_tool_calls_total", "counter", help);
-        }
-        for ((tool, end), count) in counts {
+        let help = "Calls of tools by agent hosts, by tool and end.";
+        page.family("clawmesh_tool_calls_total", "counter", help);
+        for ((tool, end), count) in calls.counts() {
             page.labelled(&[("tool", tool), ("end", end)], count);
         }
         page.gauge("clawmesh_tool_waits", "Calls of tools that wait for something.", calls.waits());

@@ -14,13 +14,19 @@ use crate::outcome::Ended;
 const ENDS: [&str; 6] = ["accepted", "timeout", "no_reply", "forbidden", "error", "ok"];
 
 /// See the module. Since the start of the node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Calls {
     counts: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     waits: AtomicU64,
 }
 
 impl Calls {
+    /// Of these tools none was called yet: a count is seen from its beginning.
+    pub(crate) fn of(tools: impl Iterator<Item = &'static str>) -> Calls {
+        let counts = tools.map(|tool| ((tool, "ok"), 0)).collect();
+        Calls { counts: Mutex::new(counts), waits: AtomicU64::new(0) }
+    }
+
     /// The number of calls of each tool, by their ends.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<(&'static str, &'static str), u64> {

@@ -71,7 +71,7 @@ impl Mcp {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Mcp {
-        let calls = Arc::default();
+        let calls = Arc::new(Calls::of(tools::names()));
         Mcp { settings: Arc::new(settings), calls, shared: Arc::default(), voice: Arc::default() }
     }
 

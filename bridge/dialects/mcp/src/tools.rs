@@ -267,6 +267,11 @@ impl Which {
     }
 }
 
+/// The names of all tools, also of those that are in no list.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|row| row.name)
+}
+
 /// Calls a tool.
 pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
     let ended = end(asking, tool, given).await;
