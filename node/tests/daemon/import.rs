@@ -134,7 +134,8 @@ fn import(file: &Path, dir: &Path, more: &[&str]) -> Output {
     let (data, key) = (dir.join("data"), dir.join("auth.key"));
     let place = ["import", file.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
     let key = ["--key-file", key.to_str().unwrap()];
-    clawmeshd(&[&place[..], &key, more].concat()).output().unwrap()
+    // The home of whoever runs the tests may have a key, too.
+    clawmeshd(&[&place[..], &key, more].concat()).env("HOME", dir).output().unwrap()
 }
 
 fn imported(file: &Path, dir: &Path, more: &[&str]) -> String {
