@@ -171,8 +171,7 @@ impl Hosts {
 
     async fn answer(&self, item: &Value) -> Result<()> {
         if item["item"] == "task" {
-            let done = json!({"taskId": item["taskId"], "result": "done"});
-            self.call(WORKER, "task_complete", done, "ok").await?;
+            self.complete(&item["taskId"]).await?;
         } else if item["expectsReply"] == true {
             let reply = json!({
                 "sessionKey": item["sessionKey"], "replyTo": item["id"], "message": "so it is",
@@ -181,6 +180,22 @@ impl Hosts {
             self.call(WORKER, "sessions_send", reply, "accepted").await?;
         }
         Ok(())
+    }
+
+    /// Ends a task. An item may come again of one that was ended before its node died, and whose result the asker has confirmed
+    /// since: then its room is gone.
+    async fn complete(&self, task: &Value) -> Result<()> {
+        let done = json!({"taskId": task, "result": "done"});
+        let deadline = Instant::now() + SOON;
+        while Instant::now() < deadline {
+            if let Some(result) = self.try_call(WORKER, "task_complete", &done).await?
+                && (result["status"] == "ok" || result["code"] == "task_not_found")
+            {
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Err(anyhow!("task_complete of {task} is not answered"))
     }
 
     /// An idle host: it reads when it is told that something is there, and not before.
