@@ -176,13 +176,22 @@ impl Node {
 
     /// A request whose answer is a stream of events. `Err`: it is not.
     async fn stream(&self, agent: &str, message: &Value) -> Result<Events, StatusCode> {
+        self.stream_with(KEY, &format!("/mcp/{agent}"), message).await
+    }
+
+    async fn stream_with(
+        &self,
+        shown: &str,
+        path: &str,
+        message: &Value,
+    ) -> Result<Events, StatusCode> {
         let io = TokioIo::new(TcpStream::connect(self.at).await.unwrap());
         let (mut sender, connection) = http1::handshake(io).await.unwrap();
         let connection = tokio::spawn(async move { drop(connection.await) });
-        let request = Request::builder().method("POST").uri(format!("/mcp/{agent}"));
+        let request = Request::builder().method("POST").uri(path);
         let request = request
             .header("host", "localhost")
-            .header("authorization", format!("Bearer {KEY}"))
+            .header("authorization", format!("Bearer {shown}"))
             .header("content-type", "application/json")
             .header("mcp-protocol-version", MODERN)
             .header("mcp-method", message["method"].as_str().unwrap());

@@ -282,3 +282,28 @@ async fn a_connection_that_does_harm_harms_itself() {
     assert_eq!(other.call("agents_list", json!({})).await["me"]["agentId"], "bob", "others go on");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_connection_with_a_token_may_what_the_token_may_and_ends_with_it() {
+    use bridge::tokens::{Scope, Terms};
+    let node = Node::new().await;
+    let lists = [Scope::List].into_iter().collect();
+    let token = node.token(Terms { scopes: Some(lists), ..super::tokens::terms("ada") });
+    let mut wire = node.wire().await;
+    let other = wire.ask("clawmesh/attach", json!({"key": token, "agentId": "bob"})).await;
+    let text = other["error"]["message"].as_str().unwrap();
+    assert!(text.contains("this token is for the agent \"ada\""), "{other}");
+    let attached = wire.ask("clawmesh/attach", json!({"key": token, "tools": ["all"]})).await;
+    assert_eq!(attached["result"]["agentId"], "ada", "{attached}");
+    wire.shakes_hands().await;
+    let tools = wire.ask("tools/list", json!({})).await;
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 3, "{tools}");
+    let sent = wire.call("sessions_send", json!({"agentId": "bob", "message": "psst"})).await;
+    assert_eq!((&sent["status"], &sent["rule"]), (&json!("forbidden"), &json!("scope.send")));
+    let subscribed = wire.ask("resources/subscribe", json!({"uri": INBOX})).await;
+    assert!(subscribed["error"].is_object(), "{subscribed}");
+    node.bridge.config().tokens.replace([]);
+    wire.say(r#"{"jsonrpc":"2.0","id":9,"method":"tools/list"}"#).await;
+    assert!(wire.ends().await, "it was revoked");
+    node.stop().await;
+}

@@ -10,7 +10,7 @@ use super::*;
 const NOW: u64 = 0;
 
 /// A token of an agent, that may do all that its key may.
-fn terms(agent: &str) -> Terms {
+pub(super) fn terms(agent: &str) -> Terms {
     Terms {
         agent: agent.into(),
         name: None,
@@ -24,7 +24,7 @@ fn terms(agent: &str) -> Terms {
 
 impl Node {
     /// The only token of the node, for its own key.
-    fn token(&self, terms: Terms) -> String {
+    pub(super) fn token(&self, terms: Terms) -> String {
         let (text, token) = Token::make(&here(), &Secret::new(KEY), terms, 0).unwrap();
         self.bridge.config().tokens.replace([token]);
         text.expose().to_owned()
@@ -316,4 +316,38 @@ async fn a_token_that_is_revoked_or_over_opens_nothing_and_ends_its_waits() {
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
     assert_eq!(answer.headers["www-authenticate"], "Bearer");
     Arc::into_inner(node).unwrap().stop().await;
+}
+
+/// What lasts is asked for in other ways than by a plain call: the scopes are the same.
+#[tokio::test]
+async fn scopes_bind_tasks_of_hosts_and_what_they_listen_to() {
+    let node = Node::new().await;
+    node.call("bob", "inbox_wait", json!({"timeoutSeconds": 0})).await;
+    let lists = Terms { scopes: Some([Scope::List].into_iter().collect()), ..terms("ada") };
+    let token = node.token(lists);
+    let bearer = format!("Bearer {token}");
+    let headers = [
+        ("authorization", &*bearer),
+        ("content-type", "application/json"),
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "sessions_send"),
+    ];
+    let arguments = json!({"agentId": "bob", "message": "psst"});
+    let params = json!({"name": "sessions_send", "arguments": arguments});
+    let mut call = modern("tools/call", params);
+    call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let body = node.http("POST", "/mcp", &headers, call.to_string()).await.body;
+    assert_eq!(forbidden(&body["result"]["structuredContent"]).1, "scope.send");
+    let inbox = node.call("bob", "inbox_wait", json!({"timeoutSeconds": 0})).await;
+    assert_eq!(inbox["messages"], json!([]), "nothing was sent");
+    let uris = ["clawmesh://me", "clawmesh://inbox", "clawmesh://session/mesh%3Achannel%3Alobby"];
+    let listen =
+        modern("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": uris}}));
+    let mut events = node.stream_with(&token, "/mcp", &listen).await.unwrap();
+    let heard = &events.next().await["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(heard, &json!(["clawmesh://me"]), "it may read no more");
+    events.end();
+    node.stop().await;
 }
