@@ -12,6 +12,7 @@ use crate::{
         command::InboxAct,
         delivery::{Delivery, Ended, Notice, Stage},
         event::RoomEvent,
+        policy::{Inbound, Policies},
     },
     limits::UNDELIVERED_PER_AGENT_MAX,
     name::id::{EntryRef, MessageId},
@@ -303,6 +304,25 @@ fn what_a_node_refuses_by_its_own_budgets_its_author_hears_of() {
     assert_eq!(two.world.notices(0, "ann"), [Ended::Failed]);
     let [.., notice] = &items(&two.world, 0, "ann")[..] else { panic!("one") };
     assert_eq!(two.world.place(0, room, said.message).seq, notice.at.seq);
+}
+
+/// Another node that was shown the same key has rules of its own, and hands the request over to nobody.
+#[test]
+fn a_node_that_refuses_a_request_says_so_for_its_own_agents_alone() {
+    for is_here in [false, true] {
+        let (mut two, room) = Two::talking();
+        let (ann, bob) = (two.ann.clone(), two.bob.clone());
+        let policies = Policies { inbound: Inbound::Key, ..Policies::default() };
+        two.world.nodes[1].engine.known.config.policies = policies;
+        if !is_here {
+            two.world.goes(1, &bob);
+        }
+        let (_, request) = two.world.requests((0, &ann), room);
+        two.world.pass(STEP * 20);
+        let reason = two.world.fate(0, room, request, "ann").and_then(|fate| fate.reason);
+        assert_eq!(reason, is_here.then(|| Reason::Refused("inbound".to_owned())));
+        assert_eq!(two.world.waiting(0), usize::from(!is_here));
+    }
 }
 
 fn items(world: &World, n: usize, agent: &str) -> Vec<Notice> {
