@@ -8,7 +8,6 @@ use std::{
 };
 
 use axum::http::HeaderMap;
-use bytes::Bytes;
 use mesh::{
     api::{
         agenda::{NewKey, Standing},
@@ -35,7 +34,7 @@ use crate::{
     reply::{Failure, Reply},
     seam::{
         call::{Attach, Call},
-        event::{Event, Frames, Message, Voice},
+        event::Mute,
         refusal::{Bound, Refusal},
     },
     secret::Secret,
@@ -477,23 +476,5 @@ impl Ask for MakeKey {
         let MakeKey { new, is_stranger } = self;
         let make = if is_stranger { Command::SignUp(new) } else { Command::MintKey(new) };
         seat.call(make, Bound::Node, then);
-    }
-}
-
-/// Visitors are told of no events.
-#[derive(Debug)]
-struct Mute;
-
-impl Voice for Mute {
-    fn frames(&self, _: &Event) -> Frames {
-        Frames::none()
-    }
-
-    fn kind(&self, _: &Message) -> Option<String> {
-        None
-    }
-
-    fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
-        None
     }
 }

@@ -189,6 +189,24 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes>;
 }
 
+/// Of those that are told of no events: they ask.
+#[derive(Debug)]
+pub struct Mute;
+
+impl Voice for Mute {
+    fn frames(&self, _: &Event) -> Frames {
+        Frames::none()
+    }
+
+    fn kind(&self, _: &Message) -> Option<String> {
+        None
+    }
+
+    fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
+        None
+    }
+}
+
 /// One client, as far as it has a say in the events that it is told of: a conversation of a dialect.
 pub trait Recipient {
     /// Whether the client is told of an event that has a frame. Asked in a [personal](Voice::is_personal) voice alone, when

@@ -16,7 +16,7 @@ use bridge::{
     Transport,
     dialect::{Conversation, Dialect, First, Manners, Site},
     read::Desk,
-    seam::event::Voice,
+    seam::event::{Mute, Voice},
 };
 
 use asking::Shared;
@@ -58,7 +58,7 @@ pub struct Mcp {
     calls: Arc<Calls>,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
-    voice: Arc<socket::Mute>,
+    voice: Arc<Mute>,
 }
 
 impl std::fmt::Debug for Mcp {
@@ -72,7 +72,7 @@ impl Mcp {
     #[must_use]
     pub fn new(settings: Settings) -> Mcp {
         let calls = Arc::new(Calls::of(tools::names()));
-        Mcp { settings: Arc::new(settings), calls, shared: Arc::default(), voice: Arc::default() }
+        Mcp { settings: Arc::new(settings), calls, shared: Arc::default(), voice: Arc::new(Mute) }
     }
 
     /// Counts of its calls.

@@ -14,7 +14,7 @@ use bridge::{
     delivery::ending::Ending,
     dialect::{Conversation, Heard, Manners},
     read::Credential,
-    seam::event::{Event, Frames, Message, Recipient, Voice},
+    seam::event::Recipient,
     secret::Secret,
     session::seat::Seat,
 };
@@ -53,24 +53,6 @@ pub(crate) const MANNERS: Manners = Manners {
     too_large: Ending::TooLarge,
     not_text: Ending::NotText,
 };
-
-/// Clients hear no events: they ask.
-#[derive(Debug, Default)]
-pub(crate) struct Mute;
-
-impl Voice for Mute {
-    fn frames(&self, _: &Event) -> Frames {
-        Frames::none()
-    }
-
-    fn kind(&self, _: &Message) -> Option<String> {
-        None
-    }
-
-    fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
-        None
-    }
-}
 
 /// One connection.
 pub(crate) struct Talk {
