@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
+    time::{Duration, Instant, sleep},
 };
 
 use super::{
@@ -20,6 +21,10 @@ use crate::{
 /// Calls of each kind, one after the other.
 const CALLS: u64 = 1_000;
 
+/// An agent is known at other nodes within this time.
+const KNOWN_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// A host that keeps its connection.
 struct Host {
     io: BufReader<TcpStream>,
@@ -34,6 +39,19 @@ impl Host {
         io.set_nodelay(true)?;
         let (path, key) = (format!("/mcp/{agent}?tools=all"), key.unwrap_or("none").to_owned());
         Ok(Host { io: BufReader::new(io), path, key })
+    }
+
+    /// Until its node has heard of an agent that has come to another one.
+    async fn knows(&mut self, agent: &str) -> Result<()> {
+        let until = Instant::now() + KNOWN_WITHIN;
+        loop {
+            let listed = self.call("agents_list", &json!({ "search": agent })).await?;
+            if listed["count"] != 0 {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "nobody hears of {agent}: {listed}");
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
@@ -147,6 +165,7 @@ async fn asked(run: &Run) -> Result<Vec<u64>> {
         }
         anyhow::Ok(())
     });
+    asker.knows(&agent).await?;
     let mut took = Vec::new();
     for nth in 0..run.scaled(CALLS) {
         let asks = json!({ "agentId": agent, "message": format!("question {nth}") });
