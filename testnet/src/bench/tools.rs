@@ -45,8 +45,10 @@ impl Host {
     async fn knows(&mut self, agent: &str) -> Result<()> {
         let until = Instant::now() + KNOWN_WITHIN;
         loop {
-            let listed = self.call("agents_list", &json!({ "search": agent })).await?;
-            if listed["count"] != 0 {
+            let params = json!({ "name": "agents_list", "arguments": { "search": agent } });
+            let listed = self.ask("tools/call", &params).await?;
+            let count = listed["structuredContent"]["count"].as_u64();
+            if count.is_some_and(|count| count > 0) {
                 return Ok(());
             }
             ensure!(Instant::now() < until, "nobody hears of {agent}: {listed}");
