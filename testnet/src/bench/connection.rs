@@ -114,6 +114,8 @@ pub(super) struct Connection {
     line: Vec<u8>,
     out: Vec<u8>,
     requests: u64,
+    /// The id that the server gave.
+    pub(super) agent: String,
 }
 
 impl Connection {
@@ -124,9 +126,14 @@ impl Connection {
         stream.set_nodelay(true)?;
         let (reader, writer) = stream.into_split();
         let reader = BufReader::with_capacity(READ_BYTES, reader);
-        let (line, out) = (Vec::new(), Vec::new());
-        let mut connection = Connection { reader, writer, line, out, requests: 0 };
-        connection.call("register", &json!({ "key": key.unwrap_or(""), "name": name })).await?;
+        let (line, out, agent) = (Vec::new(), Vec::new(), String::new());
+        let mut connection = Connection { reader, writer, line, out, requests: 0, agent };
+        let registers = json!({ "key": key.unwrap_or(""), "name": name });
+        let registered = connection.call("register", &registers).await?;
+        registered["agent_id"]
+            .as_str()
+            .context("an agent without an id")?
+            .clone_into(&mut connection.agent);
         Ok(connection)
     }
 

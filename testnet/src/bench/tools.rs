@@ -156,8 +156,7 @@ async fn asked(run: &Run) -> Result<Vec<u64>> {
     let mut mesh = Mesh::up(Plan { auth: Auth::Key, flags, ..run.plan(2)? }).await?;
     let key = mesh.key().context("a key")?.to_owned();
     let mut answers = Connection::attach(mesh.nodes[1].tcp(), Some(&key), "answers").await?;
-    let agent = answers.call("list_agents", &json!({})).await?;
-    let agent = agent["agents"][0]["agent_id"].as_str().context("an agent")?.to_owned();
+    let agent = answers.agent.clone();
     let mut asker = Host::at(mesh.nodes[0].http(), "asker", Some(&key)).await?;
     let answering = tokio::spawn(async move {
         while let Ok(told) = answers.event("message_received").await {
