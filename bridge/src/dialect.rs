@@ -10,8 +10,9 @@ use serde::Deserialize;
 use crate::{
     counters::Transport,
     delivery::ending::Ending,
+    limits::{FRAME_BYTES_MAX, HTTP_REQUEST_WITHIN},
     read::Desk,
-    seam::event::{Event, Frames, Recipient, Voice},
+    seam::event::{Event, Frames, Mute, Recipient, Voice},
     session::seat::Seat,
 };
 
@@ -82,6 +83,64 @@ pub trait Dialect: Send + Sync + 'static {
 
     /// Its pages, if it has some.
     fn site(&self, desk: &Desk) -> Option<Site>;
+}
+
+/// A dialect of requests over HTTP alone: there are no connections in it.
+pub trait Pages: Send + Sync + 'static {
+    /// The node is there. Called once, before anything else.
+    fn open(&self, _: &Desk) {}
+
+    /// Its pages.
+    fn site(&self, desk: &Desk) -> Site;
+}
+
+impl<P: Pages> Dialect for P {
+    fn open(&self, desk: &Desk) {
+        Pages::open(self, desk);
+    }
+
+    fn speaks(&self, _: Transport, _: &First) -> bool {
+        false
+    }
+
+    fn begin(&self) -> Box<dyn Conversation> {
+        Box::new(Misled)
+    }
+
+    fn manners(&self) -> Manners {
+        Misled.manners()
+    }
+
+    fn voice(&self) -> Arc<dyn Voice> {
+        Arc::new(Mute)
+    }
+
+    fn site(&self, desk: &Desk) -> Option<Site> {
+        Some(Pages::site(self, desk))
+    }
+}
+
+/// A connection in a dialect that has none: it ends with its first frame. There is one only if nothing but pages was
+/// registered.
+struct Misled;
+
+impl Recipient for Misled {}
+
+impl Conversation for Misled {
+    fn hear(&mut self, seat: &mut Seat, _: Heard<'_>) {
+        seat.close(Ending::BadFrame);
+    }
+
+    fn manners(&self) -> Manners {
+        Manners {
+            frame_bytes_max: FRAME_BYTES_MAX,
+            attach_within: HTTP_REQUEST_WITHIN,
+            silence: HTTP_REQUEST_WITHIN,
+            heartbeat: HTTP_REQUEST_WITHIN,
+            too_large: Ending::TooLarge,
+            not_text: Ending::NotText,
+        }
+    }
 }
 
 /// One connection in a dialect.

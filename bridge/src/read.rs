@@ -93,6 +93,15 @@ impl Reader {
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub(crate) IpAddr);
 
+/// The client of a request, as far as its address says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// The nearest address that is no proxy of the operator's.
+    pub address: IpAddr,
+    /// The request says that it came by way of a proxy, and nobody here trusts that one: the client may be anywhere.
+    pub is_forwarded: bool,
+}
+
 /// Somebody for whom a key may be made.
 #[derive(Debug)]
 pub struct Applicant {
@@ -235,6 +244,16 @@ impl Desk {
     pub fn is_secure(&self, peer: Peer, headers: &HeaderMap) -> bool {
         self.config().http_tls.is_some()
             || address::is_forwarded_tls(peer.0, headers, &self.config().trusted_proxies)
+    }
+
+    /// The client of a request.
+    #[must_use]
+    pub fn client(&self, peer: Peer, headers: &HeaderMap) -> Client {
+        let proxies = &self.config().trusted_proxies;
+        Client {
+            address: address::client(peer.0, headers, proxies),
+            is_forwarded: address::is_forwarded(peer.0, headers, proxies),
+        }
     }
 
     /// How many agents are attached here.

@@ -1,6 +1,7 @@
 //! Settings of `clawmeshd up`: flag over environment over file over default, each parsed once.
 
 pub(crate) mod error;
+mod finder;
 mod layer;
 mod limits;
 mod parse;
@@ -19,6 +20,7 @@ use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER};
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
+pub use finder::Finder;
 pub(crate) use layer::Layer;
 use layer::{McpTable, SessionTable};
 pub use limits::Limits;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub metrics: bool,
     /// Tools for agent hosts over HTTP; `None`: off.
     pub mcp: Option<Mcp>,
+    /// The index of agents; `None`: there is none here.
+    pub finder: Option<Finder>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -174,6 +178,7 @@ impl Settings {
             http_tls: None,
             metrics: true,
             mcp: Some(Mcp::default()),
+            finder: Some(Finder::default()),
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
@@ -323,6 +328,7 @@ impl Layered {
             http_tls: self.http_tls(http_is_on)?,
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
+            finder: self.finder()?,
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,
@@ -368,6 +374,14 @@ impl Layered {
         let tables = self.first(|layer| layer.wake.clone()).unwrap_or_default();
         let beside = self.file.as_deref().and_then(Path::parent);
         tables.iter().map(|table| WakeAt::of(table, beside)).collect()
+    }
+
+    fn finder(&self) -> Result<Option<Finder>> {
+        let signup = self.first(|layer| layer.finder_signup.clone());
+        let every = self.first(|layer| layer.finder_seen_every.clone());
+        let finder = finder::read(signup.as_deref(), every.as_deref())?;
+        let off = self.first(|layer| layer.no_finder).unwrap_or_default();
+        Ok((!off).then_some(finder))
     }
 
     fn mcp(&self) -> Result<Option<Mcp>> {

@@ -17,6 +17,7 @@ use bridge::{
     secret::Secret,
 };
 use clawchat::ClawChat;
+use clawfinder::ClawFinder;
 use mcp::Mcp;
 use mesh::{
     Engine,
@@ -147,8 +148,10 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
-    let (metrics, mcp) = (settings.metrics, settings.mcp);
-    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp };
+    let metrics = settings.metrics;
+    let languages = Languages { mcp: settings.mcp, finder: settings.finder };
+    let parts =
+        Parts { engine, store, dir, key_file, clock, name, member, net, metrics, languages };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
@@ -174,18 +177,25 @@ struct Parts {
     member: Member,
     net: Net,
     metrics: bool,
+    languages: Languages,
+}
+
+/// Dialects that an operator may do without.
+struct Languages {
     mcp: Option<settings::Mcp>,
+    finder: Option<settings::Finder>,
 }
 
 impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
-        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, mcp } = self;
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, languages } =
+            self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, &engine);
-        let Clients { hub, bridge, counts } = Clients::new(mesh, config, mcp, stored, &queue);
+        let Clients { hub, bridge, counts } = Clients::new(mesh, config, languages, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -513,7 +523,7 @@ impl Clients {
     fn new(
         mesh: MeshId,
         config: bridge::Config,
-        mcp: Option<settings::Mcp>,
+        languages: Languages,
         stored: FromStore,
         queue: &Arc<Queue>,
     ) -> Clients {
@@ -521,6 +531,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
+        let Languages { mcp, finder } = languages;
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,
@@ -531,8 +542,11 @@ impl Clients {
         });
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
+        let finder = finder.map(|settings::Finder { signup, seen_every }| -> Arc<dyn Dialect> {
+            Arc::new(ClawFinder::new(clawfinder::Settings { mesh, signup, seen_every }))
+        });
         // The last one has all connections that no other recognises.
-        let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain([last]).collect();
+        let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain(finder).chain([last]).collect();
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);

@@ -6,6 +6,8 @@ use axum::http::{HeaderMap, header::HeaderName};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The nearest address that is not a proxy of the operator's. Anybody could have written the hops before
 /// it in `X-Forwarded-For`.
@@ -22,6 +24,13 @@ pub(super) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> I
         client = hop;
     }
     client
+}
+
+/// Whether a request says that it came by way of a proxy that is none of the operator's.
+pub(super) fn is_forwarded(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> bool {
+    let is_trusted = trusted.iter().any(|proxy| proxy.to_canonical() == peer.to_canonical());
+    let marks = [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED, REAL_IP];
+    !is_trusted && marks.iter().any(|mark| headers.contains_key(mark))
 }
 
 /// Whether the client speaks TLS with a proxy of the operator's, as that says.
@@ -65,6 +74,18 @@ mod tests {
             let found = is_forwarded_tls(peer.parse().unwrap(), &headers, &trusted);
             assert_eq!(found, expect, "{peer} {proto:?}");
         }
+    }
+
+    #[test]
+    fn a_proxy_that_nobody_trusts_is_noticed() {
+        let trusted = ["10.0.0.1".parse().unwrap()];
+        let says = |mark: HeaderName| [(mark, "1.2.3.4".parse().unwrap())].into_iter().collect();
+        for mark in [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED, REAL_IP] {
+            let headers: HeaderMap = says(mark);
+            assert!(is_forwarded("127.0.0.1".parse().unwrap(), &headers, &trusted));
+            assert!(!is_forwarded("10.0.0.1".parse().unwrap(), &headers, &trusted));
+        }
+        assert!(!is_forwarded("127.0.0.1".parse().unwrap(), &HeaderMap::new(), &trusted));
     }
 
     #[test]

@@ -50,6 +50,15 @@ pub(crate) struct Layer {
     /// No tools for agent hosts over HTTP (/mcp, /tools/invoke)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_mcp: Option<bool>,
+    /// No index of agents over HTTP (/api/agents/…, /api/jobs, /api/reviews)
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_finder: Option<bool>,
+    /// Clients that may register in the index of agents: local (those on this machine), open or off [default: local]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) finder_signup: Option<String>,
+    /// Other nodes are told at most so often that an agent of the index has asked: 1s to 1d [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) finder_seen_every: Option<String>,
     /// The table `[mcp]` of a file.
     #[arg(skip)]
     pub(crate) mcp: Option<McpTable>,
@@ -289,6 +298,9 @@ impl Layer {
             no_http: switch("NO_HTTP")?,
             no_metrics: switch("NO_METRICS")?,
             no_mcp: switch("NO_MCP")?,
+            no_finder: switch("NO_FINDER")?,
+            finder_signup: text("FINDER_SIGNUP"),
+            finder_seen_every: text("FINDER_SEEN_EVERY"),
             mcp: None,
             session: None,
             wake: None,

@@ -1,0 +1,443 @@
+//! Accounts: registered, shown, changed, proven and deleted.
+
+use std::time::Instant;
+
+use axum::http::{Method, StatusCode};
+use bridge::{
+    seam::call::ClaimAccount,
+    secret::Secret,
+};
+use mesh::{
+    limits::{
+        FINDER_CERTIFICATE_BYTES_MAX, FINDER_FORMER_MAX, FINDER_METHODS_MAX, FINDER_PROOF_BYTES_MAX,
+    },
+    name::{account::Label, key::KeySecret},
+    records::finder::{Contact, FormerCertificate, PROFILES, Profile},
+    wire::record::Stamp,
+};
+use openpgp::{Certificate, Fingerprint, Wish};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::time::sleep;
+
+use crate::{
+    caller::Caller,
+    fields::{Fields, Most, Text, no_choice},
+    http::{Coming, Done},
+    limits::{
+        BODY_BYTES_MAX, FORMER_FOR_MS, HANDLE_CHARS_MAX, KNOWN_WITHIN, LOOK_EVERY, NAME_CHARS_MAX,
+    },
+    problem::{Answer, Problem},
+    proof,
+    rates::Origin,
+    registry::{Registry, now_us},
+    secret,
+    settings::Signup,
+    usernames,
+};
+
+const NO_AGENT: &str = "no agent has this id or username";
+const PAYMENTS: [&str; 2] = ["lobster.cash", "invoice"];
+/// Ways to reach an agent, and whether they have a handle.
+const CONTACTS: [(&str, bool); 4] =
+    [("email", true), ("telegram", true), ("whatsapp", true), ("index_mailbox", false)];
+
+/// Who may register, and what a proof names.
+pub(crate) fn signup(registry: &Registry) -> Done {
+    let mesh = registry.settings.mesh.to_string();
+    Done::Ok(json!({"mesh": mesh, "signup": registry.settings.signup.name()}))
+}
+
+/// The fields of a profile that a client may give.
+struct Given {
+    name: Option<String>,
+    pgp_key: Option<String>,
+    payment_methods: Option<Vec<String>>,
+    contact_methods: Option<Vec<Contact>>,
+}
+
+impl Given {
+    fn read(fields: &mut Fields) -> Given {
+        let name = fields.text("name", Text::required(Most::Chars(NAME_CHARS_MAX)));
+        let name = name.filter(|name| {
+            let is_plain = !name.chars().any(char::is_control);
+            if !is_plain {
+                fields.refuse("name", "Control characters are not allowed.");
+            }
+            is_plain
+        });
+        Given {
+            name,
+            pgp_key: fields.text("pgp_key", Text::required(Most::Bytes(BODY_BYTES_MAX))),
+            payment_methods: payments(fields),
+            contact_methods: contacts(fields),
+        }
+    }
+}
+
+fn payments(fields: &mut Fields) -> Option<Vec<String>> {
+    let given = fields.list("payment_methods", FINDER_METHODS_MAX)?;
+    let mut methods: Vec<String> = Vec::new();
+    for value in given {
+        match value.as_str().filter(|method| PAYMENTS.contains(method)) {
+            Some(method) if methods.iter().any(|own| own == method) => {}
+            Some(method) => methods.push(method.to_owned()),
+            None => {
+                fields.refuse("payment_methods", no_choice(&value));
+                return None;
+            }
+        }
+    }
+    Some(methods)
+}
+
+fn contacts(fields: &mut Fields) -> Option<Vec<Contact>> {
+    let given = fields.list("contact_methods", FINDER_METHODS_MAX)?;
+    let mut methods: Vec<Contact> = Vec::new();
+    for value in given {
+        match contact(&value) {
+            Ok(contact) if methods.contains(&contact) => {}
+            Ok(contact) => methods.push(contact),
+            Err(text) => {
+                fields.refuse("contact_methods", text);
+                return None;
+            }
+        }
+    }
+    Some(methods)
+}
+
+fn contact(value: &Value) -> Result<Contact, String> {
+    let Value::Object(given) = value else {
+        return Err("Give each as an object with a method, and a handle if it has one.".to_owned());
+    };
+    let named = given.get("method").cloned().unwrap_or_default();
+    let known = CONTACTS.iter().find(|(method, _)| named.as_str() == Some(method));
+    let Some((method, has_handle)) = known else { return Err(no_choice(&named)) };
+    let method = (*method).to_owned();
+    if !has_handle {
+        return Ok(Contact { method, handle: None });
+    }
+    let handle = given.get("handle").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    if handle.is_empty() {
+        return Err(format!("{method} needs a handle."));
+    }
+    if handle.chars().count() > HANDLE_CHARS_MAX || handle.chars().any(char::is_control) {
+        return Err(format!(
+            "Ensure the handle of {method} has no more than {HANDLE_CHARS_MAX} characters, and no control characters."
+        ));
+    }
+    Ok(Contact { method, handle: Some(handle.to_owned()) })
+}
+
+/// `POST /api/agents/register/`.
+pub(crate) async fn register(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
+    may_register(registry, coming)?;
+    let mut fields = coming.fields().await?;
+    let longest = Text::required(Most::Chars(usize::MAX));
+    let username = fields.text("username", longest).map(|name| name.trim().to_owned());
+    if let Some(text) = username.as_deref().and_then(usernames::problem) {
+        fields.refuse("username", text);
+    }
+    let key = fields.has("api_key").then(|| fields.text("api_key", longest)).flatten();
+    let proof = fields.has("proof").then(|| fields.text("proof", Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX)))).flatten();
+    if key.as_deref().is_some_and(|key| !secret::is_key(key)) {
+        fields.refuse("api_key", "This is no API key: ak_ and 32 random bytes in base64url.");
+    }
+    if key.is_some() != proof.is_some() {
+        fields.refuse("proof", "Give api_key and proof together.");
+    }
+    let given = Given::read(&mut fields);
+    let (Some(username), Some(name)) = (username, given.name) else { return unread(fields) };
+    let chosen = given.pgp_key.map(|text| {
+        let wish = Wish::Of { username: &username, name: &name };
+        Certificate::choose(&text, &wish, now_us() / 1_000_000)
+    });
+    let certificate = match chosen {
+        Some(Ok(certificate)) => certificate,
+        Some(Err(problem)) => {
+            fields.refuse("pgp_key", problem.to_string());
+            return unread(fields);
+        }
+        None => return unread(fields),
+    };
+    fields.done()?;
+    let key = match key {
+        Some(key) => Secret::new(key),
+        None => secret::draw().map_err(|_| {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "this machine has no random bytes now; try again")
+        })?,
+    };
+    let account = Arc::new(KeySecret::of(key.expose()));
+    let profile = Profile {
+        username,
+        name,
+        certificate: certificate.to_bytes(),
+        former: Vec::new(),
+        payment: given.payment_methods.unwrap_or_default(),
+        contact: given.contact_methods.unwrap_or_default(),
+        registered: Stamp::at(now_us()),
+        mailbox: account.halves().mailbox,
+        proof: proof.map(String::into_bytes),
+        vault: None,
+        host: None,
+    };
+    let caller = Caller { print: account.print(), secret: account };
+    enter(registry, coming.origin, &caller, &certificate, profile).await?;
+    let mut shown = own(registry, &caller).await?;
+    shown["api_key"] = json!(key.expose());
+    Ok(Done::Created(shown))
+}
+
+/// The fields were not right: the answer says which.
+fn unread(fields: Fields) -> Answer<Done> {
+    fields.done()?;
+    Err(Problem::of_the_whole("a field that is needed was not given"))
+}
+
+fn may_register(registry: &Registry, coming: &Coming) -> Answer<()> {
+    let is_near = coming.origin == Origin::Near && !coming.is_forwarded;
+    match registry.settings.signup {
+        Signup::Open => Ok(()),
+        Signup::Local if is_near => Ok(()),
+        Signup::Local => Err(Problem::forbidden(
+            "clients on the node's own machine may register; ask the operator for --finder-signup open",
+        )),
+        Signup::Off => Err(Problem::forbidden(
+            "signing up is off at this node; ask the operator for --finder-signup open",
+        )),
+    }
+}
+
+/// Claims id and username for a new account, and writes its profile.
+async fn enter(
+    registry: &Registry,
+    origin: Origin,
+    caller: &Caller,
+    certificate: &Certificate,
+    profile: Profile,
+) -> Answer<()> {
+    let _one_at_a_time = registry.registering.lock().await;
+    registry.refresh().await?;
+    let id = certificate.fingerprint();
+    let is_recovery = profile.proof.is_some();
+    {
+        let index = registry.index();
+        if index.account(caller.print).is_some() || index.is_deleted(caller.print) {
+            return Err(Problem::field("api_key", "This key was used before; make another one."));
+        }
+        let holder = index.holder(id).and_then(|print| index.live(print));
+        if let Some(holder) = holder.filter(|_| !is_recovery) {
+            let name = index.shown_name(holder);
+            return Err(Problem::conflict(format!(
+                "this PGP key is registered as {name}; use its API key (config set-key), or recover it"
+            )));
+        }
+        // Whoever recovers an account may go on under its name.
+        let own = holder.is_some_and(|holder| {
+            usernames::folded(&holder.username) == usernames::folded(&profile.username)
+        });
+        if !own && (usernames::is_reserved(&profile.username) || !index.is_free(&profile.username)) {
+            return Err(taken(registry, &profile.username));
+        }
+    }
+    let public = caller.secret.halves().signer;
+    if is_recovery && !proof::is_given(certificate, &profile, registry.document, &public) {
+        let text = "the PGP key has not signed the document of this account";
+        return Err(Problem::field("proof", text));
+    }
+    let counted = registry.registrations.take(origin, Instant::now());
+    counted.map_err(|wait| {
+        Problem::too_often("too many accounts were registered here; try again later", wait)
+    })?;
+    let labels = {
+        let claims = &registry.index().claims;
+        vec![claims.label_of_name(&usernames::folded(&profile.username)), claims.label_of_id(id)]
+    };
+    let name = labels.first().copied();
+    registry.claim(ClaimAccount { account: caller.secret.clone(), labels }).await?;
+    if let Some(name) = name.filter(|_| !is_recovery) {
+        comes_first(registry, caller, name, &profile.username).await?;
+    }
+    let uuid = Profile::id(caller.print);
+    registry.write(caller, PROFILES.number, uuid, Some(profile.encode())).await?;
+    registry.refresh().await
+}
+
+/// Of all accounts that claimed a username, those that came first have been deleted, or never got as far as a profile.
+async fn comes_first(
+    registry: &Registry,
+    caller: &Caller,
+    name: Label,
+    username: &str,
+) -> Answer<()> {
+    let began = Instant::now();
+    loop {
+        let order = registry.claims(name).await?;
+        let before = order.iter().take_while(|print| **print != caller.print);
+        let mut is_unknown = false;
+        {
+            let index = registry.index();
+            for print in before {
+                match index.account(*print) {
+                    Some(other) if usernames::folded(&other.username) == usernames::folded(username) => {
+                        drop(index);
+                        return Err(taken(registry, username));
+                    }
+                    Some(_) => {}
+                    None => is_unknown |= !index.is_deleted(*print),
+                }
+            }
+        }
+        if !is_unknown || began.elapsed() >= KNOWN_WITHIN {
+            return Ok(());
+        }
+        sleep(LOOK_EVERY).await;
+        registry.refresh().await?;
+    }
+}
+
+/// 409, with names that are free.
+fn taken(registry: &Registry, username: &str) -> Box<Problem> {
+    let mut drawn = [0; 2];
+    // Without random bytes the third suggestion is always the same one.
+    drop(getrandom::fill(&mut drawn));
+    let index = registry.index();
+    let names = usernames::suggestions(username, drawn, |name| index.is_free(name));
+    let text = match names.as_slice() {
+        [] => format!("username {username} is taken; try a shorter one"),
+        names => format!("username {username} is taken; try {}", usernames::listed(names)),
+    };
+    Problem::conflict(text).with("suggestions", json!(names))
+}
+
+async fn own(registry: &Registry, caller: &Caller) -> Answer<Value> {
+    let agent = registry.agent(caller.print).await?;
+    let agent = agent.ok_or_else(|| {
+        Problem::conflict("another account with this PGP key or username came first; register again")
+    })?;
+    Ok(agent.own())
+}
+
+/// `GET /api/agents/me/`.
+pub(crate) async fn me(registry: &Registry, coming: &Coming) -> Answer<Done> {
+    let caller = coming.caller()?;
+    registry.saw(caller).await;
+    own(registry, caller).await.map(Done::Ok)
+}
+
+/// `GET /api/agents/ID/`.
+pub(crate) async fn get(registry: &Registry, id: &str) -> Answer<Done> {
+    let print = registry.index().find(id).map(|account| account.print);
+    let agent = registry.agent(print.ok_or_else(|| Problem::missing(NO_AGENT))?).await?;
+    Ok(Done::Ok(agent.ok_or_else(|| Problem::missing(NO_AGENT))?.public()))
+}
+
+/// `PATCH` and `PUT` of `/api/agents/me/`.
+pub(crate) async fn update(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
+    let mut fields = coming.fields().await?;
+    let given = Given::read(&mut fields);
+    let chosen = given.pgp_key.as_deref().map(|text| {
+        Certificate::choose(text, &Wish::First, now_us() / 1_000_000)
+    });
+    if let Some(Err(problem)) = &chosen {
+        fields.refuse("pgp_key", problem.to_string());
+    }
+    fields.done()?;
+    let caller = coming.caller()?.clone();
+    change(registry, &caller, |profile, registry| {
+        if let Some(Ok(certificate)) = &chosen {
+            replace(registry, &caller, profile, certificate)?;
+        }
+        if let Some(name) = given.name {
+            profile.name = name;
+        }
+        if let Some(methods) = given.payment_methods {
+            profile.payment = methods;
+        }
+        if let Some(methods) = given.contact_methods {
+            profile.contact = methods;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Changes the profile that an account has, as its node has it.
+async fn change(
+    registry: &Registry,
+    caller: &Caller,
+    how: impl FnOnce(&mut Profile, &Registry) -> Answer<()>,
+) -> Answer<Done> {
+    // Of two changes at a time one would undo the other.
+    let one_at_a_time = registry.registering.lock().await;
+    registry.refresh().await?;
+    let gone = || Problem::no_account("the account of this key was deleted");
+    let agent = registry.agent(caller.print).await?.ok_or_else(gone)?;
+    let mut profile = agent.profile;
+    how(&mut profile, registry)?;
+    registry.write(caller, PROFILES.number, agent.account.uuid, Some(profile.encode())).await?;
+    registry.refresh().await?;
+    drop(one_at_a_time);
+    registry.saw(caller).await;
+    own(registry, caller).await.map(Done::Ok)
+}
+
+/// Another certificate takes the place of the one that an account has.
+fn replace(
+    registry: &Registry,
+    caller: &Caller,
+    profile: &mut Profile,
+    certificate: &Certificate,
+) -> Answer<()> {
+    let id = certificate.fingerprint();
+    let holder = registry.index().holder(id).filter(|holder| *holder != caller.print);
+    if holder.is_some() {
+        let text = format!("the PGP key {id} is another agent's");
+        return Err(Problem::conflict(text));
+    }
+    let before = Certificate::from_bytes(&profile.certificate).map(|before| before.fingerprint());
+    let former = std::mem::replace(&mut profile.certificate, certificate.to_bytes());
+    if before.is_ok_and(|before: Fingerprint| before == id) {
+        return Ok(());
+    }
+    profile.proof = None;
+    let until_ms = (now_us() / 1_000).saturating_add(FORMER_FOR_MS);
+    profile.former.insert(0, FormerCertificate { certificate: former, until_ms });
+    let mut bytes = 0;
+    profile.former.retain(|former| {
+        bytes += former.certificate.len();
+        bytes <= FINDER_CERTIFICATE_BYTES_MAX && former.until_ms > now_us() / 1_000
+    });
+    profile.former.truncate(FINDER_FORMER_MAX);
+    Ok(())
+}
+
+/// `POST /api/agents/me/proof/`.
+pub(crate) async fn prove(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
+    let mut fields = coming.fields().await?;
+    let signature = fields.text("signature", Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX)));
+    fields.done()?;
+    let Some(signature) = signature else {
+        return Err(Problem::field("signature", "This field is required."));
+    };
+    let caller = coming.caller()?.clone();
+    change(registry, &caller, |profile, registry| {
+        let certificate = Certificate::from_bytes(&profile.certificate);
+        let document = registry.document.of(&caller.secret.halves().signer);
+        let verified = certificate.and_then(|own| own.verify(&signature, document.as_bytes(), now_us() / 1_000_000));
+        verified.map_err(|problem| Problem::field("signature", problem.to_string()))?;
+        profile.proof = Some(signature.into_bytes());
+        Ok(())
+    })
+    .await
+}
+
+/// `DELETE /api/agents/me/`.
+pub(crate) async fn delete(registry: &Registry, coming: &Coming) -> Answer<Done> {
+    let caller = coming.caller()?;
+    let uuid = Profile::id(caller.print);
+    registry.write(caller, PROFILES.number, uuid, None).await?;
+    registry.refresh().await?;
+    Ok(Done::Deleted)
+}

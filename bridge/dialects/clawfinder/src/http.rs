@@ -1,0 +1,300 @@
+//! A request's way in: its path, method, key, rate and body, in this order; then it is carried out.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use bridge::{
+    dialect::{Intrusion, Site},
+    read::Peer,
+};
+use serde_json::Value;
+
+use crate::{
+    agents, body,
+    caller::Caller,
+    fields::{Fields, Purpose},
+    jobs,
+    limits::{BODY_WITHIN, STRANGERS_BODY_WITHIN},
+    page::Asked,
+    problem::{Answer, Problem},
+    query::{Query, decoded},
+    rates::Origin,
+    registry::Registry,
+    reviews, schema,
+};
+
+/// The paths of the index. `/api/agents` without more is ClawChat's.
+const PATHS: &[&str] = &["/api/agents/", "/api/jobs", "/api/reviews", "/api/schema"];
+
+pub(crate) fn site(registry: Arc<Registry>) -> Site {
+    let router = Router::new().fallback(any(answer)).with_state(registry);
+    Site {
+        router,
+        paths: PATHS,
+        methods: &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+        checks_names: |_| true,
+        headers: &["authorization"],
+        refuse: |why| refuse(why).into_response(),
+    }
+}
+
+fn refuse(why: Intrusion) -> Box<Problem> {
+    Problem::forbidden(match why {
+        Intrusion::Origin => "web pages of this origin may not ask; allow it with --http-origin",
+        Intrusion::Name => {
+            "this node does not answer under that name; use its address, or start it with --http-host NAME"
+        }
+    })
+}
+
+/// A thing that a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Register,
+    Me,
+    Proof,
+    Agent(String),
+    Jobs,
+    Job(String),
+    Reviews,
+    Review(String),
+    Schema,
+}
+
+impl Resource {
+    /// With and without a slash at the end, alike.
+    pub(crate) fn of(path: &str) -> Option<Resource> {
+        let parts: Vec<&str> = path.strip_prefix("/api/")?.trim_end_matches('/').split('/').collect();
+        let id = |text: &str| decoded(text, false);
+        match parts.as_slice() {
+            ["agents", "register"] => Some(Resource::Register),
+            ["agents", "me"] => Some(Resource::Me),
+            ["agents", "me", "proof"] => Some(Resource::Proof),
+            ["agents", id_text] if !id_text.is_empty() => Some(Resource::Agent(id(id_text))),
+            ["jobs"] => Some(Resource::Jobs),
+            ["jobs", id_text] => Some(Resource::Job(id(id_text))),
+            ["reviews"] => Some(Resource::Reviews),
+            ["reviews", id_text] => Some(Resource::Review(id(id_text))),
+            ["schema"] => Some(Resource::Schema),
+            _ => None,
+        }
+    }
+
+    /// What may be done with it. `HEAD` goes with `GET`.
+    pub(crate) fn methods(&self) -> &'static [Method] {
+        match self {
+            Resource::Register | Resource::Jobs | Resource::Reviews => &[Method::GET, Method::POST],
+            Resource::Proof => &[Method::POST],
+            Resource::Me | Resource::Job(_) | Resource::Review(_) => {
+                &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE]
+            }
+            Resource::Agent(_) | Resource::Schema => &[Method::GET],
+        }
+    }
+
+    /// Whether it takes an account's key.
+    fn needs_key(&self, method: &Method) -> bool {
+        match self {
+            Resource::Register | Resource::Agent(_) | Resource::Schema => false,
+            Resource::Me | Resource::Proof => true,
+            Resource::Jobs | Resource::Job(_) | Resource::Reviews | Resource::Review(_) => {
+                *method != Method::GET
+            }
+        }
+    }
+}
+
+/// A request that has come as far as its resource.
+pub(crate) struct Coming {
+    pub(crate) parts: Parts,
+    pub(crate) method: Method,
+    pub(crate) query: Query,
+    pub(crate) is_secure: bool,
+    /// Where its client is.
+    pub(crate) origin: Origin,
+    /// It came by way of something that says so, and that nobody trusts.
+    pub(crate) is_forwarded: bool,
+    pub(crate) caller: Option<Caller>,
+    body: Body,
+}
+
+impl Coming {
+    /// The account that asks.
+    ///
+    /// # Errors
+    /// None does.
+    pub(crate) fn caller(&self) -> Answer<&Caller> {
+        self.caller.as_ref().ok_or_else(|| {
+            Problem::no_account("Authentication credentials were not provided.")
+        })
+    }
+
+    /// The fields of its body.
+    ///
+    /// # Errors
+    /// There are none.
+    pub(crate) async fn fields(&mut self) -> Answer<Fields> {
+        let within = if self.caller.is_some() { BODY_WITHIN } else { STRANGERS_BODY_WITHIN };
+        let body = std::mem::take(&mut self.body);
+        let read = body::read(&self.parts.headers, body, within).await?;
+        let purpose = match self.method {
+            Method::PATCH => Purpose::Change,
+            Method::PUT => Purpose::Replace,
+            _ => Purpose::Make,
+        };
+        Fields::read(&read, purpose)
+    }
+
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        let Parts { headers, uri, .. } = &self.parts;
+        Asked { is_secure: self.is_secure, headers, uri, query: &self.query }
+    }
+}
+
+/// What is answered if all is well.
+pub(crate) enum Done {
+    Ok(Value),
+    Created(Value),
+    Deleted,
+}
+
+impl IntoResponse for Done {
+    fn into_response(self) -> Response {
+        match self {
+            Done::Ok(body) => Json(body).into_response(),
+            Done::Created(body) => (StatusCode::CREATED, Json(body)).into_response(),
+            Done::Deleted => StatusCode::NO_CONTENT.into_response(),
+        }
+    }
+}
+
+async fn answer(
+    State(registry): State<Arc<Registry>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    let shows_key = request.headers().contains_key(header::AUTHORIZATION);
+    let is_private = shows_key || Resource::of(request.uri().path()) == Some(Resource::Register);
+    let mut response = match answered(&registry, peer, request).await {
+        Ok(done) => done.into_response(),
+        Err(problem) => problem.into_response(),
+    };
+    if is_private {
+        let no_store = HeaderValue::from_static("no-store");
+        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+    }
+    response
+}
+
+async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Answer<Done> {
+    let (parts, body) = request.into_parts();
+    let no_page = || Problem::missing("there is no such page; GET /api/schema/ lists all");
+    let resource = Resource::of(parts.uri.path()).ok_or_else(no_page)?;
+    // The answer to HEAD is that to GET, of which the server leaves out the body.
+    let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
+    if !resource.methods().contains(&method) {
+        return Err(not_allowed(&method, &resource));
+    }
+    let client = registry.desk.client(peer, &parts.headers);
+    let origin = Origin::of(client.address);
+    let shown = bearer(&parts.headers);
+    if shown.is_none() && resource.needs_key(&method) {
+        return Err(Problem::no_account("Authentication credentials were not provided."));
+    }
+    registry.refresh().await?;
+    let caller = match shown {
+        Some(shown) if resource.needs_key(&method) || shown.starts_with(crate::secret::PREFIX) => {
+            Some(registry.caller(shown).await?)
+        }
+        Some(_) | None => None,
+    };
+    registry.count(caller.as_ref(), origin, &method)?;
+    let mut coming = Coming {
+        query: Query::of(&parts.uri),
+        is_secure: registry.desk.is_secure(peer, &parts.headers),
+        is_forwarded: client.is_forwarded,
+        parts,
+        method,
+        origin,
+        caller,
+        body,
+    };
+    let done = carry_out(registry, resource, &mut coming).await;
+    if let Some(caller) = &coming.caller {
+        registry.saw(caller).await;
+    }
+    done
+}
+
+async fn carry_out(registry: &Registry, resource: Resource, coming: &mut Coming) -> Answer<Done> {
+    let (reads, creates) = (coming.method == Method::GET, coming.method == Method::POST);
+    let deletes = coming.method == Method::DELETE;
+    match resource {
+        Resource::Register if reads => Ok(agents::signup(registry)),
+        Resource::Register => agents::register(registry, coming).await,
+        Resource::Me if reads => agents::me(registry, coming).await,
+        Resource::Me if deletes => agents::delete(registry, coming).await,
+        Resource::Me => agents::update(registry, coming).await,
+        Resource::Proof => agents::prove(registry, coming).await,
+        Resource::Agent(id) => agents::get(registry, &id).await,
+        Resource::Jobs if creates => jobs::create(registry, coming).await,
+        Resource::Jobs => jobs::list(registry, coming).await,
+        Resource::Job(id) if reads => jobs::get(registry, &id).await,
+        Resource::Job(id) if deletes => jobs::delete(registry, coming, &id).await,
+        Resource::Job(id) => jobs::edit(registry, coming, &id).await,
+        Resource::Reviews if creates => reviews::create(registry, coming).await,
+        Resource::Reviews => reviews::list(registry, coming).await,
+        Resource::Review(id) if reads => reviews::get(registry, &id).await,
+        Resource::Review(id) if deletes => reviews::delete(registry, coming, &id).await,
+        Resource::Review(id) => reviews::edit(registry, coming, &id).await,
+        Resource::Schema => Ok(Done::Ok(schema::document())),
+    }
+}
+
+fn not_allowed(method: &Method, resource: &Resource) -> Box<Problem> {
+    let allowed: Vec<&str> = resource.methods().iter().map(Method::as_str).collect();
+    let allow = HeaderValue::try_from(allowed.join(", "));
+    let text = format!("Method \"{method}\" not allowed.");
+    let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, text);
+    match allow {
+        Ok(allow) => problem.with_header(header::ALLOW, allow),
+        Err(_) => problem,
+    }
+}
+
+/// The key that a request shows.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = shown.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_an_end_with_and_without_a_slash() {
+        for (path, expected) in [
+            ("/api/agents/register/", Some(Resource::Register)),
+            ("/api/agents/register", Some(Resource::Register)),
+            ("/api/agents/me/proof/", Some(Resource::Proof)),
+            ("/api/agents/a%20b/", Some(Resource::Agent("a b".to_owned()))),
+            ("/api/agents/", None),
+            ("/api/agents/me/spoons/", None),
+            ("/api/jobs", Some(Resource::Jobs)),
+            ("/api/jobs/x/", Some(Resource::Job("x".to_owned()))),
+            ("/api/jobsy/", None),
+            ("/api/schema/", Some(Resource::Schema)),
+        ] {
+            assert_eq!(Resource::of(path), expected, "{path}");
+        }
+    }
+}

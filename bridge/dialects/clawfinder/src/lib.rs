@@ -1,0 +1,75 @@
+//! The ClawFinder dialect: an index of agents over HTTP, with the jobs that they offer and the reviews that they write of each other.
+//!
+//! Of a node it sees the bridge's [seam](bridge::seam) and its [desk](bridge::read), and nothing else; of other dialects it knows
+//! nothing. Its one contract: all that it answers follows from records that the mesh keeps, so any node answers alike.
+//! Accounts are keys (`docs/decisions/clawfinder.md`): the text that a client shows signs what its account writes, at any node.
+//!
+//! In reading order: `http` (a request's way in), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
+//! `jobs`, `reviews` and `schema` (the pages), `registry` (the index of this node, kept up to the store), `index` (what shows),
+//! `claims` (accounts that want the same name), `proof`, `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`,
+//! `settings`, `limits`.
+
+#![warn(missing_docs)]
+
+use std::sync::{Arc, OnceLock};
+
+use bridge::{
+    dialect::{Pages, Site},
+    read::Desk,
+};
+
+mod agents;
+mod body;
+mod caller;
+mod claims;
+mod fields;
+mod http;
+mod index;
+mod jobs;
+pub mod limits;
+mod page;
+mod problem;
+mod proof;
+mod query;
+mod rates;
+mod registry;
+mod reviews;
+mod schema;
+mod secret;
+mod settings;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod times;
+mod usernames;
+
+use registry::Registry;
+pub use settings::{SEEN_EVERY, Settings, Signup};
+
+/// See the crate's text.
+pub struct ClawFinder {
+    settings: Settings,
+    /// From when the node is there.
+    registry: OnceLock<Arc<Registry>>,
+}
+
+impl std::fmt::Debug for ClawFinder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClawFinder").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl ClawFinder {
+    /// With these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> ClawFinder {
+        ClawFinder { settings, registry: OnceLock::new() }
+    }
+}
+
+impl Pages for ClawFinder {
+    fn site(&self, desk: &Desk) -> Site {
+        let registry = || Arc::new(Registry::new(desk.clone(), self.settings.clone()));
+        http::site(self.registry.get_or_init(registry).clone())
+    }
+}

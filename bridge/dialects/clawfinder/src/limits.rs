@@ -1,0 +1,61 @@
+//! Every bound of this dialect, with its reason. Those of what the mesh keeps are the core's (`mesh::records::finder`).
+
+use std::time::Duration;
+
+/// Bytes of the body of a request. A whole keyring of a client may come as a certificate.
+pub const BODY_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a body that is too large that are read and thrown away before the answer: a client that is still writing would
+/// not read it.
+pub const DRAINED_BYTES_MAX: usize = 8 << 20;
+/// A body of somebody who shows no valid key is complete within this time.
+pub const STRANGERS_BODY_WITHIN: Duration = Duration::from_secs(10);
+/// And one of an account.
+pub const BODY_WITHIN: Duration = Duration::from_secs(60);
+/// Bytes of a reason phrase: it has to fit one line of a terminal or two, and every proxy's buffer.
+pub const REASON_BYTES_MAX: usize = 200;
+/// Characters of a name, and of a job's title.
+pub const NAME_CHARS_MAX: usize = 256;
+/// See [`NAME_CHARS_MAX`].
+pub const TITLE_CHARS_MAX: usize = NAME_CHARS_MAX;
+/// Characters of a handle: an address of e-mail has no more than 254.
+pub const HANDLE_CHARS_MAX: usize = 256;
+/// Characters of a price.
+pub const PRICE_CHARS_MAX: usize = 64;
+/// Characters of a review.
+pub const REVIEW_CHARS_MAX: usize = 4_000;
+/// Jobs of an account at a time, deleted ones left out: a page shows them all.
+pub const JOBS_AT_ONCE_MAX: usize = 100;
+/// Milliseconds for which a certificate that was replaced is shown: mail that was signed with it is kept no longer.
+pub const FORMER_FOR_MS: u64 = 90 * 24 * 3_600 * 1_000;
+/// Levels of the JSON of a job's metadata.
+pub const METADATA_DEPTH_MAX: usize = 32;
+
+/// Rows of a page, unless a client asks for fewer: the client reads the first page alone.
+pub const PAGE_ROWS_MAX: usize = 100;
+/// Characters of a search.
+pub const SEARCH_CHARS_MAX: usize = 1_000;
+/// Bytes of texts of one job that are kept in memory for searches. A job with more of them is read from the disk.
+pub const SEARCH_BYTES_KEPT: usize = 4 << 10;
+/// Records that are read at once, to bring the index up to the store.
+pub const RECORDS_AT_ONCE: usize = 512;
+
+/// An account that is not known here may be new elsewhere: its records are on their way.
+pub const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+/// How often it is looked for meanwhile.
+pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Accounts that are registered at this node from loopback: a program that runs wild fills no mesh in a day.
+pub const REGISTRATIONS_NEAR_PER_DAY: usize = 1_000;
+/// And from another address, in an hour.
+pub const REGISTRATIONS_PER_HOUR: usize = 10;
+/// And from all other addresses together, in a day.
+pub const REGISTRATIONS_PER_DAY: usize = 1_000;
+/// Writes of an account at this node.
+pub const WRITES_PER_MINUTE: usize = 120;
+/// Requests of an account at this node.
+pub const REQUESTS_PER_MINUTE: usize = 1_200;
+/// Requests without a key from an address that is not loopback.
+pub const STRANGERS_REQUESTS_PER_MINUTE: usize = 600;
+/// Accounts and addresses that are counted at a time. More are refused until a minute is over: they could only be counted
+/// together.
+pub const COUNTED_MAX: usize = 100_000;

@@ -1,0 +1,328 @@
+//! The index of this node: kept up to the store, asked, and written to.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use axum::http::Method;
+use bridge::{
+    read::{Desk, Visitor},
+    seam::{
+        answer::Mark,
+        call::{FollowRecords, GetRecords, ListClaims, RecordWrite, WriteRecords},
+        refusal::Refusal,
+    },
+};
+use mesh::{
+    name::{account::Label, id::KeyPrint, key::KeySecret},
+    records::finder::{JOBS, PROFILES, Profile, REVIEWS, SEEN, Seen},
+    wire::record::{CollectionNumber, RecordId},
+};
+use tokio::time::sleep;
+
+use crate::{
+    caller::Caller,
+    index::{Account, Index, RecordView},
+    limits::{
+        KNOWN_WITHIN, LOOK_EVERY, RECORDS_AT_ONCE, REQUESTS_PER_MINUTE,
+        STRANGERS_REQUESTS_PER_MINUTE, WRITES_PER_MINUTE,
+    },
+    problem::{Answer, Problem},
+    proof::Document,
+    rates::{Origin, PerMinute, Registrations},
+    secret,
+    settings::Settings,
+    shapes::{Agent, Named},
+};
+
+/// See the module.
+pub(crate) struct Registry {
+    pub(crate) desk: Desk,
+    pub(crate) settings: Settings,
+    pub(crate) document: Document,
+    visitor: Visitor,
+    index: RwLock<Index>,
+    /// One request at a time brings the index on.
+    progress: tokio::sync::Mutex<Progress>,
+    /// The last request of each account at this node, in milliseconds since 1970.
+    seen: Mutex<HashMap<KeyPrint, u64>>,
+    /// One account at a time is registered here: of two that want the same name one would lose it at once.
+    pub(crate) registering: tokio::sync::Mutex<()>,
+    pub(crate) registrations: Registrations,
+    writes: PerMinute<KeyPrint>,
+    requests: PerMinute<KeyPrint>,
+    strangers: PerMinute<IpAddr>,
+}
+
+/// How far the index is.
+#[derive(Default)]
+struct Progress {
+    mark: Mark,
+    /// When the order of claims was last asked for.
+    ranked: Option<Instant>,
+}
+
+/// Orders of claims change when a split heals: they are asked for again after so long, where somebody wants what another has.
+const RANKED_FOR: Duration = Duration::from_secs(1);
+
+const COLLECTIONS: [CollectionNumber; 4] =
+    [PROFILES.number, JOBS.number, REVIEWS.number, SEEN.number];
+
+impl Registry {
+    pub(crate) fn new(desk: Desk, settings: Settings) -> Registry {
+        Registry {
+            desk,
+            document: Document { mesh: settings.mesh },
+            visitor: Visitor::stranger(),
+            index: RwLock::new(Index::new(settings.mesh)),
+            progress: tokio::sync::Mutex::default(),
+            seen: Mutex::default(),
+            registering: tokio::sync::Mutex::default(),
+            registrations: Registrations::default(),
+            writes: PerMinute::new(WRITES_PER_MINUTE),
+            requests: PerMinute::new(REQUESTS_PER_MINUTE),
+            strangers: PerMinute::new(STRANGERS_REQUESTS_PER_MINUTE),
+            settings,
+        }
+    }
+
+    /// The index as it is.
+    pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the index up to the store: what was answered to anybody before is in it.
+    pub(crate) async fn refresh(&self) -> Answer<()> {
+        let mut progress = self.progress.lock().await;
+        let mut fresh: Option<Index> = None;
+        let mut is_new = false;
+        loop {
+            let (collections, after) = (COLLECTIONS.to_vec(), progress.mark);
+            let follow = FollowRecords { collections, after, limit: RECORDS_AT_ONCE };
+            let news = self.desk.ask(&self.visitor, follow).await?;
+            if news.anew {
+                fresh = Some(Index::new(self.settings.mesh));
+            }
+            is_new |= news.anew || !news.records.is_empty();
+            match &mut fresh {
+                Some(fresh) => fresh.take_all(&news.records, self.document),
+                None if news.records.is_empty() => {}
+                None => {
+                    let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+                    index.take_all(&news.records, self.document);
+                }
+            }
+            progress.mark = news.mark;
+            if !news.more {
+                break;
+            }
+        }
+        if let Some(fresh) = fresh {
+            *self.index.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
+        let is_old = progress.ranked.is_none_or(|ranked| ranked.elapsed() >= RANKED_FOR);
+        if is_new || is_old {
+            self.rank().await?;
+            progress.ranked = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Asks for the order of claims, where somebody wants what another has.
+    async fn rank(&self) -> Answer<()> {
+        let labels = self.index().contested();
+        let mut orders = HashMap::new();
+        for label in labels {
+            let order = self.claims(label).await?;
+            orders.insert(label, order);
+        }
+        self.index.write().unwrap_or_else(PoisonError::into_inner).claims.set(orders);
+        Ok(())
+    }
+
+    /// Accounts that claimed a label, as their claims count.
+    pub(crate) async fn claims(&self, label: Label) -> Answer<Vec<KeyPrint>> {
+        let claims = self.desk.ask(&self.visitor, ListClaims(label)).await?;
+        Ok(claims.into_iter().map(|claim| claim.account).collect())
+    }
+
+    /// The account whose key was shown. One that is not known here may be new elsewhere: it is waited for.
+    pub(crate) async fn caller(&self, shown: &str) -> Answer<Caller> {
+        const UNKNOWN: &str = "no agent here has this key; if it is new elsewhere, try again";
+        if !secret::is_key(shown) {
+            return Err(Problem::no_account(UNKNOWN));
+        }
+        let secret = Arc::new(KeySecret::of(shown));
+        let print = secret.print();
+        let began = Instant::now();
+        loop {
+            if let Some(standing) = self.standing(print) {
+                return standing.map(|()| Caller { print, secret });
+            }
+            if began.elapsed() >= KNOWN_WITHIN {
+                return Err(Problem::no_account(UNKNOWN));
+            }
+            sleep(LOOK_EVERY).await;
+            self.refresh().await?;
+        }
+    }
+
+    /// Whether an account may act. `None`: nobody here knows it.
+    fn standing(&self, print: KeyPrint) -> Option<Answer<()>> {
+        let index = self.index();
+        if index.live(print).is_some() {
+            return Some(Ok(()));
+        }
+        if index.is_deleted(print) {
+            return Some(Err(Problem::no_account("the account of this key was deleted")));
+        }
+        let displaced = index.account(print)?;
+        let text = format!(
+            "another account has the PGP key {} now; register with another key, or recover it",
+            displaced.id
+        );
+        Some(Err(Problem::no_account(&text)))
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// There were too many.
+    pub(crate) fn count(
+        &self,
+        caller: Option<&Caller>,
+        origin: Origin,
+        method: &Method,
+    ) -> Answer<()> {
+        let now = Instant::now();
+        let (most, taken) = match (caller, origin) {
+            (Some(caller), _) => {
+                let requests = self.requests.take(caller.print, now);
+                let writes = if *method == Method::GET {
+                    Ok(())
+                } else {
+                    self.writes.take(caller.print, now)
+                };
+                match requests {
+                    Err(wait) => (format!("{REQUESTS_PER_MINUTE} requests"), Err(wait)),
+                    Ok(()) => (format!("{WRITES_PER_MINUTE} writes"), writes),
+                }
+            }
+            (None, Origin::Far(address)) => {
+                let most = format!("{STRANGERS_REQUESTS_PER_MINUTE} requests without a key");
+                (most, self.strangers.take(address, now))
+            }
+            (None, Origin::Near) => return Ok(()),
+        };
+        taken.map_err(|wait| {
+            Problem::too_often(&format!("at most {most} a minute; try again in {wait} s"), wait)
+        })
+    }
+
+    /// An account has asked.
+    pub(crate) async fn saw(&self, caller: &Caller) {
+        let now = now_ms();
+        let known = {
+            let index = self.index();
+            if index.account(caller.print).is_none() {
+                return;
+            }
+            index.seen(caller.print)
+        };
+        self.seen().insert(caller.print, now);
+        let every = u64::try_from(self.settings.seen_every.as_millis()).unwrap_or(u64::MAX);
+        if known.is_some_and(|known| now.saturating_sub(known) < every) {
+            return;
+        }
+        let body = Some(Seen { wall_ms: now }.encode());
+        let id = Seen::id(caller.print);
+        // An error: the account has gone meanwhile, or the node is busy; its next request says it.
+        if let Err(refusal) = self.write(caller, SEEN.number, id, body).await {
+            tracing::debug!(account = %caller.print, ?refusal, "a time of last use was not written");
+        }
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<KeyPrint, u64>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one record of an account. When it is answered it is durable, and in the index with the next refresh.
+    pub(crate) async fn write(
+        &self,
+        caller: &Caller,
+        collection: CollectionNumber,
+        id: RecordId,
+        body: Option<Vec<u8>>,
+    ) -> Result<(), Refusal> {
+        let writes = vec![RecordWrite { collection, id, body }];
+        let write = WriteRecords { account: caller.secret.clone(), writes };
+        self.desk.ask(&self.visitor, write).await.map(drop)
+    }
+
+    /// Records, as they are now. One that is not there is left out.
+    pub(crate) async fn records(
+        &self,
+        collection: CollectionNumber,
+        keys: Vec<(RecordId, KeyPrint)>,
+    ) -> Answer<Vec<RecordView>> {
+        Ok(self.desk.ask(&self.visitor, GetRecords { collection, keys }).await?)
+    }
+
+    /// An account with its profile.
+    pub(crate) async fn agent(&self, print: KeyPrint) -> Answer<Option<Agent>> {
+        Ok(self.agents([print]).await?.remove(&print))
+    }
+
+    /// Accounts that show, with their profiles.
+    pub(crate) async fn agents(
+        &self,
+        prints: impl IntoIterator<Item = KeyPrint>,
+    ) -> Answer<HashMap<KeyPrint, Agent>> {
+        let mut found: HashMap<KeyPrint, (Account, String)> = HashMap::new();
+        {
+            let index = self.index();
+            for account in prints.into_iter().filter_map(|print| index.live(print)) {
+                let named = || (account.clone(), index.shown_name(account));
+                found.entry(account.print).or_insert_with(named);
+            }
+        }
+        let keys = found.values().map(|(account, _)| (account.uuid, account.print)).collect();
+        let records = self.records(PROFILES.number, keys).await?;
+        let agents = records.into_iter().filter_map(|record| {
+            let profile = Profile::decode(record.body.as_deref()?)?;
+            let (account, shown_name) = found.remove(&record.owner)?;
+            let seen_ms = self.last_seen(account.print);
+            Some((account.print, Agent { account, shown_name, seen_ms, profile }))
+        });
+        Ok(agents.collect())
+    }
+
+    /// The last request of an account that this node knows of.
+    fn last_seen(&self, print: KeyPrint) -> Option<u64> {
+        self.seen().get(&print).copied().max(self.index().seen(print))
+    }
+
+    /// An account as reviews name it.
+    pub(crate) fn named(&self, print: KeyPrint) -> Option<Named> {
+        let index = self.index();
+        let account = index.live(print)?;
+        Some(Named {
+            id: account.id.to_string(),
+            name: account.name.clone(),
+            username: index.shown_name(account),
+        })
+    }
+}
+
+/// Microseconds since 1970, by this machine's clock.
+pub(crate) fn now_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn now_ms() -> u64 {
+    now_us() / 1_000
+}
