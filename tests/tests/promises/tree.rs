@@ -107,6 +107,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &[],
     },
     Package {
+        name: "openpgp",
+        folder: "bridge/openpgp",
+        edges: &[],
+        crates: &["base64", "jiff", "pgp", "rand_core", "thiserror", "zeroize"],
+        in_tests: &["tempfile"],
+    },
+    Package {
         name: "bridge",
         folder: "bridge",
         edges: &["mesh"],
