@@ -1,5 +1,6 @@
 //! The core's interface: commands, answers and events for clients, turns for the driver.
 
+pub mod account;
 pub mod agenda;
 pub mod batch;
 pub mod boundary;

@@ -1,6 +1,7 @@
 //! The directory: rooms, lanes, stable agent ids and keys, as every node knows them. A fold over entries that does
 //! not depend on the order in which they came: numbers decide ties, then positions.
 
+pub(crate) mod accounts;
 mod agents;
 pub(crate) mod direct;
 pub(crate) mod keys;
@@ -22,6 +23,7 @@ use std::{
 
 pub(crate) use self::learned::{Learned, Source};
 use self::{
+    accounts::{Accounts, Entered},
     direct::{DirectRooms, Place},
     keys::{Changed, Directories, KeyEntry},
     learned::Void,
@@ -93,6 +95,7 @@ pub(crate) struct Directory {
     by_maker: BTreeMap<(NodeId, KeyPrint), BTreeSet<RoomId>>,
     pub(crate) direct: DirectRooms,
     pub(crate) shared: SharedRooms,
+    pub(crate) accounts: Accounts,
     pub(crate) nodes: Nodes,
     /// Agent ids, keys, vouchers.
     proofs: Proofs,
@@ -122,6 +125,16 @@ impl Directory {
         }
         if let Body::AgentClaimed(claim) = fact.body {
             return self.proofs.write().learn_claim(claim, (fact.room, fact.at), standing);
+        }
+        if let Body::AccountClaimed(claim) = fact.body {
+            // Others are told of it by the mesh's directory alone.
+            if fact.room != RoomId::directory(mesh) {
+                return Learned::Nothing;
+            }
+            let firsts = self.firsts(fact.room, numbers);
+            let standing = Standing { numbered: firsts.numbered(), ..standing };
+            let (source, wall_ms) = ((fact.room, fact.at), fact.facts.wall_ms);
+            return self.accounts.learn(claim, Entered { source, standing, firsts, wall_ms });
         }
         if let Body::DirectOpened(opened) = &fact.body {
             let (directory, log, seq) = (fact.room, fact.log, fact.at.seq);
@@ -191,10 +204,7 @@ impl Directory {
         self.by_source.insert(source, id);
         self.by_name.entry(created.name.clone()).or_default().insert(id);
         self.by_maker.entry((author, created.owner)).or_default().insert(id);
-        let mut firsts = Firsts::default();
-        for number in numbers {
-            firsts.add(*number, self.lost.counts(fact.room, *number));
-        }
+        let firsts = self.firsts(fact.room, numbers);
         let (clock, log, seq) = (fact.facts.clock, fact.log, fact.at.seq);
         let room = CreatedRoom {
             created: created.clone(),
@@ -207,6 +217,14 @@ impl Directory {
         self.rooms.insert(id, room);
         self.proofs.write().rooms.insert(id, created.owner);
         Learned::Rooms(self.of_name(&created.name))
+    }
+
+    fn firsts(&self, directory: RoomId, numbers: &[Number]) -> Firsts {
+        let mut firsts = Firsts::default();
+        for number in numbers {
+            firsts.add(*number, self.lost.counts(directory, *number));
+        }
+        firsts
     }
 
     /// Whether the entry creates a room of the id that is its own, or of one that the founder brings. The two have
@@ -226,6 +244,9 @@ impl Directory {
     /// An entry of a directory got a number.
     pub(crate) fn renumber(&mut self, source: Source, number: Number) -> Learned {
         let Some(id) = self.by_source.get(&source) else {
+            if self.accounts.renumber(source, number, self.lost.counts(source.0, number)) {
+                return Learned::Nothing;
+            }
             return self.proofs.write().renumber_claim(source, number);
         };
         let Some(room) = self.rooms.get_mut(id) else { return Learned::Nothing };
@@ -380,6 +401,7 @@ impl Directory {
             room.firsts.lose(|number| !self.lost.counts(directory, number));
             room.standing.numbered = room.firsts.numbered();
         }
+        self.accounts.lose(|source, number| !self.lost.counts(source.0, number));
     }
 
     /// Nothing counts that a log says in a directory, `from` an entry on. Returns agents that may be another key's
@@ -394,6 +416,7 @@ impl Directory {
         let mut disowned = self.proofs.write().forget(of, from);
         self.direct.forget(directory, from);
         let void = Void { directory, from };
+        self.accounts.forget(void);
         self.rooms.retain(|_, room| !void.covers(room.source, room.standing));
         self.proofs.write().rooms.retain(|id, _| self.rooms.contains_key(id));
         let by_founder = self.founder == Some(from.log.author);

@@ -10,6 +10,7 @@
 //! entries of directories come back to the dispatcher (`ending`), for they concern several parts. No part
 //! imports the dispatcher.
 
+mod accounts;
 mod agents;
 pub(crate) mod archived;
 mod asked;
@@ -66,7 +67,7 @@ use crate::{
         },
         import::Import,
     },
-    directory::proofs::Proofs,
+    directory::{Source, proofs::Proofs},
     engine::{
         agents::{Agents, Typing},
         barrier::Barriers,
@@ -341,6 +342,13 @@ impl Engine {
             }
             Command::SetRoom(set) => self.records.set_room(known, *set),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
+            Command::ClaimAccount { account, labels } => {
+                let claimed = accounts::claim(known, &account, labels);
+                return self.on_account_claimed(call, claimed);
+            }
+            Command::WriteRecords(writes) => self.records.write_for(known, *writes),
+            Command::FindAccount(account) => Ok(accounts::find(known, account)),
+            Command::ListClaims(label) => Ok(accounts::claims(known, label)),
             Command::ListSeats { caller } => listing::list_seats(known, &caller),
             Command::NameNodes { nodes } => Ok(listing::name_nodes(known, &nodes)),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
@@ -428,6 +436,19 @@ impl Engine {
                 let view = view.map(|view| Outcome::Room(self.known.for_key(view, key)));
                 self.known.cx.reply(call, view);
             }
+            Err(refused) => self.known.cx.reply(call, Err(refused)),
+        }
+    }
+
+    /// Answered when the claim has its number.
+    fn on_account_claimed(&mut self, call: CallId, claimed: Result<Option<Source>, Refused>) {
+        match claimed {
+            Ok(Some(place)) => {
+                self.waiters.wait(place, Waiter::Account { call });
+                // Known at once: the next one that is asked for in this turn is counted with it.
+                self.fold_facts();
+            }
+            Ok(None) => self.known.cx.reply(call, Ok(Outcome::Done)),
             Err(refused) => self.known.cx.reply(call, Err(refused)),
         }
     }

@@ -1,7 +1,9 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
+mod accounts;
 mod given;
 mod requests;
+pub use accounts::*;
 pub use given::*;
 pub use requests::*;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Names of things: ids, numbers, time, keys.
 
+pub mod account;
 pub mod agent;
 pub mod digest;
 pub mod group;

@@ -14,6 +14,7 @@ pub mod details;
 pub mod digest;
 pub mod files;
 pub mod filling;
+pub mod finder;
 pub mod pair;
 pub mod place;
 pub mod profile;

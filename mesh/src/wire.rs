@@ -1,5 +1,6 @@
 //! Everything that is written into logs or sent between nodes, and how it is sealed and signed.
 
+pub mod account;
 pub mod acts;
 pub(crate) mod cbor;
 pub mod comparing;

@@ -2,6 +2,7 @@
 
 use mesh::{
     api::{
+        account::{AccountClaim, AccountView},
         agenda::{Standing, TaskView, VoteView},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
@@ -14,6 +15,7 @@ use mesh::{
         id::{AgentId, KeyPrint, NodeId, RoomId},
         number::Number,
     },
+    wire::record::Stamp,
 };
 
 use std::sync::Arc;
@@ -257,6 +259,9 @@ answers! {
     RoomInfo: Outcome::RoomInfo(room) => room;
     Box<VoteView>: Outcome::Vote(vote) => vote;
     Vec<VoteView>: Outcome::Votes(votes) => votes;
+    Vec<Stamp>: Outcome::Stamps(stamps) => stamps;
+    Option<Box<AccountView>>: Outcome::Account(account) => account;
+    Vec<AccountClaim>: Outcome::Claims(claims) => claims;
     Cast: Outcome::Cast { cast, eligible } => Cast { cast, eligible };
     Vec<AgentId>: Outcome::Candidates(agents) => agents;
     Box<TaskView>: Outcome::Task(task) => task;

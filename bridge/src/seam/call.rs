@@ -2,6 +2,7 @@
 
 use mesh::{
     api::{
+        account::{AccountClaim, AccountView, RecordNews, RecordPage, RecordView},
         agenda::{GivenAct, NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         budget::Conversing,
         command::{
@@ -19,7 +20,7 @@ use mesh::{
         files::FileView,
         profile::ProfileUpdate,
     },
-    wire::{acts::TaskStatus, roster::Presence},
+    wire::{acts::TaskStatus, record::Stamp, roster::Presence},
 };
 
 use crate::{
@@ -34,12 +35,16 @@ use crate::{
     secret::Secret,
 };
 
+mod accounts;
 mod attach;
 mod commands;
 mod files;
 mod inbox;
 mod to_mesh;
 
+pub use accounts::{
+    ClaimAccount, FindAccount, FollowRecords, GetRecord, ListClaims, ListRecords, WriteRecords,
+};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use to_mesh::Call;
@@ -108,6 +113,13 @@ calls! {
     Unsubscribe => ();
     EnableSubscription => ();
     ListSubscriptions => Vec<SubscriptionView>;
+    ClaimAccount => ();
+    WriteRecords => Vec<Stamp>;
+    FindAccount => Option<Box<AccountView>>;
+    ListClaims => Vec<AccountClaim>;
+    FollowRecords => RecordNews;
+    GetRecord => Option<RecordView>;
+    ListRecords => RecordPage;
 }
 
 /// Look at a room that the agent may read: for dialects that refuse something else only then.

@@ -579,6 +579,8 @@ pub struct StoredRecord {
     pub head: RecordHead,
     /// Whether it is a deletion.
     pub deleted: bool,
+    /// The account that it is about ([`Collection::about`](crate::records::collection::Collection::about)).
+    pub about: Option<KeyPrint>,
     /// Its bytes apart, if it has any.
     pub apart: Option<Apart>,
     /// These are in the store, too.

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::{
     api::{
+        account::{AccountClaim, AccountRefused, AccountView, RecordWrites},
         agenda::{
             GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
             TaskUpdate, TaskView, VoteView,
@@ -22,6 +23,7 @@ use crate::{
         rules::Broken,
     },
     name::{
+        account::Label,
         group::{Sides, TaskSeed},
         id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId, RoomKey},
         key::{KeySecret, Mailbox},
@@ -32,6 +34,7 @@ use crate::{
         acts::TaskStatus,
         conversation::Conversation,
         entry::{DedupId, Parting},
+        record::Stamp,
         roster::Presence,
         signatures::KeySignature,
     },
@@ -180,6 +183,15 @@ pub enum Command {
     SetRoom(Box<RoomSet>),
     /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
     ChangeFile(Box<FileChange>),
+    /// An account, which signs for itself, is to be known, and claims labels. → [`Outcome::Done`], when the claim has a number
+    /// and is durable.
+    ClaimAccount { account: Arc<KeySecret>, labels: Vec<Label> },
+    /// An account writes records, all of them or none. → [`Outcome::Stamps`], in their order, when they are durable.
+    WriteRecords(Box<RecordWrites>),
+    /// An account. One that is not known here is asked of connected nodes. → [`Outcome::Account`]
+    FindAccount(KeyPrint),
+    /// The accounts that claim a label, in the order in which they count. → [`Outcome::Claims`]
+    ListClaims(Label),
     /// Agents of any key that offer something: this, or with `None` anything; at most so many. → [`Outcome::Agents`]
     ListOffering { capability: Option<String>, limit: usize },
     /// Whether a key may have an agent id: refused with [`Refused::AgentTaken`] if it is another one's. → [`Outcome::Done`]
@@ -376,6 +388,12 @@ pub enum Outcome {
     Tasks(Vec<TaskView>),
     /// The fate of a message.
     Receipts(Box<MessageReceipts>),
+    /// The stamps of records that were written, in their order.
+    Stamps(Vec<Stamp>),
+    /// An account, if it is known.
+    Account(Option<Box<AccountView>>),
+    /// Accounts that claim a label, in the order in which they count.
+    Claims(Vec<AccountClaim>),
     /// Minted keys.
     Keys(Vec<KeyView>),
     /// The kind of a key.
@@ -673,6 +691,9 @@ pub enum Refused {
     /// The room has no such file.
     #[error("no such file")]
     NoFile,
+    /// Of an account, or of its records.
+    #[error(transparent)]
+    Account(AccountRefused),
     /// A claim came too late.
     #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |holder| holder))]
     Held {

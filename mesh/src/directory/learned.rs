@@ -23,6 +23,8 @@ pub(crate) enum Learned {
     Agent(AgentId),
     /// A key is known, or another node answers for it.
     Key(KeyPrint),
+    /// An account is known, or another node answers for it.
+    Account(KeyPrint),
     /// A key is not valid any more, for ever.
     Revoked(KeyPrint),
     /// All that was this key's own belongs to another one.

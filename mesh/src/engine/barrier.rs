@@ -621,6 +621,11 @@ fn need(known: &Known, command: &Command) -> Option<Need> {
             unknown.then(|| seeking(known, caller.key, []))
         }
         Names::Key(attach) => who_may_come(known, attach),
+        Names::Account(account) => {
+            let unknown = !known.directory.accounts.is_known(account);
+            let stranger = || Need { why: Why::Stranger, ..seeking(known, account, []) };
+            unknown.then(stranger)
+        }
     }
 }
 

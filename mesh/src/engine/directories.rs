@@ -78,6 +78,8 @@ fn is_too_much(known: &Known, fact: &Fact) -> bool {
     matches!(body, Body::RoomCreated(_)) && directory.room_count() >= ROOMS_MAX
         || matches!(body, Body::Key(act) if !directory.keys().has_room_for(act))
         || matches!(body, Body::AgentClaimed(claim) if !directory.has_room_for(claim))
+        || matches!(body, Body::AccountClaimed(claim)
+            if !directory.accounts.has_room_for(claim.account(), fact.log.author))
 }
 
 /// Numbers that do not count any more decide no names.

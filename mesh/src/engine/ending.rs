@@ -266,7 +266,7 @@ impl Engine {
     pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
-            Learned::Key(key) => self.records.on_key(&mut self.known, key),
+            Learned::Key(key) | Learned::Account(key) => self.records.on_key(&mut self.known, key),
             Learned::Revoked(key) => self.on_invalid(key, true),
             Learned::Replaced(key) => self.on_replaced(key),
             Learned::Expired(key) => self.on_invalid(key, false),

@@ -3,6 +3,8 @@
 //! Their contents are on the disk alone, and readers get them from there. Here are the heads: what a record replaces, and
 //! which one falls out, has to be known before it is written, and the core reads no disk.
 
+mod about;
+mod accounts;
 mod comparing;
 mod contents;
 mod files;
@@ -14,8 +16,11 @@ use std::{
     time::Duration,
 };
 
-use self::contents::{Contents, Name};
 pub(super) use self::writing::Profiled;
+use self::{
+    about::About,
+    contents::{Contents, Name},
+};
 use super::known::Known;
 use crate::{
     api::batch::{Change, StoredRecord},
@@ -26,6 +31,7 @@ use crate::{
         id::{KeyPrint, NodeId, RoomId},
     },
     records::{
+        collection::Collection,
         digest::Bucket,
         filling::Filling,
         pair,
@@ -58,6 +64,8 @@ pub(super) struct Records {
     /// Groups whose followers' records may have changed: others are told a new digest.
     changed: BTreeSet<Group>,
     contents: Contents,
+    /// The accounts that records are about.
+    about: About,
     compared: BTreeMap<(NodeId, Space), Compared>,
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, Space, CollectionNumber), Bucket>,
@@ -72,6 +80,7 @@ impl Records {
             spaces: [(Space::Mesh, Sets::new(Space::Mesh))].into(),
             changed: BTreeSet::new(),
             contents: Contents::default(),
+            about: About::default(),
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
             filling: Filling::default(),
@@ -99,19 +108,26 @@ impl Records {
         let (space, collection) = (*space, *collection);
         let sets = self.spaces.entry(space).or_insert_with(|| Sets::new(space));
         let Some(set) = sets.get_mut(collection) else { return };
+        let kind = set.collection();
         let (mut offers, mut gone) = (Vec::with_capacity(stored.len()), Vec::new());
         let mut answering: BTreeMap<KeyPrint, Option<NodeId>> = BTreeMap::new();
-        for StoredRecord { head, deleted, .. } in stored.iter() {
+        for StoredRecord { head, deleted, about, .. } in stored.iter() {
             let (head, deleted) = (*head, *deleted);
             let answers = answering.entry(head.owner);
-            match *answers.or_insert_with(|| answers_for(known, space, head.owner)) {
+            let answers = *answers.or_insert_with(|| answers_for(known, (space, kind), head.owner));
+            let is_about_nobody = about.is_some_and(|it| known.directory.accounts.has_ended(it));
+            match answers.filter(|_| !is_about_nobody) {
                 Some(answers) => offers.push(Offer { head, deleted, answers }),
                 None => gone.push(set.key(head.id, head.owner)),
             }
         }
         gone.extend(set.fill(&offers));
-        for StoredRecord { head, apart, held, whole, .. } in stored {
+        for StoredRecord { head, about, deleted, apart, held, whole, .. } in stored {
             let key = set.key(head.id, head.owner);
+            self.about.set((collection, key), *about);
+            if kind.founds() && *deleted && set.head(key).is_some() {
+                known.directory.accounts.set_ended(head.owner, true);
+            }
             if let Some(apart) = *apart {
                 self.contents.restore(known, Name { space, collection, key }, apart, *held);
             }
@@ -139,12 +155,18 @@ impl Records {
         let (space, collection) = (record.space, record.collection);
         let head = record.head(known.cx.mesh);
         let deleted = record.body.is_none();
+        let about = Collection::of(collection).and_then(|kind| kind.about(record.content()));
+        if about.is_some_and(|account| known.directory.accounts.has_ended(account)) {
+            return false;
+        }
         let offer = Offer { head, deleted, answers };
         let Some(set) = self.sets(space).get_mut(collection) else { return false };
         let is_pair = collection == pair::COLLECTION.number;
         let is_new = is_pair && set.head(set.key(head.id, head.owner)).is_none();
+        let ends = set.collection().founds() && deleted;
         let Fate::Kept(gone) = set.offer(offer) else { return false };
         let key = set.key(head.id, head.owner);
+        self.about.set((collection, key), about);
         self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
         let (name, apart) = (Name { space, collection, key }, record.apart);
         learn(known, key, &record);
@@ -154,6 +176,9 @@ impl Records {
             self.forget(known, Name { space, collection, key });
         }
         self.note_change(space);
+        if ends {
+            self.end(known, head.owner);
+        }
         true
     }
 
@@ -187,6 +212,11 @@ impl Records {
         if shares && name.space == Space::Mesh {
             known.directory.shared.forget(name.key);
         }
+        self.about.set((name.collection, name.key), None);
+        let founds = Collection::of(name.collection).is_some_and(Collection::founds);
+        if let (true, Some(owner)) = (founds, name.key.owner) {
+            known.directory.accounts.set_ended(owner, false);
+        }
         change(known, name, None);
         self.contents.change(known, name, None);
     }
@@ -200,7 +230,9 @@ impl Records {
             if !shares(known, from, record.space) {
                 continue;
             }
-            if let Some(answers) = answers_now(known, record.space, record.owner(), record.stamp) {
+            let Some(kind) = Collection::of(record.collection) else { continue };
+            let at = (record.space, kind);
+            if let Some(answers) = answers_now(known, at, record.owner(), record.stamp) {
                 new += usize::from(self.take(known, record, answers));
             }
         }
@@ -252,7 +284,7 @@ impl Records {
     fn answered_by(&mut self, known: &mut Known, owner: KeyPrint) {
         let mut gone = Vec::new();
         for (space, sets) in &mut self.spaces {
-            let answers = answers_for(known, *space, owner);
+            let answers = |kind| answers_for(known, (*space, kind), owner);
             let names = sets.answered_by(owner, answers).into_iter();
             gone.extend(names.map(|(collection, key)| Name { space: *space, collection, key }));
         }
@@ -317,8 +349,18 @@ fn shares(known: &Known, peer: NodeId, space: Space) -> bool {
 /// The node that answers for the owner of a record. `None`: it owns none there. Among the followers of a group its keys and their
 /// successors own some: nobody keeps those of others. Keys that were taken out of a shared room own theirs, which do not show: else
 /// nodes that have heard of it later would keep others.
-fn answers_for(known: &Known, space: Space, owner: KeyPrint) -> Option<NodeId> {
+///
+/// Of an account that has ended there is nothing but the record that says so.
+fn answers_for(
+    known: &Known,
+    (space, kind): (Space, &Collection),
+    owner: KeyPrint,
+) -> Option<NodeId> {
     let directory = &known.directory;
+    if kind.family().is_some() {
+        let has_ended = directory.accounts.has_ended(owner) && !kind.founds();
+        return directory.accounts.answers(owner).filter(|_| !has_ended);
+    }
     match space {
         Space::Followers(group) if !known.was_in(group, owner) => None,
         Space::Mesh | Space::Followers(_) => directory.answers_for(owner),
@@ -328,10 +370,15 @@ fn answers_for(known: &Known, space: Space, owner: KeyPrint) -> Option<NodeId> {
 
 /// The same. `None` also where the record is not taken now. Nobody is to blame: the owner may be news, and the clock may be this
 /// node's.
-fn answers_now(known: &Known, space: Space, owner: KeyPrint, stamp: Stamp) -> Option<NodeId> {
+fn answers_now(
+    known: &Known,
+    at: (Space, &Collection),
+    owner: KeyPrint,
+    stamp: Stamp,
+) -> Option<NodeId> {
     let ahead = u64::try_from(RECORD_AHEAD_MAX.as_micros()).unwrap_or(u64::MAX);
     let latest = Stamp::at(known.cx.now.wall_us.saturating_add(ahead));
-    answers_for(known, space, owner).filter(|_| stamp <= latest)
+    answers_for(known, at, owner).filter(|_| stamp.moment() <= latest)
 }
 
 /// Takes in what a record says of the keys of a shared room.

@@ -20,6 +20,8 @@ pub(super) enum Waiter {
     Said { call: CallId, fresh: Option<Fresh>, durable: Option<Durable> },
     /// A room: answered when its name is certain.
     Created { call: CallId, key: KeyPrint },
+    /// An account: answered when its claim is certain.
+    Account { call: CallId },
     /// A stable id: the registration goes on when its owner is certain.
     Claimed { call: CallId, attach: Box<Attach> },
 }
@@ -28,6 +30,7 @@ impl Waiter {
     fn call(&self) -> CallId {
         let (Waiter::Said { call, .. }
         | Waiter::Created { call, .. }
+        | Waiter::Account { call }
         | Waiter::Claimed { call, .. }) = self;
         *call
     }
@@ -125,7 +128,8 @@ impl Waiters {
                 Waiter::Said { call, .. } | Waiter::Created { call, .. } => {
                     known.cx.reply(call, Err(Refused::NoRoom));
                 }
-                Waiter::Claimed { .. } => {}
+                // These are in directories, which do not end.
+                Waiter::Claimed { .. } | Waiter::Account { .. } => {}
             }
         }
     }
@@ -223,6 +227,7 @@ impl Waiters {
                 let made = made(known, place, key);
                 known.cx.reply(call, made);
             }
+            Waiter::Account { call } => known.cx.reply(call, Ok(Outcome::Done)),
             Waiter::Claimed { call, .. } if known.stopping => {
                 known.cx.reply(call, Err(Refused::Stopping));
             }

@@ -1,10 +1,10 @@
 //! All collections that there are.
 
-use super::{collection::Collection, details, files, pair, profile, shared};
+use super::{collection::Collection, details, files, finder, pair, profile, shared};
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 8] = [
+static ALL: [&Collection; 12] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -13,6 +13,10 @@ static ALL: [&Collection; 8] = [
     &files::COLLECTION,
     &shared::GIVEN,
     &shared::TAKEN,
+    &finder::PROFILES,
+    &finder::JOBS,
+    &finder::REVIEWS,
+    &finder::SEEN,
 ];
 
 impl Collection {
@@ -34,7 +38,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        limits::{RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX, SEAL_BYTES},
+        limits::{
+            ACCOUNT_RECORD_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORD_COLLECTIONS_MAX, SEAL_BYTES,
+        },
         name::{group::Group, id::MeshId, identity::Strict, key::KeySecret},
         records::collection::{Place, is_sound, may_be_sent},
         wire::record::{Draft, Record, RecordId, Stamp},
@@ -89,7 +95,19 @@ mod tests {
         assert!(ALL.len() <= RECORD_COLLECTIONS_MAX);
         for collection in ALL {
             let sealed = if collection.place == Place::Rooms { SEAL_BYTES } else { 0 };
-            assert!(collection.body_bytes_max + sealed <= RECORD_BODY_BYTES_MAX, "{collection:?}");
+            let max = match collection.family() {
+                Some(_) => ACCOUNT_RECORD_BYTES_MAX,
+                None => RECORD_BODY_BYTES_MAX,
+            };
+            assert!(collection.body_bytes_max + sealed <= max, "{collection:?}");
+            let founder =
+                ALL.iter().filter(|other| other.founds() && other.place == collection.place);
+            let first = founder.map(|founder| founder.number).min();
+            let family = collection.family().is_some();
+            assert!(
+                !family || first.is_some_and(|first| first <= collection.number),
+                "a store has it first"
+            );
             assert!(collection.owner_max <= collection.node_max, "{collection:?}");
             assert!(collection.owner_kept() >= collection.owner_max + collection.owner_max / 9);
         }

@@ -4,8 +4,11 @@ use std::fmt;
 
 use crate::{
     limits::SEAL_BYTES,
-    name::{id::MeshId, identity::Judge},
-    wire::record::{CollectionNumber, Record, RecordId, Space},
+    name::{
+        id::{KeyPrint, MeshId},
+        identity::Judge,
+    },
+    wire::record::{CollectionNumber, Record, RecordId, Space, Stamp},
 };
 
 /// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
@@ -23,6 +26,9 @@ pub enum Writer {
 pub enum Merge {
     /// The latest one, be it a deletion.
     Latest,
+    /// The latest one, and a deletion is later than all else: what was deleted never comes back. The stamp of a deletion
+    /// says so ([`Stamp::for_ever`](crate::wire::record::Stamp::for_ever)), so heads alone tell which one counts.
+    Final,
     /// The latest one. There are no deletions: the id is a hash of everything that is said, so all of one key say the same.
     Add,
     /// The first one, for ever. There are no deletions.
@@ -39,6 +45,8 @@ pub struct Collection {
     pub(super) place: Place,
     /// Keys that write one.
     pub writer: Writer,
+    /// The principals that may own one.
+    pub owners: Owners,
     /// The one of a key that counts.
     pub merge: Merge,
     /// The largest content, before it is sealed. Bytes.
@@ -51,8 +59,30 @@ pub struct Collection {
     pub owner_max: usize,
     /// The same of all owners for whom one node answers: it minted their keys. For [`Writer::Participants`]: of the space.
     pub node_max: usize,
-    /// The id that a content names, if the content has this collection's form.
-    pub(super) names: fn(&[u8]) -> Option<RecordId>,
+    /// The id that a content names as one of this owner, if the content has this collection's form.
+    pub(super) names: fn(&[u8], KeyPrint) -> Option<RecordId>,
+}
+
+/// The principals that own records of a collection.
+#[derive(Clone, Copy, Debug)]
+pub enum Owners {
+    /// API keys that the directory knows.
+    Keys,
+    /// Accounts that the directory knows, whose records belong together.
+    Accounts(Family),
+}
+
+/// How the records of accounts belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// A deletion of one ends its owner for ever: no other record of that account is kept, nor one that is about it.
+    pub founds: bool,
+    /// Each account has one record of this id alone.
+    pub only: Option<fn(KeyPrint) -> RecordId>,
+    /// The account that a content is about.
+    pub about: Option<fn(&[u8]) -> Option<KeyPrint>>,
+    /// Records of all accounts up to which clients are not refused.
+    pub all_max: usize,
 }
 
 /// Spaces that a collection is in.
@@ -75,15 +105,45 @@ impl Collection {
         }
     }
 
-    /// Whether a record of this id may have this content. That of a deletion is gone, and with it the name. Of a sealed one no
+    /// How its records belong together, if they are of accounts.
+    #[must_use]
+    pub fn family(&self) -> Option<&Family> {
+        match &self.owners {
+            Owners::Keys => None,
+            Owners::Accounts(family) => Some(family),
+        }
+    }
+
+    /// Whether the deletion of one of its records ends the owner.
+    #[must_use]
+    pub fn founds(&self) -> bool {
+        self.family().is_some_and(|family| family.founds)
+    }
+
+    /// The account that a content is about.
+    #[must_use]
+    pub fn about(&self, body: Option<&[u8]>) -> Option<KeyPrint> {
+        (self.family()?.about?)(body?)
+    }
+
+    /// Whether a record of this id and owner may have this content. That of a deletion is gone, and with it the name. Of a sealed one no
     /// more is known without the key than its length: one that says something else shows nowhere.
     #[must_use]
-    pub fn fits(&self, space: Space, id: RecordId, body: Option<&[u8]>) -> bool {
-        let Some(body) = body else { return self.merge == Merge::Latest };
+    pub fn fits(
+        &self,
+        space: Space,
+        (id, owner): (RecordId, KeyPrint),
+        body: Option<&[u8]>,
+    ) -> bool {
+        let Some(body) = body else {
+            let only = self.family().and_then(|family| family.only);
+            let deletes = matches!(self.merge, Merge::Latest | Merge::Final);
+            return deletes && only.is_none_or(|only| only(owner) == id);
+        };
         match space {
             Space::Followers(_) => body.len() <= self.body_bytes_max + SEAL_BYTES,
             Space::Mesh | Space::Node => {
-                body.len() <= self.body_bytes_max && (self.names)(body) == Some(id)
+                body.len() <= self.body_bytes_max && (self.names)(body, owner) == Some(id)
             }
         }
     }
@@ -96,6 +156,12 @@ impl Collection {
             self.apart_bytes_max > 0 && length <= self.apart_bytes_max + sealed
         };
         record.apart.is_none_or(|apart| record.body.is_some() && may(apart.length))
+    }
+
+    /// Whether the stamp of a record says what it has to: where deletions are final, that it is one; elsewhere nothing.
+    #[must_use]
+    pub fn is_stamped(&self, stamp: Stamp, deleted: bool) -> bool {
+        self.merge != Merge::Final || stamp.is_for_ever() == deleted
     }
 
     /// Records of one owner that a set keeps. More than a client may write: two sides of a split, each within the bound,
@@ -118,8 +184,9 @@ impl Collection {
 pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
     let Record { space, id, .. } = *record;
     let fits = Collection::of(record.collection).is_none_or(|collection| {
-        let fits = collection.fits(space, id, record.content());
-        collection.is_in(space) && fits && collection.fits_apart(space, record)
+        let fits = collection.fits(space, (id, record.owner()), record.content());
+        let stamped = collection.is_stamped(record.stamp, record.body.is_none());
+        collection.is_in(space) && fits && stamped && collection.fits_apart(space, record)
     });
     fits && record.is_signed(judge, mesh)
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::{Decode, Encode};
 
 use super::{
-    collection::{Collection, Merge, Place, Writer},
+    collection::{Collection, Merge, Owners, Place, Writer},
     place::{RoomPlace, showing},
 };
 use crate::{
@@ -36,13 +36,14 @@ pub static COLLECTION: Collection = Collection {
     name: "room.facts",
     place: Place::Rooms,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Latest,
     body_bytes_max: DESCRIPTION_BYTES_MAX + OVERHEAD_BYTES,
     apart_bytes_max: 0,
     in_memory: false,
     owner_max: DETAIL_RECORDS_PER_KEY_MAX,
     node_max: DETAIL_RECORDS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<DetailRecord>(body).ok()?.id(&Cover::Open)),
+    names: |body, _| Some(minicbor::decode::<DetailRecord>(body).ok()?.id(&Cover::Open)),
 };
 
 /// Settings: names, and values that are for clients.
@@ -51,13 +52,14 @@ pub static SETTINGS: Collection = Collection {
     name: "room.setting",
     place: Place::Rooms,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Latest,
     body_bytes_max: SETTING_NAME_BYTES_MAX + SETTING_BYTES_MAX + OVERHEAD_BYTES,
     apart_bytes_max: 0,
     in_memory: false,
     owner_max: SETTING_RECORDS_PER_KEY_MAX,
     node_max: SETTING_RECORDS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<SettingRecord>(body).ok()?.id(&Cover::Open)),
+    names: |body, _| Some(minicbor::decode::<SettingRecord>(body).ok()?.id(&Cover::Open)),
 };
 
 /// The state of a room, for its members. It binds nobody.
@@ -402,14 +404,24 @@ mod tests {
         for at in [open(ROOM), sealed(ROOM, &key(1))] {
             for record in signed(&largest, &at, &key(1)) {
                 let kind = Collection::of(record.collection).expect("it is known");
-                assert!(kind.fits(at.space, record.id, record.content()), "{kind:?}");
+                assert!(
+                    kind.fits(at.space, (record.id, record.owner()), record.content()),
+                    "{kind:?}"
+                );
                 assert!(record.size() <= RECORD_BODY_BYTES_MAX);
-                assert!(kind.fits(at.space, record.id, None));
-                assert!(!kind.fits(at.space, record.id, Some(&[0; RECORD_BODY_BYTES_MAX])));
+                assert!(kind.fits(at.space, (record.id, record.owner()), None));
+                assert!(!kind.fits(
+                    at.space,
+                    (record.id, record.owner()),
+                    Some(&[0; RECORD_BODY_BYTES_MAX])
+                ));
             }
         }
         let one = signed(&largest, &open(ROOM), &key(1)).remove(0);
-        assert!(!COLLECTION.fits(Space::Mesh, RecordId([9; 16]), one.content()), "another's name");
+        assert!(
+            !COLLECTION.fits(Space::Mesh, (RecordId([9; 16]), KeyPrint::OPEN), one.content()),
+            "another's name"
+        );
     }
 
     #[test]

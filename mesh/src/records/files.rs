@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use minicbor::{Decode, Encode};
 
 use super::{
-    collection::{Collection, Merge, Place, Writer},
+    collection::{Collection, Merge, Owners, Place, Writer},
     place::RoomPlace,
 };
 use crate::{
@@ -31,6 +31,7 @@ pub static COLLECTION: Collection = Collection {
     name: "room.file",
     place: Place::Rooms,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Latest,
     body_bytes_max: FILE_PATH_BYTES_MAX
         + MEDIA_TYPE_BYTES_MAX
@@ -40,7 +41,7 @@ pub static COLLECTION: Collection = Collection {
     in_memory: false,
     owner_max: FILE_RECORDS_PER_KEY_MAX,
     node_max: FILE_RECORDS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<FileRecord>(body).ok()?.id(&Cover::Open)),
+    names: |body, _| Some(minicbor::decode::<FileRecord>(body).ok()?.id(&Cover::Open)),
 };
 
 /// The content of a file's record. The file itself travels apart.
@@ -261,7 +262,7 @@ mod tests {
         for at in places(&key(1)) {
             let record =
                 signed(&at, draft(&at, &longest, Some(&long(AGENT_ID_BYTES_MAX))), &key(1));
-            assert!(COLLECTION.fits(at.space, record.id, record.content()));
+            assert!(COLLECTION.fits(at.space, (record.id, record.owner()), record.content()));
             assert!(record.size() <= RECORD_BODY_BYTES_MAX);
         }
     }

@@ -3,7 +3,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::collection::{Collection, Merge, Place, Writer};
+use super::collection::{Collection, Merge, Owners, Place, Writer};
 use crate::{
     limits::{PAIR_RECORDS_PER_KEY_MAX, PAIR_RECORDS_PER_NODE_MAX},
     name::id::sha256,
@@ -19,13 +19,14 @@ pub static COLLECTION: Collection = Collection {
     name: "pair",
     place: Place::Mesh,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Add,
     body_bytes_max: BODY_BYTES_MAX,
     apart_bytes_max: 0,
     in_memory: false,
     owner_max: PAIR_RECORDS_PER_KEY_MAX,
     node_max: PAIR_RECORDS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<Mailboxes>(body).ok()?.id()),
+    names: |body, _| Some(minicbor::decode::<Mailboxes>(body).ok()?.id()),
 };
 
 /// An encoded body.
@@ -71,6 +72,7 @@ pub fn draft(one: &[u8; 32], other: &[u8; 32]) -> Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::id::KeyPrint;
 
     #[test]
     fn a_pair_has_one_record_whichever_key_says_so() {
@@ -80,10 +82,17 @@ mod tests {
         assert_eq!((record.id, id(&one, &one) == record.id), (id(&other, &one), false));
         let body = record.body.expect("it has one");
         assert!(
-            COLLECTION.fits(Space::Mesh, record.id, Some(&body)) && body.len() <= BODY_BYTES_MAX
+            COLLECTION.fits(Space::Mesh, (record.id, KeyPrint::OPEN), Some(&body))
+                && body.len() <= BODY_BYTES_MAX
         );
-        assert!(!COLLECTION.fits(Space::Mesh, id(&one, &one), Some(&body)), "of another pair");
-        assert!(!COLLECTION.fits(Space::Mesh, record.id, Some(&body[1..])));
-        assert!(!COLLECTION.fits(Space::Mesh, record.id, None), "it is not taken back");
+        assert!(
+            !COLLECTION.fits(Space::Mesh, (id(&one, &one), KeyPrint::OPEN), Some(&body)),
+            "of another pair"
+        );
+        assert!(!COLLECTION.fits(Space::Mesh, (record.id, KeyPrint::OPEN), Some(&body[1..])));
+        assert!(
+            !COLLECTION.fits(Space::Mesh, (record.id, KeyPrint::OPEN), None),
+            "it is not taken back"
+        );
     }
 }

@@ -5,7 +5,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::collection::{Collection, Merge, Place, Writer};
+use super::collection::{Collection, Merge, Owners, Place, Writer};
 use crate::{
     limits::{
         CARD_RECORDS_PER_KEY_MAX, CARD_RECORDS_PER_NODE_MAX, PROFILE_RECORDS_PER_KEY_MAX,
@@ -24,13 +24,14 @@ pub static COLLECTION: Collection = Collection {
     name: "agent.profile",
     place: Place::Mesh,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Latest,
     body_bytes_max: RECORD_BODY_BYTES_MAX,
     apart_bytes_max: 0,
     in_memory: false,
     owner_max: PROFILE_RECORDS_PER_KEY_MAX,
     node_max: PROFILE_RECORDS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<TextRecord>(body).ok()?.id()),
+    names: |body, _| Some(minicbor::decode::<TextRecord>(body).ok()?.id()),
 };
 
 /// Cards: the things that an agent can do.
@@ -39,13 +40,14 @@ pub static CARDS: Collection = Collection {
     name: "agent.card",
     place: Place::Mesh,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Latest,
     body_bytes_max: RECORD_BODY_BYTES_MAX,
     apart_bytes_max: 0,
     in_memory: false,
     owner_max: CARD_RECORDS_PER_KEY_MAX,
     node_max: CARD_RECORDS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<CardRecord>(body).ok()?.id()),
+    names: |body, _| Some(minicbor::decode::<CardRecord>(body).ok()?.id()),
 };
 
 /// A field of a profile. Others are kept and passed on, and do not show: a later version may know them.
@@ -316,18 +318,30 @@ mod tests {
         update.cards = Some(vec![card("map", "draws maps")]);
         for draft in update.drafts(AGENT, &[]) {
             let collection = Collection::of(draft.collection).expect("it is known");
-            assert!(collection.fits(Space::Mesh, draft.id, draft.body.as_deref()));
-            assert!(collection.fits(Space::Mesh, draft.id, None));
+            assert!(collection.fits(
+                Space::Mesh,
+                (draft.id, KeyPrint::OPEN),
+                draft.body.as_deref()
+            ));
+            assert!(collection.fits(Space::Mesh, (draft.id, KeyPrint::OPEN), None));
             assert!(
-                !collection.fits(Space::Mesh, RecordId([9; 16]), draft.body.as_deref()),
+                !collection.fits(
+                    Space::Mesh,
+                    (RecordId([9; 16]), KeyPrint::OPEN),
+                    draft.body.as_deref()
+                ),
                 "another's id"
             );
-            assert!(!collection.fits(Space::Mesh, draft.id, Some(b"text")));
-            assert!(!collection.fits(Space::Mesh, draft.id, Some(&[0; RECORD_BODY_BYTES_MAX + 1])));
+            assert!(!collection.fits(Space::Mesh, (draft.id, KeyPrint::OPEN), Some(b"text")));
+            assert!(!collection.fits(
+                Space::Mesh,
+                (draft.id, KeyPrint::OPEN),
+                Some(&[0; RECORD_BODY_BYTES_MAX + 1])
+            ));
         }
         // As a later version may write one.
         let field = TextRecord { agent: AGENT.to_owned(), field: 99, text: "new".to_owned() };
-        assert!(COLLECTION.fits(Space::Mesh, field.id(), Some(&encode(&field))));
+        assert!(COLLECTION.fits(Space::Mesh, (field.id(), KeyPrint::OPEN), Some(&encode(&field))));
         let records =
             signed(vec![draft(&COLLECTION, field.id(), Some(encode(&field)))], &key(1), 1_000);
         assert_eq!(read(AGENT, &records, |_| true).fields, [], "it does not show");
@@ -347,7 +361,7 @@ mod tests {
         for draft in update.drafts(&agent, &[]) {
             let collection = Collection::of(draft.collection).expect("it is known");
             assert!(
-                collection.fits(Space::Mesh, draft.id, draft.body.as_deref()),
+                collection.fits(Space::Mesh, (draft.id, KeyPrint::OPEN), draft.body.as_deref()),
                 "{collection:?}"
             );
         }

@@ -273,6 +273,11 @@ impl Set {
         gone
     }
 
+    /// A record is not kept any more, for a reason that is not in this set.
+    pub fn take_out(&mut self, key: RecordKey) {
+        self.remove(key);
+    }
+
     /// The owners of its records.
     pub fn owners(&self) -> impl Iterator<Item = KeyPrint> {
         self.by_print.keys().copied()
@@ -309,14 +314,14 @@ impl Set {
     pub(super) fn wins(&self, new: &RecordHead, known: &RecordHead) -> bool {
         let [new, known] = [new, known].map(|head| (head.stamp, head.hash));
         match self.collection.merge {
-            Merge::Latest | Merge::Add => new > known,
+            Merge::Latest | Merge::Final | Merge::Add => new > known,
             Merge::End => new < known,
         }
     }
 
     fn rank(&self, stamp: Stamp) -> Rank {
         match self.collection.merge {
-            Merge::Latest | Merge::Add => Rank(stamp.0),
+            Merge::Latest | Merge::Final | Merge::Add => Rank(stamp.0),
             Merge::End => Rank(!stamp.0),
         }
     }

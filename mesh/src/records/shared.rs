@@ -3,7 +3,7 @@
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
-use super::collection::{Collection, Merge, Place, Writer};
+use super::collection::{Collection, Merge, Owners, Place, Writer};
 use crate::{
     limits::{ROOM_KEYS_PER_KEY_MAX, ROOM_KEYS_PER_NODE_MAX},
     name::{
@@ -24,13 +24,14 @@ pub static GIVEN: Collection = Collection {
     name: "room key",
     place: Place::Mesh,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::Add,
     body_bytes_max: GIVEN_BYTES_MAX,
     apart_bytes_max: 0,
     in_memory: true,
     owner_max: ROOM_KEYS_PER_KEY_MAX,
     node_max: ROOM_KEYS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<Given>(body).ok()?.id()),
+    names: |body, _| Some(minicbor::decode::<Given>(body).ok()?.id()),
 };
 
 /// One record for each key that was taken out: for ever.
@@ -39,13 +40,14 @@ pub static TAKEN: Collection = Collection {
     name: "room key taken out",
     place: Place::Mesh,
     writer: Writer::Owner,
+    owners: Owners::Keys,
     merge: Merge::End,
     body_bytes_max: 64,
     apart_bytes_max: 0,
     in_memory: true,
     owner_max: ROOM_KEYS_PER_KEY_MAX,
     node_max: ROOM_KEYS_PER_NODE_MAX,
-    names: |body| Some(minicbor::decode::<Taken>(body).ok()?.id()),
+    names: |body, _| Some(minicbor::decode::<Taken>(body).ok()?.id()),
 };
 
 /// An encoded [`Given`]: the facts take 256 bytes of name, 512 of purpose, 256 of an agent's id, and some 100 more.
@@ -238,7 +240,7 @@ mod tests {
         let draft = given.draft();
         let body = draft.body.as_deref().expect("it has one");
         assert!(body.len() <= GIVEN_BYTES_MAX, "{}", body.len());
-        assert!(GIVEN.fits(Space::Mesh, draft.id, Some(body)));
+        assert!(GIVEN.fits(Space::Mesh, (draft.id, KeyPrint::OPEN), Some(body)));
         let open = |given: &Given, own: &KeySecret, from: &KeySecret| {
             given.open(&Ends { mesh: MESH, own: &mailbox(own), other: &from.halves().mailbox })
         };
@@ -271,9 +273,13 @@ mod tests {
     fn a_key_that_is_taken_out_has_one_record_for_ever() {
         let taken = Taken { group: RoomId([7; 16]), key: key(1).print() };
         let draft = taken.draft();
-        assert!(TAKEN.fits(Space::Mesh, draft.id, draft.body.as_deref()));
-        assert!(!TAKEN.fits(Space::Mesh, draft.id, None), "it is not taken back");
+        assert!(TAKEN.fits(Space::Mesh, (draft.id, KeyPrint::OPEN), draft.body.as_deref()));
+        assert!(!TAKEN.fits(Space::Mesh, (draft.id, KeyPrint::OPEN), None), "it is not taken back");
         let other = Taken { key: key(2).print(), ..taken };
-        assert!(!TAKEN.fits(Space::Mesh, draft.id, other.draft().body.as_deref()));
+        assert!(!TAKEN.fits(
+            Space::Mesh,
+            (draft.id, KeyPrint::OPEN),
+            other.draft().body.as_deref()
+        ));
     }
 }

@@ -57,15 +57,16 @@ impl Sets {
         self.get_mut(collection).map(|set| set.offer(offer))
     }
 
-    /// See [`Set::answered_by`].
+    /// See [`Set::answered_by`]. `answers`: the node that answers for the owner's records of a kind.
     pub fn answered_by(
         &mut self,
         owner: KeyPrint,
-        answers: Option<NodeId>,
+        answers: impl Fn(&'static Collection) -> Option<NodeId>,
     ) -> Vec<(CollectionNumber, RecordKey)> {
         self.digest = None;
         let sets = self.sets.iter_mut();
         let gone = sets.flat_map(|(number, set)| {
+            let answers = answers(set.collection());
             set.answered_by(owner, answers).into_iter().map(|key| (*number, key))
         });
         gone.collect()

@@ -15,6 +15,7 @@ use crate::{
         number::Era,
     },
     wire::{
+        account::AccountClaimed,
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::{encode, text, texts},
         conversation::Conversation,
@@ -478,6 +479,8 @@ pub enum Body {
     DirectOpened(DirectOpened),
     /// Sealed directory of a pair.
     DirectClosed(DirectClosed),
+    /// Directory. Visible.
+    AccountClaimed(AccountClaimed),
     /// A step of a vote.
     Vote(VoteAct),
     /// A step of an election.

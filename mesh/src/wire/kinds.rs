@@ -12,6 +12,7 @@ use crate::{
         identity::Judge,
     },
     wire::{
+        account::AccountClaimed,
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
         cbor::encode,
         delivery::DeliveryAct,
@@ -234,6 +235,7 @@ kinds! {
     PARTED        = 36, Parted(NodeParted),         "parted",        Directory, Hidden,   IfHeard, ByNode;
     DIRECT_OPENED = 37, DirectOpened(DirectOpened), "direct_opened", Directory, Hidden,   IfHeard, ByNode;
     DIRECT_CLOSED = 38, DirectClosed(DirectClosed), "direct_closed", Directory, Hidden,   IfHeard, ByNode;
+    ACCOUNT_CLAIMED = 39, AccountClaimed(AccountClaimed), "account_claimed", Directory, Numbered, IfHeard, ByKey;
     VOTE          = 48, Vote(VoteAct),              "vote",          Vote,      Hidden,   IfHeard, ByNode;
     ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard, ByNode;
     TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
@@ -345,6 +347,12 @@ impl Payload for DirectClosed {
 impl Payload for AgentClaimed {
     fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
         self.is_signed_by_its_key(judge, log.mesh)
+    }
+}
+
+impl Payload for AccountClaimed {
+    fn is_signed(&self, judge: &dyn Judge, log: &SignedLog) -> bool {
+        self.is_signed_by_its_account(judge, log)
     }
 }
 

@@ -80,6 +80,9 @@ pub struct Stamp(#[n(0)] pub u64);
 /// Stamps within one microsecond.
 const PER_MICROSECOND: u64 = 256;
 
+/// Clocks reach it in the year 4253.
+const FOR_EVER: u64 = 1 << 63;
+
 impl Stamp {
     /// The first one of a moment. Unix microseconds; what is beyond all stamps is the last.
     #[must_use]
@@ -94,10 +97,29 @@ impl Stamp {
         Stamp::at(wall_us).max(Stamp(above))
     }
 
+    /// The same moment, above all stamps of this time: of a deletion that is final
+    /// ([`Merge::Final`](crate::records::collection::Merge::Final)).
+    #[must_use]
+    pub fn for_ever(self) -> Stamp {
+        Stamp(self.0 | FOR_EVER)
+    }
+
+    /// Whether it is one of those.
+    #[must_use]
+    pub fn is_for_ever(self) -> bool {
+        self.0 & FOR_EVER != 0
+    }
+
+    /// The moment alone.
+    #[must_use]
+    pub fn moment(self) -> Stamp {
+        Stamp(self.0 & !FOR_EVER)
+    }
+
     /// Unix milliseconds.
     #[must_use]
     pub fn wall_ms(self) -> u64 {
-        self.0 / PER_MICROSECOND / 1_000
+        self.moment().0 / PER_MICROSECOND / 1_000
     }
 }
 

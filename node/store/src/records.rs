@@ -286,6 +286,10 @@ pub fn file(
     Ok(Some((view, bytes)))
 }
 
+fn about(record: &Record) -> Option<KeyPrint> {
+    Collection::of(record.collection)?.about(record.content())
+}
+
 fn is_in_memory(record: &Record) -> bool {
     Collection::of(record.collection).is_some_and(|collection| collection.in_memory)
 }
@@ -342,6 +346,7 @@ fn some_heads<'r>(
             collection: record.collection,
             head: record.head(mesh),
             deleted: record.body.is_none(),
+            about: about(&record),
             apart: record.apart,
             held: record.apart.is_some() && contents.get(key.value())?.is_some(),
             whole: is_in_memory(&record).then(|| Box::new(record)),

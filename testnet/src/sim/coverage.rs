@@ -101,6 +101,7 @@ happenings! {
     Lanes, Liars, "lie: lanes";
     Rooms, Liars, "lie: rooms";
     AgentIds, Liars, "lie: agent ids";
+    Accounts, Liars, "lie: accounts";
     Keys, Liars, "lie: keys";
     Votes, Liars, "lie: votes";
     Elections, Liars, "lie: elections";

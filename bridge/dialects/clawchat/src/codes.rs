@@ -190,6 +190,8 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NoAgent(_) => Problem::from(Refusal::NoAgent),
         Refused::NoMailbox(text) => denied(&text),
         Refused::NoFile => Problem::invalid(NO_FILE),
+        // Nothing here asks for accounts.
+        Refused::Account(refused) => Problem::invalid(&refused.to_string()),
         Refused::NoKey => Problem::new(Code::Unauthorized, "the key is not valid here"),
         Refused::TooManyAgents { max } => {
             let text =

@@ -122,6 +122,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::TooManyCopies { .. }
         | Refused::NotDurable
         | Refused::NoFile
+        | Refused::Account(_)
         | Refused::NoAgent(_) => "invalid_payload",
         Refused::Budget(_) | Refused::TakesNone(_) => "access_denied",
         Refused::Full(_) | Refused::DiskFull | Refused::Stopping => "internal_error",

@@ -3,8 +3,14 @@
 
 use super::{Attach, Caller, Command, FileAct, Outcome, Refused, Share, Speech};
 use crate::{
-    api::agenda::{NewTask, NewVote},
-    name::id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
+    api::{
+        account::AccountRefused,
+        agenda::{NewTask, NewVote},
+    },
+    name::{
+        account::Label,
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
+    },
 };
 
 /// Whether a node that stops still answers a command.
@@ -36,6 +42,8 @@ pub enum Names<'c> {
     Nothing,
     /// The key of an agent that registers.
     Key(&'c Attach),
+    /// An account.
+    Account(KeyPrint),
     /// A room.
     Room {
         /// The key that asks.
@@ -276,6 +284,18 @@ impl Command {
                 };
                 Traits::of("change_file").room(change.key, change.room).bytes(bytes)
             }
+            Command::ClaimAccount { labels, .. } => {
+                Traits::of("claim_account").bytes(labels.len() * size_of::<Label>())
+            }
+            Command::WriteRecords(records) => {
+                let bodies = records.writes.iter().map(|write| write.body.as_ref());
+                let bytes = bodies.map(|body| 64 + body.map_or(0, Vec::len)).sum();
+                Traits::of("write_records").bytes(bytes)
+            }
+            Command::FindAccount(account) => {
+                Traits::of("find_account").asks().names(Names::Account(*account))
+            }
+            Command::ListClaims(_) => Traits::of("list_claims").asks(),
             Command::ListSeats { .. } => Traits::of("list_seats").asks(),
             Command::NameNodes { nodes } => {
                 Traits::of("name_nodes").asks().bytes(nodes.len() * size_of::<NodeId>())
@@ -344,6 +364,8 @@ impl Outcome {
             Outcome::Task(_) => Promise::Durable,
             Outcome::Tasks(_) => Promise::None,
             Outcome::Receipts(_) => Promise::None,
+            Outcome::Stamps(_) => Promise::Durable,
+            Outcome::Account(_) | Outcome::Claims(_) => Promise::None,
             Outcome::Keys(_) => Promise::None,
             Outcome::Key(_) => Promise::None,
             Outcome::Roamed(_) => Promise::Durable,
@@ -401,6 +423,7 @@ impl Refused {
             Refused::NoElection => Reason::Unknown,
             Refused::NoTask => Reason::Unknown,
             Refused::NoFile => Reason::Unknown,
+            Refused::Account(refused) => of_account(refused),
             Refused::Held { .. } => Reason::Rules,
             Refused::NoKey => Reason::Rules,
             Refused::NoAgent(_) => Reason::Unknown,
@@ -411,5 +434,14 @@ impl Refused {
             Refused::DiskFull => Reason::Limit,
             Refused::Stopping => Reason::Overtaken,
         }
+    }
+}
+
+fn of_account(refused: &AccountRefused) -> Reason {
+    match refused {
+        AccountRefused::Full(_) | AccountRefused::TooMuch => Reason::Limit,
+        AccountRefused::Unknown => Reason::Unknown,
+        AccountRefused::Ended | AccountRefused::Deleted => Reason::Overtaken,
+        AccountRefused::Form | AccountRefused::Behind => Reason::Rules,
     }
 }

@@ -161,7 +161,8 @@ impl Records {
     ) {
         let Some(set) = self.sets(space).get(collection) else { return };
         let mut found = Difference::default();
-        let answers = |head: &RecordHead| answers_now(known, space, head.owner, head.stamp);
+        let at = (space, set.collection());
+        let answers = |head: &RecordHead| answers_now(known, at, head.owner, head.stamp);
         for part in parts {
             comparison::compare(set, part, answers, &mut found);
         }

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Records, answers_for, contents::Name};
 use crate::{
-    api::command::{Caller, Outcome, Refused, RoomSet},
+    api::{
+        account::AccountRefused,
+        command::{Caller, Outcome, Refused, RoomSet},
+    },
     engine::known::Known,
     limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
     name::{
@@ -12,6 +15,7 @@ use crate::{
         key::KeySecret,
     },
     records::{
+        collection::{Collection, Merge},
         details,
         place::RoomPlace,
         profile::{self, ProfileUpdate},
@@ -47,6 +51,12 @@ pub(super) struct Writing<'w> {
 }
 
 impl<'w> Writing<'w> {
+    /// Of an account: its records are open, and nobody else writes them.
+    pub(super) fn of_account(account: &'w KeySecret, cover: &'w Cover) -> Writing<'w> {
+        let (key, signer) = (account.print(), Some(account));
+        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY }
+    }
+
     pub(super) fn of_room(
         key: KeyPrint,
         signer: Option<&'w KeySecret>,
@@ -115,7 +125,8 @@ impl Records {
         draft: Draft,
     ) -> Result<(), Refused> {
         let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open, with: NOBODY };
-        self.write(known, &by, vec![draft.into()])
+        self.write(known, &by, vec![draft.into()])?;
+        Ok(())
     }
 
     pub(crate) fn set_room(&mut self, known: &mut Known, set: RoomSet) -> Result<Outcome, Refused> {
@@ -155,16 +166,18 @@ impl Records {
         Ok(())
     }
 
-    /// Signs records and takes them in, all of them or none. They are durable with the turn, and told to others then.
+    /// Signs records, of one space and one sort of owners, and takes them in, all of them or none. They are durable with the turn, and told to others then.
     pub(super) fn write(
         &mut self,
         known: &mut Known,
         by: &Writing<'_>,
         unsigned: Vec<Unsigned>,
-    ) -> Result<(), Refused> {
+    ) -> Result<Vec<Stamp>, Refused> {
         let Writing { key, space, cover, .. } = *by;
         let signer = by.signer.filter(|signer| signer.print() == key).ok_or(impossible(NO_KEY))?;
-        let answers = answers_for(known, space, key).ok_or(impossible(NOT_LISTED))?;
+        let place = unsigned.first().and_then(|one| Collection::of(one.draft.collection));
+        let Some(kind) = place else { return Ok(Vec::new()) };
+        let answers = answers_for(known, (space, kind), key).ok_or(impossible(NOT_LISTED))?;
         if let Some(apart) = known.apart().filter(|_| space != Space::Node) {
             return Err(Refused::Apart(apart));
         }
@@ -177,16 +190,22 @@ impl Records {
             let others = by.with.iter().filter_map(|other| set.head(set.key(draft.id, *other)));
             let before = mine.into_iter().chain(others).map(|head| head.stamp).max();
             let stamp = Stamp::after(known.cx.now.wall_us, before);
+            let is_final = set.collection().merge == Merge::Final && draft.body.is_none();
+            let stamp = if is_final { stamp.for_ever() } else { stamp };
             let told = apart.as_deref().map(Apart::of);
             let record = cover.write(draft, key, stamp).sign_with(told, signer, mesh, stamp);
             let record = record.map_err(|short| Refused::Impossible(short.to_string()))?;
             if !set.wants(&record.head(mesh), answers) {
                 // A record that others have signed for a time to come, or this node before its clock was set back.
-                let text = "the clock of this node is behind the records of this key";
-                return Err(impossible(text));
+                return Err(if set.collection().family().is_some() {
+                    Refused::Account(AccountRefused::Behind)
+                } else {
+                    impossible("the clock of this node is behind the records of this key")
+                });
             }
             written.push((record, apart));
         }
+        let stamps = written.iter().map(|(record, _)| record.stamp).collect();
         let mut told = Vec::new();
         for (record, apart) in written {
             let (collection, id, hash) =
@@ -199,7 +218,7 @@ impl Records {
             }
         }
         tell(known, space, told);
-        Ok(())
+        Ok(stamps)
     }
 
     /// A client's records are refused before a set drops others for them, but for those of owners that have more than their fair

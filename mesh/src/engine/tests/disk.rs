@@ -143,7 +143,8 @@ impl Disk {
             let (held, (space, collection, _)) = (self.contents.contains(place), *place);
             let whole = Collection::of(collection).is_some_and(|kind| kind.in_memory);
             let whole = whole.then(|| Box::new(Record::clone(record)));
-            Some(StoredRecord { space, collection, head, deleted, apart, held, whole })
+            let about = Collection::of(collection).and_then(|kind| kind.about(record.content()));
+            Some(StoredRecord { space, collection, head, deleted, about, apart, held, whole })
         };
         let records = self.records.iter().filter_map(head).collect();
         let newest = |agent: &AgentId| {

@@ -344,6 +344,7 @@ fn records_of_a_key_that_the_directory_has_lost_go() {
     // At a start nothing is taken for known that is not.
     let record = signed(node.secret.mesh_id(), other, "Gone", at);
     let stored = StoredRecord {
+        about: None,
         space: Space::Mesh,
         collection: record.collection,
         head: record.head(node.secret.mesh_id()),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::records::collection::Owners;
 use crate::{
     name::id::sha256,
     records::{
@@ -27,7 +28,8 @@ const fn collection(writer: Writer, merge: Merge) -> Collection {
         // Four are kept, and ten.
         owner_max: 3,
         node_max: 9,
-        names: |_| None,
+        owners: Owners::Keys,
+        names: |_, _| None,
     }
 }
 

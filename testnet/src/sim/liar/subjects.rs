@@ -18,6 +18,7 @@ pub(super) fn written(body: &Body) -> Happening {
         Body::NodeAdmitted(_) | Body::Parted(_) => Happening::Lanes,
         Body::RoomCreated(_) | Body::DirectOpened(_) | Body::DirectClosed(_) => Happening::Rooms,
         Body::AgentClaimed(_) => Happening::AgentIds,
+        Body::AccountClaimed(_) => Happening::Accounts,
         Body::Key(_) => Happening::Keys,
         Body::Vote(_) => Happening::Votes,
         Body::Task(_) => Happening::Tasks,

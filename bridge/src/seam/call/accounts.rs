@@ -1,0 +1,107 @@
+//! Calls about accounts and their records. Whoever may ask them the dialect has judged: it has the account's secret.
+
+use std::sync::Arc;
+
+use mesh::{
+    api::{
+        account::{Mark, RecordWrite, RecordWrites},
+        command::Command,
+    },
+    name::{account::Label, id::KeyPrint, key::KeySecret},
+    wire::record::{CollectionNumber, RecordId},
+};
+
+use super::to_mesh::ToMesh;
+use crate::{seam::refusal::Refusal, session::party::Party};
+
+/// Have an account known to the mesh, with these labels. Answered when the claim has a number and is durable. Repeated with
+/// other labels it claims these, too.
+#[derive(Clone, Debug)]
+pub struct ClaimAccount {
+    /// The account.
+    pub account: Arc<KeySecret>,
+    /// At most [`mesh::limits::ACCOUNT_LABELS_MAX`].
+    pub labels: Vec<Label>,
+}
+
+/// Write records of an account, all of them or none. Answered with their stamps, in their order, when they are durable here.
+#[derive(Clone, Debug)]
+pub struct WriteRecords {
+    /// The account.
+    pub account: Arc<KeySecret>,
+    /// At most [`mesh::limits::RECORD_WRITES_MAX`], and [`mesh::limits::RECORD_WRITES_BYTES_MAX`].
+    pub writes: Vec<RecordWrite>,
+}
+
+/// Look for an account. One that is not known here is asked of connected nodes before the answer: a second at most.
+#[derive(Clone, Copy, Debug)]
+pub struct FindAccount(pub KeyPrint);
+
+/// The accounts that claim a label, in the order in which they count.
+#[derive(Clone, Copy, Debug)]
+pub struct ListClaims(pub Label);
+
+/// The records of some kinds that have changed here since a mark.
+#[derive(Clone, Debug)]
+pub struct FollowRecords {
+    /// The kinds.
+    pub collections: Vec<CollectionNumber>,
+    /// Where the reader is.
+    pub after: Mark,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// One record, as it is kept here; a deletion, too. `None`: there is none.
+#[derive(Clone, Copy, Debug)]
+pub struct GetRecord {
+    /// Its kind.
+    pub collection: CollectionNumber,
+    /// Its id.
+    pub id: RecordId,
+    /// Its owner.
+    pub owner: KeyPrint,
+}
+
+/// The records of a kind, by id.
+#[derive(Clone, Debug)]
+pub struct ListRecords {
+    /// The kind.
+    pub collection: CollectionNumber,
+    /// Only those of this owner.
+    pub owner: Option<KeyPrint>,
+    /// Only those whose ids begin so.
+    pub first: Vec<u8>,
+    /// Only those after this one.
+    pub after: Option<(RecordId, KeyPrint)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+// Any party may ask for these: the account's secret is what opens them.
+
+impl ToMesh for ClaimAccount {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        let ClaimAccount { account, labels } = self;
+        Ok(Command::ClaimAccount { account, labels })
+    }
+}
+
+impl ToMesh for WriteRecords {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        let WriteRecords { account, writes } = self;
+        Ok(Command::WriteRecords(Box::new(RecordWrites { account, writes })))
+    }
+}
+
+impl ToMesh for FindAccount {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::FindAccount(self.0))
+    }
+}
+
+impl ToMesh for ListClaims {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListClaims(self.0))
+    }
+}
