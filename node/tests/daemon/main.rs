@@ -5,6 +5,7 @@
 mod backup;
 mod clocks;
 mod direct;
+mod finder;
 mod full;
 mod group;
 mod harness;

@@ -146,6 +146,16 @@ const PACKAGES: &[Package] = &[
         in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {
+        name: "clawfinder",
+        folder: "bridge/dialects/clawfinder",
+        edges: &["bridge", "mesh", "openpgp"],
+        crates: &[
+            "axum", "base64", "getrandom", "http-body-util", "hyper", "jiff", "serde_json", "tokio",
+            "tracing", "zeroize",
+        ],
+        in_tests: &["bridge"],
+    },
+    Package {
         name: "mcp",
         folder: "bridge/dialects/mcp",
         edges: &["bridge", "mesh"],
@@ -155,7 +165,9 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "node",
         folder: "node",
-        edges: &["bridge", "clawchat", "import", "mcp", "mesh", "net", "protocol", "store"],
+        edges: &[
+            "bridge", "clawchat", "clawfinder", "import", "mcp", "mesh", "net", "protocol", "store",
+        ],
         crates: &[
             "anyhow",
             "bytes",

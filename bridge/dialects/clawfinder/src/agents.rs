@@ -1,8 +1,8 @@
 //! Accounts: registered, shown, changed, proven and deleted.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use bridge::{
     seam::call::ClaimAccount,
     secret::Secret,
@@ -17,7 +17,6 @@ use mesh::{
 };
 use openpgp::{Certificate, Fingerprint, Wish};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::time::sleep;
 
 use crate::{

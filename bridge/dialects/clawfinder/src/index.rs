@@ -4,9 +4,10 @@
 //! Records say what each account wrote. Whether an account *shows* follows from all of them and from the directory
 //! (`docs/decisions/clawfinder.md`): of several accounts with one id one shows, and of several with one username one has it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mesh::{
+    api::account::RecordView,
     name::{
         account::Label,
         id::{KeyPrint, MeshId},
@@ -22,9 +23,6 @@ use crate::{
     proof,
     usernames::folded,
 };
-
-/// A record as the store gives it.
-pub(crate) use bridge::seam::answer::RecordView;
 
 /// An account that has a profile.
 #[derive(Clone, Debug)]
@@ -81,10 +79,10 @@ pub(crate) struct Index {
     by_id: HashMap<Fingerprint, BTreeSet<KeyPrint>>,
     by_former: HashMap<Fingerprint, BTreeSet<KeyPrint>>,
     by_uuid: HashMap<[u8; 16], KeyPrint>,
-    jobs: HashMap<RecordId, JobRow>,
+    jobs: BTreeMap<RecordId, JobRow>,
     /// Jobs that were deleted, and whose they were.
-    gone_jobs: HashMap<RecordId, KeyPrint>,
-    reviews: HashMap<RecordId, ReviewRow>,
+    gone_jobs: BTreeMap<RecordId, KeyPrint>,
+    reviews: BTreeMap<RecordId, ReviewRow>,
     seen: HashMap<KeyPrint, u64>,
     /// What the directory says of accounts that want the same id or username as another one.
     pub(crate) claims: Claims,
@@ -99,9 +97,9 @@ impl Index {
             by_id: HashMap::new(),
             by_former: HashMap::new(),
             by_uuid: HashMap::new(),
-            jobs: HashMap::new(),
-            gone_jobs: HashMap::new(),
-            reviews: HashMap::new(),
+            jobs: BTreeMap::new(),
+            gone_jobs: BTreeMap::new(),
+            reviews: BTreeMap::new(),
             seen: HashMap::new(),
             claims: Claims::new(mesh),
         }
@@ -133,8 +131,11 @@ impl Index {
 
     fn take_profile(&mut self, record: &RecordView, document: proof::Document) {
         self.forget_account(record.owner);
-        let Some(body) = record.body.as_deref() else {
-            self.deleted.insert(record.owner);
+        let Some((body, halves)) = record.body.as_deref().zip(record.halves) else {
+            // One that is gone without a word was pushed out by others: nobody knows its account any more.
+            if !record.is_gone() {
+                self.deleted.insert(record.owner);
+            }
             self.jobs.retain(|_, job| job.owner != record.owner);
             self.gone_jobs.retain(|_, owner| *owner != record.owner);
             self.reviews.retain(|_, row| row.reviewer != record.owner && row.reviewee != record.owner);
@@ -147,11 +148,11 @@ impl Index {
         let former = former.filter_map(|former| Certificate::from_bytes(&former.certificate).ok());
         let account = Account {
             print: record.owner,
-            public: record.halves.signer,
+            public: halves.signer,
             uuid: record.id,
             id: certificate.fingerprint(),
             former: former.map(|certificate| certificate.fingerprint()).collect(),
-            is_proven: proof::is_given(&certificate, &profile, document, &record.halves.signer),
+            is_proven: proof::is_given(&certificate, &profile, document, &halves.signer),
             username: profile.username,
             name: profile.name,
             registered: profile.registered,
@@ -179,7 +180,9 @@ impl Index {
     fn take_job(&mut self, record: &RecordView) {
         let Some(body) = record.body.as_deref() else {
             self.jobs.remove(&record.id);
-            self.gone_jobs.insert(record.id, record.owner);
+            if !record.is_gone() {
+                self.gone_jobs.insert(record.id, record.owner);
+            }
             return;
         };
         let Some(job) = Job::decode(body) else { return };

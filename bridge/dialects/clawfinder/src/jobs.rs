@@ -1,6 +1,9 @@
 //! Jobs: what agents offer.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use axum::http::StatusCode;
 use mesh::{
@@ -141,7 +144,7 @@ async fn show(registry: &Registry, rows: &[JobRow]) -> Answer<Vec<Value>> {
     Ok(shown.collect())
 }
 
-async fn bodies(registry: &Registry, rows: &[JobRow]) -> Answer<HashMap<RecordId, Job>> {
+async fn bodies(registry: &Registry, rows: &[JobRow]) -> Answer<BTreeMap<RecordId, Job>> {
     let keys = rows.iter().map(|row| (row.id, row.owner)).collect();
     let records = registry.records(JOBS.number, keys).await?;
     let jobs = records.into_iter();

@@ -8,6 +8,10 @@ use axum::{
 };
 use bridge::seam::refusal::Refusal;
 use hyper::ext::ReasonPhrase;
+use mesh::api::{
+    account::{AccountRefused, Whose},
+    command::Refused,
+};
 use serde_json::{Map, Value, json};
 
 use crate::limits::REASON_BYTES_MAX;
@@ -100,14 +104,38 @@ impl Problem {
 
 impl From<Refusal> for Box<Problem> {
     fn from(refusal: Refusal) -> Box<Problem> {
-        let text = "this node cannot do it now; try again";
-        let status = match refusal {
-            Refusal::StoreFull => {
-                return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the disk of this node is full; ask its operator");
-            }
-            _ => StatusCode::SERVICE_UNAVAILABLE,
+        if let Refusal::Mesh(Refused::Account(why)) = &refusal {
+            return of_account(*why);
+        }
+        if let Refusal::Unreadable(error) = &refusal {
+            tracing::error!(%error, "the index cannot be read");
+        }
+        let text = match refusal {
+            Refusal::Mesh(Refused::DiskFull) => "the disk of this node is full; ask its operator",
+            Refusal::Overloaded => "this node has much to do; try again in a moment",
+            _ => "this node cannot do it now; try again, or ask another node",
         };
-        Problem::new(status, text)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+}
+
+/// Why the mesh takes nothing of an account.
+fn of_account(why: AccountRefused) -> Box<Problem> {
+    match why {
+        AccountRefused::Full(bound) => match bound.whose {
+            Whose::Account => Problem::forbidden(&bound.to_string()),
+            Whose::Node | Whose::Mesh => {
+                Problem::new(StatusCode::INSUFFICIENT_STORAGE, bound.to_string())
+            }
+        },
+        AccountRefused::Ended => Problem::no_account("the account of this key was deleted"),
+        AccountRefused::Unknown => Problem::no_account("no agent here has this key; if it is new elsewhere, try again"),
+        AccountRefused::Deleted => Problem::missing("it was deleted"),
+        AccountRefused::Form | AccountRefused::TooMuch => Problem::of_the_whole("it is larger than the index keeps; shorten the texts"),
+        AccountRefused::Behind => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the clock of this node is behind; ask its operator to set it",
+        ),
     }
 }
 
@@ -125,7 +153,11 @@ impl IntoResponse for Problem {
 
 /// The standard phrase and the text, in printable ASCII, no longer than it may be.
 fn reason(status: StatusCode, text: &str) -> String {
-    let standard = status.canonical_reason().unwrap_or("Error");
+    // The library has the word of an older standard.
+    let standard = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "Content Too Large",
+        status => status.canonical_reason().unwrap_or("Error"),
+    };
     let text = text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' });
     let mut reason: String = standard.chars().chain(": ".chars()).chain(text).collect();
     reason.truncate(REASON_BYTES_MAX);

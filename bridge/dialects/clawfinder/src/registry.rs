@@ -11,12 +11,12 @@ use axum::http::Method;
 use bridge::{
     read::{Desk, Visitor},
     seam::{
-        answer::Mark,
-        call::{FollowRecords, GetRecords, ListClaims, RecordWrite, WriteRecords},
+        call::{ClaimAccount, FindAccount, FollowRecords, GetRecord, ListClaims, WriteRecords},
         refusal::Refusal,
     },
 };
 use mesh::{
+    api::account::{Mark, RecordView, RecordWrite},
     name::{account::Label, id::KeyPrint, key::KeySecret},
     records::finder::{JOBS, PROFILES, Profile, REVIEWS, SEEN, Seen},
     wire::record::{CollectionNumber, RecordId},
@@ -25,7 +25,7 @@ use tokio::time::sleep;
 
 use crate::{
     caller::Caller,
-    index::{Account, Index, RecordView},
+    index::{Account, Index},
     limits::{
         KNOWN_WITHIN, LOOK_EVERY, RECORDS_AT_ONCE, REQUESTS_PER_MINUTE,
         STRANGERS_REQUESTS_PER_MINUTE, WRITES_PER_MINUTE,
@@ -157,17 +157,17 @@ impl Registry {
         }
         let secret = Arc::new(KeySecret::of(shown));
         let print = secret.print();
-        let began = Instant::now();
-        loop {
-            if let Some(standing) = self.standing(print) {
-                return standing.map(|()| Caller { print, secret });
+        if self.standing(print).is_none() {
+            // Others are asked, for a second at most. Its profile comes with the next comparison of records.
+            let found = self.desk.ask(&self.visitor, FindAccount(print)).await?;
+            let began = Instant::now();
+            while found.is_some() && self.standing(print).is_none() && began.elapsed() < KNOWN_WITHIN {
+                sleep(LOOK_EVERY).await;
+                self.refresh().await?;
             }
-            if began.elapsed() >= KNOWN_WITHIN {
-                return Err(Problem::no_account(UNKNOWN));
-            }
-            sleep(LOOK_EVERY).await;
-            self.refresh().await?;
         }
+        let standing = self.standing(print).unwrap_or_else(|| Err(Problem::no_account(UNKNOWN)));
+        standing.map(|()| Caller { print, secret })
     }
 
     /// Whether an account may act. `None`: nobody here knows it.
@@ -249,6 +249,11 @@ impl Registry {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has an account known to the mesh.
+    pub(crate) async fn claim(&self, claim: ClaimAccount) -> Answer<()> {
+        Ok(self.desk.ask(&self.visitor, claim).await?)
+    }
+
     /// Writes one record of an account. When it is answered it is durable, and in the index with the next refresh.
     pub(crate) async fn write(
         &self,
@@ -268,7 +273,11 @@ impl Registry {
         collection: CollectionNumber,
         keys: Vec<(RecordId, KeyPrint)>,
     ) -> Answer<Vec<RecordView>> {
-        Ok(self.desk.ask(&self.visitor, GetRecords { collection, keys }).await?)
+        let mut found = Vec::with_capacity(keys.len());
+        for (id, owner) in keys {
+            found.extend(self.desk.ask(&self.visitor, GetRecord { collection, id, owner }).await?);
+        }
+        Ok(found)
     }
 
     /// An account with its profile.

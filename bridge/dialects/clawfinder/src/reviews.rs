@@ -1,6 +1,6 @@
 //! Reviews: what agents say of each other.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use mesh::{
     name::id::KeyPrint,
@@ -88,7 +88,7 @@ fn find_own(registry: &Registry, caller: KeyPrint, id: &str) -> Answer<ReviewRow
     Err(Problem::forbidden("this review is another agent's; only its reviewer changes it"))
 }
 
-async fn bodies(registry: &Registry, rows: &[ReviewRow]) -> Answer<HashMap<RecordId, Review>> {
+async fn bodies(registry: &Registry, rows: &[ReviewRow]) -> Answer<BTreeMap<RecordId, Review>> {
     let keys = rows.iter().map(|row| (row.id, row.reviewer)).collect();
     let records = registry.records(REVIEWS.number, keys).await?.into_iter();
     let read = |body: Option<Vec<u8>>| Review::decode(body.as_deref()?);

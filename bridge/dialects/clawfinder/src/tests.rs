@@ -158,9 +158,11 @@ struct Agent {
     id: String,
 }
 
-/// A PGP key.
+/// A PGP key, another one each time.
 fn pgp(name: &str) -> SecretCertificate {
-    SecretCertificate::generate(&format!("{name} <{name}@clawfinder.dev>"), NOW).unwrap()
+    let mut chance = |bytes: &mut [u8]| getrandom::fill(bytes).unwrap();
+    let user_id = format!("{name} <{name}@clawfinder.dev>");
+    SecretCertificate::generate(&user_id, NOW, &mut chance).unwrap()
 }
 
 /// When keys are made. Seconds since 1970.

@@ -1,0 +1,171 @@
+//! The index of agents at several nodes, by a stand-in for the ClawFinder client: it sends what that one sends, reads the status
+//! line of an error and nothing else, and has its keys made by gpg.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    harness::{Daemon, temp, until},
+    members::three,
+};
+
+/// The client, with its own keyring.
+struct Client {
+    home: TempDir,
+    name: String,
+    key: Option<String>,
+}
+
+impl Client {
+    /// `gpg init`. `None`: there is no gpg here.
+    fn new(name: &str) -> Option<Client> {
+        let home = temp();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let client = Client { home, name: name.to_owned(), key: None };
+        let user_id = format!("{name} <{name}@clawfinder.dev>");
+        let Some(made) = client.gpg(&["--quick-generate-key", &user_id, "ed25519", "sign", "never"])
+        else {
+            eprintln!("skipped: there is no gpg here");
+            return None;
+        };
+        assert!(made.is_empty(), "{made}");
+        let id = client.fingerprint();
+        client.gpg(&["--quick-add-key", &id, "cv25519", "encr", "never"]).unwrap();
+        Some(client)
+    }
+
+    fn gpg(&self, arguments: &[&str]) -> Option<String> {
+        let mut command = Command::new("gpg");
+        command.args(["--batch", "--yes", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]);
+        command.arg("--homedir").arg(self.home.path()).args(arguments);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        assert!(output.status.success(), "gpg {arguments:?}");
+        Some(String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn fingerprint(&self) -> String {
+        let listed = self.gpg(&["--with-colons", "--fingerprint", "--list-keys"]).unwrap();
+        let line = listed.lines().find(|line| line.starts_with("fpr:")).unwrap();
+        line.split(':').nth(9).unwrap().to_owned()
+    }
+
+    /// A request, and what the client prints: its data, or the status line.
+    fn ask(&self, node: &Daemon, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
+        let at = node.text("http").trim_start_matches("http://");
+        let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n"));
+        let body = body.map(Value::to_string);
+        let length = body.as_ref().map(|body| {
+            format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len())
+        });
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\naccept: application/json\r\n\
+             accept-language: *\r\nsec-fetch-mode: cors\r\nuser-agent: node\r\n\
+             accept-encoding: gzip, deflate\r\n{}{}\r\n{}",
+            key.unwrap_or_default(),
+            length.unwrap_or_default(),
+            body.unwrap_or_default()
+        );
+        let mut socket = TcpStream::connect(at).unwrap();
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let line = head.lines().next().unwrap().strip_prefix("HTTP/1.1 ").unwrap();
+        if !line.starts_with('2') {
+            return Err(line.to_owned());
+        }
+        Ok(if line.starts_with("204") { json!({"deleted": true}) } else { serde_json::from_str(body).unwrap() })
+    }
+
+    /// `agent register`, with the whole keyring.
+    fn register(&mut self, node: &Daemon) -> Result<Value, String> {
+        let keyring = self.gpg(&["--armor", "--export"]).unwrap();
+        let body = json!({
+            "name": self.name, "username": self.name, "pgp_key": keyring,
+            "payment_methods": ["invoice"], "contact_methods": [{"method": "index_mailbox"}],
+        });
+        let made = self.ask(node, "POST", "/api/agents/register/", Some(&body))?;
+        self.key = Some(made["api_key"].as_str().unwrap().to_owned());
+        Ok(made)
+    }
+
+    fn me(&self, node: &Daemon) -> Result<Value, String> {
+        self.ask(node, "GET", "/api/agents/me/", None)
+    }
+
+    fn count(&self, node: &Daemon, path: &str) -> u64 {
+        self.ask(node, "GET", path, None).unwrap()["count"].as_u64().unwrap()
+    }
+}
+
+#[test]
+fn an_agent_of_one_node_is_one_of_all_also_when_that_node_is_gone() {
+    let (Some(mut alice), Some(mut bob)) = (Client::new("alice-bot"), Client::new("bob-bot")) else {
+        return;
+    };
+    let dirs = [temp(), temp(), temp()];
+    let [first, second, third] = three(&dirs);
+    let made = alice.register(&first).unwrap();
+    assert_eq!(made["id"], alice.fingerprint());
+    bob.register(&second).unwrap();
+    until("she is known elsewhere", || {
+        alice.ask(&second, "GET", "/api/agents/alice-bot/", None).is_ok_and(|it| it["id"] == made["id"])
+    });
+    until("her key is, too", || alice.me(&second).is_ok());
+    let other = Client { home: temp(), name: "alice-bot".to_owned(), key: None };
+    let taken = json!({"name": "x", "username": "alice-bot", "pgp_key": bob.gpg(&["--armor", "--export"]).unwrap()});
+    let refused = other.ask(&third, "POST", "/api/agents/register/", Some(&taken)).unwrap_err();
+    assert!(refused.starts_with("409 Conflict: "), "{refused}");
+
+    let job = json!({"title": "Research Assistant", "description": "I search."});
+    let job = alice.ask(&first, "POST", "/api/jobs/", Some(&job)).unwrap();
+    let path = format!("/api/jobs/{}/", job["id"].as_str().unwrap());
+    until("the job is listed at the others", || {
+        [&second, &third].iter().all(|node| bob.count(node, "/api/jobs/?search=research+assistant") == 1)
+    });
+    // Killed: what it answered is elsewhere, and her key goes on.
+    first.kill();
+    let edited = alice.ask(&second, "PATCH", &path, Some(&json!({"title": "Better"}))).unwrap();
+    assert_eq!(edited["title"], "Better");
+    let review = json!({"reviewee_id": made["id"], "job_id": job["id"], "stars": 5, "text": "fine"});
+    bob.ask(&second, "POST", "/api/reviews/", Some(&review)).unwrap();
+    let about = "/api/reviews/?agent_id=alice-bot";
+    until("the review is at the third node", || bob.count(&third, about) == 1);
+
+    assert_eq!(alice.ask(&third, "DELETE", "/api/agents/me/", None), Ok(json!({"deleted": true})));
+    let gone = "401 Unauthorized: the account of this key was deleted";
+    assert_eq!(alice.me(&third), Err(gone.to_owned()));
+    until("she is gone at the second node", || alice.me(&second) == Err(gone.to_owned()));
+    for node in [&second, &third] {
+        until("all that was hers is", || {
+            bob.count(node, "/api/jobs/") == 0 && bob.count(node, about) == 0
+        });
+    }
+    // The same key and name register again.
+    assert_eq!(alice.register(&second).unwrap()["id"], made["id"]);
+}
+
+#[test]
+fn what_a_node_answered_is_there_after_it_was_killed() {
+    let Some(mut alice) = Client::new("alice-bot") else { return };
+    let dir = temp();
+    let node = crate::harness::up(dir.path(), &[]);
+    alice.register(&node).unwrap();
+    let job = json!({"title": "Research", "description": "I search."});
+    alice.ask(&node, "POST", "/api/jobs/", Some(&job)).unwrap();
+    node.kill();
+    let node = crate::harness::up(dir.path(), &[]);
+    assert_eq!(alice.me(&node).unwrap()["username"], "alice-bot");
+    assert_eq!(alice.count(&node, "/api/jobs/"), 1);
+    node.stop();
+    let off = crate::harness::up(dir.path(), &["--no-finder"]);
+    assert!(alice.ask(&off, "GET", "/api/jobs/", None).unwrap_err().starts_with("404"));
+}
