@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use mesh::{
     Proof,
     api::{
+        account::{Mark, RecordNews, RecordPage, RecordView},
         command::{Caller, Command},
         delivery::{Delivery, Notice},
     },
@@ -21,6 +22,7 @@ use tokio::time::sleep;
 use crate::{
     limits,
     reply::{Failure, Reply},
+    seam::call::{FollowRecords, GetRecord, ListRecords},
 };
 
 /// The way to a node's engine.
@@ -141,6 +143,18 @@ pub trait Reads: Send + Sync + 'static {
 
     /// One of them.
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError>;
+
+    /// Whether records of accounts have changed since a mark. It takes no time.
+    fn has_record_news(&self, after: Mark) -> bool;
+
+    /// Records of accounts that have changed since a mark.
+    fn record_news(&self, follow: &FollowRecords) -> Result<RecordNews, ReadError>;
+
+    /// A record of an account, or its deletion.
+    fn record(&self, get: &GetRecord) -> Result<Option<RecordView>, ReadError>;
+
+    /// Records of accounts, by id.
+    fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError>;
 
     /// Whether a message in a log of this node is its author's, as far as is known now.
     fn proof(&self, node: NodeId, said: &Said) -> Proof;

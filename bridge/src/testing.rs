@@ -13,6 +13,7 @@ use std::{
 use mesh::{
     Effect, Engine, Fates, Identity, Input, MeshSecret, Proof, Proofs,
     api::{
+        account::{Mark, RecordNews, RecordPage, RecordView},
         batch::{InboxItem, Summary},
         command::{
             Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Roamed, Say, Speech,
@@ -44,13 +45,17 @@ use crate::{
         FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError, Reads, Roam, Row,
         Serves,
     },
+    seam::call::{FollowRecords, GetRecord, ListRecords},
     session::meter::Meter,
 };
 
 mod again;
 mod connection;
 pub mod echo;
+mod followed;
 pub mod plain;
+
+use followed::Followed;
 
 pub use connection::{Connection, keyed};
 
@@ -102,6 +107,7 @@ pub struct Fake {
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Records, by collection and key.
     records: Mutex<Records>,
+    followed: Mutex<Followed>,
     /// Bytes apart of records.
     contents: Mutex<BTreeMap<RecordKey, Vec<u8>>>,
     /// How far inboxes are confirmed.
@@ -217,6 +223,7 @@ impl Fake {
             kept: Mutex::default(),
             records: Mutex::default(),
             contents: Mutex::default(),
+            followed: Mutex::default(),
             inboxes: Mutex::default(),
             marks: Mutex::default(),
             places: Mutex::default(),
@@ -571,6 +578,23 @@ impl Reads for Fake {
         // The node is alone: all that there is is here.
         let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
         Ok(Some(FoundFile { view, bytes }))
+    }
+
+    fn has_record_news(&self, after: Mark) -> bool {
+        self.followed.lock().unwrap().has_news(after)
+    }
+
+    fn record_news(&self, follow: &FollowRecords) -> Result<RecordNews, ReadError> {
+        let records = self.records.lock().unwrap();
+        Ok(self.followed.lock().unwrap().news(&records, follow))
+    }
+
+    fn record(&self, get: &GetRecord) -> Result<Option<RecordView>, ReadError> {
+        Ok(followed::record(&self.records.lock().unwrap(), get))
+    }
+
+    fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError> {
+        Ok(followed::page(&self.records.lock().unwrap(), list))
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

@@ -7,10 +7,15 @@ use bridge::{
     backend::{
         self, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, ReadError, Roam, Row, Serves,
     },
+    seam::call::{FollowRecords, GetRecord, ListRecords},
 };
 use mesh::{
     Engine, Fates, Proof, Proofs,
-    api::{batch::Fate, command::Command},
+    api::{
+        account::{Mark, RecordNews, RecordPage, RecordView},
+        batch::Fate,
+        command::Command,
+    },
     name::{
         id::{EntryRef, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
@@ -20,6 +25,7 @@ use mesh::{
 };
 use store::{
     Cursor, Reader,
+    followed::{self, Sought},
     records::{self, Shelf},
 };
 
@@ -181,6 +187,29 @@ impl backend::Reads for FromStore {
         let found = records::file(&self.reader, self.mesh, (room, path), &keys);
         let found = found.map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
+    }
+
+    fn has_record_news(&self, after: Mark) -> bool {
+        followed::has_news(&self.reader, after)
+    }
+
+    fn record_news(&self, follow: &FollowRecords) -> Result<RecordNews, ReadError> {
+        let FollowRecords { collections, after, limit } = follow;
+        let news = followed::news(&self.reader, self.mesh, collections, *after, *limit);
+        news.map_err(ReadError::new)
+    }
+
+    fn record(&self, get: &GetRecord) -> Result<Option<RecordView>, ReadError> {
+        let GetRecord { collection, id, owner } = *get;
+        let found = followed::record(&self.reader, self.mesh, (collection, id, owner));
+        found.map_err(ReadError::new)
+    }
+
+    fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError> {
+        let ListRecords { collection, owner, first, after, limit } = list;
+        let (collection, owner, after, limit) = (*collection, *owner, *after, *limit);
+        let sought = Sought { collection, owner, first, after, limit };
+        followed::page(&self.reader, self.mesh, &sought).map_err(ReadError::new)
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

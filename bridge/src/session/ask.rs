@@ -23,9 +23,9 @@ use crate::{
     seam::{
         answer::{self, AgentProfile},
         call::{
-            Attach, Call, Confirm, EnableSubscription, GetFile, GetProfile, GetReceipts, History,
-            ListFiles, ListSubscriptions, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip,
-            ToMesh, Unsubscribe,
+            Attach, Call, Confirm, EnableSubscription, FollowRecords, GetFile, GetProfile,
+            GetReceipts, GetRecord, History, ListFiles, ListRecords, ListSubscriptions, Look,
+            Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -166,6 +166,24 @@ impl Ask for GetFile {
             return then(seat, Err(at.into()));
         }
         seat.read_in(room, job::FileOf { room, path }, then);
+    }
+}
+
+impl Ask for FollowRecords {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
+    }
+}
+
+impl Ask for GetRecord {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
+    }
+}
+
+impl Ask for ListRecords {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
     }
 }
 

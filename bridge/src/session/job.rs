@@ -2,6 +2,7 @@
 //! thread where they may be long. Each names the type of its result.
 
 use mesh::{
+    api::account::{RecordNews, RecordPage, RecordView},
     name::{
         id::{AgentId, LocalRef, MessageId, RoomId},
         number::{Era, Number},
@@ -13,6 +14,7 @@ use mesh::{
 use crate::{
     backend::{FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
     limits,
+    seam::call::{FollowRecords, GetRecord, ListRecords},
 };
 
 /// Something to be read.
@@ -253,6 +255,39 @@ impl Job for FileOf {
 
     fn run(self, reads: &dyn Reads) -> Result<Option<FoundFile>, ReadError> {
         reads.file(self.room, &self.path)
+    }
+}
+
+impl Job for FollowRecords {
+    type Found = RecordNews;
+
+    fn at_once(&self, reads: &dyn Reads) -> Result<Option<RecordNews>, ReadError> {
+        let nothing = RecordNews { mark: self.after, ..RecordNews::default() };
+        Ok((!reads.has_record_news(self.after)).then_some(nothing))
+    }
+
+    fn run(self, reads: &dyn Reads) -> Result<RecordNews, ReadError> {
+        reads.record_news(&self)
+    }
+}
+
+impl Job for GetRecord {
+    type Found = Option<RecordView>;
+
+    fn at_once(&self, reads: &dyn Reads) -> Result<Option<Self::Found>, ReadError> {
+        reads.record(self).map(Some)
+    }
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        reads.record(&self)
+    }
+}
+
+impl Job for ListRecords {
+    type Found = RecordPage;
+
+    fn run(self, reads: &dyn Reads) -> Result<RecordPage, ReadError> {
+        reads.records(&self)
     }
 }
 

@@ -9,6 +9,7 @@ use mesh::{
         event::RoomEvent,
     },
     name::id::RoomId,
+    records::collection::Collection,
 };
 
 use super::{Fake, own_key};
@@ -30,6 +31,11 @@ impl Fake {
         let mut records = self.records.lock().unwrap();
         for change in batch {
             if let Change::Record { collection, key, record, .. } = change {
+                let is_followed =
+                    Collection::of(*collection).is_some_and(|kind| kind.family().is_some());
+                if is_followed {
+                    self.followed.lock().unwrap().note((*collection, *key));
+                }
                 match record {
                     Some(record) => drop(records.insert((*collection, *key), record.clone())),
                     None => drop(records.remove(&(*collection, *key))),

@@ -98,11 +98,16 @@ impl RecordView {
 
 /// How far a reader has followed the changes of records at this node. It means nothing at others, or after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(pub u64);
+pub struct Mark {
+    /// The number of the last change that the reader has.
+    pub at: u64,
+    /// The number of the last change when it began to read: nothing that was gone by then was ever given to it.
+    pub began: u64,
+}
 
 impl Mark {
     /// Of a reader that knows no record.
-    pub const START: Mark = Mark(0);
+    pub const START: Mark = Mark { at: 0, began: 0 };
 }
 
 /// Records that have changed since a mark, each once and as it is now, in the order of their last changes.

@@ -15,6 +15,7 @@ use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::{
     error::{CommitError, ReadError},
+    followed,
     plan::{Rows, settle},
     schema::{
         ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES,
@@ -150,6 +151,7 @@ fn records(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
     if rows.records.is_empty() {
         return Ok(());
     }
+    followed::number(write, &rows.records)?;
     let mut table = write.open_table(RECORDS)?;
     for (key, record) in &rows.records {
         match record {

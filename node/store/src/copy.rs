@@ -19,8 +19,8 @@ use crate::{
     reader::Reader,
     schema::{
         ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, INBOX_ITEMS, INBOXES, KEPT, LOGS,
-        META, NODE, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, RECORDS, REQUESTS, ROOM_IDS,
-        ROOMS,
+        META, NODE, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, RECORD_CHANGES, RECORD_NUMBERS,
+        RECORDS, RECORDS_GONE, REQUESTS, ROOM_IDS, ROOMS,
     },
 };
 
@@ -142,13 +142,13 @@ impl Copy<'_> {
         }
         each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, INBOXES);
-        each!(count: INBOX_ITEMS, REQUESTS, META);
+        each!(count: INBOX_ITEMS, REQUESTS, META, RECORD_CHANGES, RECORD_NUMBERS, RECORDS_GONE);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
         each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, INBOXES);
-        each!(table: INBOX_ITEMS, REQUESTS, META);
+        each!(table: INBOX_ITEMS, REQUESTS, META, RECORD_CHANGES, RECORD_NUMBERS, RECORDS_GONE);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct Databases {
     pub(crate) disk: Disk,
     /// Ephemeral rooms, once there are any.
     pub(crate) memory: OnceLock<Database>,
+    /// The number of the last change of a followed record that is committed ([`crate::followed`]).
+    pub(crate) changed: AtomicU64,
     /// Bytes of the file.
     pub(crate) size: Arc<AtomicU64>,
 }

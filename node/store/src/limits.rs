@@ -50,3 +50,13 @@ pub const RECORDS_FOUND_MAX: usize = 1_024;
 
 /// Rows of records from which on two threads read them at a start: a thread takes as long to start as some fifty rows.
 pub const READ_BY_TWO_FROM: usize = 1_000;
+
+/// Records that are gone and whose last change is kept, so that readers that follow hear of it: some 100 bytes of the file each.
+/// More go at once only where a node is shut out whose accounts have many; readers begin anew then.
+pub const RECORDS_GONE_KEPT: u64 = 65_536;
+/// Records in one answer to a reader that follows.
+pub const RECORDS_FOLLOWED_MAX: usize = 1_024;
+/// Rows of changes that one such answer looks at: those of other kinds are passed over.
+pub const FOLLOWED_ROWS_MAX: usize = 4_096;
+/// Bytes of contents in one such answer: one record more at most.
+pub const FOLLOWED_BYTES_MAX: usize = 4 * 1024 * 1024;

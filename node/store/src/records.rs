@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, panic::resume_unwind, thread};
 use mesh::{
     api::batch::StoredRecord,
     limits::{
-        FILE_BYTES_MAX, FRAME_BYTES_MAX, RECORD_BODY_BYTES_MAX, RECORDS_IN_MESSAGE_MAX, SEAL_BYTES,
-        WANT_REPLY_BYTES,
+        ACCOUNT_RECORD_BYTES_MAX, FILE_BYTES_MAX, FRAME_BYTES_MAX, RECORDS_IN_MESSAGE_MAX,
+        SEAL_BYTES, WANT_REPLY_BYTES,
     },
     name::id::{KeyPrint, MeshId, RoomId},
     records::{
@@ -35,7 +35,7 @@ use crate::{
 
 // One more record than the budget is within a frame.
 const _: () = assert!(
-    WANT_REPLY_BYTES + RECORD_BODY_BYTES_MAX + RECORD_OVERHEAD_BYTES < FRAME_BYTES_MAX
+    WANT_REPLY_BYTES + ACCOUNT_RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES < FRAME_BYTES_MAX
         && RECORDS_IN_MESSAGE_MAX * 64 < FRAME_BYTES_MAX
         && WANT_REPLY_BYTES + FILE_BYTES_MAX + SEAL_BYTES < FRAME_BYTES_MAX
 );
@@ -62,6 +62,11 @@ impl Shelf {
         [&mesh.0, [space].as_slice(), &of, &collection.0.to_be_bytes()].concat()
     }
 
+    /// The beginning of the keys of rows whose ids begin so.
+    pub(crate) fn beginning(&self, first: &[u8]) -> Vec<u8> {
+        [self.prefix().as_slice(), first].concat()
+    }
+
     /// The key of a record's row.
     pub(crate) fn row(&self, key: RecordKey) -> Vec<u8> {
         let owner = key.owner.map(|owner| owner.0);
@@ -81,7 +86,7 @@ pub fn find(
     first: &[u8],
     wanted: impl Fn(&Record) -> bool,
 ) -> Result<Vec<Record>, ReadError> {
-    let prefix = [shelf.prefix().as_slice(), first].concat();
+    let prefix = shelf.beginning(first);
     let read = reader.databases().disk.read()?;
     let mut found = Vec::new();
     for row in table(&read, RECORDS)?.range(prefix.as_slice()..)? {
@@ -162,7 +167,7 @@ fn owned(
     owners: &BTreeSet<KeyPrint>,
 ) -> Result<Vec<Record>, ReadError> {
     let mut found = Vec::new();
-    let prefix = [shelf.prefix().as_slice(), first].concat();
+    let prefix = shelf.beginning(first);
     for row in shelves.range(prefix.as_slice()..)? {
         let (key, row) = row?;
         if !key.value().starts_with(&prefix) {

@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 8;
+pub(crate) const LAYOUT: u64 = 9;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -59,6 +59,16 @@ pub(crate) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::n
 
 /// As in [`RECORDS`] → bytes that travel apart from that record.
 pub(crate) const CONTENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("contents/1");
+
+/// The number of a change → key of the record's row in [`RECORDS`]. Of each record of an account, its last change.
+pub(crate) const RECORD_CHANGES: TableDefinition<'_, u64, &[u8]> =
+    TableDefinition::new("record_changes/1");
+/// As in [`RECORDS`] → number of the record's last change.
+pub(crate) const RECORD_NUMBERS: TableDefinition<'_, &[u8], u64> =
+    TableDefinition::new("record_numbers/1");
+/// Those changes after which the record was gone.
+pub(crate) const RECORDS_GONE: TableDefinition<'_, u64, ()> =
+    TableDefinition::new("records_gone/1");
 
 /// Hash of an agent's id → `InboxRecord`.
 pub(crate) const INBOXES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("inboxes/1");
@@ -138,6 +148,9 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(CALLED)?;
     write.open_table(RECORDS)?;
     write.open_table(CONTENTS)?;
+    write.open_table(RECORD_CHANGES)?;
+    write.open_table(RECORD_NUMBERS)?;
+    write.open_table(RECORDS_GONE)?;
     write.open_table(INBOXES)?;
     write.open_table(INBOX_ITEMS)?;
     write.open_table(REQUESTS)?;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -23,6 +23,7 @@ use crate::{
     apply::{apply, prune_dedups},
     databases::{Databases, Disk},
     error::{CommitError, OpenError, ReadError},
+    followed,
     held::{HoldBack, is_full},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
     panics::caught,
@@ -93,7 +94,7 @@ impl Store {
         let backend = HoldBack::new(backend);
         // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
         let look = || inspect(backend.clone(), dir, &file);
-        let Opened { disk, seats, repaired } = caught(look).unwrap_or_else(|_| {
+        let Opened { disk, seats, changed, repaired } = caught(look).unwrap_or_else(|_| {
             let why = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { file: file.clone(), why })
         })?;
@@ -106,7 +107,8 @@ impl Store {
             sync_directory(dir).map_err(failed)?;
         }
         let disk = Disk::new(disk, backend.gate());
-        let databases = Databases { disk, memory: OnceLock::new(), size: backend.size() };
+        let (changed, size) = (AtomicU64::new(changed), backend.size());
+        let databases = Databases { disk, memory: OnceLock::new(), changed, size };
         Ok(Store {
             databases: Arc::new(databases),
             seats,
@@ -170,6 +172,9 @@ impl Store {
                 return Err(CommitError::Full);
             }
             written?;
+            if !disk.records.is_empty() {
+                self.databases.changed.store(followed::last(&database)?, Ordering::Release);
+            }
             self.dedups = if thin_out { 0 } else { dedups };
             self.unsettled = true;
         }
@@ -402,6 +407,8 @@ fn sync_directory(dir: &Path) -> io::Result<()> {
 struct Opened {
     disk: Database,
     seats: Seats,
+    /// The number of the last change of a followed record.
+    changed: u64,
     repaired: bool,
 }
 
@@ -436,7 +443,8 @@ fn inspect(backend: HoldBack, dir: &Path, file: &Path) -> Result<Opened, OpenErr
         Found::Foreign => return Err(OpenError::Foreign { file: file_name }),
     }
     let seats = seats(&disk).map_err(unread)?;
-    Ok(Opened { disk, seats, repaired: repaired.load(Ordering::Relaxed) })
+    let changed = followed::last(&disk).map_err(unread)?;
+    Ok(Opened { disk, seats, changed, repaired: repaired.load(Ordering::Relaxed) })
 }
 
 /// redb's error about a file that it cannot use.

@@ -2,11 +2,11 @@
 
 use super::{BadMessage, Message, Post};
 use crate::limits::{
-    ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-    CONTENTS_ASKED_MAX, COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX,
-    GROUPS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX, RECEIPT_AGENTS_MAX, RECORD_BODY_BYTES_MAX,
-    RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX,
-    RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+    ACCOUNT_RECORD_BYTES_MAX, ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX,
+    BODY_BYTES_MAX, BUCKETS, CONTENTS_ASKED_MAX, COPIES_NAMED_MAX, DIGEST_ROOMS_MAX,
+    EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX,
+    RECEIPT_AGENTS_MAX, RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX,
+    RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 use crate::wire::{
     comparing::Step,
@@ -211,7 +211,7 @@ impl<R> Message<R> {
             return Err(BadMessage::Length(bodies.len()));
         }
         if let Message::Records(records) = self
-            && records.iter().any(|record| record.size() > RECORD_BODY_BYTES_MAX)
+            && records.iter().any(|record| record.size() > ACCOUNT_RECORD_BYTES_MAX)
         {
             return Err(BadMessage::Length(records.len()));
         }

@@ -19,7 +19,7 @@ use redb::{ReadTransaction, ReadableTable};
 use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
-    inboxes,
+    followed, inboxes,
     records::Shelf,
     requests,
     schema::{
@@ -70,6 +70,9 @@ pub(super) fn of_no_room(
     }
     records(read, judge, report)?;
     contents(read, report)?;
+    if !followed::are_sound(read)? {
+        report.add(Place::Store, Problem::Record("change of a record"));
+    }
     if !inboxes::are_sound(read)? {
         report.add(Place::Store, Problem::Record("inbox"));
     }
