@@ -15,6 +15,8 @@
 mod armor;
 mod certificate;
 mod chance;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod ids;
 mod keys;
 pub mod limits;

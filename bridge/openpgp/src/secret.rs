@@ -134,6 +134,11 @@ impl SecretCertificate {
     ///
     /// If it is not for these keys, is damaged, or exceeds a bound.
     pub fn open(&self, armored: &str, signers: &[Certificate]) -> Result<Opened, Problem> {
+        Ok(Inside::read(&self.decrypt(armored)?)?.judge(signers))
+    }
+
+    /// What was encrypted, if it was encrypted to one of these keys.
+    pub(crate) fn decrypt(&self, armored: &str) -> Result<Zeroizing<Vec<u8>>, Problem> {
         let bytes = message::dearmor(armored)?;
         let envelope = Envelope::read(&bytes)?;
         let mut problem = Problem::NotForUs(self.certificate.fingerprint());
@@ -143,7 +148,7 @@ impl SecretCertificate {
             for (to, body) in envelope.keys.iter().filter(|(to, _)| ours(to)) {
                 let plain = session_key(key, body).ok_or(Problem::DamagedMessage);
                 match plain.and_then(|session| envelope.decrypt(&session)) {
-                    Ok(plain) => return Ok(Inside::read(&plain)?.judge(signers)),
+                    Ok(plain) => return Ok(plain),
                     // One that names nobody may be for somebody else.
                     Err(Problem::DamagedMessage) if to.is_anonymous() => {}
                     Err(other) => problem = other,

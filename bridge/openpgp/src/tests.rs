@@ -2,7 +2,9 @@
 
 mod certificates;
 mod gpg;
+mod hostile;
 mod messages;
+mod mutated;
 mod plain;
 
 /// 2026-11-26, a Thursday.
@@ -19,6 +21,11 @@ impl Seeded {
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
+    }
+
+    /// A number below this one.
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(bound).expect("it fits")).expect("it fits")
     }
 
     fn fill(&mut self, bytes: &mut [u8]) {

@@ -1,6 +1,6 @@
 //! Messages and signatures, from gpg and to it.
 
-use super::{NOW, Seeded, gpg::Gpg, plain::hosted};
+use super::{DAY, NOW, Seeded, gpg::Gpg, plain::hosted};
 use crate::{Certificate, KeyId, Problem, SecretCertificate, Signed, Wish, recipients_of};
 
 /// A person with gpg, and their certificate.
@@ -228,4 +228,42 @@ fn all_that_can_sign_and_encrypt_works_both_ways() {
             "{signs}"
         );
     }
+}
+
+#[test]
+fn a_key_that_is_over_now_was_not_when_it_signed() {
+    let Some(mut bob) = Gpg::new() else { return };
+    bob.now = NOW + DAY;
+    let key = bob.init("Bob <bob@x.y>");
+    bob.now += 1;
+    bob.ok(&["--quick-set-expire", &key, "30d"], b"");
+    let alice = hosted(1, "Alice <alice@x.y>");
+    bob.import(&alice.certificate().armored());
+    let to = alice.certificate().fingerprint().to_string();
+    bob.now += DAY;
+    let then =
+        Certificate::choose(&bob.export(&[&key]), &Wish::First, bob.now).expect("it is taken");
+    let send = |by: &Gpg| {
+        let sealed = by.ok(&["--armor", "--encrypt", "--sign", "--recipient", &to], b"text");
+        String::from_utf8(sealed).expect("armor")
+    };
+    let former = Certificate::from_bytes(&then.to_bytes()).expect("it was kept");
+    let opened = alice.open(&send(&bob), std::slice::from_ref(&former)).expect("it opens");
+    assert_eq!(opened.signature, Signed::Good);
+    // Revoked, nobody knows who has it.
+    let file = bob.folder().join(format!("openpgp-revocs.d/{key}.rev"));
+    let revocation = std::fs::read_to_string(file).expect("gpg makes one");
+    let sealed = send(&bob);
+    bob.import(&revocation.replace(":-----BEGIN", "-----BEGIN"));
+    // Who asks at a time when it can be taken is refused; a record may have it.
+    let exported = bob.export(&[&key]);
+    assert_eq!(Certificate::choose(&exported, &Wish::First, bob.now), Err(Problem::Revoked));
+    let packets = crate::fuzzing::packets(&exported);
+    let packets =
+        crate::packets::split(&packets, crate::packets::Lengths::Known, 99).expect("packets");
+    let reduced = crate::reduction::reduce(&packets).expect("it is sound");
+    let revoked = Certificate::from_bytes(&reduced.bytes).expect("it was kept");
+    assert_eq!(revoked.recipients(), vec![]);
+    let opened = alice.open(&sealed, &[revoked]).expect("it opens");
+    assert_eq!(opened.signature, Signed::Bad);
 }

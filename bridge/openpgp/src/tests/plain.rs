@@ -130,3 +130,36 @@ fn a_certificate_in_a_record_is_exactly_what_would_be_kept() {
     let mixed = [subkey_of(&alice).0, subkey_of(&bob).1].concat();
     assert_eq!(Certificate::from_bytes(&mixed), Err(Problem::Damaged));
 }
+
+#[test]
+fn one_wrong_letter_in_armor_is_noticed() {
+    let alice = hosted(1, "A <a@a.a>");
+    let mut random = Seeded(4);
+    let fill = &mut |bytes: &mut [u8]| random.fill(bytes);
+    let sealed = alice.seal(&[alice.certificate()], b"x", NOW, fill).expect("it is sealed");
+    let keys = alice.certificate().armored();
+    let signature = alice.sign_detached(b"x", NOW).expect("it signs");
+    let swap = |text: &str, at: usize| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters[at] = if letters[at] == 'A' { 'B' } else { 'A' };
+        String::from_iter(letters)
+    };
+    for at in [80, 120] {
+        assert_eq!(Certificate::choose(&swap(&keys, at), &Wish::First, NOW), Err(Problem::Damaged));
+        assert_eq!(recipients_of(&swap(&sealed, at)), Err(Problem::NotAMessage));
+        let refused = alice.certificate().verify(&swap(&signature, at), b"x", NOW);
+        assert_eq!(refused, Err(Problem::NotASignature));
+    }
+    // Text around a message is none of it. White space before it is not refused.
+    assert_eq!(recipients_of(&format!(" \n{sealed}\n")).map(|it| it.len()), Ok(1));
+    for around in [format!("x\n{sealed}"), format!("{sealed}x\n")] {
+        assert_eq!(recipients_of(&around), Err(Problem::NotAMessage));
+    }
+    // Without a checksum it is read, too: newer programs write none.
+    let without: String = sealed
+        .lines()
+        .filter(|line| !line.starts_with('='))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(recipients_of(&without).map(|it| it.len()), Ok(1));
+}
