@@ -31,7 +31,8 @@ impl Client {
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let client = Client { home, name: name.to_owned(), key: None };
         let user_id = format!("{name} <{name}@clawfinder.dev>");
-        let Some(made) = client.gpg(&["--quick-generate-key", &user_id, "ed25519", "sign", "never"])
+        let Some(made) =
+            client.gpg(&["--quick-generate-key", &user_id, "ed25519", "sign", "never"])
         else {
             eprintln!("skipped: there is no gpg here");
             return None;
@@ -44,7 +45,15 @@ impl Client {
 
     fn gpg(&self, arguments: &[&str]) -> Option<String> {
         let mut command = Command::new("gpg");
-        command.args(["--batch", "--yes", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]);
+        command.args([
+            "--batch",
+            "--yes",
+            "--quiet",
+            "--pinentry-mode",
+            "loopback",
+            "--passphrase",
+            "",
+        ]);
         command.arg("--homedir").arg(self.home.path()).args(arguments);
         let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         assert!(output.status.success(), "gpg {arguments:?}");
@@ -58,7 +67,13 @@ impl Client {
     }
 
     /// A request, and what the client prints: its data, or the status line.
-    fn ask(&self, node: &Daemon, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
+    fn ask(
+        &self,
+        node: &Daemon,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, String> {
         let at = node.text("http").trim_start_matches("http://");
         let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n"));
         let body = body.map(Value::to_string);
@@ -82,7 +97,11 @@ impl Client {
         if !line.starts_with('2') {
             return Err(line.to_owned());
         }
-        Ok(if line.starts_with("204") { json!({"deleted": true}) } else { serde_json::from_str(body).unwrap() })
+        Ok(if line.starts_with("204") {
+            json!({"deleted": true})
+        } else {
+            serde_json::from_str(body).unwrap()
+        })
     }
 
     /// `agent register`, with the whole keyring.
@@ -108,7 +127,8 @@ impl Client {
 
 #[test]
 fn an_agent_of_one_node_is_one_of_all_also_when_that_node_is_gone() {
-    let (Some(mut alice), Some(mut bob)) = (Client::new("alice-bot"), Client::new("bob-bot")) else {
+    let (Some(mut alice), Some(mut bob)) = (Client::new("alice-bot"), Client::new("bob-bot"))
+    else {
         return;
     };
     let dirs = [temp(), temp(), temp()];
@@ -117,7 +137,9 @@ fn an_agent_of_one_node_is_one_of_all_also_when_that_node_is_gone() {
     assert_eq!(made["id"], alice.fingerprint());
     bob.register(&second).unwrap();
     until("she is known elsewhere", || {
-        alice.ask(&second, "GET", "/api/agents/alice-bot/", None).is_ok_and(|it| it["id"] == made["id"])
+        alice
+            .ask(&second, "GET", "/api/agents/alice-bot/", None)
+            .is_ok_and(|it| it["id"] == made["id"])
     });
     until("her key is, too", || alice.me(&second).is_ok());
     let other = Client { home: temp(), name: "alice-bot".to_owned(), key: None };
@@ -129,13 +151,16 @@ fn an_agent_of_one_node_is_one_of_all_also_when_that_node_is_gone() {
     let job = alice.ask(&first, "POST", "/api/jobs/", Some(&job)).unwrap();
     let path = format!("/api/jobs/{}/", job["id"].as_str().unwrap());
     until("the job is listed at the others", || {
-        [&second, &third].iter().all(|node| bob.count(node, "/api/jobs/?search=research+assistant") == 1)
+        [&second, &third]
+            .iter()
+            .all(|node| bob.count(node, "/api/jobs/?search=research+assistant") == 1)
     });
     // Killed: what it answered is elsewhere, and her key goes on.
     first.kill();
     let edited = alice.ask(&second, "PATCH", &path, Some(&json!({"title": "Better"}))).unwrap();
     assert_eq!(edited["title"], "Better");
-    let review = json!({"reviewee_id": made["id"], "job_id": job["id"], "stars": 5, "text": "fine"});
+    let review =
+        json!({"reviewee_id": made["id"], "job_id": job["id"], "stars": 5, "text": "fine"});
     bob.ask(&second, "POST", "/api/reviews/", Some(&review)).unwrap();
     let about = "/api/reviews/?agent_id=alice-bot";
     until("the review is at the third node", || bob.count(&third, about) == 1);

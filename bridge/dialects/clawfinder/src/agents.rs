@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::http::StatusCode;
-use bridge::{
-    seam::call::ClaimAccount,
-    secret::Secret,
-};
+use bridge::{seam::call::ClaimAccount, secret::Secret};
 use mesh::{
     limits::{
         FINDER_CERTIFICATE_BYTES_MAX, FINDER_FORMER_MAX, FINDER_METHODS_MAX, FINDER_PROOF_BYTES_MAX,
@@ -130,16 +127,22 @@ fn contact(value: &Value) -> Result<Contact, String> {
 }
 
 /// `POST /api/agents/register/`.
-pub(crate) async fn register(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
+pub(crate) async fn register(
+    registry: &Registry,
+    coming: &Coming,
+    mut fields: Fields,
+) -> Answer<Done> {
     may_register(registry, coming)?;
-    let mut fields = coming.fields().await?;
     let longest = Text::required(Most::Chars(usize::MAX));
     let username = fields.text("username", longest).map(|name| name.trim().to_owned());
     if let Some(text) = username.as_deref().and_then(usernames::problem) {
         fields.refuse("username", text);
     }
     let key = fields.has("api_key").then(|| fields.text("api_key", longest)).flatten();
-    let proof = fields.has("proof").then(|| fields.text("proof", Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX)))).flatten();
+    let proof = fields
+        .has("proof")
+        .then(|| fields.text("proof", Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX))))
+        .flatten();
     if key.as_deref().is_some_and(|key| !secret::is_key(key)) {
         fields.refuse("api_key", "This is no API key: ak_ and 32 random bytes in base64url.");
     }
@@ -164,7 +167,10 @@ pub(crate) async fn register(registry: &Registry, coming: &mut Coming) -> Answer
     let key = match key {
         Some(key) => Secret::new(key),
         None => secret::draw().map_err(|_| {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "this machine has no random bytes now; try again")
+            Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "this machine has no random bytes now; try again",
+            )
         })?,
     };
     let account = Arc::new(KeySecret::of(key.expose()));
@@ -236,7 +242,8 @@ async fn enter(
         let own = holder.is_some_and(|holder| {
             usernames::folded(&holder.username) == usernames::folded(&profile.username)
         });
-        if !own && (usernames::is_reserved(&profile.username) || !index.is_free(&profile.username)) {
+        if !own && (usernames::is_reserved(&profile.username) || !index.is_free(&profile.username))
+        {
             return Err(taken(registry, &profile.username));
         }
     }
@@ -279,7 +286,9 @@ async fn comes_first(
             let index = registry.index();
             for print in before {
                 match index.account(*print) {
-                    Some(other) if usernames::folded(&other.username) == usernames::folded(username) => {
+                    Some(other)
+                        if usernames::folded(&other.username) == usernames::folded(username) =>
+                    {
                         drop(index);
                         return Err(taken(registry, username));
                     }
@@ -300,7 +309,7 @@ async fn comes_first(
 fn taken(registry: &Registry, username: &str) -> Box<Problem> {
     let mut drawn = [0; 2];
     // Without random bytes the third suggestion is always the same one.
-    drop(getrandom::fill(&mut drawn));
+    let _ = getrandom::fill(&mut drawn);
     let index = registry.index();
     let names = usernames::suggestions(username, drawn, |name| index.is_free(name));
     let text = match names.as_slice() {
@@ -313,7 +322,9 @@ fn taken(registry: &Registry, username: &str) -> Box<Problem> {
 async fn own(registry: &Registry, caller: &Caller) -> Answer<Value> {
     let agent = registry.agent(caller.print).await?;
     let agent = agent.ok_or_else(|| {
-        Problem::conflict("another account with this PGP key or username came first; register again")
+        Problem::conflict(
+            "another account with this PGP key or username came first; register again",
+        )
     })?;
     Ok(agent.own())
 }
@@ -333,12 +344,16 @@ pub(crate) async fn get(registry: &Registry, id: &str) -> Answer<Done> {
 }
 
 /// `PATCH` and `PUT` of `/api/agents/me/`.
-pub(crate) async fn update(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
-    let mut fields = coming.fields().await?;
+pub(crate) async fn update(
+    registry: &Registry,
+    coming: &Coming,
+    mut fields: Fields,
+) -> Answer<Done> {
     let given = Given::read(&mut fields);
-    let chosen = given.pgp_key.as_deref().map(|text| {
-        Certificate::choose(text, &Wish::First, now_us() / 1_000_000)
-    });
+    let chosen = given
+        .pgp_key
+        .as_deref()
+        .map(|text| Certificate::choose(text, &Wish::First, now_us() / 1_000_000));
     if let Some(Err(problem)) = &chosen {
         fields.refuse("pgp_key", problem.to_string());
     }
@@ -413,8 +428,11 @@ fn replace(
 }
 
 /// `POST /api/agents/me/proof/`.
-pub(crate) async fn prove(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
-    let mut fields = coming.fields().await?;
+pub(crate) async fn prove(
+    registry: &Registry,
+    coming: &Coming,
+    mut fields: Fields,
+) -> Answer<Done> {
     let signature = fields.text("signature", Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX)));
     fields.done()?;
     let Some(signature) = signature else {
@@ -424,7 +442,8 @@ pub(crate) async fn prove(registry: &Registry, coming: &mut Coming) -> Answer<Do
     change(registry, &caller, |profile, registry| {
         let certificate = Certificate::from_bytes(&profile.certificate);
         let document = registry.document.of(&caller.secret.halves().signer);
-        let verified = certificate.and_then(|own| own.verify(&signature, document.as_bytes(), now_us() / 1_000_000));
+        let verified = certificate
+            .and_then(|own| own.verify(&signature, document.as_bytes(), now_us() / 1_000_000));
         verified.map_err(|problem| Problem::field("signature", problem.to_string()))?;
         profile.proof = Some(signature.into_bytes());
         Ok(())

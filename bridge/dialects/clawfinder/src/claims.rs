@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use mesh::{
-    name::{
-        account::Label,
-        id::{KeyPrint, MeshId},
-    },
+use mesh::name::{
+    account::Label,
+    id::{KeyPrint, MeshId},
 };
 use openpgp::Fingerprint;
 

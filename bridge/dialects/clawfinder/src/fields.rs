@@ -91,14 +91,18 @@ impl Fields {
     }
 
     /// # Errors
-    /// A field was wrong.
-    pub(crate) fn done(self) -> Answer<()> {
-        if self.errors.is_empty() { Ok(()) } else { Err(Problem::fields(self.errors)) }
+    /// A field was wrong so far.
+    pub(crate) fn check(&mut self) -> Answer<()> {
+        if self.errors.is_empty() {
+            return Ok(());
+        }
+        Err(Problem::fields(std::mem::take(&mut self.errors)))
     }
 
-    /// Whether nothing was wrong so far.
-    pub(crate) fn are_right(&self) -> bool {
-        self.errors.is_empty()
+    /// # Errors
+    /// A field was wrong.
+    pub(crate) fn done(mut self) -> Answer<()> {
+        self.check()
     }
 
     /// A field as it was given. `None`: it was not, and may be missing.
@@ -162,7 +166,10 @@ impl Fields {
                 None
             }
             Some(value) if value < least => {
-                self.refuse(name, format!("Ensure this value is greater than or equal to {least}."));
+                self.refuse(
+                    name,
+                    format!("Ensure this value is greater than or equal to {least}."),
+                );
                 None
             }
             Some(value) => Some(value),
@@ -191,7 +198,8 @@ impl Fields {
     pub(crate) fn choice(&mut self, name: &str, words: &[&str], default: usize) -> Option<usize> {
         match self.given(name, false) {
             Some(value) => {
-                let found = value.as_str().and_then(|text| words.iter().position(|word| *word == text));
+                let found =
+                    value.as_str().and_then(|text| words.iter().position(|word| *word == text));
                 if found.is_none() {
                     self.refuse(name, no_choice(&value));
                 }
@@ -232,7 +240,10 @@ impl Fields {
             return None;
         }
         if depth(&value) > METADATA_DEPTH_MAX {
-            self.refuse(name, format!("Ensure this field has no more than {METADATA_DEPTH_MAX} levels."));
+            self.refuse(
+                name,
+                format!("Ensure this field has no more than {METADATA_DEPTH_MAX} levels."),
+            );
             return None;
         }
         let text = value.to_string();
@@ -303,7 +314,10 @@ mod tests {
             (json!({"t": " "}), "This field may not be blank."),
             (json!({"t": 1}), "Not a valid string."),
             (json!({"t": "a\0"}), "Null characters are not allowed."),
-            (json!({"t": "\u{e9}\u{e9}\u{e9}\u{e9}"}), "Ensure this field has no more than 3 characters."),
+            (
+                json!({"t": "\u{e9}\u{e9}\u{e9}\u{e9}"}),
+                "Ensure this field has no more than 3 characters.",
+            ),
         ] {
             let found = errors(&given, |fields| drop(fields.text("t", rule)));
             assert_eq!(found, one("t", expected), "{given}");
@@ -352,7 +366,7 @@ mod tests {
         assert_eq!(fields.text("t", Text::required(Most::Chars(3))), None);
         assert_eq!(fields.flag("f", true), None);
         assert_eq!(fields.object("m", 10), None);
-        assert!(fields.are_right());
+        assert!(fields.check().is_ok());
         assert!(Fields::read(b"[]", Purpose::Change).is_err());
         assert!(Fields::read(b"{", Purpose::Change).is_err());
     }

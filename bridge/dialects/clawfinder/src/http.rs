@@ -71,7 +71,8 @@ pub(crate) enum Resource {
 impl Resource {
     /// With and without a slash at the end, alike.
     pub(crate) fn of(path: &str) -> Option<Resource> {
-        let parts: Vec<&str> = path.strip_prefix("/api/")?.trim_end_matches('/').split('/').collect();
+        let parts: Vec<&str> =
+            path.strip_prefix("/api/")?.trim_end_matches('/').split('/').collect();
         let id = |text: &str| decoded(text, false);
         match parts.as_slice() {
             ["agents", "register"] => Some(Resource::Register),
@@ -100,7 +101,7 @@ impl Resource {
     }
 
     /// Whether it takes an account's key.
-    fn needs_key(&self, method: &Method) -> bool {
+    pub(crate) fn needs_key(&self, method: &Method) -> bool {
         match self {
             Resource::Register | Resource::Agent(_) | Resource::Schema => false,
             Resource::Me | Resource::Proof => true,
@@ -122,7 +123,6 @@ pub(crate) struct Coming {
     /// It came by way of something that says so, and that nobody trusts.
     pub(crate) is_forwarded: bool,
     pub(crate) caller: Option<Caller>,
-    body: Body,
 }
 
 impl Coming {
@@ -131,25 +131,9 @@ impl Coming {
     /// # Errors
     /// None does.
     pub(crate) fn caller(&self) -> Answer<&Caller> {
-        self.caller.as_ref().ok_or_else(|| {
-            Problem::no_account("Authentication credentials were not provided.")
-        })
-    }
-
-    /// The fields of its body.
-    ///
-    /// # Errors
-    /// There are none.
-    pub(crate) async fn fields(&mut self) -> Answer<Fields> {
-        let within = if self.caller.is_some() { BODY_WITHIN } else { STRANGERS_BODY_WITHIN };
-        let body = std::mem::take(&mut self.body);
-        let read = body::read(&self.parts.headers, body, within).await?;
-        let purpose = match self.method {
-            Method::PATCH => Purpose::Change,
-            Method::PUT => Purpose::Replace,
-            _ => Purpose::Make,
-        };
-        Fields::read(&read, purpose)
+        self.caller
+            .as_ref()
+            .ok_or_else(|| Problem::no_account("Authentication credentials were not provided."))
     }
 
     pub(crate) fn asked(&self) -> Asked<'_> {
@@ -216,7 +200,7 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
         Some(_) | None => None,
     };
     registry.count(caller.as_ref(), origin, &method)?;
-    let mut coming = Coming {
+    let coming = Coming {
         query: Query::of(&parts.uri),
         is_secure: registry.desk.is_secure(peer, &parts.headers),
         is_forwarded: client.is_forwarded,
@@ -224,37 +208,60 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
         method,
         origin,
         caller,
-        body,
     };
-    let done = carry_out(registry, resource, &mut coming).await;
+    let done = match fields(&coming, body).await {
+        Ok(fields) => carry_out(registry, resource, &coming, fields).await,
+        Err(problem) => Err(problem),
+    };
     if let Some(caller) = &coming.caller {
         registry.saw(caller).await;
     }
     done
 }
 
-async fn carry_out(registry: &Registry, resource: Resource, coming: &mut Coming) -> Answer<Done> {
-    let (reads, creates) = (coming.method == Method::GET, coming.method == Method::POST);
+/// The fields of the body, of a request that has one.
+async fn fields(coming: &Coming, body: Body) -> Answer<Option<Fields>> {
+    let purpose = if coming.method == Method::POST {
+        Purpose::Make
+    } else if coming.method == Method::PUT {
+        Purpose::Replace
+    } else if coming.method == Method::PATCH {
+        Purpose::Change
+    } else {
+        return Ok(None);
+    };
+    let within = if coming.caller.is_some() { BODY_WITHIN } else { STRANGERS_BODY_WITHIN };
+    let read = body::read(&coming.parts.headers, body, within).await?;
+    Fields::read(&read, purpose).map(Some)
+}
+
+async fn carry_out(
+    registry: &Registry,
+    resource: Resource,
+    coming: &Coming,
+    fields: Option<Fields>,
+) -> Answer<Done> {
     let deletes = coming.method == Method::DELETE;
-    match resource {
-        Resource::Register if reads => Ok(agents::signup(registry)),
-        Resource::Register => agents::register(registry, coming).await,
-        Resource::Me if reads => agents::me(registry, coming).await,
-        Resource::Me if deletes => agents::delete(registry, coming).await,
-        Resource::Me => agents::update(registry, coming).await,
-        Resource::Proof => agents::prove(registry, coming).await,
-        Resource::Agent(id) => agents::get(registry, &id).await,
-        Resource::Jobs if creates => jobs::create(registry, coming).await,
-        Resource::Jobs => jobs::list(registry, coming).await,
-        Resource::Job(id) if reads => jobs::get(registry, &id).await,
-        Resource::Job(id) if deletes => jobs::delete(registry, coming, &id).await,
-        Resource::Job(id) => jobs::edit(registry, coming, &id).await,
-        Resource::Reviews if creates => reviews::create(registry, coming).await,
-        Resource::Reviews => reviews::list(registry, coming).await,
-        Resource::Review(id) if reads => reviews::get(registry, &id).await,
-        Resource::Review(id) if deletes => reviews::delete(registry, coming, &id).await,
-        Resource::Review(id) => reviews::edit(registry, coming, &id).await,
-        Resource::Schema => Ok(Done::Ok(schema::document())),
+    match (resource, fields) {
+        (Resource::Register, Some(fields)) => agents::register(registry, coming, fields).await,
+        (Resource::Register, None) => Ok(agents::signup(registry)),
+        (Resource::Me, Some(fields)) => agents::update(registry, coming, fields).await,
+        (Resource::Me, None) if deletes => agents::delete(registry, coming).await,
+        (Resource::Me, None) => agents::me(registry, coming).await,
+        (Resource::Proof, Some(fields)) => agents::prove(registry, coming, fields).await,
+        (Resource::Agent(id), _) => agents::get(registry, &id).await,
+        (Resource::Jobs, Some(fields)) => jobs::create(registry, coming, fields).await,
+        (Resource::Jobs, None) => jobs::list(registry, coming).await,
+        (Resource::Job(id), Some(fields)) => jobs::edit(registry, coming, &id, fields).await,
+        (Resource::Job(id), None) if deletes => jobs::delete(registry, coming, &id).await,
+        (Resource::Job(id), None) => jobs::get(registry, &id).await,
+        (Resource::Reviews, Some(fields)) => reviews::create(registry, coming, fields).await,
+        (Resource::Reviews, None) => reviews::list(registry, coming).await,
+        (Resource::Review(id), Some(fields)) => reviews::edit(registry, coming, &id, fields).await,
+        (Resource::Review(id), None) if deletes => reviews::delete(registry, coming, &id).await,
+        (Resource::Review(id), None) => reviews::get(registry, &id).await,
+        (Resource::Schema, _) => Ok(Done::Ok(schema::document())),
+        (resource @ Resource::Proof, None) => Err(not_allowed(&coming.method, &resource)),
     }
 }
 

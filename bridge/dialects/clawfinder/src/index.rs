@@ -17,19 +17,12 @@ use mesh::{
 };
 use openpgp::{Certificate, Fingerprint};
 
-use crate::{
-    claims::Claims,
-    limits::SEARCH_BYTES_KEPT,
-    proof,
-    usernames::folded,
-};
+use crate::{claims::Claims, limits::SEARCH_BYTES_KEPT, proof, usernames::folded};
 
 /// An account that has a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     pub(crate) print: KeyPrint,
-    /// The public half of its key.
-    pub(crate) public: [u8; 32],
     /// The id of its profile's record, which stays.
     pub(crate) uuid: RecordId,
     /// The fingerprint of its certificate.
@@ -138,7 +131,8 @@ impl Index {
             }
             self.jobs.retain(|_, job| job.owner != record.owner);
             self.gone_jobs.retain(|_, owner| *owner != record.owner);
-            self.reviews.retain(|_, row| row.reviewer != record.owner && row.reviewee != record.owner);
+            self.reviews
+                .retain(|_, row| row.reviewer != record.owner && row.reviewee != record.owner);
             self.seen.remove(&record.owner);
             return;
         };
@@ -148,7 +142,6 @@ impl Index {
         let former = former.filter_map(|former| Certificate::from_bytes(&former.certificate).ok());
         let account = Account {
             print: record.owner,
-            public: halves.signer,
             uuid: record.id,
             id: certificate.fingerprint(),
             former: former.map(|certificate| certificate.fingerprint()).collect(),
@@ -191,7 +184,9 @@ impl Index {
             owner: record.owner,
             created: job.created,
             updated: record.stamp,
-            texts: Some(texts(&job)).filter(|texts| texts.len() <= SEARCH_BYTES_KEPT).map(Into::into),
+            texts: Some(texts(&job))
+                .filter(|texts| texts.len() <= SEARCH_BYTES_KEPT)
+                .map(Into::into),
             title: job.title,
             is_active: job.active,
         };
@@ -254,7 +249,8 @@ impl Index {
         let folded = folded(username);
         let wanting = self.by_name.get(&folded);
         let wanting = wanting.into_iter().flatten().filter_map(|print| self.live(*print));
-        let best = wanting.min_by_key(|account| (self.claims.of_name(account.print, &folded), account.print));
+        let best = wanting
+            .min_by_key(|account| (self.claims.of_name(account.print, &folded), account.print));
         // Or one that lost the name it wants, and is shown under a longer one.
         best.map(|account| account.print).or_else(|| self.renamed(&folded))
     }
@@ -263,7 +259,8 @@ impl Index {
         let cut = folded_name.rfind('-')?;
         let wanting = self.by_name.get(folded_name.get(..cut)?)?;
         wanting.iter().copied().find(|print| {
-            self.live(*print).is_some_and(|account| folded(&self.shown_name(account)) == folded_name)
+            self.live(*print)
+                .is_some_and(|account| folded(&self.shown_name(account)) == folded_name)
         })
     }
 
@@ -272,12 +269,14 @@ impl Index {
         let wanted = folded(&account.username);
         let wanting = self.by_name.get(&wanted).into_iter().flatten();
         let wanting = wanting.filter_map(|print| self.live(*print));
-        let best = wanting.min_by_key(|other| (self.claims.of_name(other.print, &wanted), other.print));
+        let best =
+            wanting.min_by_key(|other| (self.claims.of_name(other.print, &wanted), other.print));
         if best.is_none_or(|best| best.print == account.print) {
             return account.username.clone();
         }
         let id = account.id.to_string().to_lowercase();
-        let name = |digits: usize| format!("{}-{}", account.username, id.get(..digits).unwrap_or(&id));
+        let name =
+            |digits: usize| format!("{}-{}", account.username, id.get(..digits).unwrap_or(&id));
         // An id has 40 digits, and nobody has another one's.
         let free = (8..=id.len()).map(name).find(|name| !self.by_name.contains_key(&folded(name)));
         free.unwrap_or_else(|| name(id.len()))
@@ -293,7 +292,8 @@ impl Index {
         let print = if let Ok(id) = named.parse::<Fingerprint>() {
             self.holder(id).or_else(|| {
                 let all = self.by_former.get(&id)?.iter().filter_map(|print| self.live(*print));
-                all.max_by_key(|account| (account.updated, account.print)).map(|account| account.print)
+                all.max_by_key(|account| (account.updated, account.print))
+                    .map(|account| account.print)
             })
         } else if let Some(uuid) = crate::usernames::uuid(named) {
             self.by_uuid.get(&uuid).copied()
@@ -347,7 +347,11 @@ impl Index {
     }
 }
 
-fn leave<K: Eq + std::hash::Hash>(map: &mut HashMap<K, BTreeSet<KeyPrint>>, key: &K, print: KeyPrint) {
+fn leave<K: Eq + std::hash::Hash>(
+    map: &mut HashMap<K, BTreeSet<KeyPrint>>,
+    key: &K,
+    print: KeyPrint,
+) {
     if let Some(set) = map.get_mut(key) {
         set.remove(&print);
         if set.is_empty() {

@@ -7,9 +7,7 @@ use std::{
 
 use axum::http::StatusCode;
 use mesh::{
-    limits::{
-        FINDER_DESCRIPTION_BYTES_MAX, FINDER_METADATA_BYTES_MAX,
-    },
+    limits::{FINDER_DESCRIPTION_BYTES_MAX, FINDER_METADATA_BYTES_MAX},
     name::id::KeyPrint,
     records::finder::{JOBS, Job, Pricing},
     wire::record::{RecordId, Stamp},
@@ -78,12 +76,18 @@ fn put<T>(into: &mut T, given: Option<T>) {
 }
 
 /// `POST /api/jobs/`.
-pub(crate) async fn create(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
-    let mut fields = coming.fields().await?;
+pub(crate) async fn create(
+    registry: &Registry,
+    coming: &Coming,
+    mut fields: Fields,
+) -> Answer<Done> {
     let caller = coming.caller()?.clone();
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|_| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "this machine has no random bytes now; try again")
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "this machine has no random bytes now; try again",
+        )
     })?;
     let mut job = Job {
         nonce,
@@ -138,9 +142,9 @@ async fn show(registry: &Registry, rows: &[JobRow]) -> Answer<Vec<Value>> {
     let agents: HashMap<KeyPrint, Value> =
         agents.into_iter().map(|(print, agent)| (print, agent.public())).collect();
     let jobs = bodies(registry, rows).await?;
-    let shown = rows.iter().filter_map(|row| {
-        Some(shapes::job(row, jobs.get(&row.id)?, agents.get(&row.owner)?))
-    });
+    let shown = rows
+        .iter()
+        .filter_map(|row| Some(shapes::job(row, jobs.get(&row.id)?, agents.get(&row.owner)?)));
     Ok(shown.collect())
 }
 
@@ -158,13 +162,15 @@ pub(crate) async fn get(registry: &Registry, id: &str) -> Answer<Done> {
 }
 
 /// `PATCH` and `PUT` of `/api/jobs/ID/`.
-pub(crate) async fn edit(registry: &Registry, coming: &mut Coming, id: &str) -> Answer<Done> {
-    let mut fields = coming.fields().await?;
+pub(crate) async fn edit(
+    registry: &Registry,
+    coming: &Coming,
+    id: &str,
+    mut fields: Fields,
+) -> Answer<Done> {
     let caller = coming.caller()?.clone();
     let given = Given::read(&mut fields);
-    if !fields.are_right() {
-        fields.done()?;
-    }
+    fields.check()?;
     // Of two changes at a time one would undo the other.
     let one_at_a_time = registry.registering.lock().await;
     registry.refresh().await?;
@@ -213,7 +219,8 @@ fn terms(search: &str) -> Answer<Vec<String>> {
         let text = format!("Ensure this field has no more than {SEARCH_CHARS_MAX} characters.");
         return Err(Problem::field("search", text));
     }
-    let parts = search.split(|c: char| c.is_whitespace() || c == ',').filter(|term| !term.is_empty());
+    let parts =
+        search.split(|c: char| c.is_whitespace() || c == ',').filter(|term| !term.is_empty());
     Ok(parts.map(str::to_lowercase).collect())
 }
 
@@ -230,9 +237,9 @@ fn candidates(
     let caller = coming.caller.as_ref().map(|caller| caller.print);
     let is_own = of.is_some_and(|of| of.is_some() && of == caller);
     let all = is_own && query.get("all").is_some_and(|all| all.eq_ignore_ascii_case("true"));
-    let asked = index.jobs().filter(|row| {
-        (row.is_active || all) && of.is_none_or(|of| of == Some(row.owner))
-    });
+    let asked = index
+        .jobs()
+        .filter(|row| (row.is_active || all) && of.is_none_or(|of| of == Some(row.owner)));
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for row in asked {
         match &row.texts {

@@ -88,7 +88,11 @@ impl Problem {
             .with_header(header::RETRY_AFTER, wait_secs.max(1).into())
     }
 
-    pub(crate) fn with_header(mut self: Box<Problem>, name: HeaderName, value: HeaderValue) -> Box<Problem> {
+    pub(crate) fn with_header(
+        mut self: Box<Problem>,
+        name: HeaderName,
+        value: HeaderValue,
+    ) -> Box<Problem> {
         self.headers.push((name, value));
         self
     }
@@ -129,9 +133,13 @@ fn of_account(why: AccountRefused) -> Box<Problem> {
             }
         },
         AccountRefused::Ended => Problem::no_account("the account of this key was deleted"),
-        AccountRefused::Unknown => Problem::no_account("no agent here has this key; if it is new elsewhere, try again"),
+        AccountRefused::Unknown => {
+            Problem::no_account("no agent here has this key; if it is new elsewhere, try again")
+        }
         AccountRefused::Deleted => Problem::missing("it was deleted"),
-        AccountRefused::Form | AccountRefused::TooMuch => Problem::of_the_whole("it is larger than the index keeps; shorten the texts"),
+        AccountRefused::Form | AccountRefused::TooMuch => {
+            Problem::of_the_whole("it is larger than the index keeps; shorten the texts")
+        }
         AccountRefused::Behind => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "the clock of this node is behind; ask its operator to set it",
@@ -184,7 +192,8 @@ mod tests {
             error("text", "Not a valid string."),
         ]);
         assert_eq!(problem.text, "stars: A valid integer is required.");
-        let body = json!({"stars": ["A valid integer is required."], "text": ["Not a valid string."]});
+        let body =
+            json!({"stars": ["A valid integer is required."], "text": ["Not a valid string."]});
         assert_eq!(problem.body, body);
     }
 }

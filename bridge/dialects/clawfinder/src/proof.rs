@@ -38,7 +38,8 @@ mod tests {
     #[test]
     fn the_document_names_mesh_and_account() {
         let document = Document { mesh: MeshId([0xab; 16]) };
-        let expected = format!("clawmesh finder account\n{}\n{}\n", "ab".repeat(16), "01".repeat(32));
+        let expected =
+            format!("clawmesh finder account\n{}\n{}\n", "ab".repeat(16), "01".repeat(32));
         assert_eq!(document.of(&[1; 32]), expected);
     }
 }

@@ -32,7 +32,8 @@ impl Query {
     /// The query again, for a page.
     pub(crate) fn with_page(&self, number: usize) -> String {
         let page = (number > 1).then(|| format!("page={number}"));
-        let all: Vec<&str> = self.others.iter().map(String::as_str).chain(page.as_deref()).collect();
+        let all: Vec<&str> =
+            self.others.iter().map(String::as_str).chain(page.as_deref()).collect();
         if all.is_empty() { String::new() } else { format!("?{}", all.join("&")) }
     }
 }
@@ -54,7 +55,8 @@ pub(crate) fn decoded(text: &str, plus_is_blank: bool) -> String {
             (byte, _) => bytes.push(*byte),
         }
     }
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]

@@ -161,7 +161,10 @@ impl Registry {
             // Others are asked, for a second at most. Its profile comes with the next comparison of records.
             let found = self.desk.ask(&self.visitor, FindAccount(print)).await?;
             let began = Instant::now();
-            while found.is_some() && self.standing(print).is_none() && began.elapsed() < KNOWN_WITHIN {
+            while found.is_some()
+                && self.standing(print).is_none()
+                && began.elapsed() < KNOWN_WITHIN
+            {
                 sleep(LOOK_EVERY).await;
                 self.refresh().await?;
             }

@@ -32,8 +32,11 @@ fn text(fields: &mut Fields) -> Option<String> {
 }
 
 /// `POST /api/reviews/`.
-pub(crate) async fn create(registry: &Registry, coming: &mut Coming) -> Answer<Done> {
-    let mut fields = coming.fields().await?;
+pub(crate) async fn create(
+    registry: &Registry,
+    coming: &Coming,
+    mut fields: Fields,
+) -> Answer<Done> {
     let caller = coming.caller()?.clone();
     let named = Text::required(Most::Chars(256));
     let reviewee = fields.text("reviewee_id", named);
@@ -119,7 +122,8 @@ pub(crate) async fn list(registry: &Registry, coming: &Coming) -> Answer<Done> {
         let of = given("agent_id").map(|id| index.find(id).map(|account| account.print));
         let job = given("job_id").map(|id| usernames::uuid(id).map(RecordId));
         let asked = index.reviews().filter(|row| {
-            of.is_none_or(|of| of == Some(row.reviewee)) && job.is_none_or(|job| job == Some(row.job))
+            of.is_none_or(|of| of == Some(row.reviewee))
+                && job.is_none_or(|job| job == Some(row.job))
         });
         let mut rows: Vec<ReviewRow> = asked.copied().collect();
         rows.sort_by_key(|row| Reverse((row.created, row.id)));
@@ -137,8 +141,12 @@ pub(crate) async fn get(registry: &Registry, id: &str) -> Answer<Done> {
 }
 
 /// `PATCH` and `PUT` of `/api/reviews/ID/`.
-pub(crate) async fn edit(registry: &Registry, coming: &mut Coming, id: &str) -> Answer<Done> {
-    let mut fields = coming.fields().await?;
+pub(crate) async fn edit(
+    registry: &Registry,
+    coming: &Coming,
+    id: &str,
+    mut fields: Fields,
+) -> Answer<Done> {
     let caller = coming.caller()?.clone();
     let (stars, text) = (stars(&mut fields), text(&mut fields));
     fields.done()?;

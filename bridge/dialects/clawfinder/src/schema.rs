@@ -65,7 +65,8 @@ fn operation(resource: &Resource, method: &Method, shape: &str) -> Value {
     } else {
         ("200", json!({"description": "as it is", "content": content}))
     };
-    let mut operation = json!({"responses": {status: answer, "default": {"description": "why not"}}});
+    let mut operation =
+        json!({"responses": {status: answer, "default": {"description": "why not"}}});
     if let Value::Object(fields) = &mut operation {
         if resource.needs_key(method) {
             fields.insert("security".to_owned(), json!([{"key": []}]));
@@ -85,9 +86,12 @@ fn operation(resource: &Resource, method: &Method, shape: &str) -> Value {
 
 fn parameters(resource: &Resource, is_list: bool) -> Vec<Value> {
     let has_id = matches!(resource, Resource::Agent(_) | Resource::Job(_) | Resource::Review(_));
-    let id = has_id.then(|| json!({"name": "id", "in": "path", "required": true, "schema": text()}));
+    let id =
+        has_id.then(|| json!({"name": "id", "in": "path", "required": true, "schema": text()}));
     let names: &[&str] = match resource {
-        Resource::Jobs if is_list => &["search", "agent_id", "all", "ordering", "page", "page_size"],
+        Resource::Jobs if is_list => {
+            &["search", "agent_id", "all", "ordering", "page", "page_size"]
+        }
         Resource::Reviews if is_list => &["agent_id", "job_id", "page", "page_size"],
         Resource::Register
         | Resource::Me
@@ -136,10 +140,21 @@ fn body(resource: &Resource, method: &Method) -> Option<Value> {
 
 fn schemas() -> Value {
     let shape = |names: &[&str]| {
-        let fields: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+        let fields: Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
         json!({"type": "object", "properties": fields})
     };
-    let public = ["id", "name", "username", "pgp_key", "payment_methods", "contact_methods", "created_at", "last_seen_at", "mesh"];
+    let public = [
+        "id",
+        "name",
+        "username",
+        "pgp_key",
+        "payment_methods",
+        "contact_methods",
+        "created_at",
+        "last_seen_at",
+        "mesh",
+    ];
     let profile: Vec<&str> = public.iter().copied().chain(["updated_at"]).collect();
     let registration: Vec<&str> = profile.iter().copied().chain(["api_key"]).collect();
     json!({

@@ -2,7 +2,6 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bridge::secret::Secret;
-use mesh::name::key::KeySecret;
 use zeroize::Zeroizing;
 
 /// With which each begins.
@@ -23,11 +22,6 @@ pub(crate) fn draw() -> Result<Secret, getrandom::Error> {
 pub(crate) fn is_key(text: &str) -> bool {
     let drawn = text.strip_prefix(PREFIX).and_then(|drawn| URL_SAFE_NO_PAD.decode(drawn).ok());
     drawn.is_some_and(|drawn| drawn.len() == BYTES)
-}
-
-/// The secrets of an account, of its key.
-pub(crate) fn account(key: &str) -> KeySecret {
-    KeySecret::of(key)
 }
 
 #[cfg(test)]

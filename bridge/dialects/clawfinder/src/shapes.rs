@@ -1,7 +1,6 @@
 //! What clients read.
 
 use mesh::{
-    name::id::KeyPrint,
     records::finder::{Contact, Job, Pricing, Profile, Review},
     wire::record::RecordId,
 };
@@ -78,11 +77,8 @@ fn contact(contact: &Contact) -> Value {
 }
 
 /// Words of a price, in the order of their numbers.
-pub(crate) const PRICE_TYPES: [(&str, Pricing); 3] = [
-    ("free", Pricing::Free),
-    ("fixed", Pricing::Fixed),
-    ("negotiable", Pricing::Negotiable),
-];
+pub(crate) const PRICE_TYPES: [(&str, Pricing); 3] =
+    [("free", Pricing::Free), ("fixed", Pricing::Fixed), ("negotiable", Pricing::Negotiable)];
 
 pub(crate) fn job(row: &JobRow, job: &Job, agent: &Value) -> Value {
     let metadata: Value = serde_json::from_str(&job.metadata).unwrap_or_else(|_| json!({}));
@@ -108,7 +104,12 @@ pub(crate) struct Named {
     pub(crate) username: String,
 }
 
-pub(crate) fn review(row: &ReviewRow, review: &Review, reviewer: &Named, reviewee: &Named) -> Value {
+pub(crate) fn review(
+    row: &ReviewRow,
+    review: &Review,
+    reviewer: &Named,
+    reviewee: &Named,
+) -> Value {
     json!({
         "id": uuid(row.id),
         "reviewer_id": reviewer.id,
@@ -132,9 +133,4 @@ pub(crate) fn uuid(id: RecordId) -> String {
     let hex: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
-}
-
-/// The print that an account has in a log: not its key, and no secret.
-pub(crate) fn logged(print: KeyPrint) -> String {
-    print.to_string()
 }

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bridge::{
     Bridge,
-    testing::{Fake, echo::Echo, keyed, secret},
+    testing::{Fake, echo::Echo, here, keyed},
 };
 use openpgp::SecretCertificate;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ impl Node {
 
     async fn with(change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
-        let settings = change(Settings::new(secret().mesh_id()));
+        let settings = change(Settings::new(here().mesh));
         let finder = ClawFinder::new(settings);
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(keyed(), hub, fake, vec![Arc::new(finder), last]);
@@ -100,7 +100,13 @@ impl Node {
     }
 
     /// As the client asks.
-    async fn ask(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> Answer {
+    async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> Answer {
         let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
         let body = body.map(Value::to_string);
         let length = body.as_ref().map(|body| {

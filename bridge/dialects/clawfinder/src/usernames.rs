@@ -8,8 +8,22 @@ const CHARS_MIN: usize = 3;
 const CHARS_MAX: usize = 64;
 /// Names that would mislead, or that are part of a path.
 const RESERVED: [&str; 16] = [
-    "me", "register", "mesh", "admin", "root", "system", "index", "lobby", "test", "agent",
-    "assistant", "claude", "claude-opus", "my-agent", "youragentname", "clawfinder",
+    "me",
+    "register",
+    "mesh",
+    "admin",
+    "root",
+    "system",
+    "index",
+    "lobby",
+    "test",
+    "agent",
+    "assistant",
+    "claude",
+    "claude-opus",
+    "my-agent",
+    "youragentname",
+    "clawfinder",
 ];
 const OURS: &str = "clawmesh";
 
@@ -92,7 +106,8 @@ mod tests {
         for name in ["bob", "alice-research-bot", "a.b_c-9", "ABC", &"x".repeat(64)] {
             assert_eq!(problem(name), None, "{name}");
         }
-        let (id, uuid) = ("A6173E3E92DDD61A7E5CD73008CB902D334EE569", "c56a4180-65aa-42ec-a945-5fd21dec0538");
+        let (id, uuid) =
+            ("A6173E3E92DDD61A7E5CD73008CB902D334EE569", "c56a4180-65aa-42ec-a945-5fd21dec0538");
         for name in ["", "ab", "-ab", "ab-", "a b", "b\u{e9}b", "a/b", id, uuid, &"x".repeat(65)] {
             assert!(problem(name).is_some(), "{name}");
         }

@@ -40,19 +40,23 @@ async fn a_name_and_a_key_are_taken_once() {
     let node = Node::new().await;
     let alice = pgp("alice");
     node.register("alice-bot", &alice).await;
-    let taken = node.post("/api/agents/register/", None, &registration("Alice-Bot", &pgp("b"))).await;
+    let taken =
+        node.post("/api/agents/register/", None, &registration("Alice-Bot", &pgp("b"))).await;
     assert_eq!(taken.status, 409);
     let names = taken.body["suggestions"].as_array().unwrap().clone();
     assert_eq!(names.len(), 3, "{names:?}");
     let said = format!(
         "Conflict: username Alice-Bot is taken; try {}, {} or {}",
-        names[0].as_str().unwrap(), names[1].as_str().unwrap(), names[2].as_str().unwrap()
+        names[0].as_str().unwrap(),
+        names[1].as_str().unwrap(),
+        names[2].as_str().unwrap()
     );
     assert_eq!(taken.reason, said);
     // One that is offered can be had at once.
     node.agent(names[2].as_str().unwrap()).await;
     for reserved in ["test", "claude", "me"] {
-        let answer = node.post("/api/agents/register/", None, &registration(reserved, &pgp("c"))).await;
+        let answer =
+            node.post("/api/agents/register/", None, &registration(reserved, &pgp("c"))).await;
         assert!([400, 409].contains(&answer.status), "{answer:?}");
     }
     // 4: the same PGP key again.
@@ -162,7 +166,8 @@ async fn an_account_is_proven_later() {
     let mesh = node.get("/api/agents/register/").await.ok();
     let account = mesh::name::key::KeySecret::of(&agent.key);
     let public: String = account.halves().signer.iter().map(|byte| format!("{byte:02x}")).collect();
-    let document = format!("clawmesh finder account\n{}\n{public}\n", mesh["mesh"].as_str().unwrap());
+    let document =
+        format!("clawmesh finder account\n{}\n{public}\n", mesh["mesh"].as_str().unwrap());
     let wrong = json!({"signature": alice.sign_detached(b"anything", NOW + 1).unwrap()});
     let path = "/api/agents/me/proof/";
     assert_eq!(node.post(path, Some(&agent.key), &wrong).await.status, 400);

@@ -13,7 +13,8 @@ async fn paths_and_methods_are_judged_before_anything_else() {
     wrong.is(405, "Method Not Allowed: Method \"PUT\" not allowed.");
     assert!(wrong.headers.contains("allow: get, post"));
     // 25: with and without a slash, and no redirect.
-    for path in ["/api/jobs", "/api/jobs/", "/api/reviews", "/api/schema/", "/api/agents/register"] {
+    for path in ["/api/jobs", "/api/jobs/", "/api/reviews", "/api/schema/", "/api/agents/register"]
+    {
         assert_eq!(node.get(path).await.status, 200, "{path}");
     }
     let schema = node.get("/api/schema/").await.ok();
@@ -101,8 +102,9 @@ async fn other_sites_and_names_are_refused() {
     let node = Node::new().await;
     for header in ["origin: http://evil.example", "x: y"] {
         let host = if header == "x: y" { "evil.example".to_owned() } else { node.at.to_string() };
-        let request =
-            format!("GET /api/jobs/ HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{header}\r\n\r\n");
+        let request = format!(
+            "GET /api/jobs/ HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{header}\r\n\r\n"
+        );
         let refused = node.send(request.as_bytes()).await;
         assert_eq!(refused.status, 403, "{header}");
         assert!(refused.reason.starts_with("Forbidden: "), "{refused:?}");

@@ -19,15 +19,25 @@ async fn jobs_are_made_changed_and_deleted() {
     // 9: what is wrong is named.
     for (body, reason) in [
         (json!({"description": "x"}), "title: This field is required."),
-        (json!({"title": "x", "description": "x", "metadata": [1]}), "metadata: Expected a dictionary of items but got type \"list\"."),
-        (json!({"title": "x", "description": "x", "price_type": "fixed"}), "price: A fixed price has to be given."),
-        (json!({"title": "x", "description": "x", "is_active": "maybe"}), "is_active: Must be a valid boolean."),
+        (
+            json!({"title": "x", "description": "x", "metadata": [1]}),
+            "metadata: Expected a dictionary of items but got type \"list\".",
+        ),
+        (
+            json!({"title": "x", "description": "x", "price_type": "fixed"}),
+            "price: A fixed price has to be given.",
+        ),
+        (
+            json!({"title": "x", "description": "x", "is_active": "maybe"}),
+            "is_active: Must be a valid boolean.",
+        ),
     ] {
         let refused = node.post("/api/jobs/", Some(&alice.key), &body).await;
         refused.is(400, &format!("Bad Request: {reason}"));
     }
     let path = format!("/api/jobs/{}/", job["id"].as_str().unwrap());
-    let edited = node.patch(&path, &alice.key, &json!({"title": "Better", "is_active": false})).await.ok();
+    let edited =
+        node.patch(&path, &alice.key, &json!({"title": "Better", "is_active": false})).await.ok();
     assert_eq!((&edited["title"], &edited["description"]), (&json!("Better"), &json!("I search.")));
     assert_eq!(edited["created_at"], job["created_at"]);
     assert_eq!(node.get("/api/jobs/").await.ok()["count"], 0);
@@ -60,7 +70,12 @@ async fn a_search_finds_jobs_that_have_all_terms() {
     }
     let found = async |query: &str| {
         let page = node.get(&format!("/api/jobs/?search={query}")).await.ok();
-        let titles: Vec<String> = page["results"].as_array().unwrap().iter().map(|job| job["title"].as_str().unwrap().to_owned()).collect();
+        let titles: Vec<String> = page["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|job| job["title"].as_str().unwrap().to_owned())
+            .collect();
         titles
     };
     assert_eq!(found("research+assistant").await, ["Writing", "Research"]);
@@ -98,10 +113,9 @@ async fn an_agent_reviews_a_job_once() {
     let (alice, bob) = (node.agent("alice-bot").await, node.agent("bob-bot").await);
     let carol = node.agent("carol-bot").await;
     let job = node.job(&alice, "Research").await;
-    let review = |of: &Agent, stars: Value| {
-        json!({"reviewee_id": of.id, "job_id": job, "stars": stars, "text": "fine"})
-    };
-    let post = async |by: &Agent, body: &Value| node.post("/api/reviews/", Some(&by.key), body).await;
+    let review = |of: &Agent, stars: Value| json!({"reviewee_id": of.id, "job_id": job, "stars": stars, "text": "fine"});
+    let post =
+        async |by: &Agent, body: &Value| node.post("/api/reviews/", Some(&by.key), body).await;
     // 13.
     for (by, body, reason) in [
         (&alice, review(&alice, json!(5)), "reviewee_id: You cannot review yourself."),
@@ -109,14 +123,21 @@ async fn an_agent_reviews_a_job_once() {
         (&bob, review(&alice, json!(9)), "stars: Ensure this value is less than or equal to 5."),
         (&bob, review(&alice, Value::Null), "stars: This field may not be null."),
         (&bob, review(&carol, json!(5)), "job_id: this job is neither yours nor the reviewee's"),
-        (&bob, json!({"reviewee_id": "nobody", "job_id": job, "stars": 5}), "reviewee_id: no agent has this id or username"),
+        (
+            &bob,
+            json!({"reviewee_id": "nobody", "job_id": job, "stars": 5}),
+            "reviewee_id: no agent has this id or username",
+        ),
     ] {
         post(by, &body).await.is(400, &format!("Bad Request: {reason}"));
     }
     let made = post(&bob, &review(&alice, json!(5))).await;
     assert_eq!(made.status, 201);
     assert_eq!(made.body["job_title"], "Research");
-    assert_eq!((&made.body["reviewer_username"], &made.body["reviewee_username"]), (&json!("bob-bot"), &json!("alice-bot")));
+    assert_eq!(
+        (&made.body["reviewer_username"], &made.body["reviewee_username"]),
+        (&json!("bob-bot"), &json!("alice-bot"))
+    );
     let again = post(&bob, &review(&alice, json!(1))).await;
     again.is(409, "Conflict: you have reviewed this job already; edit that review");
     // 14.
@@ -127,7 +148,11 @@ async fn an_agent_reviews_a_job_once() {
         (format!("?job_id={job}"), 1),
         (format!("?agent_id={}&job_id={job}", alice.id), 1),
     ] {
-        assert_eq!(node.get(&format!("/api/reviews/{query}")).await.ok()["count"], count, "{query}");
+        assert_eq!(
+            node.get(&format!("/api/reviews/{query}")).await.ok()["count"],
+            count,
+            "{query}"
+        );
     }
     let path = format!("/api/reviews/{}/", made.body["id"].as_str().unwrap());
     let edited = node.patch(&path, &bob.key, &json!({"stars": 4})).await.ok();
