@@ -151,7 +151,11 @@ fn an_account_and_its_records_are_known_at_all_nodes() {
     let mut world = World::new(2);
     world.link();
     let (ann, label) = (account(1), Label([7; 16]));
-    assert_eq!(world.nodes[0].finds(&ann), None);
+    // It asks the other one before it says so.
+    let call = world.begin(0, Command::FindAccount(ann.print()));
+    assert!(world.reply(0, call).is_none());
+    world.carry();
+    assert!(matches!(world.reply(0, call), Some(Ok(Outcome::Account(None)))));
     assert_eq!(told(world.ask(0, write(&ann, vec![seen(&ann)]))), refused(AccountRefused::Unknown));
     assert_eq!(told(world.ask(0, claim(&ann, &[label]))), Ok(()));
     // Once is enough: a client that asks again has its answer at once.
@@ -191,7 +195,10 @@ fn of_two_claims_of_a_label_the_lower_number_counts_wherever_they_are_heard() {
     let mut world = World::new(2);
     world.link();
     let (ann, bob, label) = (account(1), account(2), Label([7; 16]));
-    world.ask(1, claim(&bob, &[label])).expect("it is free");
+    let call = world.begin(1, claim(&bob, &[label]));
+    assert!(world.reply(1, call).is_none(), "its number comes from the other one");
+    world.carry();
+    assert!(matches!(world.reply(1, call), Some(Ok(Outcome::Done))));
     world.ask(0, claim(&ann, &[label, Label([9; 16])])).expect("two may claim it");
     world.ask(0, claim(&bob, &[Label([9; 16])])).expect("and it something else");
     let claims = |node: &mut Node, label| -> Vec<KeyPrint> {
