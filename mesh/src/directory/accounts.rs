@@ -233,3 +233,6 @@ impl Accounts {
         self.ended.contains(&account)
     }
 }
+
+#[cfg(test)]
+mod tests;

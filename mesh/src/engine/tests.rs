@@ -5,6 +5,7 @@
     reason = "a test names what it looks for; a new variant is none of its business"
 )]
 
+mod accounts;
 mod acts;
 mod agents;
 mod alike;

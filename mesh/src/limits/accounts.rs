@@ -63,3 +63,16 @@ pub const FINDER_REVIEWS_PER_ACCOUNT_MAX: usize = 1_000;
 pub const FINDER_REVIEWS_PER_NODE_MAX: usize = 65_536;
 /// Reviews of the mesh up to which clients are not refused.
 pub const FINDER_REVIEWS_MAX: usize = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nodes that had others would blame each other, or keep other records.
+    #[test]
+    fn the_bounds_are_those_of_the_protocol() {
+        let claims = (ACCOUNT_LABELS_MAX, ACCOUNT_CLAIMS_MAX, ACCOUNTS_PER_NODE_MAX, ACCOUNTS_KEPT);
+        assert_eq!(claims, (4, 16, 4_096, 111_111));
+        assert_eq!(ACCOUNT_RECORD_BYTES_MAX, 45_056);
+    }
+}

@@ -418,7 +418,7 @@ mod tests {
             (run.entries[0].facts.kind, run.entries[0].facts.visible) = (kind, visible);
             run.seal(MESH, &identity).run().clone().verify(MESH).map(drop)
         };
-        for kind in [1, 2, 3, 33, 34] {
+        for kind in [1, 2, 3, 33, 34, 39] {
             assert_eq!(sealed(kind, true), Ok(()));
             assert_eq!(sealed(kind, false), Err(BadRun::Visible(kind)));
         }
@@ -426,7 +426,7 @@ mod tests {
             assert_eq!(sealed(kind, false), Ok(()));
             assert_eq!(sealed(kind, true), Err(BadRun::Visible(kind)));
         }
-        for kind in [0, 4, 19, 39, 52, 63, 255] {
+        for kind in [0, 4, 19, 40, 52, 63, 255] {
             assert_eq!((sealed(kind, false), sealed(kind, true)), (Ok(()), Ok(())));
         }
     }

@@ -53,7 +53,7 @@ pub const READ_BY_TWO_FROM: usize = 1_000;
 
 /// Records that are gone and whose last change is kept, so that readers that follow hear of it: some 100 bytes of the file each.
 /// More go at once only where a node is shut out whose accounts have many; readers begin anew then.
-pub const RECORDS_GONE_KEPT: u64 = 65_536;
+pub const RECORDS_GONE_KEPT: u64 = 16_384;
 /// Records in one answer to a reader that follows.
 pub const RECORDS_FOLLOWED_MAX: usize = 1_024;
 /// Rows of changes that one such answer looks at: those of other kinds are passed over.

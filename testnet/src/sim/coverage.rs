@@ -59,6 +59,11 @@ happenings! {
     DenSet, Any, "private room set";
     FilePut, Any, "file written";
     FileGone, Any, "file deleted";
+    AccountClaimed, Any, "account claimed";
+    AccountEnded, Any, "account ended";
+    Listed, Any, "record of an account written";
+    Unlisted, Any, "record of an account deleted";
+    Reviewed, Any, "record about an account written";
     Deletion, Any, "record deleted";
     Replaced, Any, "record replaced";
     Pruned, Any, "bodies dropped";

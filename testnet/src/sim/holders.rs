@@ -8,6 +8,7 @@
 //! their key was presented, and neither their names nor anything that is written there leaves a node
 //! in the clear.
 
+mod accounts;
 pub(super) mod alike;
 mod answers;
 mod asked;
@@ -131,6 +132,7 @@ pub(super) struct Holders {
     /// Which key has had an id.
     had: BTreeMap<AgentId, usize>,
     profiles: profiles::Profiles,
+    accounts: accounts::Accounts,
     /// Texts that agents of its key wanted to have set of a room: no other one shows.
     texts: BTreeMap<RoomId, BTreeSet<String>>,
     direct: direct::Direct,
@@ -191,6 +193,7 @@ impl Holders {
             // Without a claim, from the beginning.
             had: [(of_red, RED)].into(),
             profiles: profiles::Profiles::default(),
+            accounts: accounts::Accounts::default(),
             texts: BTreeMap::new(),
             direct: direct::Direct::default(),
             shared: shared::SharedRooms::default(),
@@ -235,6 +238,9 @@ impl Holder {
 impl Holders {
     /// Some operator or agent does something.
     pub(super) fn act(&mut self, cluster: &mut Cluster) {
+        if cluster.dice.chance(15) {
+            return self.act_for_account(cluster);
+        }
         let minted = self.keys.iter().all(|key| !key.minted.is_empty());
         if cluster.dice.chance(if minted { 4 } else { 50 }) {
             return self.operate(cluster);
@@ -423,6 +429,10 @@ impl Part for Holders {
             }
             (Asked::Leave(i, room), Ok(_)) => {
                 self.holders[i].rooms.remove(&room);
+            }
+            (Asked::Claim(i), Ok(_)) => self.account_is_claimed(cluster, i, *node),
+            (Asked::Records(said), Ok(Outcome::Stamps(stamps))) => {
+                self.records_are_written(cluster, *node, (&said, stamps))?;
             }
             (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
             (Asked::Details(said), Ok(_)) => self.details_are_set(cluster, *node, &said)?,
@@ -620,6 +630,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             let revoked = *key == LOST && *refused == Refused::NoRoom;
             taken || revoked || matches!(refused, Refused::Superseded | Refused::Stopping)
         }
+        Asked::Claim(_) | Asked::Records(_) => accounts::may_be_refused_to_account(refused),
         // Its id may be another key's by now; and a node may not know of the key any more.
         Asked::Profile(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)

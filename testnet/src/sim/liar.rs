@@ -330,7 +330,7 @@ impl Liar {
     }
 
     fn body(&mut self, room: RoomId, author: NodeId) -> Body {
-        match self.dice.within(0, 15) {
+        match self.dice.within(0, 16) {
             0 => Body::Chat(self.said()),
             1 => Body::Thinking(self.said()),
             2 => Body::Decision(Decision { said: self.said(), election: self.place() }),
@@ -366,6 +366,7 @@ impl Liar {
             10 => Body::Key(self.key_act(author)),
             11 | 12 => Body::Vote(self.vote(room, author)),
             13 => Body::Election(self.election()),
+            14 => Body::AccountClaimed(self.account_claimed(author)),
             _ => Body::Task(self.task(room, author)),
         }
     }

@@ -105,3 +105,6 @@ impl ToMesh for ListClaims {
         Ok(Command::ListClaims(self.0))
     }
 }
+
+#[cfg(test)]
+mod tests;

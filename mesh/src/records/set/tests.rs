@@ -36,6 +36,7 @@ const fn collection(writer: Writer, merge: Merge) -> Collection {
 static LATEST: Collection = collection(Writer::Owner, Merge::Latest);
 static END: Collection = collection(Writer::Owner, Merge::End);
 static SHARED: Collection = collection(Writer::Participants, Merge::Latest);
+static FINAL: Collection = collection(Writer::Owner, Merge::Final);
 static ALL: [&Collection; 3] = [&LATEST, &END, &SHARED];
 
 /// Two nodes answer for the owners, by turns.
@@ -62,7 +63,7 @@ fn counting(set: &Set, offers: &[Offer]) -> BTreeMap<KeyPrint, Vec<(RecordKey, R
         let known = of_key.entry(set.key(head.id, head.owner)).or_insert(*head);
         let order = |head: &RecordHead| (head.stamp, head.hash);
         let later = order(head) > order(known);
-        if later == (set.collection.merge == Merge::Latest) && order(head) != order(known) {
+        if later == (set.collection.merge != Merge::End) && order(head) != order(known) {
             *known = *head;
         }
     }
@@ -160,6 +161,30 @@ proptest! {
             }
             prop_assert_eq!(all_of(&of_offers(collection, &backwards)), expected);
         }
+    }
+
+    #[test]
+    fn a_deletion_for_ever_wins_in_whichever_order_it_comes(offers in offers(), more in offers()) {
+        let stamped = |offer: Offer| {
+            let Offer { head, deleted, answers } = offer;
+            let stamp = if deleted { head.stamp.for_ever() } else { head.stamp };
+            Offer { head: RecordHead { stamp, ..head }, deleted, answers }
+        };
+        let all: Vec<Offer> = offers.iter().chain(&more).copied().map(stamped).collect();
+        let backwards: Vec<Offer> = all.iter().rev().copied().collect();
+        let (set, other) = (of_offers(&FINAL, &all), of_offers(&FINAL, &backwards));
+        prop_assert_eq!(all_of(&set), model(&FINAL, &all));
+        prop_assert_eq!(all_of(&set), all_of(&other));
+        for offer in all.iter().filter(|offer| offer.deleted) {
+            prop_assert!(!set.is_live(set.key(offer.head.id, offer.head.owner)));
+        }
+        // Two that have heard some of it each, and meet.
+        let (mut mine, mut theirs) = (of_offers(&FINAL, &all[..offers.len()]), of_offers(&FINAL, &all[offers.len()..]));
+        let known = all.iter().map(|offer| ((set.key(offer.head.id, offer.head.owner), offer.head.hash), *offer));
+        // Of one hash and two stamps there is one here that is deleted: records have the stamp in their hash.
+        meet(&mut mine, &mut theirs, &known.collect());
+        prop_assert_eq!(all_of(&mine), all_of(&set));
+        prop_assert_eq!(all_of(&theirs), all_of(&set));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod check;
 mod copies;
 mod copy;
 mod crash;
+mod followed;
 mod full;
 mod keep;
 mod lone;

@@ -68,13 +68,17 @@ fn nothing_is_lost(world: &World, all: &[OfNode]) -> Result<(), Broken> {
         // The only copy may be at a node that is out, or lost with its disk. And where all logs are cut that minted a key, nothing
         // is kept of it, until it is known again.
         let stays = || {
+            let account = name.2.owner.and_then(|owner| world.holders.accounts.get(owner));
+            if let Some(account) = account {
+                return counts(*by) && account.claimed.iter().any(|node| counts(*node));
+            }
             let owner = name.2.owner.and_then(|owner| world.holders.key(owner));
             counts(*by) && owner.is_some_and(|key| key.minted.iter().any(|node| counts(*node)))
         };
         let records = all.iter().find(|one| one.spaces.contains(&name.0)).map(|one| &one.records);
         let kept = records.and_then(|records| records.get(name));
         let lost = kept.is_none_or(|(kept, _)| kept < stamp);
-        if lost && (all_count || stays()) {
+        if lost && (all_count || stays()) && !world.holders.accounts.may_be_gone(name) {
             return broken("records", format!("somebody was answered for {name:?}, which is gone"));
         }
     }
@@ -95,6 +99,9 @@ fn is_known(world: &World, name: &Name) -> bool {
     let cluster = &world.cluster;
     let Some(owner) = name.2.owner else { return true };
     let counts = |node: usize| !cluster.is_exempt(node);
+    if let Some(account) = world.holders.accounts.get(owner) {
+        return account.claimed.iter().any(|node| counts(*node));
+    }
     let minted = world.holders.key(owner);
     if let Some(key) = minted.filter(|key| !key.minted.is_empty()) {
         return key.minted.iter().any(|node| counts(*node));

@@ -1,7 +1,10 @@
 //! Requests of holders of keys to nodes, until they are answered.
 
 use mesh::{
-    api::command::{NewRoom, ShareAct},
+    api::{
+        account::RecordWrite,
+        command::{NewRoom, ShareAct},
+    },
     name::id::{AgentId, KeyPrint, RoomId},
     records::{details::DetailsUpdate, profile::ProfileUpdate},
 };
@@ -29,6 +32,9 @@ pub(super) enum Asked {
     Leave(usize, RoomId),
     Say(RoomId),
     Profile(ProfileSaid),
+    /// An account.
+    Claim(usize),
+    Records(RecordsSaid),
     Details(DetailsSaid),
     /// The agent that opens a direct room, and the other one.
     Open(usize, usize),
@@ -36,6 +42,13 @@ pub(super) enum Asked {
     /// A room that can be shared, by an agent of this key.
     MakeShared(usize),
     Share(RoomId, ShareAct),
+}
+
+/// Records that an account writes.
+#[derive(Clone, Debug)]
+pub(super) struct RecordsSaid {
+    pub(super) account: KeyPrint,
+    pub(super) writes: Vec<RecordWrite>,
 }
 
 /// A change of a profile.

@@ -128,6 +128,7 @@ impl Holders {
         if !record.is_signed(&Strict, *mesh) {
             return broken("records", format!("node{node} keeps what nobody signed: {record:?}"));
         }
+        self.may_be_kept(node, change)?;
         let head = record.head(*mesh);
         let state = (head.stamp, head.hash);
         if self.profiles.outdated.get(&(node, name)).is_some_and(|newer| state >= *newer) {
@@ -198,6 +199,11 @@ fn update(dice: &mut Dice) -> ProfileUpdate {
 }
 
 impl Profiles {
+    /// Whether a node keeps the deletion of a record, which is final.
+    pub(super) fn has_deleted(&self, node: usize, name: Name) -> bool {
+        self.kept.get(&(node, name)).is_some_and(|(stamp, _)| stamp.is_for_ever())
+    }
+
     /// Somebody was answered for a record, by this node, which has this state of it.
     pub(super) fn was_answered(&mut self, name: Name, state: (Stamp, usize)) {
         let answered = self.answered.entry(name).or_insert(state);

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use mesh::{
     name::{
+        account::Label,
         agent::{DRAWN_BYTES, drawn},
         id::{AgentId, KeyPrint, NodeId},
         identity::Strict,
         key::{KeyHalves, KeySecret},
     },
     wire::{
+        account::AccountClaimed,
         acts::{KeyAct, KeyMinted, KeyTerms, Tier},
         entry::{AgentClaimed, Body},
         signatures::{KeySignature, SignedLog},
@@ -163,6 +165,21 @@ impl Liar {
         }
     }
 
+    /// An account of its own, or as if another's key had signed.
+    pub(super) fn account_claimed(&mut self, node: NodeId) -> AccountClaimed {
+        let log = SignedLog { mesh: self.mesh, node };
+        let count = self.dice.within(0, 5);
+        let labels = (0..count).map(|_| Label([self.dice.byte() % 3; 16])).collect();
+        let claim = AccountClaimed::sign(self.dice.pick(&self.keys.own), &log, labels);
+        let claim = claim.expect("keys of worlds are long enough");
+        let other = (!self.keys.shown.is_empty()).then(|| self.dice.pick(&self.keys.shown).clone());
+        match (self.dice.within(0, 4), other) {
+            (0, Some(other)) => AccountClaimed { by: with_mailbox_of(claim.by, &other), ..claim },
+            (1, Some(other)) => AccountClaimed { by: other, ..claim },
+            _ => claim,
+        }
+    }
+
     /// Whether an entry of this node with this body is signed by the key that it is about, if it is about one.
     pub(super) fn has_signed(&self, body: &Body, node: NodeId) -> bool {
         let log = SignedLog { mesh: self.mesh, node };
@@ -170,6 +187,8 @@ impl Liar {
             minted.is_signed_by_its_key(&Strict, &log)
         } else if let Body::Key(KeyAct::Shown(shown)) = body {
             shown.is_voucher(&Strict, &log)
+        } else if let Body::AccountClaimed(claim) = body {
+            claim.is_signed_by_its_account(&Strict, &log)
         } else if let Body::AgentClaimed(claim) = body {
             claim.is_signed_by_its_key(&Strict, self.mesh)
         } else {

@@ -11,6 +11,7 @@ use mesh::{
         comparison::Part,
         details::{self, DetailsUpdate},
         digest::{Bucket, BucketDigest},
+        finder::{self, Job, Pricing, Profile, Review},
         place::RoomPlace,
         profile::{self, Field, ProfileUpdate},
     },
@@ -82,9 +83,15 @@ impl Lies<'_> {
     }
 
     fn some_collection(&mut self) -> CollectionNumber {
-        let known =
-            [&profile::COLLECTION, &profile::CARDS, &details::COLLECTION, &details::SETTINGS]
-                .map(|collection| collection.number);
+        let known = [
+            &profile::COLLECTION,
+            &profile::CARDS,
+            &details::COLLECTION,
+            &details::SETTINGS,
+            &finder::PROFILES,
+            &finder::JOBS,
+        ]
+        .map(|collection| collection.number);
         if self.dice.chance(90) { *self.dice.pick(&known) } else { CollectionNumber(u16::MAX) }
     }
 
@@ -147,6 +154,9 @@ impl Lies<'_> {
 
     /// About any agent or any room.
     fn some_draft(&mut self) -> Draft {
+        if self.dice.chance(30) {
+            return self.some_listing();
+        }
         let text = self.text();
         if self.dice.chance(50) {
             let update = ProfileUpdate { fields: vec![(Field::Name, Some(text))], cards: None };
@@ -160,6 +170,53 @@ impl Lies<'_> {
         let update = DetailsUpdate { title, settings, ..DetailsUpdate::default() };
         let (room, space) = (*self.dice.pick(self.rooms), self.some_space());
         update.drafts(&RoomPlace { room, space, cover: Cover::Open }).remove(0)
+    }
+
+    /// A record of an account: of the form of its kind, for one of its keys or not.
+    fn some_listing(&mut self) -> Draft {
+        let owner = self.dice.pick(self.own).print();
+        let job = Job {
+            nonce: [self.dice.byte() % 3; 16],
+            title: self.text(),
+            description: String::new(),
+            price: String::new(),
+            pricing: Pricing::Free,
+            active: true,
+            metadata: "{}".to_owned(),
+            created: self.some_stamp(),
+        };
+        let reviewee = match self.heard {
+            [] => owner,
+            heard => self.dice.pick(heard).owner(),
+        };
+        let (text, title) = (self.text(), String::new());
+        let (created, receipt) = (self.some_stamp(), None);
+        let about = job.id(reviewee);
+        let review = Review {
+            job: about,
+            offered_by: reviewee,
+            title,
+            reviewee,
+            stars: 9,
+            text,
+            created,
+            receipt,
+        };
+        let space = Space::Mesh;
+        match self.dice.within(0, 2) {
+            0 => {
+                let (collection, id) = (finder::JOBS.number, job.id(owner));
+                Draft { space, collection, id, body: Some(job.encode()) }
+            }
+            1 => {
+                let (collection, id) = (finder::REVIEWS.number, review.id(owner));
+                Draft { space, collection, id, body: Some(review.encode()) }
+            }
+            _ => {
+                let (collection, id) = (finder::PROFILES.number, Profile::id(owner));
+                Draft { space, collection, id, body: None }
+            }
+        }
     }
 
     /// Of one of its keys.
@@ -177,6 +234,7 @@ impl Lies<'_> {
             mesh.0[0] ^= 1;
         }
         let stamp = self.some_stamp();
+        let stamp = if self.dice.chance(20) { stamp.for_ever() } else { stamp };
         draft.sign(self.dice.pick(self.own), mesh, stamp).expect("its keys are long enough")
     }
 }
