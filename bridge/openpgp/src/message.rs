@@ -245,7 +245,8 @@ fn literal(body: &[u8]) -> Option<(bool, &[u8])> {
     Some((matches!(mode, b't' | b'u'), rest.get(4..)?))
 }
 
-fn decompress(body: &[u8]) -> Result<Vec<u8>, Problem> {
+/// What is in a packet of compressed data, up to the bound of a text and what is around it.
+pub(crate) fn decompress(body: &[u8]) -> Result<Vec<u8>, Problem> {
     let header = packets::header(Tag::CompressedData, body);
     let packet =
         CompressedData::try_from_reader(header, body).map_err(|_| Problem::DamagedMessage)?;

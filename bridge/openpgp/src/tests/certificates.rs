@@ -154,7 +154,8 @@ fn signatures_by_broken_hashes_are_refused() {
     let Some(mut gpg) = Gpg::new() else { return };
     let weak = ["--cert-digest-algo", "SHA1", "--allow-weak-digest-algos"];
     let rsa = gpg.make("Rsa <rsa@x.y>", "rsa2048", Some("rsa2048"), &weak);
-    assert_eq!(choose(&gpg.export(&[&rsa])), Err(Problem::WeakHash));
+    let old = gpg.export(&[&rsa]);
+    assert_eq!(choose(&old), Err(Problem::WeakHash));
     let curve = gpg.make("Curve <curve@x.y>", "ed25519", Some("cv25519"), &weak);
     assert_eq!(choose(&gpg.export(&[&curve])), Err(Problem::WeakHash));
     // Signed anew it is good, without the old signatures.
@@ -164,6 +165,13 @@ fn signatures_by_broken_hashes_are_refused() {
     gpg.ok(&[&strong[..], &["--quick-set-expire", &rsa, "0", "*"]].concat(), b"");
     let renewed = gpg.text(&["--armor", "--export-options", "export-minimal", "--export", &rsa]);
     choose(&renewed).expect("it is signed anew");
+    // Who still has the old ones keeps them beside the new ones.
+    let Some(other) = Gpg::new() else { return };
+    other.import(&old);
+    other.import(&renewed);
+    let both = other.export(&[]);
+    assert!(both.len() > renewed.len() + 100, "both are there");
+    assert_eq!(choose(&both), Err(Problem::WeakHash));
 }
 
 #[test]

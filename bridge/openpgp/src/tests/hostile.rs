@@ -16,7 +16,7 @@ use crate::{
     Certificate, Opened, Problem, SecretCertificate, Signed, Wish,
     armor::{self, Block},
     chance::Chance,
-    limits, making,
+    limits, making, message,
     packets::{self, Lengths, tag},
     recipients_of,
 };
@@ -71,6 +71,9 @@ fn bombs_are_stopped_at_their_bound() {
         assert!(bomb.len() < 64 * 1024, "{algorithm:?}: {} bytes", bomb.len());
         let opened = open(&alice, &encrypt(&alice, &bomb));
         let refused = Problem::TooLong { what: "a text", max: limits::PLAIN_BYTES_MAX };
+        // Before all of it is there, not when its text is found to be too long.
+        let split = packets::split(&bomb, Lengths::Any, 1).expect("one packet");
+        assert_eq!(message::decompress(&split[0].body), Err(refused.clone()), "{algorithm:?}");
         assert_eq!(opened, Err(refused), "{algorithm:?}");
     }
 }
@@ -138,6 +141,27 @@ fn parts_of_a_certificate_are_counted() {
     assert_eq!(with(1, max + 1), Err(Problem::TooMany { what: "subkeys", max }));
     let max = limits::USER_IDS_MAX;
     assert_eq!(with(max + 1, 1), Err(Problem::TooMany { what: "user ids", max }));
+    // Signatures by others are passed over, however many there are.
+    let bobs = hosted(2, "B <b@b.b>").certificate().to_bytes();
+    let bobs = packets::split(&bobs, Lengths::Known, 9).expect("packets");
+    let by_bob = |n: u8| {
+        let mut body = bobs[2].body.to_vec();
+        let end = body.len() - 1;
+        body[end] ^= n;
+        packet(tag::SIGNATURE, &body)
+    };
+    let by_others: Vec<u8> = (0..=u8::MAX).flat_map(by_bob).collect();
+    assert_eq!(
+        choose(&[
+            primary.clone(),
+            user.clone(),
+            by_others,
+            certified.clone(),
+            subkey.clone(),
+            bound.clone()
+        ]),
+        Ok(())
+    );
     // Signatures that say to be its own, and are not.
     let wrong = |n: usize| {
         let mut body = split[2].body.to_vec();
