@@ -75,7 +75,10 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<Value, String> {
         let at = node.text("http").trim_start_matches("http://");
-        let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n"));
+        // Pages that anybody may read, and registering, are asked without it.
+        let needs_key = path.contains("/me/") || (method != "GET" && !path.contains("/register/"));
+        let key = self.key.as_ref().filter(|_| needs_key);
+        let key = key.map(|key| format!("authorization: Bearer {key}\r\n"));
         let body = body.map(Value::to_string);
         let length = body.as_ref().map(|body| {
             format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len())
