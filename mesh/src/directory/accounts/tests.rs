@@ -31,7 +31,7 @@ fn learn(accounts: &mut Accounts, (n, author, seq, label): Said, number: Option<
     number.into_iter().for_each(|number| firsts.add(Era::HOME.number(number), true));
     let source = (DIRECTORY, LocalRef { log: author.into(), seq });
     let numbered = firsts.numbered();
-    let standing = Standing { numbered, clock: 100 - seq, log: log(author), seq };
+    let standing = Standing { numbered, clock: 1_000_000 - seq, log: log(author), seq };
     accounts.learn(claim, Entered { source, standing, firsts, wall_ms: seq })
 }
 
@@ -61,7 +61,7 @@ fn the_lowest_number_counts_then_the_position_whenever_they_are_heard() {
             );
             assert_eq!(learn(&mut accounts, one, None), Learned::Nothing, "it is known");
             let source = (DIRECTORY, LocalRef { log: one.1.into(), seq: one.2 });
-            for number in late {
+            if let Some(number) = late {
                 assert!(accounts.renumber(source, Era::HOME.number(number), true));
             }
         }
