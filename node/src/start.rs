@@ -149,9 +149,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let languages = Languages { mcp: settings.mcp, finder: settings.finder };
-    let parts =
-        Parts { engine, store, dir, key_file, clock, name, member, net, metrics, languages };
+    let speaks = Languages { mcp: settings.mcp, finder: settings.finder };
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, speaks };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
@@ -177,7 +176,7 @@ struct Parts {
     member: Member,
     net: Net,
     metrics: bool,
-    languages: Languages,
+    speaks: Languages,
 }
 
 /// Dialects that an operator may do without.
@@ -188,14 +187,14 @@ struct Languages {
 
 impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
-        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, languages } =
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, speaks } =
             self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, &engine);
-        let Clients { hub, bridge, counts } = Clients::new(mesh, config, languages, stored, &queue);
+        let Clients { hub, bridge, counts } = Clients::new(mesh, config, speaks, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -523,7 +522,7 @@ impl Clients {
     fn new(
         mesh: MeshId,
         config: bridge::Config,
-        languages: Languages,
+        speaks: Languages,
         stored: FromStore,
         queue: &Arc<Queue>,
     ) -> Clients {
@@ -531,7 +530,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Languages { mcp, finder } = languages;
+        let Languages { mcp, finder } = speaks;
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,

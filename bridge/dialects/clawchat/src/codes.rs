@@ -135,6 +135,8 @@ fn over_budget(over: OverBudget) -> Problem {
     }
 }
 
+const SUPERSEDED: &str = "the agent registered again on a newer connection";
+
 /// A refusal of the mesh. Texts are a part of this dialect, and stay when the core's change.
 fn refused_by_mesh(refused: Refused) -> Problem {
     let denied = |text: &str| Problem::new(Code::AccessDenied, text);
@@ -166,10 +168,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::Held { holder } => Problem::invalid(held(holder.as_deref())),
         Refused::TooManyCopies { max } => Problem::invalid(too_many_copies(max)),
         Refused::NotDurable => Problem::invalid(NOT_DURABLE),
-        Refused::Superseded => {
-            let text = "the agent registered again on a newer connection";
-            Problem::new(Code::NotRegistered, text)
-        }
+        Refused::Superseded => Problem::new(Code::NotRegistered, SUPERSEDED),
         Refused::NoVote => Problem::new(Code::VoteNotFound, "no such vote"),
         Refused::VoteClosed => Problem::new(Code::VoteClosed, "the vote is closed"),
         Refused::AlreadyVoted => Problem::new(Code::AlreadyVoted, "you have voted already"),
@@ -191,7 +190,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NoMailbox(text) => denied(&text),
         Refused::NoFile => Problem::invalid(NO_FILE),
         // Nothing here asks for accounts.
-        Refused::Account(refused) => Problem::invalid(&refused.to_string()),
+        Refused::Account(refused) => Problem::invalid(refused.to_string()),
         Refused::NoKey => Problem::new(Code::Unauthorized, "the key is not valid here"),
         Refused::TooManyAgents { max } => {
             let text =

@@ -337,7 +337,7 @@ mod tests {
             (json!({"n": "abc"}), "A valid integer is required."),
             (json!({"n": null}), "This field may not be null."),
         ] {
-            let found = errors(&given, |fields| drop(fields.integer("n", 1, 5)));
+            let found = errors(&given, |fields| assert_eq!(fields.integer("n", 1, 5), None));
             assert_eq!(found, one("n", expected), "{given}");
         }
     }
@@ -350,7 +350,8 @@ mod tests {
             assert_eq!(fields.object("m", 100).unwrap(), "{}");
         });
         assert_eq!(found, []);
-        let found = errors(&json!({"c": "x"}), |fields| drop(fields.choice("c", &["a"], 0)));
+        let found =
+            errors(&json!({"c": "x"}), |fields| assert_eq!(fields.choice("c", &["a"], 0), None));
         assert_eq!(found, one("c", "\"x\" is not a valid choice."));
         let mut deep = json!({});
         for _ in 0..METADATA_DEPTH_MAX {

@@ -114,10 +114,12 @@ impl From<Refusal> for Box<Problem> {
         if let Refusal::Unreadable(error) = &refusal {
             tracing::error!(%error, "the index cannot be read");
         }
-        let text = match refusal {
-            Refusal::Mesh(Refused::DiskFull) => "the disk of this node is full; ask its operator",
-            Refusal::Overloaded => "this node has much to do; try again in a moment",
-            _ => "this node cannot do it now; try again, or ask another node",
+        let text = if matches!(refusal, Refusal::Mesh(Refused::DiskFull)) {
+            "the disk of this node is full; ask its operator"
+        } else if matches!(refusal, Refusal::Overloaded) {
+            "this node has much to do; try again in a moment"
+        } else {
+            "this node cannot do it now; try again, or ask another node"
         };
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
