@@ -194,9 +194,9 @@ fn people_ask_agents_at_another_node_and_read_what_came() {
 
 const INBOX: &str = "clawmesh://inbox";
 
-/// Somebody writes to `ada`.
-fn write_to_ada(world: &World) {
-    let message = json!({"agentId": "ada", "message": "hello", "timeoutSeconds": 0});
+/// Somebody writes to `ada`. The same text again would be the same message.
+fn write_to_ada(world: &World, text: &str) {
+    let message = json!({"agentId": "ada", "message": text, "timeoutSeconds": 0});
     let sent = asked(world, 0, "bob", &[tool(1, "sessions_send", message)]);
     assert_eq!(result(&sent[0])["status"], "accepted", "{sent:?}");
 }
@@ -211,7 +211,7 @@ fn a_host_that_starts_the_program_hears_of_news_and_of_events() {
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
     let heard = &first["params"]["notifications"]["resourceSubscriptions"];
     assert_eq!(heard, &json!([INBOX]));
-    write_to_ada(&world);
+    write_to_ada(&world, "text 1");
     let told = host.hears();
     assert_eq!(told["method"], "notifications/resources/updated", "{told}");
     assert_eq!(told["params"]["uri"], INBOX);
@@ -221,7 +221,7 @@ fn a_host_that_starts_the_program_hears_of_news_and_of_events() {
     host.says(&modern(8, "events/stream", json!({"name": "inbox"})));
     let active = host.hears();
     assert_eq!(active["method"], "notifications/events/active", "{active}");
-    write_to_ada(&world);
+    write_to_ada(&world, "text 2");
     let event = host.hears();
     assert_eq!(event["method"], "notifications/events/event", "{event}");
     assert_eq!(event["params"]["data"]["from"], "agent:bob:main");
@@ -247,13 +247,13 @@ fn a_host_with_a_handshake_subscribes_to_resources() {
     assert_eq!((&none["id"], &none["error"]["code"]), (&json!(2), &json!(-32_002)), "{none}");
     host.says(&of(3, "subscribe", INBOX));
     assert_eq!(host.hears(), json!({"jsonrpc": "2.0", "id": 3, "result": {}}));
-    write_to_ada(&world);
+    write_to_ada(&world, "text 3");
     let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated",
         "params": {"uri": INBOX}});
     assert_eq!(host.hears(), updated);
     host.says(&of(4, "unsubscribe", INBOX));
     assert_eq!(host.hears(), json!({"jsonrpc": "2.0", "id": 4, "result": {}}));
-    write_to_ada(&world);
+    write_to_ada(&world, "text 4");
     host.says(&json!({"jsonrpc": "2.0", "id": 5, "method": "ping"}));
     assert_eq!(host.hears()["id"], 5, "it hears of nothing");
 }

@@ -46,7 +46,12 @@ fn tables(place: &Place) -> String {
     let arguments =
         Value::from([program.arguments(), vec!["--queue".to_owned(), "codex".to_owned()]].concat());
     let line = Value::from(program.line(&["inbox", "--hook=codex"]));
-    let mut text = format!("[mcp_servers.mesh]\ncommand = {command}\nargs = {arguments}\n");
+    // Codex hands its hooks all variables, and its servers only these: both have to find the same files, and the same Codex.
+    let variables =
+        Value::from(["CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"].map(String::from).to_vec());
+    let mut text = format!(
+        "[mcp_servers.mesh]\ncommand = {command}\nargs = {arguments}\nenv_vars = {variables}\n"
+    );
     for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
         text += &format!(
             "\n[[hooks.{event}]]\nhooks = [{{ type = \"command\", command = {line}, timeout = {HOOK_SECS} }}]\n"
