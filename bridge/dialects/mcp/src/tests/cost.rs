@@ -1,4 +1,4 @@
-//! What waits cost. By hand: `cargo test -p mcp -- --ignored --nocapture cost`.
+//! What waits cost. By hand: `cargo test -p mcp -- --ignored --nocapture --test-threads 1 cost`.
 
 use std::fmt::Write as _;
 
