@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 SUITE=@modelcontextprotocol/conformance@0.2.0-alpha.12
-SCENARIOS="server-initialize server-session-lifecycle ping tools-list resources-list sep-2164-resource-not-found
+SCENARIOS="server-initialize server-session-lifecycle ping tools-list resources-list prompts-list caching
+    sep-2164-resource-not-found
     http-header-validation dns-rebinding-protection input-required-result-unsupported-methods
     input-required-result-ignore-extra-params input-required-result-validate-input"
 

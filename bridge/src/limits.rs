@@ -1,7 +1,7 @@
 //! Every bound of the bridge, with its reason. Everything that a client can grow is bounded here; its frames
 //! are bounded by its dialect, too, and the mesh's memory by [`mesh::limits`].
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 /// The longest frame of a client in bytes, the newline of a line included, in any dialect: a connection may have to hold
 /// one. Dialects may allow less.
@@ -169,6 +169,8 @@ pub const WEBHOOK_ROWS_MAX: usize = 64;
 pub const WEBHOOK_READS_AT_ONCE: usize = 4;
 /// Longer ones are seldom taken by servers.
 pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
+/// The secret of a host's callback, in bytes, as Standard Webhooks wants it.
+pub const CALLBACK_SECRET_BYTES: RangeInclusive<usize> = 24..=64;
 /// A webhook's secret.
 pub const WEBHOOK_SECRET_BYTES_MAX: usize = 1_024;
 /// Kinds that one filter names, and the longest of them.

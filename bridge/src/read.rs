@@ -49,15 +49,18 @@ use crate::{
 };
 
 mod address;
+mod callbacks;
 mod credentials;
 mod hosts;
 mod rows;
 mod signups;
 
+use callbacks::Callbacks;
 use hosts::Hosts;
 use signups::Signups;
 
 pub use crate::delivery::hub::{Notified, Watch};
+pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
 /// Above every key there is: a request that shows none sees public rooms only.
@@ -219,6 +222,7 @@ pub struct Desk {
     office: Arc<Office>,
     signups: Arc<Signups>,
     hosts: Arc<Hosts>,
+    callbacks: Arc<Callbacks>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -230,7 +234,9 @@ impl std::fmt::Debug for Desk {
 #[expect(clippy::missing_errors_doc, reason = "one error, documented at its type")]
 impl Desk {
     pub(crate) fn new(office: Office) -> Desk {
-        Desk { office: Arc::new(office), signups: Arc::default(), hosts: Arc::default() }
+        let callbacks = Arc::new(Callbacks::new(office.config.allow_private_webhooks));
+        let (signups, hosts) = (Arc::default(), Arc::default());
+        Desk { office: Arc::new(office), signups, hosts, callbacks }
     }
 
     /// The node's settings.

@@ -14,7 +14,7 @@ pub(crate) mod book;
 pub mod brought;
 pub(crate) mod post;
 mod record;
-mod sign;
+pub(crate) mod sign;
 pub(crate) mod target;
 mod turns;
 mod worker;
@@ -303,6 +303,11 @@ impl Webhooks {
             worker.keep().await;
         });
     }
+}
+
+/// Now, for a signature.
+pub(crate) fn unix_seconds() -> u64 {
+    unix(|time| u128::from(time.as_secs()))
 }
 
 fn too_many(full: Full) -> Refusal {

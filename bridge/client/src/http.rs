@@ -9,11 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 pub use hyper::Method;
 use hyper::Request;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER};
 use hyper_util::rt::TokioIo;
 use protocol::value::ApiKey;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::address::WebSocketUrl;
@@ -98,12 +99,108 @@ pub enum HttpError {
 /// # Errors
 /// See [`HttpError`]. After all but the first it is not known whether the node acted.
 pub async fn ask(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError> {
-    let endpoint = node.endpoint.clone();
-    let asked = timeout(ask.within, exchange(node, ask)).await;
-    asked.unwrap_or(Err(HttpError::TimedOut { endpoint }))
+    let (endpoint, within) = (node.endpoint.clone(), ask.within);
+    let whole = async { begin(node, ask).await?.whole().await };
+    timeout(within, whole).await.unwrap_or(Err(HttpError::TimedOut { endpoint }))
 }
 
-async fn exchange(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError> {
+/// Asks a node, and has the beginning of its answer: what follows may be a stream of events.
+///
+/// # Errors
+/// As of [`ask`].
+pub async fn open(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Opened, HttpError> {
+    let (endpoint, within) = (node.endpoint.clone(), ask.within);
+    timeout(within, begin(node, ask)).await.unwrap_or(Err(HttpError::TimedOut { endpoint }))
+}
+
+/// An answer of which the body is to come. The connection ends with it.
+#[derive(Debug)]
+pub struct Opened {
+    endpoint: String,
+    /// The answer, without a body so far.
+    head: Answer,
+    body: Incoming,
+    _carried: Carried,
+    /// Of a stream of events: what has come of the next one.
+    read: Vec<u8>,
+}
+
+/// What carries a connection.
+#[derive(Debug)]
+struct Carried(JoinHandle<hyper::Result<()>>);
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Opened {
+    /// Whether it is a stream of events.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        let media = self.head.media.as_deref().and_then(|media| media.split(';').next());
+        media.is_some_and(|media| media.trim().eq_ignore_ascii_case("text/event-stream"))
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// It is too long, or ends too early.
+    pub async fn whole(self) -> Result<Answer, HttpError> {
+        let Opened { endpoint, head, body, _carried, .. } = self;
+        let body = Limited::new(body, HTTP_ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|source| HttpError::Unread { endpoint, source })?;
+        Ok(Answer { body: body.to_bytes().to_vec(), ..head })
+    }
+
+    /// The data of the next event of a stream. `None`: the stream has ended. A node says at least that it is there, more often
+    /// than every `silence`.
+    ///
+    /// # Errors
+    /// It broke off, was silent, or the event is too long.
+    pub async fn event(&mut self, silence: Duration) -> Result<Option<Vec<u8>>, HttpError> {
+        let mut data: Option<Vec<u8>> = None;
+        loop {
+            while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                let line = line.trim_ascii_end();
+                match (line.strip_prefix(b"data:"), &mut data) {
+                    (Some(more), None) => data = Some(more.trim_ascii_start().to_vec()),
+                    (Some(more), Some(data)) => {
+                        data.push(b'\n');
+                        data.extend_from_slice(more.trim_ascii_start());
+                    }
+                    // An empty line ends an event; one without data says nothing.
+                    (None, Some(said)) if line.is_empty() => {
+                        if !said.is_empty() {
+                            return Ok(data);
+                        }
+                        data = None;
+                    }
+                    (None, _) => {}
+                }
+            }
+            let held = self.read.len() + data.as_ref().map_or(0, Vec::len);
+            if held > HTTP_ANSWER_BYTES_MAX {
+                let source = "an event is too long".into();
+                return Err(HttpError::Unread { endpoint: self.endpoint.clone(), source });
+            }
+            let Ok(frame) = timeout(silence, self.body.frame()).await else {
+                return Err(HttpError::TimedOut { endpoint: self.endpoint.clone() });
+            };
+            let Some(frame) = frame else { return Ok(None) };
+            let endpoint = || self.endpoint.clone();
+            let frame =
+                frame.map_err(|source| HttpError::Broken { endpoint: endpoint(), source })?;
+            if let Ok(bytes) = frame.into_data() {
+                self.read.extend_from_slice(&bytes);
+            }
+        }
+    }
+}
+
+async fn begin(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Opened, HttpError> {
     let endpoint = || node.endpoint.clone();
     let authorities = ask.authorities.clone();
     let request = request(node, ask)?;
@@ -113,7 +210,7 @@ async fn exchange(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError
     let broken = |source| HttpError::Broken { endpoint: endpoint(), source };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     // It ends with the answer, or with this task.
-    let carried = tokio::spawn(connection);
+    let carried = Carried(tokio::spawn(connection));
     let answer = sender.send_request(request).await.map_err(broken)?;
     let (head, body) = answer.into_parts();
     let text = |name| {
@@ -121,15 +218,13 @@ async fn exchange(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Answer, HttpError
         value.and_then(|value| value.to_str().ok()).map(String::from)
     };
     let seconds = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
-    let body = Limited::new(body, HTTP_ANSWER_BYTES_MAX).collect().await;
-    carried.abort();
-    let body = body.map_err(|source| HttpError::Unread { endpoint: endpoint(), source })?;
-    Ok(Answer {
+    let head = Answer {
         status: head.status.as_u16(),
         media: text(CONTENT_TYPE),
         retry_after: seconds.map(Duration::from_secs),
-        body: body.to_bytes().to_vec(),
-    })
+        body: Vec::new(),
+    };
+    Ok(Opened { endpoint: endpoint(), head, body, _carried: carried, read: Vec::new() })
 }
 
 fn request(node: &WebSocketUrl, ask: Ask<'_>) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
@@ -246,6 +341,40 @@ mod tests {
         assert!(is_too_long(&answer.unwrap_err()));
         let (answer, _) = asked(b"what?\r\n".to_vec()).await;
         assert!(matches!(answer, Err(HttpError::Broken { .. })), "{answer:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stream_gives_event_after_event_and_ends_with_its_node() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap());
+        let Ok(Address::WebSocket(url)) = url.parse() else { panic!("{url}") };
+        let node = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            let events =
+                ": there\n\nid: 1\ndata: one\n\ndata:\n\ndata: two\r\ndata: lines\r\n\r\ndata: ha";
+            stream.write_all(format!("{head}{events}").as_bytes()).await.unwrap();
+            // Also where an event comes in pieces.
+            stream.write_all(b"lf\n\ndata: lost").await.unwrap();
+        });
+        let ask = Ask {
+            method: Method::POST,
+            path: "/mcp",
+            key: &ApiKey::new("a key"),
+            authorities: &Authorities::System,
+            headers: &[],
+            body: Vec::new(),
+            within: HTTP_WITHIN,
+        };
+        let mut opened = open(&url, ask).await.unwrap();
+        assert!(opened.is_stream());
+        for wanted in ["one", "two\nlines", "half"] {
+            let event = opened.event(HTTP_WITHIN).await.unwrap();
+            assert_eq!(event.as_deref(), Some(wanted.as_bytes()));
+        }
+        assert!(!matches!(opened.event(HTTP_WITHIN).await, Ok(Some(_))));
+        node.await.unwrap();
     }
 
     #[test]

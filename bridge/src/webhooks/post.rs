@@ -152,7 +152,15 @@ impl Poster {
         Ok(addresses)
     }
 
-    async fn deliver(&self, delivery: Delivery, turn: Option<Turn>) -> Result<(), PostError> {
+    /// Delivers, in bounded time from when it is its turn. The beginning of the answer.
+    pub(crate) async fn ask(&self, delivery: Delivery) -> Result<Bytes, PostError> {
+        // To wait for others' names is no failure.
+        let turn = turn(&self.lookups, delivery.owner, &delivery.target).await;
+        let delivered = timeout(WEBHOOK_POST_WITHIN, self.deliver(delivery, turn));
+        delivered.await.unwrap_or(Err(PostError::TimedOut))
+    }
+
+    async fn deliver(&self, delivery: Delivery, turn: Option<Turn>) -> Result<Bytes, PostError> {
         let socket = connect(self.addresses(&delivery.target, turn).await?).await?;
         if !delivery.target.is_tls() {
             return exchange(socket, delivery).await;
@@ -183,12 +191,7 @@ impl Post for Poster {
     }
 
     fn post(&self, delivery: Delivery) -> Posting<'_> {
-        Box::pin(async {
-            // To wait for others' names is no failure.
-            let turn = turn(&self.lookups, delivery.owner, &delivery.target).await;
-            let delivered = timeout(WEBHOOK_POST_WITHIN, self.deliver(delivery, turn));
-            delivered.await.unwrap_or(Err(PostError::TimedOut))
-        })
+        Box::pin(async { self.ask(delivery).await.map(drop) })
     }
 }
 
@@ -214,7 +217,7 @@ async fn connect(addresses: Vec<SocketAddr>) -> Result<TcpStream, PostError> {
 }
 
 /// Posts on a fresh connection, and closes it.
-async fn exchange<S>(socket: S, delivery: Delivery) -> Result<(), PostError>
+async fn exchange<S>(socket: S, delivery: Delivery) -> Result<Bytes, PostError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -233,13 +236,18 @@ where
         }
     };
     let (status, body) = (answer.status(), Body::new(answer.into_body()));
-    // Read a little of it, so that the receiver can write it; its text is of no interest.
-    let read = timeout(WEBHOOK_ANSWER_WITHIN, to_bytes(body, WEBHOOK_ANSWER_BYTES_MAX));
-    tokio::select! {
-        read = read => drop(read),
-        ended = &mut connection => drop(ended),
-    }
-    if status.is_success() { Ok(()) } else { Err(PostError::Status(status)) }
+    // Read a little of it, so that the receiver can write it.
+    let mut read = pin!(timeout(WEBHOOK_ANSWER_WITHIN, to_bytes(body, WEBHOOK_ANSWER_BYTES_MAX)));
+    let read = tokio::select! {
+        read = &mut read => read,
+        ended = &mut connection => {
+            drop(ended);
+            // What has come is there.
+            read.await
+        }
+    };
+    let answer = read.ok().and_then(Result::ok).unwrap_or_default();
+    if status.is_success() { Ok(answer) } else { Err(PostError::Status(status)) }
 }
 
 fn request(delivery: Delivery) -> Result<Request<Body>, axum::http::Error> {

@@ -12,7 +12,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::quoted;
 use crate::tools::{Tools, Unanswered, WAIT_MAX};
 
-mod hook;
+pub(super) mod hook;
 
 /// What was sent to you: direct messages, answers, tasks, results, mentions
 ///
@@ -30,7 +30,7 @@ pub struct Inbox {
     ack: bool,
     /// For a hook of a host, with its JSON on standard input: says how much is unread and of whom, and nothing more. Exits 0
     /// in any case; with --wait 2 when something is unread of which no hook has told. --hook=copilot: in the form of Copilot
-    /// CLI, whose events have the names of others
+    /// CLI, whose events have the names of others; --hook=codex: which session it is, too, for `clawmesh mcp --queue codex`
     #[arg(
         long,
         value_name = "FORM",

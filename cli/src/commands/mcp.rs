@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use client::http::{Answer, Ask, HttpError, Method, ask, encoded, header_text};
+use client::http::{Answer, Ask, HttpError, Method, Opened, encoded, header_text, open};
 use client::options::Authorities;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Stdin, Stdout};
@@ -24,6 +24,8 @@ use crate::tools::{self, NO_KEY};
 
 mod channel;
 pub(super) mod config;
+mod queue;
+mod streams;
 
 /// Longer than any wait of a tool, which is 50 s at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(70);
@@ -51,6 +53,10 @@ pub struct Mcp {
     /// --dangerously-load-development-channels server:NAME
     #[arg(long)]
     channel: bool,
+    /// Wake the session of the host when something comes, with the host's own queue. Its hook, `clawmesh inbox --hook=codex`,
+    /// says which session it is
+    #[arg(long, value_name = "HOST", value_enum)]
+    queue: Option<queue::Queue>,
     #[command(subcommand)]
     command: Option<McpCommand>,
 }
@@ -85,8 +91,12 @@ struct Relay {
     out: Turn<Stdout>,
     /// What comes is handed to the host.
     channel: bool,
+    /// Its session is woken so.
+    queue: Option<queue::Queue>,
     /// The host has been told of the channel.
     is_open: Notify,
+    /// What a host of an older revision hears of.
+    subscribed: Turn<streams::Subscribed>,
 }
 
 impl Relay {
@@ -121,7 +131,9 @@ impl Relay {
             slots: Arc::new(Semaphore::new(MCP_CALLS_MAX)),
             out: Turn::new(tokio::io::stdout()),
             channel: args.channel,
+            queue: args.queue,
             is_open: Notify::new(),
+            subscribed: Turn::default(),
         })
     }
 
@@ -129,8 +141,12 @@ impl Relay {
     async fn copy(self: &Arc<Relay>) -> Result<(), Failure> {
         let mut input = BufReader::new(tokio::io::stdin());
         let mut under_way = JoinSet::new();
-        // It ends with the host.
+        // They end with the host.
         let mut channel = JoinSet::new();
+        if let Some(queue) = self.queue {
+            let relay = self.clone();
+            channel.spawn(async move { queue::run(&relay, queue).await });
+        }
         if self.channel {
             let relay = self.clone();
             channel.spawn(async move { channel::run(&relay).await });
@@ -195,11 +211,14 @@ impl Relay {
     }
 
     /// None to a notification.
-    async fn answer(&self, message: &Value) -> Option<Value> {
+    async fn answer(self: &Arc<Relay>, message: &Value) -> Option<Value> {
         let id = &message["id"];
         let wants_answer = message.is_array() || !id.is_null();
-        if message["method"] == LISTEN {
-            return Some(error(id, -32_601, "this way to a node has no streams of news"));
+        if wants_answer && streams::is_stream(message) {
+            return self.stream(message).await;
+        }
+        if wants_answer && streams::is_subscription(message) && self.is_older(message) {
+            return Some(self.subscription(message).await);
         }
         let answered = self.ask(message).await;
         let mut answer = match answered {
@@ -214,11 +233,12 @@ impl Relay {
         {
             *lock(&self.revision) = Some(agreed.to_owned());
         }
-        // A line has one answer, so there are no streams of news.
-        let resources =
-            answer.as_mut().and_then(|it| it.pointer_mut("/result/capabilities/resources"));
-        if let Some(resources) = resources.filter(|it| it["subscribe"] == true) {
-            resources["subscribe"] = json!(false);
+        // Over HTTP an older revision has none; this program has.
+        if message["method"] == "initialize"
+            && let Some(resources) =
+                answer.as_mut().and_then(|it| it.pointer_mut("/result/capabilities/resources"))
+        {
+            resources["subscribe"] = json!(true);
         }
         if self.channel && channel::declare(message, answer.as_mut()) {
             self.is_open.notify_one();
@@ -241,8 +261,23 @@ impl Relay {
         &self,
         path: &str,
         body: &Value,
-        mut headers: Vec<(&'static str, String)>,
+        headers: Vec<(&'static str, String)>,
     ) -> Result<Answer, Unanswered> {
+        let whole = async {
+            let opened = self.open(path, body, headers).await?;
+            opened.whole().await.map_err(|failure| Unanswered::Failed(failure.to_string()))
+        };
+        let late = || Err(Unanswered::Failed("the node does not answer".to_owned()));
+        timeout(ANSWER_WITHIN, whole).await.unwrap_or_else(|_| late())
+    }
+
+    /// The same, of which the answer has begun.
+    async fn open(
+        &self,
+        path: &str,
+        body: &Value,
+        mut headers: Vec<(&'static str, String)>,
+    ) -> Result<Opened, Unanswered> {
         let failed = |failure: &dyn std::error::Error| Unanswered::Failed(failure.to_string());
         let nodes = tools::nodes(&self.cx, &self.operator).map_err(|failure| failed(&failure))?;
         let key = tools::key(&self.cx).map_err(|failure| failed(&failure))?;
@@ -260,14 +295,20 @@ impl Relay {
                 body: body.to_string().into_bytes(),
                 within: ANSWER_WITHIN,
             };
-            match ask(node, asked).await {
-                Ok(answer) => return Ok(answer),
+            match open(node, asked).await {
+                Ok(opened) => return Ok(opened),
                 // Nothing was sent: another one may have it.
                 Err(HttpError::Unreachable { .. }) => {}
                 Err(failure) => return Err(failed(&failure)),
             }
         }
         Err(Unanswered::NoNode)
+    }
+
+    /// Whether a message is of a revision that was agreed on with a handshake.
+    fn is_older(&self, message: &Value) -> bool {
+        let own = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        own.is_null() && lock(&self.revision).is_some()
     }
 
     /// Who asks; and of a message what HTTP wants to have in a header, too.

@@ -247,7 +247,11 @@ fn other_arguments_take_the_place_of_those_before() {
     for text in [&toml, &json, &user.read(".claude/settings.json")] {
         assert!(text.contains("bob l") && !text.contains("ada"), "{text}");
     }
-    assert!(toml.contains("inbox --hook --agent-id 'bob l' --name A"), "{toml}");
+    assert!(toml.contains("inbox '--hook=codex' --agent-id 'bob l' --name A"), "{toml}");
+    assert!(
+        toml.contains(r#","--queue","codex"]"#) && toml.contains(r#"["CODEX_HOME","#),
+        "{toml}"
+    );
     user.run(&["detach", "codex", "--yes"]).ok();
     user.run(&["detach", "claude", "--yes"]).ok();
     assert_eq!(user.files(), before);

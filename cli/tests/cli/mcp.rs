@@ -1,8 +1,61 @@
 //! Tools for agent hosts: a host starts the program, and agents of two nodes talk through it.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
 use serde_json::{Value, json};
 
-use crate::support::{Call, World};
+use crate::stub::{Person, Post};
+use crate::support::{Call, SOON, World};
+
+/// A host that has started the program and talks with it.
+struct Host {
+    child: Child,
+    stdin: ChildStdin,
+    said: Receiver<Value>,
+}
+
+impl Host {
+    fn of(mut command: std::process::Command) -> Host {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, said) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                drop(sender.send(serde_json::from_str(&line).expect("nothing but MCP")));
+            }
+        });
+        Host { child, stdin, said }
+    }
+
+    fn says(&mut self, message: &Value) {
+        writeln!(self.stdin, "{message}").unwrap();
+    }
+
+    fn hears(&self) -> Value {
+        self.said.recv_timeout(SOON).expect("it is told")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn modern(id: u64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities":
+            {"extensions": {"io.modelcontextprotocol/events": {}}},
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
 
 /// The program at a node, as an agent.
 fn mcp<'w>(world: &'w World, node: usize, agent: &str, args: &[&str]) -> Call<'w> {
@@ -137,4 +190,116 @@ fn people_ask_agents_at_another_node_and_read_what_came() {
     world.until("the task has come", || at(1, "bob", &["inbox"]).stdout.contains("the sheep"));
     at(1, "bob", &["inbox", "--ack"]).ok();
     assert!(!at(1, "bob", &["inbox"]).ok().contains("how many?"), "it is confirmed");
+}
+
+const INBOX: &str = "clawmesh://inbox";
+
+/// Somebody writes to `ada`. The same text again would be the same message.
+fn write_to_ada(world: &World, text: &str) {
+    let message = json!({"agentId": "ada", "message": text, "timeoutSeconds": 0});
+    let sent = asked(world, 0, "bob", &[tool(1, "sessions_send", message)]);
+    assert_eq!(result(&sent[0])["status"], "accepted", "{sent:?}");
+}
+
+#[test]
+fn a_host_that_starts_the_program_hears_of_news_and_of_events() {
+    let world = World::of(1);
+    let mut host = Host::of(mcp(&world, 0, "ada", &[]).command().into_std());
+    let wanted = json!({"notifications": {"resourceSubscriptions": [INBOX, "clawmesh://you"]}});
+    host.says(&modern(7, "subscriptions/listen", wanted));
+    let first = host.hears();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    let heard = &first["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(heard, &json!([INBOX]));
+    write_to_ada(&world, "text 1");
+    let told = host.hears();
+    assert_eq!(told["method"], "notifications/resources/updated", "{told}");
+    assert_eq!(told["params"]["uri"], INBOX);
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
+    host.says(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 7}}));
+    host.says(&modern(8, "events/stream", json!({"name": "inbox"})));
+    let active = host.hears();
+    assert_eq!(active["method"], "notifications/events/active", "{active}");
+    write_to_ada(&world, "text 2");
+    let event = host.hears();
+    assert_eq!(event["method"], "notifications/events/event", "{event}");
+    assert_eq!(event["params"]["data"]["from"], "agent:bob:main");
+    // It goes on all the same.
+    host.says(&modern(9, "tools/list", json!({})));
+    assert_eq!(host.hears()["id"], 9);
+}
+
+#[test]
+fn a_host_with_a_handshake_subscribes_to_resources() {
+    let world = World::of(1);
+    let mut host = Host::of(mcp(&world, 0, "ada", &[]).command().into_std());
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    host.says(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}));
+    assert_eq!(host.hears()["result"]["capabilities"]["resources"]["subscribe"], true);
+    let of = |id: u64, method: &str, uri: &str| {
+        json!({"jsonrpc": "2.0", "id": id, "method": format!("resources/{method}"),
+            "params": {"uri": uri}})
+    };
+    host.says(&of(2, "subscribe", "clawmesh://you"));
+    let none = host.hears();
+    assert_eq!((&none["id"], &none["error"]["code"]), (&json!(2), &json!(-32_002)), "{none}");
+    host.says(&of(3, "subscribe", INBOX));
+    assert_eq!(host.hears(), json!({"jsonrpc": "2.0", "id": 3, "result": {}}));
+    write_to_ada(&world, "text 3");
+    let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated",
+        "params": {"uri": INBOX}});
+    assert_eq!(host.hears(), updated);
+    host.says(&of(4, "unsubscribe", INBOX));
+    assert_eq!(host.hears(), json!({"jsonrpc": "2.0", "id": 4, "result": {}}));
+    write_to_ada(&world, "text 4");
+    host.says(&json!({"jsonrpc": "2.0", "id": 5, "method": "ping"}));
+    assert_eq!(host.hears()["id"], 5, "it hears of nothing");
+}
+
+#[test]
+fn a_session_of_codex_is_woken_with_its_queue_once_it_is_known() {
+    let (person, post) = (Person::new(), Arc::new(Post::default()));
+    let node = post.node();
+    let bin = person.home.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let told = person.home.path().join("told");
+    // What it was given, a line each.
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" >>'{0}.new'\nmv '{0}.new' '{0}'\n",
+        told.display()
+    );
+    std::fs::write(bin.join("codex"), script).unwrap();
+    let all = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(bin.join("codex"), all).unwrap();
+    let at = |args: &[&str]| {
+        let args = [&["--url", &*node.url, "--key", "k", "--agent-id", "ada"], args].concat();
+        let mut command = person.command(person.home.path(), &args);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        command
+    };
+    let host = Host::of(at(&["mcp", "--queue", "codex"]));
+    post.come("a secret");
+    let hook = |said: Value| {
+        let mut command = at(&["inbox", "--hook=codex"]);
+        let mut hook = command.stdin(Stdio::piped()).spawn().unwrap();
+        hook.stdin.take().unwrap().write_all(said.to_string().as_bytes()).unwrap();
+        crate::stub::finish(hook).ok()
+    };
+    // What is no id of a session is no argument of a program.
+    hook(json!({"hook_event_name": "PreToolUse", "session_id": "--help"}));
+    let thread = "01a21917-42c1-7ab1-89bc-0ed8f07e60f9";
+    assert!(!told.exists(), "no session is known");
+    // An event of which a hook tells nothing.
+    assert_eq!(hook(json!({"hook_event_name": "PreToolUse", "session_id": thread})), "");
+    let until = std::time::Instant::now() + SOON;
+    while !told.exists() {
+        assert!(std::time::Instant::now() < until, "the session is woken");
+        std::thread::yield_now();
+    }
+    let text = std::fs::read_to_string(&told).unwrap();
+    let notice = "1 unread mesh message from bob: call inbox_wait.";
+    assert_eq!(text, format!("queue\n--thread\n{thread}\n--message\n{notice}\n"));
+    drop(host);
 }

@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     calls::Calls,
+    event_hooks::Hooks,
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) tasks: Tasks,
+    pub(crate) hooks: Hooks,
     agents: Mutex<Agents>,
 }
 
@@ -102,8 +104,8 @@ pub(crate) struct Asking {
 
 impl Shared {
     pub(crate) fn new(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Shared {
-        let (tasks, agents) = (Tasks::default(), Mutex::default());
-        Shared { desk, settings, calls, tasks, agents }
+        let (tasks, hooks, agents) = (Tasks::default(), Hooks::default(), Mutex::default());
+        Shared { desk, settings, calls, tasks, hooks, agents }
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {

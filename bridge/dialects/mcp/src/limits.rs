@@ -148,6 +148,29 @@ pub const LISTENED_MAX: usize = 16;
 pub const STREAMS_PER_AGENT_MAX: usize = 4;
 /// Streams of all agents at this node; of one key, its calls without an answer are the bound.
 pub const STREAMS_MAX: usize = 1_024;
+/// Events in one answer, or read at once.
+pub const EVENTS_AT_ONCE_MAX: usize = 50;
+/// How soon a host that asks for events should ask again when there were none.
+pub const EVENT_POLL_EVERY: Duration = Duration::from_secs(5);
+/// How often a stream of events says that it is alive.
+pub const EVENT_HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
+/// A subscription by posts lasts so long if its host does not say, and at least and at most so long: a host that is gone is
+/// posted to no longer.
+pub const HOOK_TTL_DEFAULT: Duration = Duration::from_secs(15 * 60);
+/// See [`HOOK_TTL_DEFAULT`].
+pub const HOOK_TTL_MIN: Duration = Duration::from_secs(1);
+/// See [`HOOK_TTL_DEFAULT`].
+pub const HOOK_TTL_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// Subscriptions by posts of one agent, of one key, and of all agents at this node: a task and a watch each.
+pub const HOOKS_PER_AGENT_MAX: usize = 16;
+/// See [`HOOKS_PER_AGENT_MAX`].
+pub const HOOKS_PER_KEY_MAX: usize = 100;
+/// See [`HOOKS_PER_AGENT_MAX`].
+pub const HOOKS_MAX: usize = 1_000;
+/// A post that was not taken is tried again after this, then after twice as long, and so on.
+pub const HOOK_RETRY_FIRST: Duration = Duration::from_secs(1);
+/// At most so long.
+pub const HOOK_RETRY_MAX: Duration = Duration::from_secs(300);
 /// Between two notifications of one resource.
 pub const UPDATED_EVERY: Duration = Duration::from_secs(1);
 /// The URI of a resource, in bytes: a key of the longest kind, percent-encoded.

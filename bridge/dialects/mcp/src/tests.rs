@@ -28,6 +28,7 @@ mod agents;
 mod cost;
 mod deliveries;
 mod door;
+mod events;
 mod listen;
 mod policies;
 mod prompts;

@@ -6,12 +6,14 @@ use std::{
 };
 
 use bridge::{seam::call::MayBe, tokens::Scope};
+use mesh::api::command::RoomView;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    events::Occurrences,
     groups::Group,
     limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
     outcome::{Ended, No, Outcome, object},
@@ -335,8 +337,27 @@ pub(crate) async fn inbox(asking: &Asking) -> Outcome {
     inbox::peek(asking).await
 }
 
+/// What came into its inbox after a cursor, for those that are told of events.
+pub(crate) async fn inbox_events(
+    asking: &Asking,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<Occurrences, No> {
+    inbox::events(asking, cursor, limit).await
+}
+
+/// What others said in a room after a cursor, likewise. It may read the room.
+pub(crate) async fn room_events(
+    asking: &Asking,
+    room: &RoomView,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<Occurrences, No> {
+    history::events(asking, room, cursor, limit).await
+}
+
 /// The agent that asks, likewise.
-pub(crate) async fn me(asking: &Asking) -> Result<Value, crate::outcome::No> {
+pub(crate) async fn me(asking: &Asking) -> Result<Value, No> {
     begins(asking, Scope::List).await?;
     agents::me(asking).await
 }

@@ -159,11 +159,22 @@ impl Taken<Guarded> {
         tls: Option<Handshake>,
         router: Router,
         head_within: Duration,
+        stopping: watch::Receiver<bool>,
+    ) {
+        match tls {
+            None => self.serve(router, head_within, stopping).await,
+            // In a box: a connection without TLS is not as large as one with it.
+            Some(tls) => Box::pin(self.shake(tls, router, head_within, stopping)).await,
+        }
+    }
+
+    async fn shake(
+        self,
+        Handshake { tls, within }: Handshake,
+        router: Router,
+        head_within: Duration,
         mut stopping: watch::Receiver<bool>,
     ) {
-        let Some(Handshake { tls, within }) = tls else {
-            return self.serve(router, head_within, stopping).await;
-        };
         let Taken { io, stranger, peer, plain } = self;
         let shaken = tokio::select! {
             shaken = timeout(within, tls.acceptor.accept(io)) => shaken,

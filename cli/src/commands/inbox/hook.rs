@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::parent_id;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use client::options::drawn_from;
 use etcetera::BaseStrategy;
@@ -31,6 +31,8 @@ const SESSION_WITHIN: Duration = Duration::from_millis(500);
 const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How often a program that waits looks whether its host is still there.
 const PARENT_LOOK: Duration = Duration::from_secs(2);
+/// Characters of the id of a session of Codex: a UUID.
+const THREAD_CHARS: usize = 36;
 /// Agents that are named.
 const NAMED_MAX: usize = 5;
 /// Characters of a reference (`x-` and 26, or an id of 64).
@@ -43,11 +45,13 @@ pub(super) enum Form {
     Common,
     /// As Copilot CLI.
     Copilot,
+    /// As most others; and which session it is, is kept for `clawmesh mcp --queue codex`.
+    Codex,
 }
 
 /// Tells what is unread, as the host's event wants it.
 pub(super) async fn tell(cx: &Context, tools: &Tools<'_>, form: Form) -> Outcome {
-    let told = timeout(WITHIN, answer(tools, form)).await;
+    let told = timeout(WITHIN, answer(cx, tools, form)).await;
     if let Ok(Some(answer)) = told {
         // A host that has closed its end does not want it.
         drop(cx.output.object(&answer));
@@ -105,22 +109,64 @@ impl Turn {
 }
 
 fn lock_file(cx: &Context, session: &str) -> Option<File> {
+    File::create(agent_file(cx, "waits", session)?).ok()
+}
+
+/// The file of an agent, and of a session of it, among those of the user that do not last.
+fn agent_file(cx: &Context, kind: &str, session: &str) -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let folder = match runtime {
         Some(folder) => PathBuf::from(folder),
         None => etcetera::choose_base_strategy().ok()?.state_dir()?,
     };
-    let folder = folder.join("clawmesh").join("waits");
+    let folder = folder.join("clawmesh").join(kind);
     std::fs::create_dir_all(&folder).ok()?;
     let agent = tools::draw(cx).map(|(_, draw)| draw).or(cx.node.agent_id.clone())?;
     let part = drawn_from(&["clawmesh inbox wait", session, &agent]);
     let name: String = part.iter().map(|byte| format!("{byte:02x}")).collect();
-    File::create(folder.join(name)).ok()
+    Some(folder.join(name))
 }
 
-async fn answer(tools: &Tools<'_>, form: Form) -> Option<Value> {
+/// A notice, when something has come of which nothing has told. `None`: no node says so now.
+pub(in crate::commands) async fn news(cx: &Context, tools: &Tools<'_>) -> Option<String> {
+    let call = Call { tool: "inbox_notice", asked: json!({}), aloud: false };
+    let notice = waited(cx, tools, &call, None).await.ok().flatten()?;
+    text(&notice).filter(|_| notice["fresh"] == true)
+}
+
+/// The session of the host in which something happened last, if that was after a time.
+pub(in crate::commands) fn thread(cx: &Context, since: SystemTime) -> Option<String> {
+    let path = agent_file(cx, "threads", "")?;
+    let changed = std::fs::metadata(&path).ok()?.modified().ok()?;
+    let thread = std::fs::read_to_string(&path).ok().filter(|_| changed >= since)?;
+    Some(thread).filter(|thread| is_thread(thread))
+}
+
+/// Whether a text is the id of a session of Codex, and nothing that its command could take for something else.
+fn is_thread(text: &str) -> bool {
+    let has = |c: char| c.is_ascii_hexdigit() || c == '-';
+    text.len() == THREAD_CHARS && text.chars().all(has) && !text.starts_with('-')
+}
+
+/// The session of an event is the one to wake from now on.
+fn keep_thread(cx: &Context, said: &Value) {
+    let thread = said["session_id"].as_str().filter(|thread| is_thread(thread));
+    // Where no file can be made, hooks alone tell.
+    if let Some((thread, path)) = thread.zip(agent_file(cx, "threads", "")) {
+        let new = path.with_extension(std::process::id().to_string());
+        if std::fs::write(&new, thread).is_ok() {
+            drop(std::fs::rename(&new, &path));
+        }
+    }
+}
+
+async fn answer(cx: &Context, tools: &Tools<'_>, form: Form) -> Option<Value> {
     let said = stdin().await?;
-    let event = Event::read(&serde_json::from_slice(&said).ok()?)?;
+    let said: Value = serde_json::from_slice(&said).ok()?;
+    if form == Form::Codex {
+        keep_thread(cx, &said);
+    }
+    let event = Event::read(&said)?;
     let asked = json!({"timeoutSeconds": 0});
     let notice = tools.call("inbox_notice", asked, Duration::ZERO).await.ok()?;
     event.answer(&notice, form)

@@ -1,4 +1,4 @@
-//! What waits cost. By hand: `cargo test -p mcp -- --ignored --nocapture cost`.
+//! What waits cost. By hand: `cargo test -p mcp -- --ignored --nocapture --test-threads 1 cost`.
 
 use std::fmt::Write as _;
 
@@ -41,5 +41,29 @@ async fn an_open_wait_costs_so_much() {
     assert_eq!(early, 0, "they wait");
     println!("{each} KiB each");
     drop(waits);
+    node.stop().await;
+}
+
+#[tokio::test]
+#[ignore = "other tests of the process change what is measured"]
+async fn a_connection_costs_so_much_of_that() {
+    const CONNECTIONS: usize = 248;
+    let node = Node::new().await;
+    node.call("a", "inbox_wait", json!({"timeoutSeconds": 0})).await;
+    let before = resident_kib();
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(TcpStream::connect(node.at).await.unwrap());
+    }
+    sleep(Duration::from_secs(2)).await;
+    let silent = (resident_kib() - before) / CONNECTIONS as u64;
+    for io in &mut connections {
+        // The head has begun: what it is read into is there.
+        io.write_all(b"POST /mcp/a HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
+    }
+    sleep(Duration::from_secs(2)).await;
+    let begun = (resident_kib() - before) / CONNECTIONS as u64;
+    println!("{silent} KiB each that is silent, {begun} KiB each that has begun a request");
+    drop(connections);
     node.stop().await;
 }

@@ -16,10 +16,11 @@ use mesh::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::rooms::tip;
+use super::{inbox::told_of, rooms::tip};
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    events::{Occurrence, Occurrences},
     limits::{
         HISTORY_MAX, KEY_CHARS_MAX, PAGE_MIN, PAGES_MAX, PIECE_BYTES_MAX, RESULT_BYTES_MAX,
         RESULT_ROWS_BYTES, TEXT_CHARS_MAX, THREAD_MAX, WAIT_ROWS_MAX,
@@ -225,6 +226,41 @@ async fn forwards(
         }
     }
     Ok(Found { messages: bag.messages, upto, more: true })
+}
+
+/// What others said after a number, without its texts; without one, what they say from now on. It is told of, and not given.
+pub(super) async fn events(
+    asking: &Asking,
+    room: &RoomView,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<Occurrences, No> {
+    let Some(cursor) = cursor else {
+        let cursor = tip(asking, room.room).await?.to_string();
+        return Ok(Occurrences { events: Vec::new(), cursor, truncated: false, more: false });
+    };
+    let wrong = || No::argument("cursor", "must be the cursor of an earlier answer, or \"0\"");
+    let digits = cursor.bytes().all(|byte| byte.is_ascii_digit());
+    let after: u64 = cursor.parse().ok().filter(|_| digits).ok_or_else(wrong)?;
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+    let shows =
+        |message: &Message| message.speech == Speech::Chat && message.said.agent != asking.agent;
+    let Found { messages, upto, more } = forwards(asking, room, after, limit, &shows).await?;
+    // The message of the cursor is gone, and those after it may be, too.
+    let is_kept = async || -> Result<bool, No> {
+        let found = page(asking, room, From::Number(after.saturating_sub(1)), 1).await?;
+        Ok(found.first().is_some_and(|message| message.number.0 == after))
+    };
+    let truncated = after > 0 && upto > after && !is_kept().await?;
+    let reader = asking.plain_reader();
+    let events = messages.iter().map(|message| {
+        let (row, _) = reader.message(room, message);
+        let mut data = told_of(&row);
+        data["seq"] = row["seq"].clone();
+        let (id, cursor) = (message.message.to_uuid(), message.number.0.to_string());
+        Occurrence { id, at_ms: message.wall_ms, data, cursor }
+    });
+    Ok(Occurrences { events: events.collect(), cursor: upto.to_string(), truncated, more })
 }
 
 /// The end of a room: as many as `limit`, without the newest `offset`, with thoughts and decisions or without.

@@ -18,6 +18,7 @@ use mesh::{
         command::{Inbox, RoomView},
         delivery::Ended,
     },
+    limits::INBOX_ITEMS_MAX,
     name::id::{AgentId, NodeId, RoomId},
 };
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ use super::{history::NOTE, send::is_skip, spawn::ended};
 use crate::{
     arguments::Arguments,
     asking::Asking,
+    events::{Occurrence, Occurrences},
     keys,
     limits::{
         CURSOR_CHARS_MAX, GATHER_FOR, INBOX_PEEKED_MAX, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX,
@@ -268,6 +270,63 @@ pub(super) async fn peek(asking: &Asking) -> Outcome {
         "since": mail.since_ms,
         "note": NOTE,
     })))
+}
+
+/// What came after a cursor, without its texts; without one, what comes from now on. It is told of, and not given.
+pub(super) async fn events(
+    asking: &Asking,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<Occurrences, No> {
+    let cursor = cursor.map(str::trim).map(Cursor::parse).transpose()?;
+    let mail = Mail::open(asking).await?;
+    let (after, foreign) = match cursor {
+        None => (mail.newest, false),
+        Some(None) => (0, false),
+        Some(Some(cursor))
+            if cursor == Cursor::here(&mail, cursor.place) && cursor.place <= mail.newest =>
+        {
+            (cursor.place, false)
+        }
+        // Of another node, or of an inbox before this one: what has been read meanwhile is passed over.
+        Some(Some(_)) => (mail.mark, true),
+    };
+    // Older ones are not kept.
+    let truncated = foreign || mail.newest - after > INBOX_ITEMS_MAX;
+    let page = shown(&mail, after, limit).await?;
+    let (more, upto, mut before) = (page.left > 0, page.upto, page.after);
+    let mut events = Vec::new();
+    for item in page.items {
+        let (place, message, at_ms) = (item.place, item.message.message, item.message.wall_ms);
+        let one = Shown { after: before, items: vec![item], upto: place, left: 0 };
+        before = place;
+        // One whose room is gone is not shown.
+        let Some(row) = rows(asking, &one).await?.rows.pop() else { continue };
+        let mut data = told_of(&row);
+        for field in ["item", "taskId", "runId", "status"] {
+            if !row[field].is_null() {
+                data[field] = row[field].clone();
+            }
+        }
+        let cursor = Cursor::here(&mail, place).text();
+        // The same message may come a second time, as a notice.
+        let id = format!("{}.{place}", message.to_uuid());
+        events.push(Occurrence { id, at_ms, data, cursor });
+    }
+    if upto > after {
+        asking.shared.desk.tell_upto(&mail.agent, upto);
+    }
+    Ok(Occurrences { events, cursor: Cursor::here(&mail, upto).text(), truncated, more })
+}
+
+/// What an event says of a message: which one it is, and of whom.
+pub(super) fn told_of(row: &Value) -> Value {
+    json!({
+        "messageId": row["id"],
+        "sessionKey": row["sessionKey"],
+        "from": row["from"]["key"],
+        "verified": row["from"]["verified"],
+    })
 }
 
 /// The next items that are shown, also where many are not.
