@@ -250,7 +250,7 @@ impl Place {
         if !self.direct && self.expects_reply.is_none() && answers.as_ref().is_some_and(is_over) {
             return Ok(None);
         }
-        Ok(Some(Conversing { answers, expects_reply, counts: self.counted }))
+        Ok(Some(Conversing { answers, expects_reply, counts: self.counted, announces: false }))
     }
 
     /// A message of another agent that is in a conversation.

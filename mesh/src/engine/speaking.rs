@@ -4,6 +4,7 @@ use super::{
     conversing::{Conversations, Written},
     deliveries::{Asked, Deliveries},
     elections::{self, Leaders},
+    inboxes::Inboxes,
     known::{Known, NO_MEMORY},
     turn_token,
     waiters::{Waiter, Waiters},
@@ -48,6 +49,13 @@ impl Speaking {
     pub(super) fn new(known: &Known) -> Speaking {
         let (held, conversations) = (Vec::new(), Conversations::default());
         Speaking { held, conversations, deliveries: Deliveries::new(known) }
+    }
+
+    /// Takes in what nodes have said of requests in a room. Of one that has failed no answer is waited for.
+    pub(super) fn settle(&mut self, known: &mut Known, inboxes: &mut Inboxes, room: RoomId) {
+        for request in self.deliveries.settle(known, inboxes, room) {
+            self.conversations.is_over(request);
+        }
     }
 
     pub(super) fn say(
