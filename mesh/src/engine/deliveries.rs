@@ -357,7 +357,7 @@ impl Deliveries {
         known: &mut Known,
         inboxes: &mut Inboxes,
         id: RoomId,
-    ) -> Vec<MessageId> {
+    ) -> Vec<EntryRef> {
         let mut failed = Vec::new();
         let Some(room) = known.rooms.get_mut(&id) else { return failed };
         // One that is not listed yet: its words stay news until it is.
@@ -373,7 +373,7 @@ impl Deliveries {
                 let by = sides.peer_of(&step.to).clone();
                 self.note(known, (id, request), &step);
                 if step.now.stage == Stage::Failed {
-                    failed.push(MessageId::new(id, request.log, request.seq));
+                    failed.push(request);
                 }
                 if let (Some(at), Some(ended)) = (at, ended(&step)) {
                     inboxes.notice(known, &by, (id, Notice { at, ended }));

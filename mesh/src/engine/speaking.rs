@@ -4,6 +4,7 @@ use super::{
     conversing::{Conversations, Written},
     deliveries::{Asked, Deliveries},
     elections::{self, Leaders},
+    given,
     inboxes::Inboxes,
     known::{Known, NO_MEMORY},
     turn_token,
@@ -18,7 +19,7 @@ use crate::{
         CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX,
     },
     name::{
-        id::{AgentId, LocalRef, RoomId},
+        id::{AgentId, LocalRef, MessageId, RoomId},
         number::Number,
     },
     wire::{
@@ -54,7 +55,8 @@ impl Speaking {
     /// Takes in what nodes have said of requests in a room. Of one that has failed no answer is waited for.
     pub(super) fn settle(&mut self, known: &mut Known, inboxes: &mut Inboxes, room: RoomId) {
         for request in self.deliveries.settle(known, inboxes, room) {
-            self.conversations.is_over(request);
+            self.conversations.is_over(MessageId::new(room, request.log, request.seq));
+            given::on_failed(known, inboxes, room, request);
         }
     }
 
