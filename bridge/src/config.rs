@@ -17,6 +17,7 @@ use mesh::{
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    announcing::Announcing,
     limits,
     listen::http::tls::Tls,
     policy::Policies,
@@ -55,6 +56,8 @@ pub struct Config {
     pub trusted_proxies: Vec<IpAddr>,
     /// Webhooks may go to addresses that are not public: to all that this node can reach.
     pub allow_private_webhooks: bool,
+    /// Agents that are asked what is to be said of their conversations, and where. `None`: none is.
+    pub announcing: Option<Announcing>,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<Wake>,
     /// Connections of all transports together.
@@ -85,6 +88,7 @@ impl Config {
             http_tls: None,
             trusted_proxies: Vec::new(),
             allow_private_webhooks: false,
+            announcing: None,
             wakes: Vec::new(),
             connections_max: limits::CONNECTIONS_MAX,
             http_connections_max: limits::HTTP_CONNECTIONS_MAX,

@@ -13,10 +13,11 @@
 //! In reading order: [`seam`] (calls, answers, events, refusals: all that a dialect sees of a node), [`dialect`] (how
 //! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], [`policy`] (what agents may send), `reply`,
 //! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (calls of parties without a connection),
-//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`mails`] (how agents are told), [`secret`], [`tokens`] (what stands for a key), `counters`, [`ids`], [`limits`].
+//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`mails`] (how agents are told), `announcing` (what became of conversations, in rooms), [`secret`], [`tokens`] (what stands for a key), `counters`, [`ids`], [`limits`].
 
 #![warn(missing_docs)]
 
+mod announcing;
 pub mod backend;
 pub mod config;
 mod counters;
@@ -36,6 +37,7 @@ pub mod tokens;
 mod waking;
 pub mod webhooks;
 
+pub use announcing::Announcing;
 pub use backend::{Mesh, Reads};
 pub use config::Config;
 pub use counters::{Counters, Transport};

@@ -255,3 +255,28 @@ pub const SESSION_MARKS_MAX: usize = 10_000;
 pub const SEND_RULES_MAX: usize = 256;
 /// Patterns of agents that may write to each other: the same.
 pub const AGENT_PATTERNS_MAX: usize = 256;
+/// Conversations that are to be announced, of all agents of a node: a task that waits, and a row, for each.
+pub const ANNOUNCEMENTS_MAX: usize = 1_000;
+/// The same of one agent: another one that asks much does not take all of them.
+pub const ANNOUNCEMENTS_PER_AGENT_MAX: usize = 100;
+/// Conversations that were announced, or were not to be: some 200 bytes each. Of one that is forgotten, and goes on, the
+/// outcome may be said again.
+pub const ANNOUNCED_KEPT_MAX: usize = 10_000;
+/// So long an agent has to say what is to be announced; and so long it is waited for that comes back to say it.
+pub const ANNOUNCE_WITHIN: Duration = Duration::from_secs(600);
+/// How often it is looked whether the agent is there, in whose name something is to be said.
+pub const ANNOUNCE_LOOK_EVERY: Duration = Duration::from_secs(5);
+/// After something went wrong it is tried again, after these pauses: the pace of two agents rests for a minute.
+pub const ANNOUNCE_RETRIES: [Duration; 4] = [
+    Duration::from_secs(5),
+    Duration::from_secs(60),
+    Duration::from_secs(120),
+    Duration::from_secs(300),
+];
+/// The newest messages of a room among which those of a conversation, or of its announcement, are looked for: a conversation
+/// has at most 201 turns.
+pub const ANNOUNCE_LOOKED_AT_MAX: usize = 512;
+/// Each text that the agent is shown: three of them, and the rest, are one message of a key of any kind.
+pub const ANNOUNCE_TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Agents for which the operator names a room to announce in: a file that is read once.
+pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;

@@ -29,6 +29,15 @@ pub const TASK: &str = "subagent:";
 /// The lobby's name in keys: its UUID is another one in every mesh.
 pub const LOBBY: &str = "lobby";
 
+/// Texts by which an agent says that it does not answer.
+const SKIPS: [&str; 3] = ["REPLY_SKIP", "NO_REPLY", "ANNOUNCE_SKIP"];
+
+/// Whether a text says that there is no answer.
+#[must_use]
+pub fn is_skip(text: &str) -> bool {
+    SKIPS.contains(&text.trim())
+}
+
 /// The key of the direct session with an agent.
 #[must_use]
 pub fn key_of_agent(agent: &str) -> String {

@@ -9,6 +9,7 @@ mod policies;
 mod sessions;
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -16,7 +17,7 @@ use std::{
 
 use bridge::tokens::Visibility;
 use mcp::{Groups, SoftTimeout, limits::IDLE_DETACH};
-use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER};
+use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER, name::id::AgentId};
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
@@ -68,6 +69,8 @@ pub struct Settings {
     pub spawning: Spawning,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<WakeAt>,
+    /// The rooms in which it is said how conversations of agents have ended, by agent: keys of rooms.
+    pub announce_rooms: BTreeMap<AgentId, String>,
     /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
@@ -184,6 +187,7 @@ impl Settings {
             policies: Policies::default(),
             request_ttl: mesh::limits::REQUEST_TTL,
             spawning: Spawning::default(),
+            announce_rooms: BTreeMap::new(),
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
@@ -334,6 +338,7 @@ impl Layered {
             policies: Policies::of(&self.sessions())?,
             sandbox: sessions::sandbox(&self.sessions())?,
             spawning: sessions::spawning(&self.sessions().spawn.unwrap_or_default())?,
+            announce_rooms: sessions::announce_rooms(&self.sessions())?,
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use bridge::{
-    Bridge, Hub,
+    Announcing, Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
     dialect::Dialect,
     policy::{Marks, Policies},
@@ -122,6 +122,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     dir.tighten()?;
     Journal::check_finished(&store.reader())?;
     let (auth, key_file) = auth(&settings.auth, settings.group.as_ref())?;
+    let announcing = announcing(&settings, &auth, key_file.as_deref())?;
     let signup = signup(&settings.signup)?;
     let http_tls = settings.http_tls.as_ref().map(certificate::load).transpose()?;
     let doors = Doors::open(&settings, &dir).await?;
@@ -143,6 +144,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.retention = settings.limits.retention;
     config.budgets = settings.budgets;
     config.policies = settings.policies.core.clone();
+    config.policies.teller = announcing.as_ref().map(|own| own.teller().clone());
     config.request_ttl = settings.request_ttl;
     config.archive_after = settings.spawning.archive_after;
     let summary = std::mem::take(&mut member.summary);
@@ -157,6 +159,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let marks = Marks::of(marks::kept(&parts.dir)?);
     let config = bridge::Config {
         wakes,
+        announcing,
         strangers_read: read_by_all,
         http_tls,
         policies: Arc::new(policies(&settings, marks)),
@@ -383,6 +386,8 @@ impl Doors {
         operators.spawn(async move { crowds.tell_crowds().await });
         let hosts = bridge.clone();
         operators.spawn(async move { hosts.wake_hosts().await });
+        let announcements = bridge.clone();
+        operators.spawn(async move { announcements.announce().await });
         let readers = bridge.clone();
         operators.spawn(async move { readers.keep_readers().await });
         let mut listeners = JoinSet::new();
@@ -453,6 +458,23 @@ fn auth(auth: &Auth, group: Option<&Group>) -> Result<(BridgeAuth, Option<PathBu
             Ok((BridgeAuth::Key(NodeKey::new(key.text())), Some(file)))
         }
     }
+}
+
+/// Agents that are asked what is to be said of their conversations. They are asked with the node's own key.
+fn announcing(
+    settings: &Settings,
+    auth: &BridgeAuth,
+    key_file: Option<&Path>,
+) -> Result<Option<Announcing>> {
+    if settings.announce_rooms.is_empty() {
+        return Ok(None);
+    }
+    // Of a node that checks no keys any text is the key.
+    let key = match key_file.map(ApiKey::read).transpose()? {
+        Some(key) => Secret::new(key.context("the key file is gone")?.text()),
+        None => Secret::new("open"),
+    };
+    Ok(Some(Announcing::new(auth, key, settings.announce_rooms.clone())))
 }
 
 /// The clients that may have a key made over HTTP.

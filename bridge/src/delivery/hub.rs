@@ -21,6 +21,7 @@ use super::{
     readers::{Name, Readers},
 };
 use crate::{
+    announcing::Announcements,
     backend::Reads,
     counters::Counters,
     delivery::hook::Hook,
@@ -89,6 +90,7 @@ pub struct Hub {
     watches: Arc<Watches>,
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
+    pub(crate) announcements: Announcements,
     counters: Arc<Counters>,
 }
 
@@ -132,6 +134,7 @@ impl Hub {
             watches: Arc::default(),
             mails: Mails::default(),
             woken: Board::default(),
+            announcements: Announcements::default(),
             counters: Arc::default(),
         }
     }

@@ -23,6 +23,7 @@ use super::{
     transport::{LineSink, Lines, Share},
 };
 use crate::{
+    announcing,
     backend::{Mesh, ReadError},
     config::Config,
     counters::{Counters, Transport},
@@ -138,19 +139,26 @@ impl Bridge {
         waking::run(self.shared.hub.clone(), self.shared.config.wakes.clone()).await;
     }
 
+    /// Asks agents what is to be said of conversations that are over, and says it. To run as long as anybody is served; it does
+    /// not end by itself.
+    pub async fn announce(&self) {
+        announcing::run(self.shared.desk.clone(), self.shared.hub.clone()).await;
+    }
+
     /// How far the hosts are that are told, for the operator.
     #[must_use]
     pub fn woken(&self) -> Vec<(AgentId, Woken)> {
         self.shared.hub.woken.all()
     }
 
-    /// Goes on with readers that earlier starts knew. To be called before anybody is let in.
+    /// Goes on with readers, and with announcements, that earlier starts knew. To be called before anybody is let in.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn open_readers(&self) -> Result<(), ReadError> {
         let hub = &self.shared.hub;
         hub.readers().load(hub.reads().kept(readers::PREFIX)?);
+        hub.announcements.load(&hub.reads().kept(announcing::PREFIX)?);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use mesh::api::command::{Command, Opaque};
 
 use super::Desk;
 use crate::{
-    backend::Kept,
+    backend::{Kept, ReadError, Reads},
     reply::{Failure, Reply},
     seam::{
         answer,
@@ -21,6 +21,14 @@ impl Desk {
         self.office.mesh.call(command, reply);
         let ended = ended.await.unwrap_or(Err(Failure::Unknown));
         answer::read(ended, Bound::Node)
+    }
+
+    /// Reads, on a thread that may block.
+    pub(crate) async fn reading<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Reads) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        Ok(self.office.reader.blocking(read).await?)
     }
 
     /// The rows whose names begin so.

@@ -200,6 +200,8 @@ pub struct Say {
     /// The tool of a model says it: the operator's rules about sending hold for it in rooms of many, too, and not in those of
     /// two agents alone.
     pub by_tool: bool,
+    /// Of a request in the direct room of two agents: its author wants the outcome to be announced.
+    pub announce: bool,
 }
 
 /// Whether the operator lets the agent send into a room: for callers that would do something else before.
@@ -227,6 +229,7 @@ impl Say {
             expects_reply: None,
             counted: false,
             by_tool: false,
+            announce: false,
         }
     }
 }

@@ -11,7 +11,7 @@ use mesh::{
     api::{
         agenda::{TaskUpdate, TaskView},
         budget::{Answered, Conversing},
-        command::Speech,
+        command::{Command, Opaque, Speech},
     },
     limits::REQUEST_OPEN_FOR,
     name::{
@@ -26,10 +26,12 @@ use super::{
     ask::Ask,
     job::Job,
     party::Party,
-    seat::{Seat, Then},
+    seat::{self, Seat, Then},
 };
 use crate::{
+    announcing::{self, Begun, Due},
     backend::{ReadError, Reads, Row},
+    delivery::hook::Hook,
     limits::{REQUESTS_LOOKED_AT_MAX, UNSEEN_LOOKED_AT_MAX},
     seam::{
         answer::RoomFacts,
@@ -44,7 +46,9 @@ impl Ask for Say {
             // A room that may not be read is refused with all that is wrong.
             let facts = seat.rules.readable(&me, self.room).ok();
             let for_task = facts.as_ref().is_some_and(|facts| facts.task);
-            let Some(mut place) = facts.and_then(|facts| Place::of(&self, &facts, &me)) else {
+            let sees_to = me.agent().is_some_and(|agent| seat.announces(agent)) && !for_task;
+            let place = facts.and_then(|facts| Place::of(&self, &facts, &me));
+            let Some(mut place) = place.map(|place| Place { sees_to, ..place }) else {
                 return seat.put(&me, Placed { say: self, conversing: None }, then);
             };
             let hub = &seat.rules.hub;
@@ -53,6 +57,9 @@ impl Ask for Say {
             }
             seat.read(place, move |seat, found| match found {
                 Ok(conversing) if for_task => say_of_task(seat, &me, self, conversing, then),
+                Ok(Some(part)) if part.announces && part.answers.is_some() => {
+                    say_and_announce(seat, &me, self, part, then);
+                }
                 Ok(conversing) => seat.put(&me, Placed { say: self, conversing }, then),
                 Err(error) => then(seat, Err(error.into())),
             });
@@ -71,6 +78,52 @@ impl Ask for ChangeTask {
             });
             seat.put(&me, Changed(self.0), told);
         });
+    }
+}
+
+impl Seat {
+    /// Whether an agent is asked here what is to be said of its conversations.
+    fn announces(&self, agent: &str) -> bool {
+        self.rules.config.announcing.as_ref().is_some_and(|own| own.has_room(agent))
+    }
+}
+
+/// Says an answer in a conversation whose outcome is to be announced: that is kept first, so that a node which ends in between
+/// sees to it when it starts again.
+fn say_and_announce(
+    seat: &mut Seat,
+    me: &Arc<Party>,
+    say: Say,
+    part: Conversing,
+    then: Then<<Say as Call>::Answer>,
+) {
+    let (Some(answered), Some(agent)) = (part.answers, me.agent().cloned()) else {
+        return seat.put(me, Placed { say, conversing: Some(part) }, then);
+    };
+    let conversation = answered.conversation.id(answered.message);
+    let due = Due { conversation, room: say.room, agent, key: me.key() };
+    let me = me.clone();
+    let placed = move |seat: &mut Seat, announces| {
+        let conversing = Some(Conversing { announces, ..part });
+        seat.put(&me, Placed { say, conversing }, then);
+    };
+    let now_ms = u64::try_from(now().as_millis()).unwrap_or(u64::MAX);
+    match seat.rules.hub.announcements.begin(&due, now_ms) {
+        Begun::Known => placed(seat, true),
+        Begun::No => placed(seat, false),
+        Begun::New => {
+            let (name, value) = (announcing::name_of(conversation), due.row(now_ms, false));
+            let command = Command::Keep { name, value: Some(Opaque(value)) };
+            seat.send(command, Hook::None, seat::Place::First, move |seat, kept| {
+                let announcements = &seat.rules.hub.announcements;
+                if kept.is_ok() {
+                    announcements.is_kept(conversation);
+                } else {
+                    announcements.forget(conversation);
+                }
+                placed(seat, kept.is_ok());
+            });
+        }
     }
 }
 
@@ -131,8 +184,18 @@ fn tell_end(
     let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
     // An agent that ends a task knows of it.
     let fetched = None;
-    let (direct, counted, withheld) = (true, false, false);
-    let place = Place { room, by, direct, reply_to, expects_reply, counted, fetched, withheld };
+    let place = Place {
+        room,
+        by,
+        direct: true,
+        reply_to,
+        expects_reply,
+        counted: false,
+        fetched,
+        withheld: false,
+        announce: false,
+        sees_to: false,
+    };
     seat.read(place, move |seat, found| {
         let conversing = found.ok().flatten().filter(|part| part.answers.is_some());
         let Some(conversing) = conversing else { return then(seat, Ok(task)) };
@@ -188,6 +251,10 @@ struct Place {
     fetched: Option<u64>,
     /// It is not handed over here what the other agent says.
     withheld: bool,
+    /// Its author wants the outcome to be announced.
+    announce: bool,
+    /// This node sees to that, for the author.
+    sees_to: bool,
 }
 
 /// The message that the author names.
@@ -222,6 +289,8 @@ impl Place {
             counted,
             fetched,
             withheld,
+            announce: say.announce && direct && !facts.task,
+            sees_to: false,
         })
     }
 
@@ -250,7 +319,22 @@ impl Place {
         if !self.direct && self.expects_reply.is_none() && answers.as_ref().is_some_and(is_over) {
             return Ok(None);
         }
-        Ok(Some(Conversing { answers, expects_reply, counts: self.counted }))
+        let announces = match &answers {
+            None => self.announce,
+            Some(answered) => self.sees_to && self.is_to_be_announced(reads, answered)?,
+        };
+        Ok(Some(Conversing { answers, expects_reply, counts: self.counted, announces }))
+    }
+
+    /// Whether the other agent, which began the conversation, wants its outcome to be announced.
+    fn is_to_be_announced(
+        &self,
+        reads: &dyn Reads,
+        answered: &Answered,
+    ) -> Result<bool, ReadError> {
+        let first = reads.by_message(self.room, answered.conversation.id(answered.message))?;
+        let said = first.and_then(|row| row.said).filter(|said| said.agent != self.by);
+        Ok(said.and_then(|said| said.conversation).is_some_and(|place| place.announces))
     }
 
     /// A message of another agent that is in a conversation.

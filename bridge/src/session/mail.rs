@@ -6,6 +6,7 @@ use mesh::{
     api::{
         agenda::GivenAct,
         command::{Command, Inbox, InboxAct, Unfiled},
+        delivery::{Ended, Notice},
     },
     limits::INBOX_FILED_MAX,
     name::{
@@ -234,8 +235,16 @@ impl Job for Results {
         let mut found = Vec::new();
         for InboxPlace { place, room, number, notice } in items {
             let is_of_task = self.hub.facts(room).is_some_and(|facts| facts.task);
-            // The fate of the request is no result.
-            if place > self.upto || !is_of_task || notice.is_some() {
+            if place > self.upto || !is_of_task {
+                continue;
+            }
+            if let Some(Notice { at, ended }) = notice {
+                // That the task itself was not handed over is its end; the fate of all else is no result.
+                let said = reads.row_at(room, at)?.and_then(|row| row.said);
+                let gave = said.and_then(|said| said.conversation).is_some_and(|of| of.turn == 0);
+                if gave && ended == Ended::Failed {
+                    found.push((room, GivenAct::HasNotice));
+                }
                 continue;
             }
             if number == Number::ZERO {

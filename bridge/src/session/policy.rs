@@ -9,6 +9,7 @@ use super::{
     seat::{Seat, Then},
 };
 use crate::{
+    announcing::Announcing,
     policy::{Place, Session},
     seam::{
         answer::RoomFacts,
@@ -43,6 +44,11 @@ impl Rules {
             // It is refused with all else that is wrong.
             (Sends::InRoom { .. }, None) => return Ok(()),
         };
+        // The node itself asks its agents, and is answered.
+        let teller = self.config.announcing.as_ref().map(Announcing::teller);
+        if teller.is_some_and(|own| *own == me || peer == Some(own)) && peer.is_some() {
+            return Ok(());
+        }
         let policies = &self.config.policies;
         if let Some(other) = peer.filter(|peer| !policies.agent_to_agent.allows(&me, peer)) {
             return Err(Denied::AgentToAgent { one: me.clone(), other: other.clone() }.into());

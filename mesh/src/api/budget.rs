@@ -48,6 +48,8 @@ pub struct Conversing {
     pub expects_reply: bool,
     /// Its author has said so: it counts as one of the author's requests.
     pub counts: bool,
+    /// See [`Conversation::announces`].
+    pub announces: bool,
 }
 
 /// A request that is answered.

@@ -13,6 +13,9 @@ pub struct Policies {
     pub agent_to_agent: AgentToAgent,
     /// Whose direct messages and tasks the node's agents take.
     pub inbound: Inbound,
+    /// The agent in whose name the node itself asks its agents for something: its direct rooms are under no policy. An id that
+    /// belongs to the node's own key.
+    pub teller: Option<AgentId>,
 }
 
 /// The agents that may write to each other in direct rooms and in those of tasks.

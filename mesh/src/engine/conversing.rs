@@ -88,7 +88,7 @@ impl Conversations {
         conversing: &Conversing,
     ) -> Result<Conversation, OverBudget> {
         let (budgets, now) = (known.config.budgets, known.cx.now.mono);
-        let Conversing { answers, expects_reply, counts } = *conversing;
+        let Conversing { answers, expects_reply, counts, announces } = *conversing;
         let sides = known.directory.direct.get(room).map(|direct| &direct.sides);
         // With itself an agent has no budget.
         let own = sides.is_some_and(|sides| *sides.peer_of(&caller.agent) == caller.agent);
@@ -101,6 +101,7 @@ impl Conversations {
                 begun(&budgets, hops, expects_reply)
             }
         };
+        let conversation = Conversation { announces, ..conversation };
         if sides.is_some() && !own {
             let pair = self.pairs.entry(room).or_default();
             pair.may_go_on(&budgets.pair, now, &caller.agent)?;
@@ -191,6 +192,14 @@ impl Conversations {
         }
     }
 
+    /// A request was given up, or refused: there is to be no answer.
+    pub(super) fn is_over(&mut self, request: MessageId) {
+        if let Some(of) = self.waits.remove(&request).and_then(|agent| self.agents.get_mut(&agent))
+        {
+            of.asked.remove(&request);
+        }
+    }
+
     /// A message is given to an agent of this node.
     fn hand(&mut self, now: Duration, agent: &AgentId, said: &Said) {
         let Some(place) = said.conversation.filter(|_| said.agent != *agent) else { return };
@@ -234,7 +243,8 @@ const LATELY: Duration = Duration::from_secs(3_600);
 
 fn begun(budgets: &Budgets, hops: u32, expects_reply: bool) -> Conversation {
     let max_turns = budgets.turns;
-    Conversation { begun_by: None, turn: 0, max_turns, hops, expects_reply, answers: None }
+    let (turn, begun_by, answers, announces) = (0, None, None, false);
+    Conversation { begun_by, turn, max_turns, hops, expects_reply, answers, announces }
 }
 
 fn goes_on(
@@ -257,6 +267,7 @@ fn goes_on(
         // The last turn can have no answer.
         expects_reply: expects_reply && turn <= max_turns,
         answers: Some(message),
+        announces: false,
     };
     if place.turn > place.last_turn() {
         return Err(OverBudget::Turns { max: max_turns });

@@ -351,14 +351,20 @@ impl Deliveries {
 
     // Words of all nodes.
 
-    /// Takes in what has become known in a room.
-    pub(super) fn settle(&mut self, known: &mut Known, inboxes: &mut Inboxes, id: RoomId) {
-        let Some(room) = known.rooms.get_mut(&id) else { return };
+    /// Takes in what has become known in a room. Returns the requests of which nobody waits for an answer any more.
+    pub(super) fn settle(
+        &mut self,
+        known: &mut Known,
+        inboxes: &mut Inboxes,
+        id: RoomId,
+    ) -> Vec<EntryRef> {
+        let mut failed = Vec::new();
+        let Some(room) = known.rooms.get_mut(&id) else { return failed };
         // One that is not listed yet: its words stay news until it is.
-        let Some(direct) = known.directory.direct.get(id) else { return };
+        let Some(direct) = known.directory.direct.get(id) else { return failed };
         let sides = direct.sides.clone();
         for request in room.folds.deliveries.take_news(known.cx.now.mono) {
-            let Some(room) = known.rooms.get(&id) else { return };
+            let Some(room) = known.rooms.get(&id) else { return failed };
             let words = room.folds.deliveries.of(request);
             let at =
                 room.replica.logs.ix(request.log).map(|log| LocalRef { log, seq: request.seq });
@@ -366,11 +372,15 @@ impl Deliveries {
             for step in steps {
                 let by = sides.peer_of(&step.to).clone();
                 self.note(known, (id, request), &step);
+                if step.now.stage == Stage::Failed {
+                    failed.push(request);
+                }
                 if let (Some(at), Some(ended)) = (at, ended(&step)) {
                     inboxes.notice(known, &by, (id, Notice { at, ended }));
                 }
             }
         }
+        failed
     }
 
     /// A request has come further.

@@ -76,7 +76,7 @@ impl Engine {
                 self.voting.go_on_voting(&mut self.known, id);
                 self.claims.settle_tasks(&mut self.known, &mut self.inboxes, id);
                 self.given.note(&self.known, &self.inboxes, id);
-                self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, id);
+                self.speaking.settle(&mut self.known, &mut self.inboxes, id);
                 self.leaders.settle_elections(&mut self.known, id);
             }
         }
@@ -279,7 +279,7 @@ impl Engine {
             }
             Learned::Direct(room) => {
                 self.known.tell_of_room(room, true);
-                self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, room);
+                self.speaking.settle(&mut self.known, &mut self.inboxes, room);
             }
             Learned::Closed(room) => given::on_closed(&mut self.known, room),
             Learned::Lane(node) => directories::on_lane(&mut self.known, node),
@@ -388,7 +388,7 @@ impl Engine {
             }
             let kept_back = self.speaking.conversations.on_delivered(&self.known, room, &entry);
             // Words on a request may have come with it.
-            self.speaking.deliveries.settle(&mut self.known, &mut self.inboxes, room);
+            self.speaking.settle(&mut self.known, &mut self.inboxes, room);
             if let Some(why) = kept_back {
                 let (deliveries, inboxes) = (&mut self.speaking.deliveries, &self.inboxes);
                 deliveries.refused(&mut self.known, inboxes, (room, &entry), why.rule());

@@ -260,6 +260,20 @@ fn mark(known: &mut Known, room: RoomId, task: EntryRef, mark: TaskMark) -> Resu
     known.write_act(room, &Body::Task(TaskAct::Marked(marked))).map(drop)
 }
 
+/// A request in the room of a task has failed. If it is the one that gave the task, which nobody has begun, the task is over: a
+/// node says so that has the inbox of the agent that gave it, where the agent is told.
+pub(super) fn on_failed(known: &mut Known, inboxes: &Inboxes, room: RoomId, request: EntryRef) {
+    let Some((place, task)) = task_of(known, room) else { return };
+    let Some(state) = known.rooms.get(&room) else { return };
+    let is_before = |other: EntryRef| other.log == request.log && other.seq < request.seq;
+    let is_first = request.log == place.log && !state.folds.deliveries.requests().any(is_before);
+    let is_open = task.status == TaskStatus::Pending && stage(known, room) == Stage::Open;
+    if is_open && is_first && inboxes.has(known, &task.created_by) {
+        // A node that may not write now leaves it to the end of the task's time.
+        drop(block(known, room, place, &task));
+    }
+}
+
 /// Says in the directory of its pair that a room takes nothing more.
 fn close(known: &mut Known, room: RoomId, drops: bool) -> Result<(), Refused> {
     let wanted = if drops { Stage::Dropped } else { Stage::Closed };

@@ -60,11 +60,16 @@ impl Known {
         }
         let [from, to] =
             [from, to].map(|side| (&side.agent, self.directory.current(side.halves.print())));
-        let refuses = self.rosters.own(to.0).is_some() && !self.takes_strangers(from, to);
+        let is_teller = self.config.policies.teller.as_ref() == Some(from.0);
+        let is_here = self.rosters.own(to.0).is_some();
+        let refuses = is_here && !is_teller && !self.takes_strangers(from, to);
         refuses.then(|| TakesNone { agent: to.0.clone(), from: from.0.clone() })
     }
 
     fn withholds(&self, direct: &DirectRoom, from: Named<'_>, to: Named<'_>) -> Option<Withheld> {
+        if self.config.policies.teller.as_ref().is_some_and(|own| own == from.0 || own == to.0) {
+            return None;
+        }
         if !self.config.policies.agent_to_agent.allows(from.0, to.0) {
             return Some(Withheld::AgentToAgent);
         }

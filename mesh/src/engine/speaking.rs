@@ -4,6 +4,8 @@ use super::{
     conversing::{Conversations, Written},
     deliveries::{Asked, Deliveries},
     elections::{self, Leaders},
+    given,
+    inboxes::Inboxes,
     known::{Known, NO_MEMORY},
     turn_token,
     waiters::{Waiter, Waiters},
@@ -17,7 +19,7 @@ use crate::{
         CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX,
     },
     name::{
-        id::{AgentId, LocalRef, RoomId},
+        id::{AgentId, LocalRef, MessageId, RoomId},
         number::Number,
     },
     wire::{
@@ -48,6 +50,14 @@ impl Speaking {
     pub(super) fn new(known: &Known) -> Speaking {
         let (held, conversations) = (Vec::new(), Conversations::default());
         Speaking { held, conversations, deliveries: Deliveries::new(known) }
+    }
+
+    /// Takes in what nodes have said of requests in a room. Of one that has failed no answer is waited for.
+    pub(super) fn settle(&mut self, known: &mut Known, inboxes: &mut Inboxes, room: RoomId) {
+        for request in self.deliveries.settle(known, inboxes, room) {
+            self.conversations.is_over(MessageId::new(room, request.log, request.seq));
+            given::on_failed(known, inboxes, room, request);
+        }
     }
 
     pub(super) fn say(

@@ -25,6 +25,10 @@ pub struct Conversation {
     /// The request that it answers.
     #[n(5)]
     pub answers: Option<MessageId>,
+    /// Of a request: its author wants the outcome of the conversation to be announced. Of an answer: its author's node sees to
+    /// that.
+    #[cbor(n(6), default)]
+    pub announces: bool,
 }
 
 impl Conversation {

@@ -1,6 +1,7 @@
 //! The settings of one source: flags, environment, file.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -171,6 +172,16 @@ pub(crate) struct SessionTable {
     pub(crate) ttl: Option<String>,
     /// Tasks that agents give to others.
     pub(crate) spawn: Option<SpawnTable>,
+    /// What is said of agents' conversations, and where.
+    pub(crate) announce: Option<AnnounceTable>,
+}
+
+/// What is said of agents' conversations, and where.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct AnnounceTable {
+    /// For each agent the key of a room.
+    pub(crate) rooms: Option<BTreeMap<String, String>>,
 }
 
 /// What sandboxed tokens are shown.

@@ -29,6 +29,7 @@ impl Policies {
             core: policy::Policies {
                 agent_to_agent: agent_to_agent.transpose()?.unwrap_or_default(),
                 inbound: inbound(table.inbound.as_deref())?,
+                teller: None,
             },
             send: send.transpose()?.unwrap_or_default(),
         })

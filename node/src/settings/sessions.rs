@@ -1,14 +1,21 @@
 //! Settings of agents that answer each other, and of those that are woken: tables of a file.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use bridge::{Wake, WakeBody, tokens::Visibility};
+use bridge::{
+    Wake, WakeBody,
+    limits::ANNOUNCE_ROOMS_MAX,
+    policy::{CHANNEL, GROUP},
+    tokens::Visibility,
+};
 use mesh::{
     api::budget::{Budgets, Pace},
     limits::{ARCHIVE_AFTER, REQUEST_TTL, REQUEST_TTL_MAX, REQUEST_TTL_MIN},
+    name::id::AgentId,
 };
 
 use super::{
@@ -60,6 +67,33 @@ pub(super) fn sandbox(table: &SessionTable) -> Result<Visibility> {
         Some("all") => Ok(Visibility::All),
         Some(other) => Err(bad("session.sandbox.visibility", other, "write spawned or all")),
     }
+}
+
+/// The rooms in which it is said how conversations of agents have ended, by agent.
+pub(super) fn announce_rooms(table: &SessionTable) -> Result<BTreeMap<AgentId, String>> {
+    let name = "session.announce.rooms";
+    let rooms = table.announce.as_ref().and_then(|table| table.rooms.clone()).unwrap_or_default();
+    if rooms.len() > ANNOUNCE_ROOMS_MAX {
+        let why = format!("write at most {ANNOUNCE_ROOMS_MAX} agents");
+        return Err(bad(name, &rooms.len().to_string(), why));
+    }
+    let longest = mesh::limits::AGENT_ID_BYTES_MAX;
+    let checked = rooms.into_iter().map(|(agent, room)| {
+        if agent.is_empty() || agent.len() > longest {
+            let why = format!("write ids of agents, 1 to {longest} bytes");
+            return Err(bad(name, &agent, why));
+        }
+        let key = room.trim();
+        let rest = key.strip_prefix(CHANNEL).or_else(|| key.strip_prefix(GROUP));
+        match rest {
+            Some(rest) if !rest.is_empty() => Ok((agent.as_str().into(), key.to_owned())),
+            Some(_) | None => {
+                let why = "write the key of a room, such as mesh:channel:lobby";
+                Err(bad(name, &room, why))
+            }
+        }
+    });
+    checked.collect()
 }
 
 /// For how long requests are kept for agents that are away.

@@ -314,6 +314,27 @@ fn policies_that_make_no_sense_stop_the_start_and_say_where() {
 }
 
 #[test]
+fn rooms_in_which_agents_announce_stand_in_the_file_and_have_the_form_of_keys() {
+    let rooms = |file: &str| settings(&[], &[], Some(file)).announce_rooms;
+    assert!(rooms("").is_empty());
+    let file =
+        "[session.announce]\nrooms = { bob = 'mesh:channel:lobby', 'a b' = ' mesh:group:ops ' }";
+    let found: Vec<_> = rooms(file).into_iter().collect();
+    let named = |agent: &str, room: &str| (AgentId::from(agent), room.to_owned());
+    assert_eq!(found, [named("a b", "mesh:group:ops"), named("bob", "mesh:channel:lobby")]);
+    for (file, error) in [
+        ("rooms = { bob = 'lobby' }", "session.announce.rooms lobby: write the key of a room"),
+        ("rooms = { bob = 'mesh:channel:' }", "session.announce.rooms"),
+        ("rooms = { bob = 'agent:ada:main' }", "session.announce.rooms"),
+        ("rooms = { '' = 'mesh:channel:lobby' }", "session.announce.rooms"),
+        ("room = 'lobby'", "`room`"),
+    ] {
+        let found = refused(&[], &[], Some(&format!("[session.announce]\n{file}")));
+        assert!(found.contains(error), "{found}");
+    }
+}
+
+#[test]
 fn tasks_that_agents_give_have_the_bounds_of_the_file() {
     let spawning = |file: &str| {
         let settings = settings(&[], &[], Some(file));

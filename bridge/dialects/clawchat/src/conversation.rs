@@ -446,6 +446,7 @@ impl Turn {
             mentions,
             expects_reply,
             by_tool: false,
+            announce: false,
             counted: expects_reply == Some(true),
             metadata: metadata.map(|json| String::from(json.get())),
             dedup: options.dedup.map(|id| String::from(id.as_str())),

@@ -25,6 +25,7 @@ use tokio::{
 use crate::{Groups, Mcp, Settings};
 
 mod agents;
+mod announcing;
 mod cost;
 mod deliveries;
 mod door;

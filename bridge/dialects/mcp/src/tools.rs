@@ -116,7 +116,7 @@ tools! {
         ["message"], r#"{"sessionKey":{"type":"string","description":"e.g. agent:bob:main"},"agentId":{"type":"string"},"label":{"type":"string"},
             "message":{"type":"string"},"timeoutSeconds":{"type":"integer","minimum":0,"default":30,"description":"wait so long for the reply; 0: do not wait"},
             "replyTo":{"type":"string","description":"id of the message you answer"},"expectsReply":{"type":"boolean"},
-            "idempotencyKey":{"type":"string"}}"#;
+            "idempotencyKey":{"type":"string"},"announce":{"type":"boolean","default":false}}"#;
     SessionSpawn "sessions_spawn" [Group::Sessions], Acts, "hand over a task",
         "Have another agent on the mesh do a task. Returns at once; the result comes to inbox_wait.",
         ["task"], r#"{"task":{"type":"string"},"label":{"type":"string"},

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     api::{
         batch::{Change, InboxItem},
-        budget::{Budgets, Conversing},
+        budget::{Budgets, Conversing, OverBudget},
         command::InboxAct,
         delivery::{Delivery, Ended, Notice, Stage},
         event::RoomEvent,
@@ -23,7 +23,8 @@ use crate::{
     },
 };
 
-const ASKS: Conversing = Conversing { answers: None, expects_reply: true, counts: false };
+const ASKS: Conversing =
+    Conversing { answers: None, expects_reply: true, counts: false, announces: false };
 const TTL: Duration = Duration::from_secs(30);
 
 impl World {
@@ -146,7 +147,7 @@ fn ordinary_talk_and_requests_that_are_answered_at_once_cost_one_entry_at_most()
     });
     let conversation = answered.and_then(|said| said.conversation).expect("a request");
     let answers = Some(crate::api::budget::Answered { message, conversation });
-    let part = Conversing { answers, expects_reply: false, counts: false };
+    let part = Conversing { answers, expects_reply: false, counts: false, announces: false };
     let say = Say { conversing: Some(Box::new(part)), ..rooms::words(room, "yes".into()) };
     two.world.begin(1, Command::Say { caller: bob, say });
     two.world.carry();
@@ -292,7 +293,7 @@ fn what_a_node_refuses_by_its_own_budgets_its_author_hears_of() {
     let mut conversation = said.and_then(|said| said.conversation).expect("it was handed over");
     conversation.turn = 2;
     let answers = Some(crate::api::budget::Answered { message, conversation });
-    let part = Conversing { answers, expects_reply: true, counts: false };
+    let part = Conversing { answers, expects_reply: true, counts: false, announces: false };
     let say = Say { conversing: Some(Box::new(part)), ..rooms::words(room, "on".into()) };
     let call = two.world.begin(0, Command::Say { caller: ann, say });
     two.world.carry();
@@ -346,6 +347,26 @@ fn requests_to_an_agent_whose_key_is_revoked_fail() {
     let fate = two.world.fate(0, room, request, "ann").expect("it is given up");
     assert_eq!((fate.stage, fate.reason), (Stage::Failed, Some(Reason::KeyRevoked)));
     assert_eq!(two.world.waiting(0), 0);
+}
+
+#[test]
+fn a_request_that_has_failed_is_no_open_one_of_its_author() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.world.keeps_for(TTL);
+    two.world.nodes[0].engine.known.config.budgets =
+        Budgets { outstanding: 1, ..Budgets::default() };
+    two.world.goes(1, &bob);
+    let counted = Conversing { counts: true, ..ASKS };
+    let asks = |world: &mut World| {
+        let say = Say { conversing: Some(Box::new(counted)), ..rooms::words(room, "words".into()) };
+        world.ask(0, Command::Say { caller: ann.clone(), say })
+    };
+    asks(&mut two.world).expect("the first one");
+    let over = OverBudget::Outstanding { unanswered: 1 };
+    assert_eq!(asks(&mut two.world).unwrap_err(), Refused::Budget(over));
+    two.world.pass(TTL + STEP * 10);
+    asks(&mut two.world).expect("the first one was given up, and nobody answers it");
 }
 
 #[test]

@@ -65,10 +65,11 @@ impl World {
     }
 }
 
-const ASKS: Conversing = Conversing { answers: None, expects_reply: true, counts: true };
+const ASKS: Conversing =
+    Conversing { answers: None, expects_reply: true, counts: true, announces: false };
 
 fn answers(answered: Answered) -> Conversing {
-    Conversing { answers: Some(answered), expects_reply: true, counts: true }
+    Conversing { answers: Some(answered), expects_reply: true, counts: true, announces: false }
 }
 
 #[test]

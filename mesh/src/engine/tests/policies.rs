@@ -68,6 +68,19 @@ fn an_agent_that_takes_none_but_those_of_its_key_takes_no_answers_of_others_eith
 }
 
 #[test]
+fn the_node_itself_asks_whom_it_likes_and_is_answered() {
+    let (two, room) = Two::talking();
+    let agent_to_agent = AgentToAgent { enabled: false, allow: Vec::new() };
+    let teller = Some("ann".into());
+    let mut two = two.with(Policies { inbound: Inbound::Key, agent_to_agent, teller });
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    assert_eq!((two.view(room).withheld("ann"), two.view(room).withheld("bob")), (None, None));
+    two.says(0, &ann, room, "is there something to be said?");
+    two.says(1, &bob, room, "no");
+    assert_eq!(two.world.heard(1), ["is there something to be said?", "no"]);
+}
+
+#[test]
 fn an_agent_that_is_here_refuses_at_once_and_nothing_is_left_behind() {
     let (mut two, _) = Two::taking(Inbound::Key);
     let dan = two.world.come(1, "dan", two.ann.key);

@@ -221,7 +221,8 @@ impl Correspondents {
     }
 }
 
-const ASKS: Conversing = Conversing { answers: None, expects_reply: true, counts: true };
+const ASKS: Conversing =
+    Conversing { answers: None, expects_reply: true, counts: true, announces: false };
 
 /// Any place: some below and some above the budgets of a node.
 fn some_place(cluster: &mut Cluster, node: usize) -> Conversing {
@@ -235,11 +236,13 @@ fn some_place(cluster: &mut Cluster, node: usize) -> Conversing {
         hops: *dice.pick(&[0, hops, hops.saturating_add(1), u32::MAX]),
         expects_reply: true,
         answers: None,
+        announces: false,
     };
     Conversing {
         answers: Some(Answered { message, conversation }),
         expects_reply: true,
         counts: true,
+        announces: false,
     }
 }
 
@@ -284,7 +287,12 @@ impl Correspondents {
         let hops = conversations::leads_on(cluster, self.agents[i].home, self.sides(room), row);
         let item = Item { place, at: (room, row.number), told: cluster.now(), hops };
         let answered = Answered { message: row.message, conversation };
-        let answers = Conversing { answers: Some(answered), expects_reply: true, counts: true };
+        let answers = Conversing {
+            answers: Some(answered),
+            expects_reply: true,
+            counts: true,
+            announces: false,
+        };
         let role = self.agents[i].role;
         match role {
             Role::Answers => {

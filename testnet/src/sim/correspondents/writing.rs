@@ -85,7 +85,12 @@ impl Correspondents {
         let with = cluster.dice.index(self.agents.len());
         let Some(room) = self.room_of(i, with) else { return };
         let (part, expects_reply) = (cluster.dice.chance(30), cluster.dice.chance(90));
-        let asks = part.then_some(Conversing { answers: None, expects_reply, counts: false });
+        let asks = part.then_some(Conversing {
+            answers: None,
+            expects_reply,
+            counts: false,
+            announces: false,
+        });
         let say = Say { conversing: asks.map(Box::new), ..some_words(cluster, room) };
         self.say(cluster, Saying { by: i, room, say, why: Why::Chat });
     }

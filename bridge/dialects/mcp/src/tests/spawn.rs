@@ -359,3 +359,34 @@ async fn a_result_that_is_not_to_be_shown_is_no_item() {
     assert_eq!(inbox(&node, "ada", None).await["messages"], json!([]));
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_task_that_its_worker_is_not_given_ends_with_an_error_and_its_room_goes() {
+    let node = Node::new().await;
+    inbox(&node, "ada", None).await;
+    inbox(&node, "bob", None).await;
+    let task = json!({"task": "count the sheep", "label": "sheep", "agentId": "bob"});
+    let given = node.call("ada", "sessions_spawn", task).await;
+    node.fake.pass(Duration::from_secs(61));
+    let mail = inbox(&node, "ada", None).await;
+    let [item] = &mail["messages"].as_array().unwrap()[..] else { panic!("one item: {mail}") };
+    assert_eq!(
+        (&item["item"], &item["content"]),
+        (&json!("spawn_result"), &json!("not delivered: expired")),
+        "{mail}"
+    );
+    let spawn = &item["spawn"];
+    assert_eq!(
+        (&spawn["status"], &spawn["notes"], &spawn["worker"]),
+        (&json!("error"), &json!("not delivered: expired"), &json!("bob"))
+    );
+    assert_eq!(
+        (&spawn["runId"], &spawn["childSessionKey"]),
+        (&given["runId"], &given["childSessionKey"])
+    );
+    assert_eq!(node.listed("ada", false).await, [] as [Value; 0], "it is no active one");
+    assert_eq!(node.listed("ada", true).await[0]["status"], "failed");
+    inbox(&node, "ada", Some(&mail["cursor"])).await;
+    assert_eq!(node.listed("ada", true).await, [] as [Value; 0], "its room goes");
+    node.stop().await;
+}

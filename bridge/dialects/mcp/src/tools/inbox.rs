@@ -6,6 +6,8 @@ use std::{
 };
 
 use bridge::{
+    Announcing,
+    policy::is_skip,
     read::{Visitor, Watch},
     seam::{
         answer::{InboxItems, InboxPage, InboxPlace, Item},
@@ -24,7 +26,7 @@ use mesh::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{history::NOTE, send::is_skip, spawn::ended};
+use super::{history::NOTE, spawn::ended};
 use crate::{
     arguments::Arguments,
     asking::Asking,
@@ -403,7 +405,13 @@ async fn rows(asking: &Asking, page: &Shown) -> Result<Rows, No> {
         if let Some(room) = views.get(&message.room) {
             let (mut row, _) = reader.message(room, message);
             row["item"] = json!(kind(asking, room, message));
-            if let Some(ended) = ended {
+            let is_undone = *ended == Some(Ended::Failed) && row["item"] == "spawn_result";
+            if is_undone && message.said.conversation.is_some_and(|place| place.turn == 0) {
+                let told = ended::undelivered(asking, room, message).await?;
+                ended::as_notice(&mut row, &told);
+                row["sessionKey"] = told["childSessionKey"].clone();
+                row["spawn"] = told;
+            } else if let Some(ended) = ended {
                 tell(&mut row, message, *ended);
             } else if row["item"] == "spawn_result" {
                 let ended = ended::describe(asking, room, message).await?;
@@ -456,7 +464,10 @@ fn kind(asking: &Asking, room: &RoomView, message: &Message) -> &'static str {
     if room.task && place.is_some_and(|place| place.turn == 0) {
         return "task";
     }
+    let teller = asking.shared.desk.config().announcing.as_ref().map(Announcing::teller);
+    let is_tellers = teller == Some(&message.said.agent);
     match (&room.sides, answers) {
+        (Some(_), None) if is_tellers => "announce",
         (_, Some(_)) => "reply",
         (Some(_), None) => "direct",
         (None, None) => "mention",

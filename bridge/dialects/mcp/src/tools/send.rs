@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use bridge::seam::{
-    answer::How,
-    call::{
-        DescribeRoom, FindAgent, From, GetReceipts, History, Join, Look, MaySend, OneMessage,
-        OpenDirect, Say,
+use bridge::{
+    policy::is_skip,
+    seam::{
+        answer::How,
+        call::{
+            DescribeRoom, FindAgent, From, GetReceipts, History, Join, Look, MaySend, OneMessage,
+            OpenDirect, Say,
+        },
+        event::Message,
     },
-    event::Message,
 };
 use mesh::{
     api::command::{RoomView, SaidOk},
@@ -36,15 +39,8 @@ use crate::{
     settings::SoftTimeout,
 };
 
-/// Texts by which an agent says that it does not answer.
-const SKIPS: [&str; 3] = ["REPLY_SKIP", "NO_REPLY", "ANNOUNCE_SKIP"];
 /// Arguments of other programs' tools of this name. To ignore one would send to somebody else.
 const WRONG_TARGETS: [&str; 5] = ["target", "to", "channel", "threadId", "accountId"];
-
-/// Whether a text says that there is no answer.
-pub(super) fn is_skip(text: &str) -> bool {
-    SKIPS.contains(&text.trim())
-}
 
 pub(super) fn refuse_wrong_targets(arguments: &Arguments) -> Result<(), No> {
     let Some(name) = WRONG_TARGETS.into_iter().find(|name| arguments.has(name)) else {
@@ -63,6 +59,7 @@ struct Wanted {
     /// As it was asked for.
     wait: Option<Duration>,
     idempotency: Option<String>,
+    announce: bool,
 }
 
 impl Wanted {
@@ -76,6 +73,7 @@ impl Wanted {
             expects_reply: arguments.flag("expectsReply")?,
             wait,
             idempotency,
+            announce: arguments.flag("announce")?.unwrap_or(false),
         })
     }
 
@@ -401,6 +399,7 @@ async fn said(asking: &Asking, target: &Target, wanted: &Wanted) -> Result<Sent,
         expects_reply: wanted.expects_reply,
         counted: true,
         by_tool: true,
+        announce: wanted.announce,
         ..Say::chat(room, wanted.text.clone())
     };
     let said = asking.act(say).await.map_err(|no| of_session(no, asking, target))?;
@@ -649,9 +648,11 @@ async fn answered(
 ) -> Outcome {
     let reader = asking.reader_of([reply.by]).await?;
     let (row, _) = reader.message(&target.room, reply);
+    let place = reply.said.conversation;
+    let mode = if place.is_some_and(|place| place.announces) { "announce" } else { "none" };
     fields.insert(
         "delivery".to_owned(),
-        json!({"status": "delivered", "mode": "none", "node": reader.node(reply.by), "at": reply.wall_ms}),
+        json!({"status": "delivered", "mode": mode, "node": reader.node(reply.by), "at": reply.wall_ms}),
     );
     if is_skip(&reply.said.content) {
         fields.insert("status".to_owned(), json!("no_reply"));

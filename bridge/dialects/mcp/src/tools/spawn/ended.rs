@@ -67,11 +67,26 @@ pub(in crate::tools) async fn describe(
     Ok(ended)
 }
 
+/// The same of a task that its worker was not given: the message that gave it has failed.
+pub(in crate::tools) async fn undelivered(
+    asking: &Asking,
+    room: &RoomView,
+    message: &Message,
+) -> Result<Value, No> {
+    let mut ended = describe(asking, room, message).await?;
+    let reason = message.fate.as_ref().and_then(|fate| fate.reason.as_ref());
+    let reason =
+        reason.map_or_else(|| "nobody says why".to_owned(), |reason| reason.text().to_string());
+    ended["status"] = json!("error");
+    ended["notes"] = json!(format!("not delivered: {reason}"));
+    Ok(ended)
+}
+
 /// A row of the message that gave a task, as the notice that it has ended without a result.
 pub(in crate::tools) fn as_notice(row: &mut Value, ended: &Value) {
     let text = match ended["status"].as_str() {
         Some("timeout") => "the time for the task was up before there was a result",
-        Some(_) | None => UNTAKEN,
+        Some(_) | None => ended["notes"].as_str().unwrap_or(UNTAKEN),
     };
     row["content"] = json!(text);
     row["role"] = json!("user");
