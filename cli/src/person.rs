@@ -11,7 +11,11 @@ const LINGER_SECS: u64 = 120;
 
 /// The wishes with which commands register: to outlive the command, and to be who they were before.
 pub(crate) fn wishes(name: Option<&str>) -> RegisterOptions {
-    RegisterOptions { linger_secs: Some(LINGER_SECS), draw: Some(part(name)) }
+    RegisterOptions {
+        linger_secs: Some(LINGER_SECS),
+        draw: Some(part(name)),
+        ..RegisterOptions::default()
+    }
 }
 
 /// The part of the agent's id that tells one person from another: user and host, and the name that they go by. Without a name,

@@ -151,8 +151,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let speaks = Languages { mcp: settings.mcp, finder: settings.finder };
-    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, speaks };
+    let pages = Pages { mcp: settings.mcp, finder: settings.finder };
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, pages };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
@@ -179,25 +179,24 @@ struct Parts {
     member: Member,
     net: Net,
     metrics: bool,
-    speaks: Languages,
+    pages: Pages,
 }
 
-/// Dialects that an operator may do without.
-struct Languages {
+/// Dialects over HTTP, which an operator may do without.
+struct Pages {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
 }
 
 impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
-        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, speaks } =
-            self;
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, pages } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, &engine);
-        let Clients { hub, bridge, counts } = Clients::new(mesh, config, speaks, stored, &queue);
+        let Clients { hub, bridge, counts } = Clients::new(mesh, config, pages, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -544,7 +543,7 @@ impl Clients {
     fn new(
         mesh: MeshId,
         config: bridge::Config,
-        speaks: Languages,
+        pages: Pages,
         stored: FromStore,
         queue: &Arc<Queue>,
     ) -> Clients {
@@ -552,7 +551,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Languages { mcp, finder } = speaks;
+        let Pages { mcp, finder } = pages;
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,

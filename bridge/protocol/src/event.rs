@@ -92,6 +92,8 @@ events! {
     TaskAssigned(Box<Task>) = "task_assigned", none;
     /// A task was changed.
     TaskUpdated(Box<Task>) = "task_updated", none;
+    /// A request in a direct room of the agent has come further. Told to clients that have asked for it, of mesh nodes alone.
+    Receipt(Receipt) = "receipt", none;
     /// The node's heartbeat: a client answers `pong` with `reply_to`.
     Ping(Heartbeat) = "ping", none;
 }
@@ -288,6 +290,38 @@ pub struct DecisionMade {
     /// The note of a mesh node: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshNote>,
+}
+
+/// A request in a direct room has come further.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The room.
+    pub room_id: String,
+    /// The request.
+    pub message_id: String,
+    /// The agent that is asked.
+    pub agent_id: String,
+    /// How far it has come.
+    pub state: ReceiptState,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The node that says so.
+    pub node: String,
+    /// When, by that node's clock. RFC 3339 UTC.
+    pub at: String,
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptState {
+    /// It is at a node of the agent that is asked.
+    Arrived,
+    /// It was handed to the agent.
+    Delivered,
+    /// It was given up, or refused.
+    Failed,
 }
 
 /// The node's heartbeat.

@@ -508,6 +508,20 @@ pub struct RegisterOptions {
     /// Without an `agent_id`: the random part of the id that the node draws. The same part and key have the same id.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "hexadecimal")]
     pub draw: Option<[u8; DRAWN_BYTES]>,
+    /// Events that clients are not told of unless they ask: [`RECEIPT`]. Names that a node does not know are of no effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+}
+
+/// The event that a request in a direct room has come further.
+pub const RECEIPT: &str = "receipt";
+
+impl RegisterOptions {
+    /// Whether the client wants to be told of such events.
+    #[must_use]
+    pub fn wants(&self, event: &str) -> bool {
+        self.events.iter().any(|name| name == event)
+    }
 }
 
 fn hexadecimal<S: serde::Serializer>(
@@ -528,17 +542,18 @@ fn drawn_part(text: &str) -> Option<[u8; DRAWN_BYTES]> {
 
 impl Field for RegisterOptions {
     const EXPECTED: &'static str = "an object with any of: `linger_secs`, an integer of 0 to 600; `draw`, 12 \
-                                    hexadecimal digits";
+                                    hexadecimal digits; `events`, an array of strings";
 
     fn decode(raw: &RawValue) -> Option<Self> {
-        let fields = Fields::read(raw.get(), &["linger_secs", "draw"]).ok()?;
+        let fields = Fields::read(raw.get(), &["linger_secs", "draw", "events"]).ok()?;
+        let events = fields.get::<Option<Vec<String>>>("events", None).ok()?.unwrap_or_default();
         let linger_secs = fields.get::<Option<u64>>("linger_secs", None).ok()?;
         let draw = match fields.get::<Option<String>>("draw", None).ok()? {
             Some(text) => Some(drawn_part(&text)?),
             None => None,
         };
         let sound = linger_secs.is_none_or(|seconds| seconds <= LINGER_SECS_MAX);
-        sound.then_some(Self { linger_secs, draw })
+        sound.then_some(Self { linger_secs, draw, events })
     }
 }
 
@@ -556,7 +571,8 @@ mod tests {
         let options = read(json).unwrap();
         assert_eq!(options.draw, Some([0, 0xa1, 0xb2, 0xc3, 0xd4, 0xff]));
         assert_eq!(serde_json::to_string(&options).unwrap(), json.to_lowercase());
-        assert_eq!(read(r#"{"events":["receipt"]}"#), Some(RegisterOptions::default()));
+        let options = read(r#"{"events":["receipt","tides"]}"#).unwrap();
+        assert!(options.wants(RECEIPT) && !options.wants("stream"));
         assert_eq!(serde_json::to_string(&RegisterOptions::default()).unwrap(), "{}");
         for bad in [
             r#"{"linger_secs":601}"#,
@@ -564,6 +580,8 @@ mod tests {
             r#"{"linger_secs":"1"}"#,
             r#"{"draw":"00a1b2c3d4"}"#,
             r#"{"draw":"+0a1b2c3d4ff"}"#,
+            r#"{"events":"receipt"}"#,
+            r#"{"events":[1]}"#,
         ] {
             assert_eq!(read(bad), None, "{bad}");
         }

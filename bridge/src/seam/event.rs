@@ -63,6 +63,8 @@ pub enum Event {
     TaskMade(Arc<TaskView>),
     /// A task was changed.
     TaskChanged(Arc<TaskView>),
+    /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
+    Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
     /// The node looks whether the client is there.
     Heartbeat,
     /// The client's key was revoked: the connection ends.
@@ -174,11 +176,11 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
     /// The frames of an event. None: clients of this dialect are not told. Each is one line, without its newline.
     fn frames(&self, event: &Event) -> Frames;
 
-    /// Whether its clients get frames of their own: numbered for each, or not all. Then
+    /// Whether its clients get frames of their own of such an event: numbered for each, or not all. Then
     /// [`Recipient::admits`] and
-    /// [`Recipient::stamp`] are asked for each event that leaves. Events are held
-    /// in memory with their frames then.
-    fn is_personal(&self) -> bool {
+    /// [`Recipient::stamp`] are asked for each that leaves. Such events are held
+    /// in memory with their frames.
+    fn is_personal(&self, _: &Event) -> bool {
         false
     }
 
@@ -306,7 +308,7 @@ impl Rendered {
     /// An event that one reader alone is told of.
     pub(crate) fn new(event: Event, voice: &Arc<dyn Voice>) -> Option<Rendered> {
         let frames = voice.frames(&event);
-        let personal = voice.is_personal().then(|| Arc::new(Told::new(event)));
+        let personal = voice.is_personal(&event).then(|| Arc::new(Told::new(event)));
         (!frames.is_empty()).then_some(Rendered { frames, personal })
     }
 
@@ -355,7 +357,7 @@ impl Told {
     /// For a reader with this voice. `None`: it is not told.
     pub(crate) fn rendered(self: &Arc<Told>, voice: &Arc<dyn Voice>) -> Option<Rendered> {
         let frames = self.frames(voice);
-        let personal = voice.is_personal().then(|| self.clone());
+        let personal = voice.is_personal(&self.event).then(|| self.clone());
         (!frames.is_empty()).then_some(Rendered { frames, personal })
     }
 

@@ -225,7 +225,7 @@ impl Voice for EchoVoice {
         [value].iter().chain(&ring).map(line).collect()
     }
 
-    fn is_personal(&self) -> bool {
+    fn is_personal(&self, _: &Event) -> bool {
         self.numbered
     }
 

@@ -3,8 +3,8 @@
 use client::client::Client;
 use client::events::Event;
 use protocol::event::{
-    AgentJoined, DecisionMade, ElectionStarted, Event as Pushed, PresenceUpdate, RoomDestroyed,
-    TypingIndicator, VoteResult,
+    AgentJoined, DecisionMade, ElectionStarted, Event as Pushed, PresenceUpdate, Receipt,
+    ReceiptState, RoomDestroyed, TypingIndicator, VoteResult,
 };
 use protocol::object::{Message, Room, Task, Vote};
 use protocol::request::{JoinRoom, ListRooms};
@@ -117,6 +117,7 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
         Pushed::DecisionMade(decision) => (&decision.room_id, decision_made(decision)),
         Pushed::TaskAssigned(task) => (&task.room_id, task_assigned(task)),
         Pushed::TaskUpdated(task) => (&task.room_id, task_updated(task)),
+        Pushed::Receipt(receipt) => (&receipt.room_id, receipt_of(receipt)),
         Pushed::Ping(_) => return None,
     };
     Some(format!("{} {text}", place(room_id)))
@@ -151,6 +152,16 @@ fn presence_update(presence: &PresenceUpdate) -> String {
         text += &format!(": {}", name(detail));
     }
     text
+}
+
+fn receipt_of(receipt: &Receipt) -> String {
+    let state = match receipt.state {
+        ReceiptState::Arrived => "arrived at a node of",
+        ReceiptState::Delivered => "was handed to",
+        ReceiptState::Failed => "was not handed to",
+    };
+    let why = receipt.reason.as_ref().map(|why| format!(" ({})", name(why))).unwrap_or_default();
+    format!("message {} {state} {}{why}", receipt.message_id, name(&receipt.agent_id))
 }
 
 fn vote_created(vote: &Vote) -> String {

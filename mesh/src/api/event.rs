@@ -83,7 +83,7 @@ pub enum RoomEvent {
     TaskAssigned(Arc<TaskView>),
     /// To all members.
     TaskUpdated(Arc<TaskView>),
-    /// Something has become of a request, in a direct room. To nobody but readers that wait.
+    /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { access: Access },

@@ -12,7 +12,7 @@ use bridge::{
             Attach, CreateRoom, CreateShared, From, HandOver, History, Identity, Join, Leave,
             ListAgents, Look, OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
-        event::Recipient,
+        event::{Event, Recipient},
         refusal::Refusal,
     },
     secret::Secret,
@@ -38,7 +38,7 @@ use protocol::{
         Reply as Frame, Resumed, RoomTipResult,
     },
     request::{self, GetHistory, Register, Request},
-    value::{Metadata, Progress, SendOptions},
+    value::{Metadata, Progress, RECEIPT, SendOptions},
 };
 
 use crate::{
@@ -89,15 +89,21 @@ const SHARED_ALONE: &str = "a shared room is under no other room, which those it
 pub(crate) struct Talk {
     voice: Arc<Voice>,
     manners: Manners,
+    /// The client wants to hear what becomes of requests.
+    hears_receipts: bool,
 }
 
 impl Talk {
     pub(crate) fn new(voice: Arc<Voice>, manners: Manners) -> Talk {
-        Talk { voice, manners }
+        Talk { voice, manners, hears_receipts: false }
     }
 }
 
-impl Recipient for Talk {}
+impl Recipient for Talk {
+    fn admits(&self, event: &Event) -> bool {
+        self.hears_receipts || !matches!(event, Event::Fate { .. })
+    }
+}
 
 impl Conversation for Talk {
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>) {
@@ -110,7 +116,13 @@ impl Conversation for Talk {
         };
         let turn = |reply_to| Turn { voice: self.voice.clone(), reply_to };
         match incoming {
-            Ok(Incoming { id, request }) => turn(id).take(seat, request),
+            Ok(Incoming { id, request }) => {
+                if let Request::Register(register) = &request {
+                    let wishes = register.mesh.as_ref();
+                    self.hears_receipts = wishes.is_some_and(|wishes| wishes.wants(RECEIPT));
+                }
+                turn(id).take(seat, request);
+            }
             // Payloads are no matter of a client that is no agent (spec §2).
             Err(RequestError { reply_to, of_agents: true, .. }) if seat.agent().is_none() => {
                 turn(reply_to).refuse(seat, Refusal::NotAttached);

@@ -7,8 +7,15 @@ use bridge::{
     },
     session::seat::Seat,
 };
-use mesh::name::{id::MessageId, number::Number};
+use mesh::{
+    api::delivery::{Delivery, Stage},
+    name::{
+        id::{AgentId, MessageId},
+        number::Number,
+    },
+};
 use protocol::{
+    event::{Receipt, ReceiptState},
     reply::{self, Acked, ReachedState, Reply as Frame, StoredAt},
     request,
 };
@@ -16,6 +23,29 @@ use protocol::{
 use crate::{codes::Problem, conversation::Turn, encode};
 
 const NO_MESSAGE: &str = "no such message in this room, or it is no longer kept here";
+
+/// News of a request.
+pub(crate) fn receipt(
+    room_id: String,
+    request: MessageId,
+    to: &AgentId,
+    now: &Delivery,
+) -> Receipt {
+    let state = match now.stage {
+        Stage::Arrived => ReceiptState::Arrived,
+        Stage::Delivered => ReceiptState::Delivered,
+        Stage::Failed => ReceiptState::Failed,
+    };
+    Receipt {
+        room_id,
+        message_id: request.to_uuid(),
+        agent_id: to.to_string(),
+        state,
+        reason: now.reason.as_ref().map(|reason| reason.text()),
+        node: now.node.to_string(),
+        at: encode::timestamp(now.at_ms),
+    }
+}
 
 impl Turn {
     pub(crate) fn get_receipts(self, seat: &mut Seat, ask: &request::GetReceipts) {

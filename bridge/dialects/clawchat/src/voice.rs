@@ -26,6 +26,7 @@ use crate::{
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
+    receipts,
 };
 
 /// How ClawChat's clients are told of things.
@@ -135,6 +136,9 @@ impl event::Voice for Voice {
             Event::LeaderCleared { room, why } => encode::leader_cleared(name(room), *why),
             Event::TaskMade(task) => Wire::TaskAssigned(Box::new(encode::task(self.lobby, task))),
             Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
+            Event::Fate { room, request, to, now } => {
+                Wire::Receipt(receipts::receipt(name(room), *request, to, now))
+            }
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {
                 return self
@@ -150,6 +154,11 @@ impl event::Voice for Voice {
             }
         };
         self.event(&wire).into()
+    }
+
+    /// Few clients ask for receipts, and the others do not know them.
+    fn is_personal(&self, event: &Event) -> bool {
+        matches!(event, Event::Fate { .. })
     }
 
     /// `metadata.kind`, as clients see it.

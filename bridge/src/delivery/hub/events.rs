@@ -90,8 +90,9 @@ impl Hub {
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
             RoomEvent::Presence(view) => self.presence(room, view),
-            // Whoever waits for it reads it.
-            RoomEvent::Delivery { .. } => {}
+            RoomEvent::Delivery { request, to, now } => {
+                self.everybody(room, Event::Fate { room, request, to, now });
+            }
             RoomEvent::Opened { view, announce } => {
                 self.opened(view, announce);
                 self.book.ring(room);
@@ -213,6 +214,14 @@ impl Hub {
         let Some(known) = state.rooms.get(&room) else { return };
         let told = Arc::new(Told::new(event));
         known.seats.values().filter(|link| !link.is(by)).for_each(|link| link.tell(&told));
+    }
+
+    /// To all members.
+    fn everybody(&self, room: RoomId, event: Event) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        let told = Arc::new(Told::new(event));
+        known.seats.values().for_each(|link| link.tell(&told));
     }
 
     /// To all members, and to agents that left a moment ago and may come back.

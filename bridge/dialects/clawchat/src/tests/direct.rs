@@ -102,3 +102,21 @@ fn who_cannot_be_written_to_and_what_no_room_is_called() {
         assert_eq!(ann.code("create_room", bad.clone()), "invalid_payload", "{bad}");
     }
 }
+
+#[test]
+fn who_asks_for_receipts_hears_that_a_request_was_handed_over() {
+    let (fake, [mut ann, mut bob, _]) = three();
+    let mut other = Local::fresh(&fake, keyed());
+    let wish = json!({"key": FREE, "name": "ann", "agent_id": "ann", "reconnect": true, "mesh": {"events": ["receipt"]}});
+    let room = ann.call("create_room", json!({"name": "dm:bob"}))["room_id"].clone();
+    other.call("register", wish);
+    other.kinds();
+    let asks = json!({"room_id": room, "content": "how far?"});
+    let said = other.call("send_message", asks);
+    bob.call("get_history", json!({"room_id": room}));
+    let told = other.event("receipt").expect("she has asked for it");
+    assert_eq!((&told["room_id"], &told["message_id"]), (&room, &said["message_id"]));
+    assert_eq!((&told["state"], &told["agent_id"]), (&json!("delivered"), &json!("bob")));
+    assert!(told["at"].is_string() && told["node"].is_string(), "{told}");
+    assert!(!bob.kinds().contains(&"receipt".to_owned()), "and he has not");
+}
