@@ -72,6 +72,9 @@ pub enum Owners {
     Accounts(Family),
 }
 
+/// The account that a content is about, if it is about one.
+pub type About = fn(&[u8]) -> Option<KeyPrint>;
+
 /// How the records of accounts belong together.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
@@ -80,7 +83,7 @@ pub struct Family {
     /// Each account has one record of this id alone.
     pub only: Option<fn(KeyPrint) -> RecordId>,
     /// The account that a content is about.
-    pub about: Option<fn(&[u8]) -> Option<KeyPrint>>,
+    pub about: Option<About>,
     /// Records of all accounts up to which clients are not refused.
     pub all_max: usize,
 }

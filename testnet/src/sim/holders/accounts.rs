@@ -181,16 +181,16 @@ impl Holders {
 }
 
 pub(super) fn may_be_refused_to_account(refused: &Refused) -> bool {
-    match refused {
-        Refused::Account(why) => match why {
-            // The claim is not known here yet, or an end is; or clocks are wrong.
-            AccountRefused::Unknown
-            | AccountRefused::Ended
-            | AccountRefused::Deleted
-            | AccountRefused::Behind => true,
-            AccountRefused::Full(_) | AccountRefused::Form | AccountRefused::TooMuch => false,
-        },
-        other => matches!(other, Refused::Closed | Refused::Stopping),
+    let Refused::Account(why) = refused else {
+        return matches!(refused, Refused::Closed | Refused::Stopping);
+    };
+    match why {
+        // The claim is not known here yet, or an end is; or clocks are wrong.
+        AccountRefused::Unknown
+        | AccountRefused::Ended
+        | AccountRefused::Deleted
+        | AccountRefused::Behind => true,
+        AccountRefused::Full(_) | AccountRefused::Form | AccountRefused::TooMuch => false,
     }
 }
 
