@@ -72,7 +72,7 @@ pub enum Owners {
     Accounts(Family),
 }
 
-/// The account that a content is about, if it has the collection's form.
+/// The account that a content is about, if it is about one.
 pub type About = fn(&[u8]) -> Option<KeyPrint>;
 
 /// How the records of accounts belong together.
