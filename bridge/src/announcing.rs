@@ -5,8 +5,6 @@
 //! room like any other: so an agent of any dialect is told, and can answer. What is due is a row of the node's own, written
 //! before the answer that makes it due; so a node that was away goes on where it was.
 
-mod run;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -19,11 +17,8 @@ use mesh::name::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-pub(crate) use run::run;
-
 use crate::{
     backend::Kept,
-    config::Auth,
     limits::{ANNOUNCED_KEPT_MAX, ANNOUNCEMENTS_MAX, ANNOUNCEMENTS_PER_AGENT_MAX},
     secret::Secret,
 };
@@ -31,19 +26,18 @@ use crate::{
 /// Rooms of agents, and the agent that asks them.
 #[derive(Debug)]
 pub struct Announcing {
-    key: Secret,
-    teller: AgentId,
-    rooms: BTreeMap<AgentId, String>,
+    pub(crate) key: Secret,
+    pub(crate) teller: AgentId,
+    pub(crate) rooms: BTreeMap<AgentId, String>,
 }
 
 /// The teller's id is made from these, and the node's own key: so nobody else can have it.
 const TELLER: [u8; DRAWN_BYTES] = *b"teller";
 
 impl Announcing {
-    /// `own`: the text of the node's own key. `rooms`: for each agent the key of a room.
+    /// `own`: the text of the node's own key, and `print` the one that it has here. `rooms`: for each agent the key of a room.
     #[must_use]
-    pub fn new(auth: &Auth, own: Secret, rooms: BTreeMap<AgentId, String>) -> Announcing {
-        let print = auth.identify(own.expose()).map_or(KeyPrint::OPEN, |shown| shown.key);
+    pub fn new(own: Secret, print: KeyPrint, rooms: BTreeMap<AgentId, String>) -> Announcing {
         Announcing { teller: drawn(TELLER, print), key: own, rooms }
     }
 
@@ -94,7 +88,7 @@ pub(crate) struct Announcements {
     all: Mutex<BTreeMap<MessageId, State>>,
     /// Those that nobody sees to yet.
     new: Mutex<BTreeSet<MessageId>>,
-    news: Notify,
+    pub(crate) news: Notify,
 }
 
 /// Names of kept rows begin so; the conversation's id follows.
@@ -165,7 +159,7 @@ impl Announcements {
     }
 
     /// Those that nobody sees to yet.
-    fn take_new(&self) -> Vec<(Due, u64)> {
+    pub(crate) fn take_new(&self) -> Vec<(Due, u64)> {
         let new = std::mem::take(&mut *lock(&self.new));
         let all = lock(&self.all);
         let known = new.iter().filter_map(|conversation| all.get(conversation));
@@ -173,7 +167,7 @@ impl Announcements {
     }
 
     /// It was announced, or is not to be. Returns those that are forgotten for its sake.
-    fn is_done(&self, conversation: MessageId) -> Vec<MessageId> {
+    pub(crate) fn is_done(&self, conversation: MessageId) -> Vec<MessageId> {
         let mut all = lock(&self.all);
         if let Some(state) = all.get_mut(&conversation) {
             state.is_done = true;

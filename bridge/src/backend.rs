@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 use crate::{
     limits,
+    records::{FollowRecords, GetRecord, ListRecords},
     reply::{Failure, Reply},
-    seam::call::{FollowRecords, GetRecord, ListRecords},
 };
 
 /// The way to a node's engine.

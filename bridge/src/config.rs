@@ -209,6 +209,12 @@ impl Auth {
         }
     }
 
+    /// The print that the node's own key has here.
+    #[must_use]
+    pub fn own_print(&self, text: &str) -> KeyPrint {
+        self.identify(text).map_or(KeyPrint::OPEN, |shown| shown.key)
+    }
+
     /// The meaning of a key here. `None`: it cannot be valid.
     pub(crate) fn identify(&self, text: &str) -> Option<Shown> {
         match self {

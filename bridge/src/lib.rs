@@ -17,6 +17,7 @@
 
 #![warn(missing_docs)]
 
+mod announcer;
 mod announcing;
 pub mod backend;
 pub mod config;
@@ -29,6 +30,7 @@ pub mod listen;
 pub mod mails;
 pub mod policy;
 pub mod read;
+mod records;
 mod reply;
 pub mod seam;
 pub mod secret;

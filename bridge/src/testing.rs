@@ -45,7 +45,7 @@ use crate::{
         FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError, Reads, Roam, Row,
         Serves,
     },
-    seam::call::{FollowRecords, GetRecord, ListRecords},
+    records::{FollowRecords, GetRecord, ListRecords},
     session::meter::Meter,
 };
 

@@ -473,7 +473,8 @@ fn announcing(
         Some(key) => Secret::new(key.context("the key file is gone")?.text()),
         None => Secret::new("open"),
     };
-    Ok(Some(Announcing::new(auth, key, settings.announce_rooms.clone())))
+    let print = auth.own_print(key.expose());
+    Ok(Some(Announcing::new(key, print, settings.announce_rooms.clone())))
 }
 
 /// The clients that may have a key made over HTTP.

@@ -23,7 +23,7 @@ use super::{
     transport::{LineSink, Lines, Share},
 };
 use crate::{
-    announcing,
+    announcer, announcing,
     backend::{Mesh, ReadError},
     config::Config,
     counters::{Counters, Transport},
@@ -142,7 +142,7 @@ impl Bridge {
     /// Asks agents what is to be said of conversations that are over, and says it. To run as long as anybody is served; it does
     /// not end by itself.
     pub async fn announce(&self) {
-        announcing::run(self.shared.desk.clone(), self.shared.hub.clone()).await;
+        announcer::run(self.shared.desk.clone(), self.shared.hub.clone()).await;
     }
 
     /// How far the hosts are that are told, for the operator.

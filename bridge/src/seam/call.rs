@@ -42,9 +42,8 @@ mod files;
 mod inbox;
 mod to_mesh;
 
-pub use accounts::{
-    ClaimAccount, FindAccount, FollowRecords, GetRecord, ListClaims, ListRecords, WriteRecords,
-};
+pub use crate::records::{FollowRecords, GetRecord, ListRecords};
+pub use accounts::{ClaimAccount, FindAccount, ListClaims, WriteRecords};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use to_mesh::Call;

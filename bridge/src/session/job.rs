@@ -14,7 +14,7 @@ use mesh::{
 use crate::{
     backend::{FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
     limits,
-    seam::call::{FollowRecords, GetRecord, ListRecords},
+    records::{FollowRecords, GetRecord, ListRecords},
 };
 
 /// Something to be read.

@@ -8,7 +8,7 @@ use mesh::{
 };
 
 use super::Records;
-use crate::seam::call::{FollowRecords, GetRecord, ListRecords};
+use crate::records::{FollowRecords, GetRecord, ListRecords};
 
 /// The number of the last change of each record.
 #[derive(Debug, Default)]

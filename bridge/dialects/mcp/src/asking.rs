@@ -23,7 +23,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     calls::Calls,
-    event_hooks::Hooks,
     groups::Groups,
     limits::{
         AGENTS_REMEMBERED_MAX, CALLS_PER_AGENT_MAX, CALLS_PER_KEY_MAX, LOOK_EVERY,
@@ -35,8 +34,10 @@ use crate::{
     tasks_kept::Tasks,
 };
 
+pub(crate) mod hooks;
 mod kept;
 
+use hooks::Hooks;
 use kept::{Awaited, NamedSends};
 
 /// All that requests share.

@@ -18,62 +18,24 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::{
     sync::watch,
-    task::AbortHandle,
     time::{Instant, sleep, timeout_at},
 };
 
 use crate::{
-    asking::{Asking, Name},
-    events::{Occurrence, Source, complete, cursor, pause},
+    asking::{
+        Asking, Name,
+        hooks::{Hook, Renewed, State},
+    },
+    events::{Source, complete, cursor, pause},
     limits::{
         EVENTS_AT_ONCE_MAX, HOOK_RETRY_FIRST, HOOK_RETRY_MAX, HOOK_TTL_DEFAULT, HOOK_TTL_MAX,
         HOOK_TTL_MIN, HOOKS_MAX, HOOKS_PER_AGENT_MAX, HOOKS_PER_KEY_MAX, TASK_LOOK_EVERY,
         TASK_WAIT_MAX,
     },
+    occurrence::Occurrence,
     outcome::No,
     tasks_kept::{millis, now_ms, time},
 };
-
-/// All subscriptions of the node, by id.
-#[derive(Default)]
-pub(crate) struct Hooks(Mutex<BTreeMap<String, Hook>>);
-
-struct Hook {
-    of: Name,
-    posting: AbortHandle,
-    renewed: watch::Sender<Renewed>,
-    /// How far it was posted, and how that goes.
-    state: Arc<Mutex<State>>,
-}
-
-/// What a host says anew each time.
-#[derive(Clone)]
-struct Renewed {
-    /// Its key may be shown by another token.
-    asking: Asking,
-    to: Callback,
-    until: Instant,
-}
-
-struct State {
-    cursor: String,
-    /// Of the last try, if it failed.
-    error: Option<String>,
-}
-
-impl Hooks {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Hook>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, hook| !hook.posting.is_finished());
-        all
-    }
-}
-
-impl Drop for Hook {
-    fn drop(&mut self) {
-        self.posting.abort();
-    }
-}
 
 /// The same agent, URL and source are the same subscription.
 fn id(of: &Name, url: &str, source: &Source) -> String {

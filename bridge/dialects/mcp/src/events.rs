@@ -18,6 +18,7 @@ use crate::{
         BUSY, CURSOR_CHARS_MAX, EVENT_HEARTBEAT_EVERY, EVENT_POLL_EVERY, EVENTS_AT_ONCE_MAX,
         KEY_CHARS_MAX, LISTS_FRESH_MS, LOOK_EVERY,
     },
+    occurrence::{Occurrence, Occurrences},
     outcome::{No, error_of},
     tasks_kept::{millis, time},
     tools,
@@ -50,25 +51,7 @@ impl Method {
     }
 }
 
-/// An event.
-pub(crate) struct Occurrence {
-    pub(crate) id: String,
-    pub(crate) at_ms: u64,
-    pub(crate) data: Value,
-    /// All up to it was told.
-    pub(crate) cursor: String,
-}
-
-/// Some events, the oldest first.
-pub(crate) struct Occurrences {
-    pub(crate) events: Vec<Occurrence>,
-    pub(crate) cursor: String,
-    /// Something before them may have been skipped: it is not kept any more.
-    pub(crate) truncated: bool,
-    pub(crate) more: bool,
-}
-
-/// What is told of.
+/// That of which is told.
 pub(crate) struct Source {
     what: What,
     /// As it was asked for.

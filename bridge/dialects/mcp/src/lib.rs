@@ -5,7 +5,7 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
 //! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `divided` (calls that wait), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `events` (the extension; `event_hooks`: posts), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `events` (the extension; `event_hooks`: posts; `occurrence`: one), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `children` (tasks that agents have given to each other), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -34,6 +34,7 @@ mod http;
 mod keys;
 pub mod limits;
 mod listen;
+mod occurrence;
 mod outcome;
 mod prompts;
 mod reach;

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     arguments::Arguments,
     asking::Asking,
-    events::Occurrences,
     groups::Group,
     limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
+    occurrence::Occurrences,
     outcome::{Ended, No, Outcome, object},
 };
 

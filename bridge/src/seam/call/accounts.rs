@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use mesh::{
     api::{
-        account::{Mark, RecordWrite, RecordWrites},
+        account::{RecordWrite, RecordWrites},
         command::Command,
     },
     name::{account::Label, id::KeyPrint, key::KeySecret},
-    wire::record::{CollectionNumber, RecordId},
 };
 
 use super::to_mesh::ToMesh;
@@ -40,43 +39,6 @@ pub struct FindAccount(pub KeyPrint);
 /// The accounts that claim a label, in the order in which they count.
 #[derive(Clone, Copy, Debug)]
 pub struct ListClaims(pub Label);
-
-/// The records of some kinds that have changed here since a mark.
-#[derive(Clone, Debug)]
-pub struct FollowRecords {
-    /// The kinds.
-    pub collections: Vec<CollectionNumber>,
-    /// Where the reader is.
-    pub after: Mark,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// One record, as it is kept here; a deletion, too. `None`: there is none.
-#[derive(Clone, Copy, Debug)]
-pub struct GetRecord {
-    /// Its kind.
-    pub collection: CollectionNumber,
-    /// Its id.
-    pub id: RecordId,
-    /// Its owner.
-    pub owner: KeyPrint,
-}
-
-/// The records of a kind, by id.
-#[derive(Clone, Debug)]
-pub struct ListRecords {
-    /// The kind.
-    pub collection: CollectionNumber,
-    /// Only those of this owner.
-    pub owner: Option<KeyPrint>,
-    /// Only those whose ids begin so.
-    pub first: Vec<u8>,
-    /// Only those after this one.
-    pub after: Option<(RecordId, KeyPrint)>,
-    /// At most so many.
-    pub limit: usize,
-}
 
 // Any party may ask for these: the account's secret is what opens them.
 

@@ -19,7 +19,7 @@ async fn node(room: Option<&str>, send: SendPolicy) -> Arc<Node> {
     let config = Config { policies, ..keyed() };
     let announcing = room.map(|room| {
         let rooms = BTreeMap::from([("bob".into(), room.to_owned())]);
-        Announcing::new(&config.auth, Secret::new(KEY), rooms)
+        Announcing::new(Secret::new(KEY), config.auth.own_print(KEY), rooms)
     });
     let node = Node::with(Config { announcing, ..config }, |own| own).await;
     for agent in ["ada", "bob"] {

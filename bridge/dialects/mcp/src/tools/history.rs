@@ -20,11 +20,11 @@ use super::{inbox::told_of, rooms::tip};
 use crate::{
     arguments::Arguments,
     asking::Asking,
-    events::{Occurrence, Occurrences},
     limits::{
         HISTORY_MAX, KEY_CHARS_MAX, PAGE_MIN, PAGES_MAX, PIECE_BYTES_MAX, RESULT_BYTES_MAX,
         RESULT_ROWS_BYTES, TEXT_CHARS_MAX, THREAD_MAX, WAIT_ROWS_MAX,
     },
+    occurrence::{Occurrence, Occurrences},
     outcome::{No, Outcome, object},
     sessions::Session,
 };

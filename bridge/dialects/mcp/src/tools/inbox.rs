@@ -30,12 +30,12 @@ use super::{history::NOTE, spawn::ended};
 use crate::{
     arguments::Arguments,
     asking::Asking,
-    events::{Occurrence, Occurrences},
     keys,
     limits::{
         CURSOR_CHARS_MAX, GATHER_FOR, INBOX_PEEKED_MAX, INBOX_ROWS_MAX, NAMED_IN_NOTICE_MAX,
         NOTICE_ROWS, PAGES_MAX, RESULT_ROWS_BYTES, TAKEN_LOOKED_AT_MAX, UNREAD_COUNTED_MAX,
     },
+    occurrence::{Occurrence, Occurrences},
     outcome::{No, Outcome, object},
 };
 

@@ -2,7 +2,7 @@
 
 use mesh::{
     api::{
-        account::{AccountRefused, RecordNews},
+        account::{AccountRefused, Mark, RecordNews},
         command::Refused,
     },
     records::{
@@ -16,6 +16,7 @@ use super::*;
 use crate::{
     Bridge,
     read::{Desk, Visitor},
+    records::{FollowRecords, GetRecord, ListRecords},
     testing::{Fake, echo::Echo, keyed},
 };
 

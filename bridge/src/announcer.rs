@@ -16,8 +16,8 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{Announcing, Due, name_of};
 use crate::{
+    announcing::{Announcing, Due, name_of},
     backend::Row,
     delivery::hub::{Hub, Watched},
     limits::{
