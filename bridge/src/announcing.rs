@@ -2,7 +2,7 @@
 //! name. The author of the request has to want it, and the operator of the node has to have named a room for the agent.
 //!
 //! The node that asks is the one at which the agent answered last. It asks as an agent of its own key, the teller, in a direct
-//! room like any other: so an agent of any dialect is told, and can answer. What is due is a row of the node's own, written
+//! room like any other: so an agent of any dialect is told, and can answer. An announcement that is due is a row of the node's own, written
 //! before the answer that makes it due; so a node that was away goes on where it was.
 
 use std::{

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Where posts go, and what signs them.
+/// Where posts go, and the secret that signs them.
 #[derive(Clone)]
 pub struct Callback {
     target: Target,

@@ -32,7 +32,7 @@ pub struct AccountView {
 /// in that order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimView {
-    /// What is claimed.
+    /// The names that it claims.
     pub labels: Vec<Label>,
     /// Its lowest number, if it has one. Nothing that comes later is before one that has.
     pub number: Option<Number>,
@@ -119,7 +119,7 @@ pub struct RecordNews {
     pub mark: Mark,
     /// There are more: to be asked for at once.
     pub more: bool,
-    /// What the reader has from before is to be forgotten: too many records have gone since to tell which. These are the
+    /// The reader is to forget all that it has from before: too many records have gone since to tell which. These are the
     /// first ones of all that there are.
     pub anew: bool,
 }

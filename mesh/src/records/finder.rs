@@ -1,5 +1,5 @@
 //! Records of listings: profiles of accounts, jobs, reviews, and when an account was last seen. Each account writes its own,
-//! and all nodes have them. The texts mean something to a dialect alone; here is what all nodes have to know alike: forms,
+//! and all nodes have them. The texts mean something to a dialect alone; here stand the things that all nodes have to know alike: forms,
 //! ids, bounds, and what goes with an account that ends.
 
 use minicbor::{Decode, Encode};
@@ -226,7 +226,7 @@ pub struct Job {
     /// Its title.
     #[n(1)]
     pub title: String,
-    /// What is offered.
+    /// The offer, in words.
     #[n(2)]
     pub description: String,
     /// The price, in its owner's words.
@@ -291,7 +291,7 @@ impl Job {
     }
 }
 
-/// What an account says of another one.
+/// The opinion of an account about another one.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Review {
     /// The job that it is about.
@@ -306,7 +306,7 @@ pub struct Review {
     /// The account that it is about. It goes with that one.
     #[n(3)]
     pub reviewee: KeyPrint,
-    /// How good it was. What is outside of 1 to 5 is no review.
+    /// How good it was. Any other number than 1 to 5 makes it no review.
     #[n(4)]
     pub stars: u8,
     /// In words.

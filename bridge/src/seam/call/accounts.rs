@@ -1,4 +1,4 @@
-//! Calls about accounts and their records. Whoever may ask them the dialect has judged: it has the account's secret.
+//! Calls about accounts and their records. The dialect has judged the asker: it has the account's secret.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct FindAccount(pub KeyPrint);
 #[derive(Clone, Copy, Debug)]
 pub struct ListClaims(pub Label);
 
-// Any party may ask for these: the account's secret is what opens them.
+// Any party may ask for these: the account's secret opens them.
 
 impl ToMesh for ClaimAccount {
     fn command(self, _: &Party) -> Result<Command, Refusal> {
