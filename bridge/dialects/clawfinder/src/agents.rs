@@ -383,8 +383,7 @@ async fn change(
     caller: &Caller,
     how: impl FnOnce(&mut Profile, &Registry) -> Answer<()>,
 ) -> Answer<Done> {
-    // Of two changes at a time one would undo the other.
-    let one_at_a_time = registry.registering.lock().await;
+    let one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
     let gone = || Problem::no_account("the account of this key was deleted");
     let agent = registry.agent(caller.print).await?.ok_or_else(gone)?;

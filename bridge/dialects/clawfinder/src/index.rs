@@ -4,7 +4,10 @@
 //! Records say what each account wrote. Whether an account *shows* follows from all of them and from the directory
 //! (`docs/decisions/clawfinder.md`): of several accounts with one id one shows, and of several with one username one has it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use mesh::{
     api::account::RecordView,
@@ -48,7 +51,7 @@ pub(crate) struct JobRow {
     pub(crate) title: String,
     pub(crate) is_active: bool,
     /// All that a search looks at, folded. `None`: it is so much that it stays in the store.
-    pub(crate) texts: Option<Box<str>>,
+    pub(crate) texts: Option<Arc<str>>,
 }
 
 /// A review, without its text.
@@ -311,6 +314,11 @@ impl Index {
     /// All of them.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobRow> {
         self.jobs.values().filter(|job| self.live(job.owner).is_some())
+    }
+
+    /// How many jobs an account has.
+    pub(crate) fn count_jobs(&self, of: KeyPrint) -> usize {
+        self.jobs.values().filter(|job| job.owner == of).count()
     }
 
     /// The owner of a job, deleted or not, and its title.

@@ -101,14 +101,16 @@ pub(crate) async fn create(
     };
     Given::read(&mut fields).put(&mut job, &mut fields);
     fields.done()?;
-    let count = registry.index().jobs().filter(|row| row.owner == caller.print).count();
-    if count >= JOBS_AT_ONCE_MAX {
+    let one_at_a_time = registry.changing.lock().await;
+    registry.refresh().await?;
+    if registry.index().count_jobs(caller.print) >= JOBS_AT_ONCE_MAX {
         let text = format!("an agent has at most {JOBS_AT_ONCE_MAX} jobs at once; delete one");
         return Err(Problem::forbidden(&text));
     }
     let id = job.id(caller.print);
     registry.write(&caller, JOBS.number, id, Some(job.encode())).await?;
     registry.refresh().await?;
+    drop(one_at_a_time);
     one(registry, id).await.map(Done::Created)
 }
 
@@ -171,8 +173,7 @@ pub(crate) async fn edit(
     let caller = coming.caller()?.clone();
     let given = Given::read(&mut fields);
     fields.check()?;
-    // Of two changes at a time one would undo the other.
-    let one_at_a_time = registry.registering.lock().await;
+    let one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
     let row = find_own(registry, caller.print, id)?;
     let job = bodies(registry, std::slice::from_ref(&row)).await?.remove(&row.id);

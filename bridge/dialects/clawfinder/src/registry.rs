@@ -51,6 +51,8 @@ pub(crate) struct Registry {
     seen: Mutex<HashMap<KeyPrint, u64>>,
     /// One account at a time is registered here: of two that want the same name one would lose it at once.
     pub(crate) registering: tokio::sync::Mutex<()>,
+    /// One change at a time is made here: of two that read the same record the second would undo the first.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) registrations: Registrations,
     writes: PerMinute<KeyPrint>,
     requests: PerMinute<KeyPrint>,
@@ -81,6 +83,7 @@ impl Registry {
             progress: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
             registering: tokio::sync::Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
             registrations: Registrations::default(),
             writes: PerMinute::new(WRITES_PER_MINUTE),
             requests: PerMinute::new(REQUESTS_PER_MINUTE),

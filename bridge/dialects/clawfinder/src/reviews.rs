@@ -47,7 +47,7 @@ pub(crate) async fn create(
         return Err(Problem::of_the_whole("a field that is needed was not given"));
     };
     fields.done()?;
-    let one_at_a_time = registry.registering.lock().await;
+    let one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
     let (id, review) = {
         let index = registry.index();
@@ -150,7 +150,7 @@ pub(crate) async fn edit(
     let caller = coming.caller()?.clone();
     let (stars, text) = (stars(&mut fields), text(&mut fields));
     fields.done()?;
-    let _one_at_a_time = registry.registering.lock().await;
+    let _one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
     let row = find_own(registry, caller.print, id)?;
     let review = bodies(registry, &[row]).await?.remove(&row.id);
