@@ -560,7 +560,7 @@ mod tests {
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records`, `contents`, `meta`, `requests` and the two of inboxes are not
+    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records` and the three of their changes, `contents`, `meta`, `requests` and the two of inboxes are not
     /// about rooms, and ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
@@ -574,6 +574,9 @@ mod tests {
                         | "kept/1"
                         | "pruned/1"
                         | "records/1"
+                        | "record_changes/1"
+                        | "record_numbers/1"
+                        | "records_gone/1"
                         | "contents/1"
                         | "inboxes/1"
                         | "inbox_items/2"
