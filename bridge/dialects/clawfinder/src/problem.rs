@@ -111,9 +111,6 @@ impl From<Refusal> for Box<Problem> {
         if let Refusal::Mesh(Refused::Account(why)) = &refusal {
             return of_account(*why);
         }
-        if let Refusal::Unreadable(error) = &refusal {
-            tracing::error!(%error, "the index cannot be read");
-        }
         let text = if matches!(refusal, Refusal::Mesh(Refused::DiskFull)) {
             "the disk of this node is full; ask its operator"
         } else if matches!(refusal, Refusal::Overloaded) {
