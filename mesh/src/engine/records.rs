@@ -31,7 +31,7 @@ use crate::{
         id::{KeyPrint, NodeId, RoomId},
     },
     records::{
-        collection::Collection,
+        collection::{Collection, Merge},
         digest::Bucket,
         filling::Filling,
         pair,
@@ -378,7 +378,10 @@ fn answers_now(
 ) -> Option<NodeId> {
     let ahead = u64::try_from(RECORD_AHEAD_MAX.as_micros()).unwrap_or(u64::MAX);
     let latest = Stamp::at(known.cx.now.wall_us.saturating_add(ahead));
-    answers_for(known, at, owner).filter(|_| stamp.moment() <= latest)
+    // Above all time is a deletion that is final, and nothing else.
+    let (_, kind) = at;
+    let moment = if kind.merge == Merge::Final { stamp.moment() } else { stamp };
+    answers_for(known, at, owner).filter(|_| moment <= latest)
 }
 
 /// Takes in what a record says of the keys of a shared room.
