@@ -564,7 +564,9 @@ impl Clients {
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|settings::Finder { signup, seen_every }| -> Arc<dyn Dialect> {
-            Arc::new(ClawFinder::new(clawfinder::Settings { mesh, signup, seen_every }))
+            let own =
+                clawfinder::Settings { signup, seen_every, ..clawfinder::Settings::new(mesh) };
+            Arc::new(ClawFinder::new(own))
         });
         // The last one has all connections that no other recognises.
         let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain(finder).chain([last]).collect();

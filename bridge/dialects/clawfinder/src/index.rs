@@ -20,7 +20,7 @@ use mesh::{
 };
 use openpgp::{Certificate, Fingerprint};
 
-use crate::{claims::Claims, limits::SEARCH_BYTES_KEPT, proof, usernames::folded};
+use crate::{claims::Claims, proof, usernames::folded};
 
 /// An account that has a profile.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct JobRow {
     pub(crate) updated: Stamp,
     pub(crate) title: String,
     pub(crate) is_active: bool,
-    /// All that a search looks at, folded. `None`: it is so much that it stays in the store.
+    /// All that a search looks at, folded. `None`: there was no room for it, and it stays in the store.
     pub(crate) texts: Option<Arc<str>>,
 }
 
@@ -76,6 +76,9 @@ pub(crate) struct Index {
     by_former: HashMap<Fingerprint, BTreeSet<KeyPrint>>,
     by_uuid: HashMap<[u8; 16], KeyPrint>,
     jobs: BTreeMap<RecordId, JobRow>,
+    /// Bytes of texts of jobs that may be kept here, and that are.
+    texts_max: usize,
+    texts_kept: usize,
     /// Jobs that were deleted, and whose they were.
     gone_jobs: BTreeMap<RecordId, KeyPrint>,
     reviews: BTreeMap<RecordId, ReviewRow>,
@@ -85,7 +88,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn new(mesh: MeshId) -> Index {
+    pub(crate) fn new(mesh: MeshId, texts_max: usize) -> Index {
         Index {
             accounts: HashMap::new(),
             deleted: HashSet::new(),
@@ -94,6 +97,8 @@ impl Index {
             by_former: HashMap::new(),
             by_uuid: HashMap::new(),
             jobs: BTreeMap::new(),
+            texts_max,
+            texts_kept: 0,
             gone_jobs: BTreeMap::new(),
             reviews: BTreeMap::new(),
             seen: HashMap::new(),
@@ -132,7 +137,9 @@ impl Index {
             if !record.is_gone() {
                 self.deleted.insert(record.owner);
             }
-            self.jobs.retain(|_, job| job.owner != record.owner);
+            let own = self.jobs.values().filter(|job| job.owner == record.owner);
+            let own: Vec<RecordId> = own.map(|job| job.id).collect();
+            own.into_iter().for_each(|job| self.forget_job(job));
             self.gone_jobs.retain(|_, owner| *owner != record.owner);
             self.reviews
                 .retain(|_, row| row.reviewer != record.owner && row.reviewee != record.owner);
@@ -173,23 +180,30 @@ impl Index {
         self.by_uuid.remove(&account.uuid.0);
     }
 
+    fn forget_job(&mut self, id: RecordId) {
+        let texts = self.jobs.remove(&id).and_then(|job| job.texts);
+        self.texts_kept -= texts.map_or(0, |texts| texts.len());
+    }
+
     fn take_job(&mut self, record: &RecordView) {
+        self.forget_job(record.id);
         let Some(body) = record.body.as_deref() else {
-            self.jobs.remove(&record.id);
             if !record.is_gone() {
                 self.gone_jobs.insert(record.id, record.owner);
             }
             return;
         };
         let Some(job) = Job::decode(body) else { return };
+        let texts = texts(&job);
+        let has_room = self.texts_kept + texts.len() <= self.texts_max;
+        let texts: Option<Arc<str>> = has_room.then(|| texts.into());
+        self.texts_kept += texts.as_ref().map_or(0, |texts| texts.len());
         let row = JobRow {
             id: record.id,
             owner: record.owner,
             created: job.created,
             updated: record.stamp,
-            texts: Some(texts(&job))
-                .filter(|texts| texts.len() <= SEARCH_BYTES_KEPT)
-                .map(Into::into),
+            texts,
             title: job.title,
             is_active: job.active,
         };

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
 
 use axum::http::StatusCode;
@@ -18,7 +18,9 @@ use crate::{
     fields::{Fields, Most, Text},
     http::{Coming, Done},
     index::{Index, JobRow, texts},
-    limits::{JOBS_AT_ONCE_MAX, PRICE_CHARS_MAX, SEARCH_CHARS_MAX, TITLE_CHARS_MAX},
+    limits::{
+        JOBS_AT_ONCE_MAX, PRICE_CHARS_MAX, SEARCH_CHARS_MAX, SEARCH_TERMS_MAX, TITLE_CHARS_MAX,
+    },
     page::Page,
     problem::{Answer, Problem},
     query::Query,
@@ -222,7 +224,12 @@ fn terms(search: &str) -> Answer<Vec<String>> {
     }
     let parts =
         search.split(|c: char| c.is_whitespace() || c == ',').filter(|term| !term.is_empty());
-    Ok(parts.map(str::to_lowercase).collect())
+    let terms: BTreeSet<String> = parts.map(str::to_lowercase).collect();
+    if terms.len() > SEARCH_TERMS_MAX {
+        let text = format!("A search has no more than {SEARCH_TERMS_MAX} terms.");
+        return Err(Problem::field("search", text));
+    }
+    Ok(terms.into_iter().collect())
 }
 
 /// Jobs that are asked for and have each term; and those of which the store has the texts.

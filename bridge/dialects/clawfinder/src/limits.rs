@@ -34,8 +34,11 @@ pub const METADATA_DEPTH_MAX: usize = 32;
 pub const PAGE_ROWS_MAX: usize = 100;
 /// Characters of a search.
 pub const SEARCH_CHARS_MAX: usize = 1_000;
-/// Bytes of texts of one job that are kept in memory for searches. A job with more of them is read from the disk.
-pub const SEARCH_BYTES_KEPT: usize = 4 << 10;
+/// Terms of a search: each of them may be looked for in all jobs.
+pub const SEARCH_TERMS_MAX: usize = 32;
+/// Bytes of texts of jobs that are kept in memory for searches: some 100,000 jobs of a usual length. Those of jobs beyond it are
+/// read from the disk by each search.
+pub const SEARCH_BYTES_KEPT: usize = 128 << 20;
 /// Records that are read at once, to bring the index up to the store.
 pub const RECORDS_AT_ONCE: usize = 512;
 

@@ -79,7 +79,7 @@ impl Registry {
             desk,
             document: Document { mesh: settings.mesh },
             visitor: Visitor::stranger(),
-            index: RwLock::new(Index::new(settings.mesh)),
+            index: RwLock::new(Index::new(settings.mesh, settings.search_bytes)),
             progress: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
             registering: tokio::sync::Mutex::default(),
@@ -107,7 +107,7 @@ impl Registry {
             let follow = FollowRecords { collections, after, limit: RECORDS_AT_ONCE };
             let news = self.desk.ask(&self.visitor, follow).await?;
             if news.anew {
-                fresh = Some(Index::new(self.settings.mesh));
+                fresh = Some(Index::new(self.settings.mesh, self.settings.search_bytes));
             }
             is_new |= news.anew || !news.records.is_empty();
             match &mut fresh {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use mesh::name::id::MeshId;
 
+use crate::limits::SEARCH_BYTES_KEPT;
+
 /// Decisions of the operator.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -13,6 +15,8 @@ pub struct Settings {
     pub signup: Signup,
     /// Other nodes are told at most so often that an account has asked.
     pub seen_every: Duration,
+    /// Bytes of texts of jobs that are kept in memory for searches.
+    pub search_bytes: usize,
 }
 
 /// Clients that may register.
@@ -52,6 +56,11 @@ impl Settings {
     /// The defaults.
     #[must_use]
     pub fn new(mesh: MeshId) -> Settings {
-        Settings { mesh, signup: Signup::default(), seen_every: SEEN_EVERY }
+        Settings {
+            mesh,
+            signup: Signup::default(),
+            seen_every: SEEN_EVERY,
+            search_bytes: SEARCH_BYTES_KEPT,
+        }
     }
 }

@@ -57,9 +57,10 @@ async fn jobs_are_made_changed_and_deleted() {
 
 #[tokio::test]
 async fn a_search_finds_jobs_that_have_all_terms() {
-    let node = Node::new().await;
+    // Those of the last job are read from the store.
+    let node = Node::with(|settings| Settings { search_bytes: 100, ..settings }).await;
     let alice = node.agent("alice-bot").await;
-    let long = "x ".repeat(crate::limits::SEARCH_BYTES_KEPT);
+    let long = "x ".repeat(4_000);
     for (title, description, metadata) in [
         ("Research", "papers", json!({"role": ["Assistant"]})),
         ("RESEARCH", "nothing more", json!({})),
@@ -83,6 +84,9 @@ async fn a_search_finds_jobs_that_have_all_terms() {
     assert_eq!(found("role,papers").await, ["Research"]);
     assert_eq!(found("ALICE-bot+nothing").await, ["RESEARCH"]);
     assert_eq!(found("spoons").await, Vec::<String>::new());
+    let many: Vec<String> = (0..=crate::limits::SEARCH_TERMS_MAX).map(|n| n.to_string()).collect();
+    let refused = node.get(&format!("/api/jobs/?search={}", many.join("+"))).await;
+    refused.is(400, "Bad Request: search: A search has no more than 32 terms.");
     assert_eq!(found("").await.len(), 3);
     node.stop().await;
 }
