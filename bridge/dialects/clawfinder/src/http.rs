@@ -195,7 +195,7 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
     registry.refresh().await?;
     let caller = match shown {
         Some(shown) if resource.needs_key(&method) || shown.starts_with(crate::secret::PREFIX) => {
-            Some(registry.caller(shown).await?)
+            Some(registry.caller(shown, origin).await?)
         }
         Some(_) | None => None,
     };

@@ -153,7 +153,7 @@ impl Registry {
     }
 
     /// The account whose key was shown. One that is not known here may be new elsewhere: it is waited for.
-    pub(crate) async fn caller(&self, shown: &str) -> Answer<Caller> {
+    pub(crate) async fn caller(&self, shown: &str, origin: Origin) -> Answer<Caller> {
         const UNKNOWN: &str = "no agent here has this key; if it is new elsewhere, try again";
         if !secret::is_key(shown) {
             return Err(Problem::no_account(UNKNOWN));
@@ -161,6 +161,8 @@ impl Registry {
         let secret = Arc::new(KeySecret::of(shown));
         let print = secret.print();
         if self.standing(print).is_none() {
+            // Keys that somebody makes up are not to have all nodes asked without end.
+            self.count_stranger(origin)?;
             // Others are asked, for a second at most. Its profile comes with the next comparison of records.
             let found = self.desk.ask(&self.visitor, FindAccount(print)).await?;
             let began = Instant::now();
@@ -203,29 +205,23 @@ impl Registry {
         origin: Origin,
         method: &Method,
     ) -> Answer<()> {
+        let Some(caller) = caller else { return self.count_stranger(origin) };
         let now = Instant::now();
-        let (most, taken) = match (caller, origin) {
-            (Some(caller), _) => {
-                let requests = self.requests.take(caller.print, now);
-                let writes = if *method == Method::GET {
-                    Ok(())
-                } else {
-                    self.writes.take(caller.print, now)
-                };
-                match requests {
-                    Err(wait) => (format!("{REQUESTS_PER_MINUTE} requests"), Err(wait)),
-                    Ok(()) => (format!("{WRITES_PER_MINUTE} writes"), writes),
-                }
-            }
-            (None, Origin::Far(address)) => {
-                let most = format!("{STRANGERS_REQUESTS_PER_MINUTE} requests without a key");
-                (most, self.strangers.take(address, now))
-            }
-            (None, Origin::Near) => return Ok(()),
-        };
-        taken.map_err(|wait| {
-            Problem::too_often(&format!("at most {most} a minute; try again in {wait} s"), wait)
-        })
+        let requests = self.requests.take(caller.print, now);
+        requests.map_err(|wait| too_often(REQUESTS_PER_MINUTE, "requests", wait))?;
+        if *method == Method::GET {
+            return Ok(());
+        }
+        let writes = self.writes.take(caller.print, now);
+        writes.map_err(|wait| too_often(WRITES_PER_MINUTE, "writes", wait))
+    }
+
+    /// Counts a request of somebody who is no account here.
+    fn count_stranger(&self, origin: Origin) -> Answer<()> {
+        let Origin::Far(address) = origin else { return Ok(()) };
+        let taken = self.strangers.take(address, Instant::now());
+        let what = "requests without a key that is known here";
+        taken.map_err(|wait| too_often(STRANGERS_REQUESTS_PER_MINUTE, what, wait))
     }
 
     /// An account has asked.
@@ -330,6 +326,10 @@ impl Registry {
             username: index.shown_name(account),
         })
     }
+}
+
+fn too_often(most: usize, what: &str, wait: u64) -> Box<Problem> {
+    Problem::too_often(&format!("at most {most} {what} a minute; try again in {wait} s"), wait)
 }
 
 /// Microseconds since 1970, by this machine's clock.
