@@ -411,3 +411,6 @@ fn add(value: &serde_json::Value, to: &mut String) {
         Value::Null | Value::Bool(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests;
