@@ -20,7 +20,11 @@ use mesh::{
 };
 use openpgp::{Certificate, Fingerprint};
 
-use crate::{claims::Claims, proof, usernames::folded};
+use crate::{
+    claims::Claims,
+    proof,
+    usernames::{folded, is_reserved, problem},
+};
 
 /// An account that has a profile.
 #[derive(Clone, Debug)]
@@ -61,6 +65,8 @@ pub(crate) struct ReviewRow {
     pub(crate) reviewer: KeyPrint,
     pub(crate) reviewee: KeyPrint,
     pub(crate) job: RecordId,
+    /// The account whose job it is, as the reviewer says.
+    offered_by: KeyPrint,
     pub(crate) created: Stamp,
     pub(crate) updated: Stamp,
 }
@@ -146,7 +152,12 @@ impl Index {
             self.seen.remove(&record.owner);
             return;
         };
-        let Some(profile) = Profile::decode(body) else { return };
+        // Other nodes take what their clients say as they like: this one judges it again.
+        let is_sound = |profile: &Profile| {
+            let may_have = problem(&profile.username).is_none() && !is_reserved(&profile.username);
+            may_have && !profile.name.chars().any(char::is_control)
+        };
+        let Some(profile) = Profile::decode(body).filter(is_sound) else { return };
         let Ok(certificate) = Certificate::from_bytes(&profile.certificate) else { return };
         let former = profile.former.iter();
         let former = former.filter_map(|former| Certificate::from_bytes(&former.certificate).ok());
@@ -158,7 +169,7 @@ impl Index {
             is_proven: proof::is_given(&certificate, &profile, document, &halves.signer),
             username: profile.username,
             name: profile.name,
-            registered: profile.registered,
+            registered: not_after(profile.registered, record),
             updated: record.stamp,
         };
         self.by_name.entry(folded(&account.username)).or_default().insert(account.print);
@@ -201,7 +212,7 @@ impl Index {
         let row = JobRow {
             id: record.id,
             owner: record.owner,
-            created: job.created,
+            created: not_after(job.created, record),
             updated: record.stamp,
             texts,
             title: job.title,
@@ -220,7 +231,8 @@ impl Index {
             reviewer: record.owner,
             reviewee: review.reviewee,
             job: review.job,
-            created: review.created,
+            offered_by: review.offered_by,
+            created: not_after(review.created, record),
             updated: record.stamp,
         };
         // Void: of oneself, or of a job of neither.
@@ -352,7 +364,11 @@ impl Index {
     }
 
     fn shows(&self, row: &ReviewRow) -> bool {
-        self.live(row.reviewer).is_some() && self.live(row.reviewee).is_some()
+        // One of a job that is somebody else's is void.
+        let offered_by = self.job_owner(row.job).map_or(row.offered_by, |(owner, _)| owner);
+        offered_by == row.offered_by
+            && self.live(row.reviewer).is_some()
+            && self.live(row.reviewee).is_some()
     }
 
     /// The last request of an account, as records say. Milliseconds.
@@ -380,6 +396,12 @@ fn leave<K: Eq + std::hash::Hash>(
             map.remove(key);
         }
     }
+}
+
+/// A time that a record names. It is no later than the record, whose own time the mesh has judged: else a list would begin with it
+/// for ever.
+fn not_after(time: Stamp, record: &RecordView) -> Stamp {
+    time.min(record.stamp)
 }
 
 /// All that a search looks at in a job, folded: its texts, and keys and texts of its metadata.

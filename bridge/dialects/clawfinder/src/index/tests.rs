@@ -96,3 +96,40 @@ fn of_two_that_have_one_pgp_key_one_shows() {
         assert_eq!(index.named(name), None);
     }
 }
+
+/// Records of nodes that let their clients say anything.
+#[test]
+fn a_member_that_lies_gets_no_name_no_place_and_no_review_that_is_not_its_due() {
+    let (one, other) = (One::new(1), One::new(2));
+    for username in ["me", "a b", "x", "line\nbreak", &"A".repeat(40)] {
+        assert!(index(&[one.profile(username)]).live(one.print()).is_none(), "{username}");
+    }
+    let mut index = index(&[one.profile("one-bot"), other.profile("other-bot")]);
+    let job = |of: &One, nonce: u8, created: u64| {
+        let (title, created) = ("A job".to_owned(), Stamp(created));
+        let (price, metadata, description) = (String::new(), String::new(), String::new());
+        let pricing = mesh::records::finder::Pricing::Free;
+        let nonce = [nonce; 16];
+        let job =
+            Job { nonce, title, description, price, pricing, active: true, metadata, created };
+        RecordView { id: job.id(of.print()), ..of.record(JOBS.number, Some(job.encode())) }
+    };
+    let (own, foreign) = (job(&one, 1, u64::MAX), job(&other, 2, 0));
+    index.take_all(&[own.clone(), foreign.clone()], DOCUMENT);
+    assert_eq!(index.job(own.id).unwrap().created, own.stamp, "not first for ever");
+    let carol = One::new(3);
+    index.take(&carol.profile("carol-bot"), DOCUMENT);
+    // She reviews the job of one as if it were the other one's.
+    for (job, is_shown) in [(own.id, false), (foreign.id, true)] {
+        let (title, text, created) = (String::new(), String::new(), Stamp::at(1));
+        let (offered_by, reviewee) = (other.print(), other.print());
+        let review =
+            Review { job, offered_by, title, reviewee, stars: 1, text, created, receipt: None };
+        let id = review.id(carol.print());
+        index.take(
+            &RecordView { id, ..carol.record(REVIEWS.number, Some(review.encode())) },
+            DOCUMENT,
+        );
+        assert_eq!(index.review(id).is_some(), is_shown);
+    }
+}
