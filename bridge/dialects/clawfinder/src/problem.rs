@@ -139,6 +139,7 @@ fn of_account(why: AccountRefused) -> Box<Problem> {
         AccountRefused::Form | AccountRefused::TooMuch => {
             Problem::of_the_whole("it is larger than the index keeps; shorten the texts")
         }
+        AccountRefused::TooManyBytes(_) => Problem::forbidden(&why.to_string()),
         AccountRefused::Behind => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "the clock of this node is behind; ask its operator to set it",

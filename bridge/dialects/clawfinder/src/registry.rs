@@ -19,7 +19,7 @@ use mesh::{
     api::account::{Mark, RecordView, RecordWrite},
     name::{account::Label, id::KeyPrint, key::KeySecret},
     records::finder::{JOBS, PROFILES, Profile, REVIEWS, SEEN, Seen},
-    wire::record::{CollectionNumber, RecordId},
+    wire::record::{CollectionNumber, RecordId, Stamp},
 };
 use tokio::time::sleep;
 
@@ -264,8 +264,9 @@ impl Registry {
         id: RecordId,
         body: Option<Vec<u8>>,
     ) -> Result<(), Refusal> {
-        let writes = vec![RecordWrite { collection, id, body }];
-        let write = WriteRecords { account: caller.secret.clone(), writes };
+        let writes = vec![RecordWrite::new(collection, id, body)];
+        let write =
+            WriteRecords { account: caller.secret.clone(), writes, above: Stamp::default() };
         self.desk.ask(&self.visitor, write).await.map(drop)
     }
 
