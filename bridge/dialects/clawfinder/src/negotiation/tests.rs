@@ -96,6 +96,10 @@ fn sessions_are_folded_from_mail_in_any_order() {
     assert_eq!(fold(equal.clone()).state, Some(State::Rejected));
     equal[1].id = 9;
     assert_eq!(fold(equal).mails.iter().map(|it| it.0).collect::<Vec<_>>(), [0, 2, 9]);
+    // Ids order nothing but equal stamps.
+    let mut reversed = sent(&all);
+    reversed.iter_mut().for_each(|it| it.id = 99 - it.id);
+    assert_eq!(fold(reversed).state, Some(State::Done));
     assert_eq!(fold(sent(&[])).state, None);
 }
 
