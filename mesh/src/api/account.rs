@@ -98,6 +98,8 @@ pub struct RecordView {
     pub stamp: Stamp,
     /// Its content. `None`: it was deleted, or is gone.
     pub body: Option<Vec<u8>>,
+    /// Of it that travel apart.
+    pub apart_bytes: u32,
 }
 
 impl RecordView {

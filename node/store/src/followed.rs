@@ -56,7 +56,15 @@ impl RowKey {
 
     fn gone(self) -> RecordView {
         let RowKey { collection, id, owner, .. } = self;
-        RecordView { collection, id, owner, halves: None, stamp: Stamp::default(), body: None }
+        RecordView {
+            collection,
+            id,
+            owner,
+            halves: None,
+            stamp: Stamp::default(),
+            body: None,
+            apart_bytes: 0,
+        }
     }
 }
 
@@ -67,6 +75,7 @@ fn view(record: Record) -> RecordView {
         owner: record.owner(),
         halves: Some(record.by.halves),
         stamp: record.stamp,
+        apart_bytes: record.apart.map_or(0, |apart| apart.length),
         body: record.body.map(Vec::from),
     }
 }

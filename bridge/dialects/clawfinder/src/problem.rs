@@ -68,6 +68,10 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, text)
     }
 
+    pub(crate) fn unavailable(text: &str) -> Box<Problem> {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+
     pub(crate) fn forbidden(text: &str) -> Box<Problem> {
         Problem::new(StatusCode::FORBIDDEN, text)
     }
