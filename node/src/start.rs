@@ -564,17 +564,17 @@ impl Clients {
             };
             Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning })
         });
-        let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
-        let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
-        let finder = finder.map(|settings::Finder { signup, seen_every }| -> Arc<dyn Dialect> {
-            let own = clawfinder::Settings {
-                node,
-                signup,
-                seen_every,
-                ..clawfinder::Settings::new(mesh)
-            };
-            Arc::new(ClawFinder::new(own))
+        let finder = finder.map(|settings::Finder { signup, seen_every }| {
+            let defaults = clawfinder::Settings::new(mesh);
+            ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..defaults })
         });
+        let counts = Counts {
+            refusals,
+            calls: mcp.as_ref().map(Mcp::calls),
+            finder: finder.as_ref().map(ClawFinder::requests),
+        };
+        let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
+        let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
         // The last one has all connections that no other recognises.
         let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain(finder).chain([last]).collect();
         let hub = Arc::new(Hub::new(Arc::new(stored)));

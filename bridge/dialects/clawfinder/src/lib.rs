@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
-//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`,
+//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators),
 //! `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -36,6 +36,7 @@ mod proof;
 mod query;
 mod rates;
 mod registry;
+mod requests;
 mod reviews;
 mod schema;
 mod secret;
@@ -47,11 +48,13 @@ mod times;
 mod usernames;
 
 use registry::Registry;
+pub use requests::Requests;
 pub use settings::{SEEN_EVERY, Settings, Signup};
 
 /// See the crate's text.
 pub struct ClawFinder {
     settings: Settings,
+    requests: Arc<Requests>,
     /// From when the node is there.
     registry: OnceLock<Arc<Registry>>,
 }
@@ -66,13 +69,22 @@ impl ClawFinder {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> ClawFinder {
-        ClawFinder { settings, registry: OnceLock::new() }
+        ClawFinder { settings, requests: Arc::default(), registry: OnceLock::new() }
+    }
+
+    /// The counts of its requests.
+    #[must_use]
+    pub fn requests(&self) -> Arc<Requests> {
+        self.requests.clone()
     }
 }
 
 impl Pages for ClawFinder {
     fn site(&self, desk: &Desk) -> Site {
-        let registry = || Arc::new(Registry::new(desk.clone(), self.settings.clone()));
+        let registry = || {
+            let (settings, requests) = (self.settings.clone(), self.requests.clone());
+            Arc::new(Registry::new(desk.clone(), settings, requests))
+        };
         http::site(self.registry.get_or_init(registry).clone())
     }
 }
