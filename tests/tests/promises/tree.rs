@@ -240,7 +240,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "testnet",
         folder: "testnet",
-        edges: &["mesh", "net", "store"],
+        edges: &["mesh", "net", "openpgp", "store"],
         crates: &[
             "anyhow",
             "bytes",
