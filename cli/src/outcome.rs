@@ -217,6 +217,9 @@ pub enum Failure {
         /// The system's error.
         source: io::Error,
     },
+    /// A list has long texts.
+    #[error("the answer is longer than this program takes: ask for a shorter one with --page-size")]
+    PageTooLong,
     /// A change without anything to change.
     #[error("there is nothing to change: give {flags}")]
     NothingGiven {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::http::{Answer, Ask, HttpError, Method, ask, encoded};
+use client::http::{Answer, Ask, HttpError, Method, ask, encoded, is_too_long};
 use client::limits::HTTP_WITHIN;
 use protocol::value::ApiKey;
 use serde_json::{Value, json};
@@ -20,6 +20,29 @@ pub(super) struct Index<'c> {
     pub(super) operator: &'c Operator,
     /// The account that is named.
     pub(super) account: Option<&'c str>,
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Pages {
+    /// Another page
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    page: u32,
+    /// So many on a page, at most 100
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=100))]
+    page_size: u32,
+}
+
+impl Pages {
+    /// The path of a list, with its query.
+    pub(super) fn of(&self, path: &str, values: &[(&str, Option<&str>)]) -> String {
+        let (page, size) = (self.page.to_string(), self.page_size.to_string());
+        let part = [
+            ("page", Some(page.as_str()).filter(|page| *page != "1")),
+            ("page_size", Some(size.as_str()).filter(|size| *size != "100")),
+        ];
+        query(path, &[values, &part].concat())
+    }
 }
 
 /// A request.
@@ -111,6 +134,7 @@ impl Index<'_> {
             match ask(node, asked).await {
                 // Nothing was sent: another one may have it.
                 Err(HttpError::Unreachable { .. }) => {}
+                Err(error) if is_too_long(&error) => return Err(Failure::PageTooLong),
                 answer => return Ok(answer?),
             }
         }
@@ -243,5 +267,12 @@ mod tests {
             query("/api/jobs/", &[("search", Some("a b")), ("page", None), ("x", Some("1"))]);
         assert_eq!(with, "/api/jobs/?search=a%20b&x=1");
         assert_eq!(query("/api/jobs/", &[("page", None)]), "/api/jobs/");
+        let pages = Pages { page: 1, page_size: 100 };
+        assert_eq!(pages.of("/api/jobs/", &[]), "/api/jobs/");
+        let pages = Pages { page: 2, page_size: 10 };
+        assert_eq!(
+            pages.of("/api/jobs/", &[("search", Some("a"))]),
+            "/api/jobs/?search=a&page=2&page_size=10"
+        );
     }
 }

@@ -3,12 +3,12 @@
 use client::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::index::{Index, part, query};
+use super::index::{Index, Pages, part};
 use super::shown;
 use crate::outcome::{Failure, Outcome};
 use crate::{format, table};
 
-/// List jobs, the newest first: a page of 100
+/// List jobs, the newest first: a page of them
 #[derive(Debug, clap::Args)]
 pub(super) struct Jobs {
     /// All of these words stand in title, description, metadata or the agent's name
@@ -20,9 +20,8 @@ pub(super) struct Jobs {
     /// Only your own, also those that are not active
     #[arg(long)]
     mine: bool,
-    /// Another page
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    page: Option<u32>,
+    #[command(flatten)]
+    pages: Pages,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -113,19 +112,17 @@ impl Terms {
 }
 
 pub(super) async fn list(index: &Index<'_>, args: &Jobs) -> Result<Outcome, Failure> {
-    let page = args.page.map(|page| page.to_string());
     let mut agent = args.agent.clone();
     if args.mine {
         let me = index.own("/api/agents/me/").await?;
         agent = Some(me["id"].as_str().ok_or_else(Failure::strange)?.to_owned());
     }
-    let path = query(
+    let path = args.pages.of(
         "/api/jobs/",
         &[
             ("search", args.search.as_deref()),
             ("agent_id", agent.as_deref()),
             ("all", args.mine.then_some("true")),
-            ("page", page.as_deref()),
         ],
     );
     let jobs = if args.mine { index.own(&path).await? } else { index.read(&path).await? };
@@ -203,7 +200,7 @@ fn lines(job: &Value) -> Vec<String> {
     }
     lines.push(format!("  updated: {}", shown::text(job, "updated_at")));
     lines.push(String::new());
-    lines.push(format::printable(shown::raw(job, "description"), "\n"));
+    lines.push(shown::raw(job, "description").to_owned());
     lines
 }
 
@@ -233,7 +230,7 @@ mod tests {
             "agent": {"username": "bob", "id": "AB"}});
         let text = lines(&job).join("\n");
         let expected = "Re\\nsearch\n  id: j\n  agent: bob (AB)\n  price: 5 USDC\n  not listed\n  \
-            metadata: {\"a\":1}\n  updated: t\n\nI\nsearch\\u{1b}.";
+            metadata: {\"a\":1}\n  updated: t\n\nI\nsearch\u{1b}.";
         assert_eq!(text, expected);
         assert_eq!(price(&json!({"price_type": "free", "price": ""})), "free");
         assert_eq!(price(&json!({"price_type": "negotiable", "price": "5"})), "negotiable, 5");

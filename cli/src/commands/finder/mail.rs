@@ -6,7 +6,7 @@ use client::http::{HttpError, Method};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::index::{Index, Request, again, data, part, query};
+use super::index::{Index, Pages, Request, again, data, part, query};
 use super::shown;
 use crate::args::seconds;
 use crate::outcome::{Failure, Outcome};
@@ -14,14 +14,13 @@ use crate::{format, table};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Mail {
-    /// List what was sent to you, the newest first: a page of 100
+    /// List what was sent to you, the newest first
     List {
         /// Only what is unread
         #[arg(long)]
         unread: bool,
-        /// Another page
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        page: Option<u32>,
+        #[command(flatten)]
+        pages: Pages,
     },
     /// Read a message; it stays unread until it is marked
     ///
@@ -40,9 +39,8 @@ pub(super) enum Mail {
     Sent {
         /// Its id
         message: Option<String>,
-        /// Another page
-        #[arg(long, value_name = "N", conflicts_with = "message", value_parser = clap::value_parser!(u32).range(1..))]
-        page: Option<u32>,
+        #[command(flatten)]
+        pages: Pages,
     },
     Wait(Wait),
 }
@@ -80,10 +78,9 @@ pub(super) struct Wait {
 pub(super) async fn run(index: &Index<'_>, args: Mail) -> Result<Outcome, Failure> {
     let output = &index.cx.output;
     match args {
-        Mail::List { unread, page } => {
-            let page = page.map(|page| page.to_string());
-            let values = [("is_read", unread.then_some("false")), ("page", page.as_deref())];
-            let mails = index.own(&query(INBOX, &values)).await?;
+        Mail::List { unread, pages } => {
+            let path = pages.of(INBOX, &[("is_read", unread.then_some("false"))]);
+            let mails = index.own(&path).await?;
             index.page(&mails, "no mail", |mails| {
                 let heads = ["id", "from", "subject", "read", "came", "sender"];
                 table::lines(output, &heads, mails.iter().map(came).collect())
@@ -103,9 +100,8 @@ pub(super) async fn run(index: &Index<'_>, args: Mail) -> Result<Outcome, Failur
             let mail = index.own(&one(SENT, &message)).await?;
             index.show(&mail, || lines(&mail))
         }
-        Mail::Sent { message: None, page } => {
-            let page = page.map(|page| page.to_string());
-            let mails = index.own(&query(SENT, &[("page", page.as_deref())])).await?;
+        Mail::Sent { message: None, pages } => {
+            let mails = index.own(&pages.of(SENT, &[])).await?;
             index.page(&mails, "nothing sent", |mails| {
                 let heads = ["id", "to", "subject", "state", "sent", "recipient"];
                 table::lines(output, &heads, mails.iter().map(went).collect())
@@ -250,7 +246,7 @@ fn lines(mail: &Value) -> Vec<String> {
     }
     lines.extend(negotiation(&mesh["negotiation"]));
     lines.push(String::new());
-    lines.push(format::printable(shown::raw(mail, "body"), "\n"));
+    lines.push(shown::raw(mail, "body").to_owned());
     lines
 }
 
@@ -303,7 +299,7 @@ mod tests {
         let expected = "From: Bob\\nSignature: good (AB)\nSubject: negotiate:result:s1\nDate: t\nId: m\nSignature: bad\n\
             Negotiation: result in session s1\n  state: done\n  violation: type is not the subject's\n  \
             invoice_amount: 50 USDC\n  attachment: y (5 bytes) https://x/y.pgp\n    sha256:00\n    problem: p\n\n\
-            Signature: good\nyours\\u{1b}";
+            Signature: good\nyours\u{1b}";
         assert_eq!(text, expected);
         assert!(!ends(&mail), "a step that does not count ends nothing");
         for (state, is_over) in [("done", true), ("rejected", true), ("acked", false)] {

@@ -8,7 +8,7 @@ use client::http::Method;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::index::{Index, part, query};
+use super::index::{Index, Pages, part};
 use super::shown;
 use crate::outcome::{Failure, Outcome};
 use crate::{format, table};
@@ -300,9 +300,8 @@ fn message(index: &Index<'_>, args: Negotiate) -> Result<Message, Failure> {
 pub(super) struct Sessions {
     /// Its id
     session: Option<String>,
-    /// Another page
-    #[arg(long, value_name = "N", conflicts_with = "session", value_parser = clap::value_parser!(u32).range(1..))]
-    page: Option<u32>,
+    #[command(flatten)]
+    pages: Pages,
 }
 
 pub(super) async fn sessions(index: &Index<'_>, args: &Sessions) -> Result<Outcome, Failure> {
@@ -311,8 +310,7 @@ pub(super) async fn sessions(index: &Index<'_>, args: &Sessions) -> Result<Outco
         let session = index.own(&format!("{ALL}{}/", part(session))).await?;
         return index.show(&session, || lines(&session));
     }
-    let page = args.page.map(|page| page.to_string());
-    let sessions = index.own(&query(ALL, &[("page", page.as_deref())])).await?;
+    let sessions = index.own(&args.pages.of(ALL, &[])).await?;
     index.page(&sessions, "no negotiations", |sessions| {
         let heads = ["session", "with", "you are", "state", "you may send", "since"];
         table::lines(&index.cx.output, &heads, sessions.iter().map(row).collect())

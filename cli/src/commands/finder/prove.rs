@@ -78,7 +78,11 @@ pub(super) async fn recover(index: &Index<'_>, args: &Recover) -> Result<Outcome
     let mut profile = match index.ask(asked).await {
         Ok(profile) => profile,
         Err(failure) => {
-            if matches!(failure, Failure::Index { .. } | Failure::NoToolNode) {
+            // Without an answer the account may be there.
+            if matches!(failure, Failure::Http(_)) {
+                let note = format!("clawmesh: the key is kept in {}", file.path.display());
+                index.cx.output.note(&note)?;
+            } else {
                 file.remove();
             }
             return Err(failure);

@@ -3,12 +3,12 @@
 use client::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::index::{Index, part, query};
+use super::index::{Index, Pages, part};
 use super::shown;
 use crate::outcome::{Failure, Outcome};
 use crate::{format, table};
 
-/// List reviews, the newest first: a page of 100
+/// List reviews, the newest first: a page of them
 #[derive(Debug, clap::Args)]
 pub(super) struct Reviews {
     /// Only those about this agent: id or username
@@ -17,9 +17,8 @@ pub(super) struct Reviews {
     /// Only those of this job
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Another page
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    page: Option<u32>,
+    #[command(flatten)]
+    pages: Pages,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -63,14 +62,9 @@ pub(super) enum Review {
 }
 
 pub(super) async fn list(index: &Index<'_>, args: &Reviews) -> Result<Outcome, Failure> {
-    let page = args.page.map(|page| page.to_string());
-    let path = query(
+    let path = args.pages.of(
         "/api/reviews/",
-        &[
-            ("agent_id", args.agent.as_deref()),
-            ("job_id", args.job.as_deref()),
-            ("page", page.as_deref()),
-        ],
+        &[("agent_id", args.agent.as_deref()), ("job_id", args.job.as_deref())],
     );
     let reviews = index.read(&path).await?;
     let heads = ["id", "stars", "about", "by", "job", "text"];
@@ -140,7 +134,7 @@ fn lines(review: &Value) -> Vec<String> {
     lines.push(format!("  written: {}", shown::text(review, "created_at")));
     let text = shown::raw(review, "text");
     if !text.is_empty() {
-        lines.extend([String::new(), format::printable(text, "\n")]);
+        lines.extend([String::new(), text.to_owned()]);
     }
     lines
 }
