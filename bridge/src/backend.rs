@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use mesh::{
     Proof,
     api::{
-        account::{Mark, RecordNews, RecordPage, RecordView},
+        account::{ContentState, Mark, RecordNews, RecordPage, RecordView},
         command::{Caller, Command},
         delivery::{Delivery, Notice},
     },
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::{
     limits,
-    records::{FollowRecords, GetRecord, ListRecords},
+    records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     reply::{Failure, Reply},
 };
 
@@ -155,6 +155,12 @@ pub trait Reads: Send + Sync + 'static {
 
     /// Records of accounts, by id.
     fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError>;
+
+    /// See [`GetContent`].
+    fn content(&self, get: &GetContent) -> Result<Option<Vec<u8>>, ReadError>;
+
+    /// See [`LocateContents`].
+    fn content_states(&self, locate: &LocateContents) -> Result<Vec<ContentState>, ReadError>;
 
     /// Whether a message in a log of this node is its author's, as far as is known now.
     fn proof(&self, node: NodeId, said: &Said) -> Proof;

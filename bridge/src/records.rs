@@ -28,6 +28,26 @@ pub struct GetRecord {
     pub owner: KeyPrint,
 }
 
+/// The bytes that travel apart from a record. `None`: they are not here.
+#[derive(Clone, Copy, Debug)]
+pub struct GetContent {
+    /// Its kind.
+    pub collection: CollectionNumber,
+    /// Its id.
+    pub id: RecordId,
+    /// Its owner.
+    pub owner: KeyPrint,
+}
+
+/// Where the bytes are that travel apart from some records of a kind.
+#[derive(Clone, Debug)]
+pub struct LocateContents {
+    /// The kind.
+    pub collection: CollectionNumber,
+    /// The records: id and owner. Answered in this order.
+    pub keys: Vec<(RecordId, KeyPrint)>,
+}
+
 /// The records of a kind, by id.
 #[derive(Clone, Debug)]
 pub struct ListRecords {

@@ -13,7 +13,7 @@ use std::{
 use mesh::{
     Effect, Engine, Fates, Identity, Input, MeshSecret, Proof, Proofs,
     api::{
-        account::{Mark, RecordNews, RecordPage, RecordView},
+        account::{ContentState, Mark, RecordNews, RecordPage, RecordView},
         batch::{InboxItem, Summary},
         command::{
             Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Roamed, Say, Speech,
@@ -34,7 +34,7 @@ use mesh::{
     },
     wire::{
         entry::Said,
-        record::{CollectionNumber, Record, RecordKey},
+        record::{CollectionNumber, Record, RecordId, RecordKey},
         signatures::SignedLog,
     },
 };
@@ -45,7 +45,7 @@ use crate::{
         FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError, Reads, Roam, Row,
         Serves,
     },
-    records::{FollowRecords, GetRecord, ListRecords},
+    records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     session::meter::Meter,
 };
 
@@ -595,6 +595,21 @@ impl Reads for Fake {
 
     fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError> {
         Ok(followed::page(&self.records.lock().unwrap(), list))
+    }
+
+    fn content(&self, get: &GetContent) -> Result<Option<Vec<u8>>, ReadError> {
+        let key = RecordKey { id: get.id, owner: Some(get.owner) };
+        Ok(self.contents.lock().unwrap().get(&key).cloned())
+    }
+
+    fn content_states(&self, locate: &LocateContents) -> Result<Vec<ContentState>, ReadError> {
+        let contents = self.contents.lock().unwrap();
+        let state = |(id, owner): &(RecordId, KeyPrint)| {
+            let held = contents.contains_key(&RecordKey { id: *id, owner: Some(*owner) });
+            // It is alone.
+            ContentState { held, copied: false }
+        };
+        Ok(locate.keys.iter().map(state).collect())
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

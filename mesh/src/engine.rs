@@ -347,6 +347,7 @@ impl Engine {
                 return self.on_account_claimed(call, claimed);
             }
             Command::WriteRecords(writes) => self.records.write_for(known, *writes),
+            Command::PresentAccount(account) => self.records.present(known, &account),
             Command::FindAccount(account) => Ok(accounts::find(known, account)),
             Command::ListClaims(label) => Ok(accounts::claims(known, label)),
             Command::ListSeats { caller } => listing::list_seats(known, &caller),
@@ -546,6 +547,8 @@ impl Engine {
         self.renewal.give_to_those_left_out(&mut self.known);
         self.receipts.go_on(&mut self.known);
         self.records.go_on(&mut self.known);
+        let clock_is_sound = self.pruning.trusts(self.known.cx.now);
+        self.records.expire(&mut self.known, clock_is_sound);
         self.inquiries.go_on(&mut self.known);
         self.speaking.deliveries.go_on(&mut self.known);
         self.records.ask_contents(&mut self.known, true);

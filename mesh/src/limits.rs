@@ -50,8 +50,8 @@ pub const EPHEMERAL_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// One gossip payload (measured: frames near gossipsub's own limit stall the connection).
 pub const GOSSIP_BYTES_MAX: usize = 48 * 1024;
-/// One frame on a direct stream: bounds the memory that one peer's message takes.
-pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// One frame on a direct stream: bounds the memory that one peer's message takes. The largest is the text of a mail.
+pub const FRAME_BYTES_MAX: usize = 1_280 * 1024;
 /// Buckets that rooms are hashed into, for digests and for gossip topics: a frame of digests has one number for each.
 pub const BUCKETS: usize = 64;
 /// Rooms named in one digest message: some 300 KiB.
@@ -352,7 +352,7 @@ pub const TURNS_TOLD_UP_TO: usize = 128;
 /// How often members of larger rooms are told.
 pub const CROWD_TOLD_EVERY: Duration = Duration::from_secs(1);
 /// A whole roster in one message: a frame with room for its envelope.
-pub const ROSTER_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
+pub const ROSTER_BYTES_MAX: usize = 960 * 1024;
 /// Changes of one node's roster that came before those they follow: as many as can be under way by several ways at
 /// once. Dropped ones are asked for, after a beacon.
 pub const ROSTER_CHANGES_EARLY_MAX: usize = 16;
@@ -720,7 +720,7 @@ mod tests {
             ("entries of a run", RUN_ENTRIES_MAX, 256),
             ("bodies of a run", RUN_BYTES_MAX, 32_768),
             ("gossip payload", GOSSIP_BYTES_MAX, 49_152),
-            ("message", FRAME_BYTES_MAX, 1_048_576),
+            ("message", FRAME_BYTES_MAX, 1_310_720),
             ("answer to a Want", WANT_REPLY_BYTES, 524_288),
             ("runs, spans or bodies that a message names", SPANS_MAX, 512),
             ("rooms of one Digests", DIGEST_ROOMS_MAX, 8_192),

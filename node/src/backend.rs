@@ -7,12 +7,12 @@ use bridge::{
     backend::{
         self, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, ReadError, Roam, Row, Serves,
     },
-    seam::call::{FollowRecords, GetRecord, ListRecords},
+    seam::call::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
 };
 use mesh::{
     Engine, Fates, Proof, Proofs,
     api::{
-        account::{Mark, RecordNews, RecordPage, RecordView},
+        account::{ContentState, Mark, RecordNews, RecordPage, RecordView},
         batch::Fate,
         command::Command,
     },
@@ -210,6 +210,18 @@ impl backend::Reads for FromStore {
         let (collection, owner, after, limit) = (*collection, *owner, *after, *limit);
         let sought = Sought { collection, owner, first, after, limit };
         followed::page(&self.reader, self.mesh, &sought).map_err(ReadError::new)
+    }
+
+    fn content(&self, get: &GetContent) -> Result<Option<Vec<u8>>, ReadError> {
+        let GetContent { collection, id, owner } = *get;
+        let found = followed::content(&self.reader, self.mesh, (collection, id, owner));
+        found.map_err(ReadError::new)
+    }
+
+    fn content_states(&self, locate: &LocateContents) -> Result<Vec<ContentState>, ReadError> {
+        let LocateContents { collection, keys } = locate;
+        let states = followed::content_states(&self.reader, self.mesh, *collection, keys);
+        states.map_err(ReadError::new)
     }
 
     fn proof(&self, node: NodeId, said: &Said) -> Proof {

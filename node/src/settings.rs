@@ -57,6 +57,8 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// The index of agents; `None`: there is none here.
     pub finder: Option<Finder>,
+    /// Bytes of mail that are carried for agents that were never at this node.
+    pub carry: u64,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -182,6 +184,7 @@ impl Settings {
             metrics: true,
             mcp: Some(Mcp::default()),
             finder: Some(Finder::default()),
+            carry: mesh::limits::CARRY_BYTES,
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
@@ -333,6 +336,7 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             finder: self.finder()?,
+            carry: finder::carry(self.first(|layer| layer.carry.clone()).as_deref())?,
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,

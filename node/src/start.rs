@@ -147,11 +147,12 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.policies.teller = announcing.as_ref().map(|own| own.teller().clone());
     config.request_ttl = settings.request_ttl;
     config.archive_after = settings.spawning.archive_after;
+    config.carry = settings.carry;
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let pages = Pages { mcp: settings.mcp, finder: settings.finder };
+    let pages = Pages { mcp: settings.mcp, finder: settings.finder, node: name.clone() };
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, pages };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
@@ -552,7 +553,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Pages { mcp, finder } = pages;
+        let Pages { mcp, finder, node } = pages;
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,
@@ -564,8 +565,12 @@ impl Clients {
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|settings::Finder { signup, seen_every }| -> Arc<dyn Dialect> {
-            let own =
-                clawfinder::Settings { signup, seen_every, ..clawfinder::Settings::new(mesh) };
+            let own = clawfinder::Settings {
+                node,
+                signup,
+                seen_every,
+                ..clawfinder::Settings::new(mesh)
+            };
             Arc::new(ClawFinder::new(own))
         });
         // The last one has all connections that no other recognises.

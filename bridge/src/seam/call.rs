@@ -2,7 +2,7 @@
 
 use mesh::{
     api::{
-        account::{AccountClaim, AccountView, RecordNews, RecordPage, RecordView},
+        account::{AccountClaim, AccountView, ContentState, RecordNews, RecordPage, RecordView},
         agenda::{GivenAct, NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         budget::Conversing,
         command::{
@@ -42,8 +42,8 @@ mod files;
 mod inbox;
 mod to_mesh;
 
-pub use crate::records::{FollowRecords, GetRecord, ListRecords};
-pub use accounts::{ClaimAccount, FindAccount, ListClaims, WriteRecords};
+pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
+pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use to_mesh::Call;
@@ -114,11 +114,14 @@ calls! {
     ListSubscriptions => Vec<SubscriptionView>;
     ClaimAccount => ();
     WriteRecords => Vec<Stamp>;
+    PresentAccount => ();
     FindAccount => Option<Box<AccountView>>;
     ListClaims => Vec<AccountClaim>;
     FollowRecords => RecordNews;
     GetRecord => Option<RecordView>;
     ListRecords => RecordPage;
+    GetContent => Option<Vec<u8>>;
+    LocateContents => Vec<ContentState>;
 }
 
 /// Look at a room that the agent may read: for dialects that refuse something else only then.

@@ -23,9 +23,10 @@ use crate::{
     seam::{
         answer::{self, AgentProfile},
         call::{
-            Attach, Call, Confirm, EnableSubscription, FollowRecords, GetFile, GetProfile,
-            GetReceipts, GetRecord, History, ListFiles, ListRecords, ListSubscriptions, Look,
-            Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh, Unsubscribe,
+            Attach, Call, Confirm, EnableSubscription, FollowRecords, GetContent, GetFile,
+            GetProfile, GetReceipts, GetRecord, History, ListFiles, ListRecords, ListSubscriptions,
+            LocateContents, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh,
+            Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -176,6 +177,18 @@ impl Ask for FollowRecords {
 }
 
 impl Ask for GetRecord {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
+    }
+}
+
+impl Ask for GetContent {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
+    }
+}
+
+impl Ask for LocateContents {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
     }

@@ -2,7 +2,7 @@
 //! thread where they may be long. Each names the type of its result.
 
 use mesh::{
-    api::account::{RecordNews, RecordPage, RecordView},
+    api::account::{ContentState, RecordNews, RecordPage, RecordView},
     name::{
         id::{AgentId, LocalRef, MessageId, RoomId},
         number::{Era, Number},
@@ -14,7 +14,7 @@ use mesh::{
 use crate::{
     backend::{FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
     limits,
-    records::{FollowRecords, GetRecord, ListRecords},
+    records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
 };
 
 /// Something to be read.
@@ -280,6 +280,30 @@ impl Job for GetRecord {
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
         reads.record(&self)
+    }
+}
+
+impl Job for GetContent {
+    type Found = Option<Vec<u8>>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        reads.content(&self)
+    }
+}
+
+impl Job for LocateContents {
+    type Found = Vec<ContentState>;
+
+    fn at_once(&self, reads: &dyn Reads) -> Result<Option<Self::Found>, ReadError> {
+        if self.keys.is_empty() {
+            Ok(Some(Vec::new()))
+        } else {
+            reads.content_states(self).map(Some)
+        }
+    }
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        reads.content_states(&self)
     }
 }
 

@@ -31,8 +31,9 @@ impl Fake {
         let mut records = self.records.lock().unwrap();
         for change in batch {
             if let Change::Record { collection, key, record, .. } = change {
-                let is_followed =
-                    Collection::of(*collection).is_some_and(|kind| kind.family().is_some());
+                let is_followed = Collection::of(*collection).is_some_and(|kind| {
+                    kind.family().is_some() && kind.home() == mesh::wire::record::Space::Mesh
+                });
                 if is_followed {
                     self.followed.lock().unwrap().note((*collection, *key));
                 }

@@ -59,6 +59,7 @@ fn at_place(records: &Records, place: (CollectionNumber, RecordKey)) -> RecordVi
         halves: None,
         stamp: Stamp::default(),
         body: None,
+        apart_bytes: 0,
     };
     records.get(&place).map_or_else(gone, |record| view(record))
 }
@@ -71,6 +72,7 @@ fn view(record: &Record) -> RecordView {
         halves: Some(record.by.halves),
         stamp: record.stamp,
         body: record.content().map(<[u8]>::to_vec),
+        apart_bytes: record.apart.map_or(0, |apart| apart.length),
     }
 }
 

@@ -60,6 +60,16 @@ pub struct RecordWrite {
     pub id: RecordId,
     /// Its content. `None`: it is deleted.
     pub body: Option<Vec<u8>>,
+    /// Bytes of it that travel apart.
+    pub apart: Option<Vec<u8>>,
+}
+
+impl RecordWrite {
+    /// Without bytes that travel apart.
+    #[must_use]
+    pub fn new(collection: CollectionNumber, id: RecordId, body: Option<Vec<u8>>) -> RecordWrite {
+        RecordWrite { collection, id, body, apart: None }
+    }
 }
 
 /// Records that an account writes together: all of them or none.
@@ -69,6 +79,8 @@ pub struct RecordWrites {
     pub account: Arc<KeySecret>,
     /// The records.
     pub writes: Vec<RecordWrite>,
+    /// Their stamps are above this one.
+    pub above: Stamp,
 }
 
 /// A record as it is kept.
@@ -86,6 +98,8 @@ pub struct RecordView {
     pub stamp: Stamp,
     /// Its content. `None`: it was deleted, or is gone.
     pub body: Option<Vec<u8>>,
+    /// Of it that travel apart.
+    pub apart_bytes: u32,
 }
 
 impl RecordView {
@@ -94,6 +108,15 @@ impl RecordView {
     pub fn is_gone(&self) -> bool {
         self.halves.is_none()
     }
+}
+
+/// Where the bytes are that travel apart from a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentState {
+    /// They are here.
+    pub held: bool,
+    /// They are here, and another node has said that it has all of them.
+    pub copied: bool,
 }
 
 /// How far a reader has followed the changes of records at this node. It means nothing at others, or after a restart.
@@ -148,9 +171,13 @@ pub enum AccountRefused {
     /// The record was deleted, for ever.
     #[error("it was deleted")]
     Deleted,
-    /// A record is not of the form that its kind has, or is not of an account's kind, or its id is another one's.
+    /// A record is not of the form that its kind has, or is not of an account's kind, or its id is another one's; or some are of
+    /// the mesh and others of this node alone.
     #[error("a record is not of the form that its kind has")]
     Form,
+    /// Bytes that travel apart from records of one account are as many as they may be together.
+    #[error("the texts that one account has sent may have {0} bytes together")]
+    TooManyBytes(u64),
     /// More records at once than may be, or larger ones.
     #[error("too many records at once")]
     TooMuch,

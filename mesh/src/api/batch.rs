@@ -331,6 +331,8 @@ pub enum Change {
         key: RecordKey,
         bytes: Option<Arc<ByteVec>>,
     },
+    /// Another node has the bytes of this record, too, as it says. Forgotten when they are dropped here.
+    Copied { mesh: MeshId, space: Space, collection: CollectionNumber, key: RecordKey },
     /// Create or replace an agent's inbox.
     Inbox(InboxRecord),
     /// Forget one, with all its items.
@@ -585,6 +587,8 @@ pub struct StoredRecord {
     pub apart: Option<Apart>,
     /// These are in the store, too.
     pub held: bool,
+    /// And another node has them, as it has said.
+    pub copied: bool,
     /// The record itself, of collections whose contents the engine keeps
     /// ([`Collection::in_memory`](crate::records::collection::Collection::in_memory)).
     pub whole: Option<Box<Record>>,

@@ -188,6 +188,8 @@ pub enum Command {
     ClaimAccount { account: Arc<KeySecret>, labels: Vec<Label> },
     /// An account writes records, all of them or none. → [`Outcome::Stamps`], in their order, when they are durable.
     WriteRecords(Box<RecordWrites>),
+    /// An account's key was shown to this node, which keeps the account's mail from now on. → [`Outcome::Done`]
+    PresentAccount(Arc<KeySecret>),
     /// An account. One that is not known here is asked of connected nodes. → [`Outcome::Account`]
     FindAccount(KeyPrint),
     /// The accounts that claim a label, in the order in which they count. → [`Outcome::Claims`]

@@ -9,7 +9,7 @@ use crate::{
         command::RoomView,
         policy::Policies,
     },
-    limits::{ARCHIVE_AFTER, REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
+    limits::{ARCHIVE_AFTER, CARRY_BYTES, REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
         id::{MeshId, NodeId},
         identity::LinkSecret,
@@ -49,6 +49,8 @@ pub struct Config {
     pub request_ttl: Duration,
     /// The room of a task that one agent gave to another is closed so long after its end, if it is kept.
     pub archive_after: Duration,
+    /// Bytes of contents that travel apart that are kept for accounts that were never presented here.
+    pub carry: u64,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,
 }
@@ -73,6 +75,7 @@ impl Config {
             policies: Policies::default(),
             request_ttl: REQUEST_TTL,
             archive_after: ARCHIVE_AFTER,
+            carry: CARRY_BYTES,
             retention_min: RETENTION_MIN,
         }
     }

@@ -136,6 +136,7 @@ impl Engine {
             Message::Records(records) => self.records.on_records(known, from, records),
             Message::Comparing(comparing) => self.records.on_comparing(known, from, comparing),
             Message::WantContents(wanted) => self.records.on_want_contents(known, from, wanted),
+            Message::HaveContents(have) => self.records.on_have_contents(known, have),
             Message::Contents(sent) => self.records.on_contents(known, from, sent),
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }

@@ -58,6 +58,7 @@ impl Engine {
         node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
         let boot = node.boot;
         let pruning = Pruning::new(now, config.retention_min);
+        let carry = config.carry;
         let known = Known::new(identity, config, node, now);
         let mut engine = Engine {
             pruning,
@@ -84,7 +85,7 @@ impl Engine {
             receipts: Receipts::default(),
             inquiries: Inquiries::default(),
             pairs: Pairs::default(),
-            records: Records::new(),
+            records: Records::new(carry),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };

@@ -8,6 +8,8 @@ mod accounts;
 mod comparing;
 mod contents;
 mod files;
+mod presented;
+mod shelves;
 mod writing;
 
 use std::{
@@ -19,7 +21,7 @@ use std::{
 pub(super) use self::writing::Profiled;
 use self::{
     about::About,
-    contents::{Contents, Name},
+    contents::{Contents, Here, Name, Told as ContentTold},
 };
 use super::known::Known;
 use crate::{
@@ -34,6 +36,7 @@ use crate::{
         collection::{Collection, Merge},
         digest::Bucket,
         filling::Filling,
+        finder::PRESENTED,
         pair,
         set::{Fate, Offer, Set},
         shared,
@@ -70,20 +73,24 @@ pub(super) struct Records {
     /// Buckets with which the next heads for a peer begin, where the last ones did not reach all that differed.
     rest: BTreeMap<(NodeId, Space, CollectionNumber), Bucket>,
     filling: Filling,
+    /// Records whose time is over are looked for then.
+    next_expiry: Duration,
     /// Records of pairs that came in this turn.
     new_pairs: Vec<(KeyPrint, RecordId)>,
 }
 
 impl Records {
-    pub(super) fn new() -> Records {
+    /// None yet. `carry`: bytes of contents that are kept for accounts that were not presented here.
+    pub(super) fn new(carry: u64) -> Records {
         Records {
             spaces: [(Space::Mesh, Sets::new(Space::Mesh))].into(),
             changed: BTreeSet::new(),
-            contents: Contents::default(),
+            contents: Contents::new(carry),
             about: About::default(),
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
             filling: Filling::default(),
+            next_expiry: Duration::ZERO,
             new_pairs: Vec::new(),
         }
     }
@@ -91,8 +98,10 @@ impl Records {
     /// Takes in the records of the store. Records that are not kept any more go: the directory may have changed in the turn that was
     /// lost with the node.
     pub(super) fn restore(&mut self, known: &mut Known, mut stored: Vec<StoredRecord>) {
-        // Those of the mesh are the first: they say which keys may own records in the space of followers.
-        stored.sort_by_key(|record| (record.space, record.collection));
+        // The first are those that say whose contents are kept here; then those of the mesh: they say which keys may own records
+        // in the space of followers.
+        let is_presented = |one: &StoredRecord| one.collection == PRESENTED.number;
+        stored.sort_by_key(|record| (!is_presented(record), record.space, record.collection));
         let of_one_set = |one: &StoredRecord, other: &StoredRecord| {
             (one.space, one.collection) == (other.space, other.collection)
         };
@@ -122,14 +131,17 @@ impl Records {
             }
         }
         gone.extend(set.fill(&offers));
-        for StoredRecord { head, about, deleted, apart, held, whole, .. } in stored {
-            let key = set.key(head.id, head.owner);
+        for StoredRecord { head, about, deleted, apart, held, copied, whole, .. } in stored {
+            let key = kind.key(head.id, head.owner);
             self.about.set((collection, key), *about);
-            if kind.founds() && *deleted && set.head(key).is_some() {
+            let is_kept = self.set(space, collection).is_some_and(|set| set.head(key).is_some());
+            if kind.founds() && *deleted && is_kept {
                 known.directory.accounts.set_ended(head.owner, true);
             }
             if let Some(apart) = *apart {
-                self.contents.restore(known, Name { space, collection, key }, apart, *held);
+                let at = self.shelved(kind, head, *about);
+                let (name, told) = (Name { space, collection, key }, ContentTold { apart, at });
+                self.contents.restore(known, name, told, Here { held: *held, copied: *copied });
             }
             if let Some(record) = whole.take() {
                 learn(known, key, &record);
@@ -169,9 +181,13 @@ impl Records {
         self.about.set((collection, key), about);
         self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
         let (name, apart) = (Name { space, collection, key }, record.apart);
+        let at = Collection::of(collection).and_then(|kind| self.shelved(kind, &head, about));
         learn(known, key, &record);
         change(known, name, Some(Arc::new(record)));
-        self.contents.change(known, name, apart);
+        self.contents.change(known, name, apart.map(|apart| ContentTold { apart, at }));
+        if collection == PRESENTED.number {
+            self.shelve_again(known, head.owner);
+        }
         if let Some(key) = gone {
             self.forget(known, Name { space, collection, key });
         }
@@ -219,6 +235,9 @@ impl Records {
         }
         change(known, name, None);
         self.contents.change(known, name, None);
+        if let (true, Some(owner)) = (name.collection == PRESENTED.number, name.key.owner) {
+            self.shelve_again(known, owner);
+        }
     }
 
     // Records of others.
@@ -308,6 +327,13 @@ impl Records {
         }
     }
 
+    /// A peer has contents that this node gave it.
+    pub(super) fn on_have_contents(&mut self, known: &mut Known, have: WantedContents) {
+        let WantedContents { space, collection, keys } = have;
+        let names = keys.into_iter().map(|key| Name { space, collection, key });
+        self.contents.on_have(known, names);
+    }
+
     /// A peer sends contents that it was asked for.
     pub(super) fn on_contents(&mut self, known: &mut Known, from: NodeId, sent: SentContents) {
         self.contents.on_sent(known, from, sent);
@@ -381,7 +407,8 @@ fn answers_now(
     // Above all time is a deletion that is final, and nothing else.
     let (_, kind) = at;
     let moment = if kind.merge == Merge::Final { stamp.moment() } else { stamp };
-    answers_for(known, at, owner).filter(|_| moment <= latest)
+    let has_ended = kind.ends(stamp).is_some_and(|end| end <= Stamp::at(known.cx.now.wall_us));
+    answers_for(known, at, owner).filter(|_| moment <= latest && !has_ended)
 }
 
 /// Takes in what a record says of the keys of a shared room.

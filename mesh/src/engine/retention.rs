@@ -48,6 +48,11 @@ impl Pruning {
 }
 
 impl Pruning {
+    /// Whether the clock goes on as it began.
+    pub(super) fn trusts(&self, now: Now) -> bool {
+        self.jumped(now).1 <= CLOCK_JUMP_MAX
+    }
+
     /// The oldest bodies of one room, if it is time.
     pub(super) fn go_on_pruning(&mut self, known: &mut Known) {
         let now = known.cx.now;

@@ -26,6 +26,7 @@ mod import;
 mod inboxes;
 mod keys;
 mod liars;
+mod mail;
 mod membership;
 mod pairs;
 mod parted;

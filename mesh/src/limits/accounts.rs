@@ -1,5 +1,7 @@
 //! Bounds of accounts and of their records (`docs/decisions/records.md`).
 
+use std::time::Duration;
+
 /// Accounts of a mesh up to which clients are not refused, those that have ended included: they are never forgotten. Each takes
 /// some 400 bytes of memory.
 pub const ACCOUNTS_MAX: usize = 100_000;
@@ -63,6 +65,38 @@ pub const FINDER_REVIEWS_PER_ACCOUNT_MAX: usize = 1_000;
 pub const FINDER_REVIEWS_PER_NODE_MAX: usize = 65_536;
 /// Reviews of the mesh up to which clients are not refused.
 pub const FINDER_REVIEWS_MAX: usize = 200_000;
+
+/// Bytes of a mail's subject.
+pub const FINDER_SUBJECT_BYTES_MAX: usize = 512;
+/// Bytes of a mail's text: what is more belongs into a file that the text names.
+pub const FINDER_LETTER_BYTES_MAX: usize = 1024 * 1024;
+/// Mails of one account that are kept, those that are marked, and those that were shown to it: 90 days of some 45 a day.
+pub const FINDER_MAILS_PER_ACCOUNT_MAX: usize = 4_096;
+/// The same of all accounts that one node claimed: a quarter of all, so that one member does not fill the mesh.
+pub const FINDER_MAILS_PER_NODE_MAX: usize = 131_072;
+/// Mails of the mesh up to which clients are not refused.
+pub const FINDER_MAILS_MAX: usize = 500_000;
+/// Bytes of the texts of all mails that one account has sent and that are kept.
+pub const FINDER_LETTERS_BYTES_MAX: u64 = 240 * 1024 * 1024;
+/// For how long mail is kept: long enough for a deal, and no archive.
+pub const FINDER_MAIL_KEPT: Duration = Duration::from_hours(90 * 24);
+/// A node keeps the mail of an account so long after it was last shown its key.
+pub const FINDER_PRESENTED: Duration = Duration::from_hours(30 * 24);
+/// A node notes at most so often that an account's key was shown to it.
+pub const PRESENTED_EVERY: Duration = Duration::from_hours(24);
+/// Records whose time is over are looked for so often, and at most so many go in one turn.
+pub const EXPIRY_EVERY: Duration = Duration::from_secs(60);
+/// See [`EXPIRY_EVERY`].
+pub const EXPIRED_AT_ONCE: usize = 1_024;
+/// Notices of a node to an account: the oldest one goes first.
+pub const FINDER_NOTICES_MAX: usize = 100;
+/// Bytes of a notice's subject and text.
+pub const FINDER_NOTICE_BYTES_MAX: usize = 1_024;
+/// Bytes of the texts for one account that a node keeps where the account was presented to it: two mailboxes that are
+/// full, so that two sides of a split, each within the bound of clients, lose nothing when they meet.
+pub const FINDER_RECEIVED_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Bytes of texts that a node carries for others, where its operator says nothing else.
+pub const CARRY_BYTES: u64 = 1024 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use super::{collection::Collection, details, files, finder, pair, profile, share
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 12] = [
+static ALL: [&Collection; 17] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -17,6 +17,11 @@ static ALL: [&Collection; 12] = [
     &finder::JOBS,
     &finder::REVIEWS,
     &finder::SEEN,
+    &finder::MAILS,
+    &finder::MARKS,
+    &finder::DELIVERED,
+    &finder::PRESENTED,
+    &finder::NOTICES,
 ];
 
 impl Collection {
@@ -105,7 +110,9 @@ mod tests {
             let first = founder.map(|founder| founder.number).min();
             let family = collection.family().is_some();
             assert!(
-                !family || first.is_some_and(|first| first <= collection.number),
+                !family
+                    || collection.place == Place::Node
+                    || first.is_some_and(|first| first <= collection.number),
                 "a store has it first"
             );
             assert!(collection.owner_max <= collection.node_max, "{collection:?}");

@@ -1,6 +1,6 @@
 //! Collections: kinds of records, declared as data.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{
     limits::SEAL_BYTES,
@@ -8,7 +8,7 @@ use crate::{
         id::{KeyPrint, MeshId},
         identity::Judge,
     },
-    wire::record::{CollectionNumber, Record, RecordId, Space, Stamp},
+    wire::record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
 };
 
 /// Keys that may write a record of a collection, in the eyes of the set that keeps it. Whether it *shows* is another question,
@@ -86,6 +86,8 @@ pub struct Family {
     pub about: Option<About>,
     /// Records of all accounts up to which clients are not refused.
     pub all_max: usize,
+    /// A record is kept for so long from its stamp, to the end of a day. `None`: for ever.
+    pub kept: Option<Duration>,
 }
 
 /// Spaces that a collection is in.
@@ -95,6 +97,8 @@ pub(super) enum Place {
     Mesh,
     /// Every space: records of a room are where the room is.
     Rooms,
+    /// One node alone.
+    Node,
 }
 
 impl Collection {
@@ -103,9 +107,40 @@ impl Collection {
     pub fn is_in(&self, space: Space) -> bool {
         match (self.place, space) {
             (Place::Mesh | Place::Rooms, Space::Mesh)
-            | (Place::Rooms, Space::Followers(_) | Space::Node) => true,
-            (Place::Mesh, Space::Followers(_) | Space::Node) => false,
+            | (Place::Rooms, Space::Followers(_) | Space::Node)
+            | (Place::Node, Space::Node) => true,
+            (Place::Mesh, Space::Followers(_) | Space::Node)
+            | (Place::Node, Space::Mesh | Space::Followers(_)) => false,
         }
+    }
+
+    /// The space of its records that are of no room.
+    #[must_use]
+    pub fn home(&self) -> Space {
+        match self.place {
+            Place::Mesh | Place::Rooms => Space::Mesh,
+            Place::Node => Space::Node,
+        }
+    }
+
+    /// When a record of this stamp goes by itself: at the end of a day, so that nodes drop it together. `None`: never. So are
+    /// deletions that are final.
+    #[must_use]
+    pub fn ends(&self, stamp: Stamp) -> Option<Stamp> {
+        let kept = self.family()?.kept.filter(|_| !stamp.is_for_ever())?;
+        let kept_us = u64::try_from(kept.as_micros()).unwrap_or(u64::MAX);
+        let end_us = (stamp.wall_ms().saturating_mul(1_000)).saturating_add(kept_us);
+        Some(Stamp::at(end_us.checked_next_multiple_of(DAY_US)?))
+    }
+
+    /// The key of one of its records.
+    #[must_use]
+    pub fn key(&self, id: RecordId, owner: KeyPrint) -> RecordKey {
+        let owner = match self.writer {
+            Writer::Owner => Some(owner),
+            Writer::Participants => None,
+        };
+        RecordKey { id, owner }
     }
 
     /// How its records belong together, if they are of accounts.
@@ -199,6 +234,9 @@ pub fn is_sound(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
 pub fn may_be_sent(record: &Record, judge: &dyn Judge, mesh: MeshId) -> bool {
     record.space != Space::Node && is_sound(record, judge, mesh)
 }
+
+/// Microseconds of a day.
+const DAY_US: u64 = 24 * 3_600 * 1_000_000;
 
 /// Ten ninths.
 fn kept(max: usize) -> usize {

@@ -2,7 +2,14 @@
 //! and all nodes have them. The texts mean something to a dialect alone; here stand the things that all nodes have to know alike: forms,
 //! ids, bounds, and what goes with an account that ends.
 
+mod mail;
+
 use minicbor::{Decode, Encode};
+
+pub use self::mail::{
+    Correspondence, DELIVERED, Delivered, Envelope, Form, MAILS, MARKS, Mail, Mark, NOTICES,
+    Notice, PRESENTED, presented_id,
+};
 
 use super::collection::{Collection, Family, Merge, Owners, Place, Writer};
 use crate::{
@@ -94,7 +101,8 @@ pub static SEEN: Collection = Collection {
     names: |body, owner| Seen::decode(body).map(|_| Seen::id(owner)),
 };
 
-const FAMILY: Family = Family { founds: false, only: None, about: None, all_max: ACCOUNTS_MAX };
+const FAMILY: Family =
+    Family { founds: false, only: None, about: None, all_max: ACCOUNTS_MAX, kept: None };
 
 /// The id of a UUID's form (version 8) that these parts give.
 fn id_of(parts: &[&[u8]]) -> RecordId {

@@ -174,11 +174,7 @@ impl Set {
     /// The key of a record of this collection.
     #[must_use]
     pub fn key(&self, id: RecordId, owner: KeyPrint) -> RecordKey {
-        let owner = match self.collection.writer {
-            Writer::Owner => Some(owner),
-            Writer::Participants => None,
-        };
-        RecordKey { id, owner }
+        self.collection.key(id, owner)
     }
 
     /// The head that is kept of a key.
@@ -276,6 +272,16 @@ impl Set {
     /// A record is not kept any more, for a reason that is not in this set.
     pub fn take_out(&mut self, key: RecordKey) {
         self.remove(key);
+    }
+
+    /// Keys of records whose time is over.
+    pub fn ended(&self, now: Stamp) -> impl Iterator<Item = RecordKey> {
+        let all = self.buckets.values().flatten();
+        let has_ended = move |ix: &&RecordIx| {
+            let stamp = self.heads.get(**ix).stamp();
+            self.collection.ends(stamp).is_some_and(|end| end <= now)
+        };
+        all.filter(has_ended).map(|ix| self.key_at(*ix))
     }
 
     /// The owners of its records.

@@ -430,6 +430,9 @@ pub enum Message<R = Run> {
     /// The answer.
     #[n(33)]
     Contents(#[n(0)] SentContents),
+    /// To a peer that has sent these contents: the sender of this has them durably now.
+    #[n(34)]
+    HaveContents(#[n(0)] WantedContents),
 }
 
 /// Why a message was refused.
@@ -546,6 +549,7 @@ impl Message<Run> {
             Message::Records(records) => Message::Records(sound(records, judge, mesh)?),
             Message::Comparing(comparing) => Message::Comparing(comparing),
             Message::WantContents(wanted) => Message::WantContents(wanted),
+            Message::HaveContents(have) => Message::HaveContents(have),
             Message::Contents(sent) => Message::Contents(whole(sent)?),
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },

@@ -35,7 +35,7 @@ pub enum Space {
 pub struct CollectionNumber(#[n(0)] pub u16);
 
 /// The name of a record within its collection: the first bytes of a hash of the thing that it is about.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RecordId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 

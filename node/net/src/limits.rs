@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 /// Largest direct frame, in bytes: a 1 MiB content plus the envelope the owner puts around it.
-pub const FRAME_BYTES_MAX: usize = 1024 * 1024 + 64 * 1024;
+pub const FRAME_BYTES_MAX: usize = 1_280 * 1024 + 64 * 1024;
 /// Largest gossip payload, in bytes. gossipsub compares its whole read buffer with its transmit
 /// limit, so that payloads must stay far below it (`GOSSIP_TRANSMIT_MAX`) or a burst stalls the
 /// connection for good.

@@ -6,7 +6,7 @@ use clawfinder::{SEEN_EVERY, Signup};
 
 use super::{
     error::{Result, bad},
-    parse::duration,
+    parse::{bytes, duration},
 };
 
 /// Decisions about the index of agents.
@@ -39,4 +39,30 @@ pub(super) fn read(signup: Option<&str>, seen_every: Option<&str>) -> Result<Fin
         finder.seen_every = time.ok_or_else(|| bad("finder-seen-every", text, why))?;
     }
     Ok(finder)
+}
+
+/// The most that a node may be told to carry: beyond any disk it would be a slip of the pen.
+const CARRY_MOST: u64 = 1 << 40;
+
+/// Bytes of mail that are carried for others.
+pub(super) fn carry(text: Option<&str>) -> Result<u64> {
+    let Some(text) = text else { return Ok(mesh::limits::CARRY_BYTES) };
+    let why = "write a number of bytes, as 0, 500MiB or 2GiB, to 1024GiB";
+    bytes(text).filter(|bytes| *bytes <= CARRY_MOST).ok_or_else(|| bad("carry", text, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_carried_have_a_unit_or_none() {
+        let read = |text: &str| carry(Some(text)).ok();
+        assert_eq!([read("0"), read("77"), read("2KiB")], [Some(0), Some(77), Some(2_048)]);
+        assert_eq!([read("500 MiB"), read("1GiB")], [Some(500 << 20), Some(1 << 30)]);
+        assert_eq!(carry(None).ok(), Some(1 << 30));
+        for wrong in ["", "-1", "1GB", "1.5GiB", "2000GiB", "GiB", "99999999999GiB"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 }

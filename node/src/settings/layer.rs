@@ -60,6 +60,9 @@ pub(crate) struct Layer {
     /// Other nodes are told at most so often that an agent of the index has asked: 1s to 1d [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub(crate) finder_seen_every: Option<String>,
+    /// Mail of agents that were never at this node, carried for them: 0 to 1024GiB [default: 1GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) carry: Option<String>,
     /// The table `[mcp]` of a file.
     #[arg(skip)]
     pub(crate) mcp: Option<McpTable>,
@@ -312,6 +315,7 @@ impl Layer {
             no_finder: switch("NO_FINDER")?,
             finder_signup: text("FINDER_SIGNUP"),
             finder_seen_every: text("FINDER_SEEN_EVERY"),
+            carry: text("CARRY"),
             mcp: None,
             session: None,
             wake: None,

@@ -142,6 +142,16 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 
 /// A ticket, or where it is: `@FILE`, or `-` for standard input. Its text is a secret, and a command line is
 /// seen by all users of the machine.
+/// A number of bytes, with `KiB`, `MiB`, `GiB` or nothing behind it.
+pub(super) fn bytes(text: &str) -> Option<u64> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let unit = units.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)));
+    let (number, bits) = unit.unwrap_or((text, 0));
+    let number = number.trim();
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(1 << bits)
+}
+
 pub(super) fn ticket(text: &str, stdin: &mut impl Read) -> Result<Join> {
     let text = if let Some(file) = text.strip_prefix('@') {
         let opened = File::open(file).and_then(|mut from| read_ticket(&mut from));

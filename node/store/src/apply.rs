@@ -18,7 +18,7 @@ use crate::{
     followed,
     plan::{Rows, settle},
     schema::{
-        ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES,
+        ACTS, CALLED, CONTENTS, COPIED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES,
         NUMBER_RANGES, NUMBERS, Numbers, PLACES, PlaceKey, RECORDS, ROOM_IDS, ROOMS, encode,
         fate_byte, fate_of,
     },
@@ -141,11 +141,20 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
 fn records(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError> {
     if !rows.contents.is_empty() {
         let mut table = write.open_table(CONTENTS)?;
+        let mut copied = write.open_table(COPIED)?;
         for (key, bytes) in &rows.contents {
             match bytes {
                 Some(bytes) => table.insert(key.as_slice(), *bytes)?,
                 None => table.remove(key.as_slice())?,
             };
+            // Of other bytes, or of none: nobody has said that he has these.
+            copied.remove(key.as_slice())?;
+        }
+    }
+    if !rows.copied.is_empty() {
+        let mut table = write.open_table(COPIED)?;
+        for key in &rows.copied {
+            table.insert(key.as_slice(), ())?;
         }
     }
     if rows.records.is_empty() {

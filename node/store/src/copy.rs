@@ -18,9 +18,9 @@ use crate::{
     limits::{CACHE_BYTES, PROGRESS_ROWS},
     reader::Reader,
     schema::{
-        ACTS, CALLED, CONTENTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, INBOX_ITEMS, INBOXES, KEPT, LOGS,
-        META, NODE, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, RECORD_CHANGES, RECORD_NUMBERS,
-        RECORDS, RECORDS_GONE, REQUESTS, ROOM_IDS, ROOMS,
+        ACTS, CALLED, CONTENTS, COPIED, DEDUPS, ENTRIES, ERAS, EVIDENCE, INBOX_ITEMS, INBOXES,
+        KEPT, LOGS, META, NODE, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, RECORD_CHANGES,
+        RECORD_NUMBERS, RECORDS, RECORDS_GONE, REQUESTS, ROOM_IDS, ROOMS,
     },
 };
 
@@ -141,13 +141,13 @@ impl Copy<'_> {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
         each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
-        each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, INBOXES);
+        each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, COPIED, INBOXES);
         each!(count: INBOX_ITEMS, REQUESTS, META, RECORD_CHANGES, RECORD_NUMBERS, RECORDS_GONE);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
         each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
-        each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, INBOXES);
+        each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, RECORDS, CONTENTS, COPIED, INBOXES);
         each!(table: INBOX_ITEMS, REQUESTS, META, RECORD_CHANGES, RECORD_NUMBERS, RECORDS_GONE);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }

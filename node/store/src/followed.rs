@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::atomic::Ordering};
 
 use mesh::{
-    api::account::{Mark, RecordNews, RecordPage, RecordView},
+    api::account::{ContentState, Mark, RecordNews, RecordPage, RecordView},
     name::id::{KeyPrint, MeshId},
     records::collection::Collection,
     wire::record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
@@ -19,7 +19,10 @@ use crate::{
     limits::{FOLLOWED_BYTES_MAX, FOLLOWED_ROWS_MAX, RECORDS_FOLLOWED_MAX, RECORDS_GONE_KEPT},
     reader::Reader,
     records::Shelf,
-    schema::{META, RECORD_CHANGES, RECORD_NUMBERS, RECORDS, RECORDS_GONE, decode, table},
+    schema::{
+        CONTENTS, COPIED, META, RECORD_CHANGES, RECORD_NUMBERS, RECORDS, RECORDS_GONE, decode,
+        table,
+    },
 };
 
 /// The row of [`META`] with the number of the last change.
@@ -53,7 +56,15 @@ impl RowKey {
 
     fn gone(self) -> RecordView {
         let RowKey { collection, id, owner, .. } = self;
-        RecordView { collection, id, owner, halves: None, stamp: Stamp::default(), body: None }
+        RecordView {
+            collection,
+            id,
+            owner,
+            halves: None,
+            stamp: Stamp::default(),
+            body: None,
+            apart_bytes: 0,
+        }
     }
 }
 
@@ -64,6 +75,7 @@ fn view(record: Record) -> RecordView {
         owner: record.owner(),
         halves: Some(record.by.halves),
         stamp: record.stamp,
+        apart_bytes: record.apart.map_or(0, |apart| apart.length),
         body: record.body.map(Vec::from),
     }
 }
@@ -217,10 +229,53 @@ pub fn record(
     (collection, id, owner): (CollectionNumber, RecordId, KeyPrint),
 ) -> Result<Option<RecordView>, ReadError> {
     let read = reader.databases().disk.read()?;
-    let shelf = Shelf { mesh, space: Space::Mesh, collection };
+    let shelf = Shelf { mesh, space: home(collection), collection };
     let row =
         table(&read, RECORDS)?.get(shelf.row(RecordKey { id, owner: Some(owner) }).as_slice())?;
     row.map(|row| decode(row.value(), "record").map(view)).transpose()
+}
+
+/// The space in which records of a kind are, that are of no room.
+fn home(collection: CollectionNumber) -> Space {
+    Collection::of(collection).map_or(Space::Mesh, Collection::home)
+}
+
+/// The bytes that travel apart from a record of an account. `None`: there are none, or they are not here.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn content(
+    reader: &Reader,
+    mesh: MeshId,
+    (collection, id, owner): (CollectionNumber, RecordId, KeyPrint),
+) -> Result<Option<Vec<u8>>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let shelf = Shelf { mesh, space: home(collection), collection };
+    let row = shelf.row(RecordKey { id, owner: Some(owner) });
+    Ok(table(&read, CONTENTS)?.get(row.as_slice())?.map(|row| row.value().to_vec()))
+}
+
+/// Whether bytes apart are here, and whether another node is known to have them, of each of these records.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn content_states(
+    reader: &Reader,
+    mesh: MeshId,
+    collection: CollectionNumber,
+    keys: &[(RecordId, KeyPrint)],
+) -> Result<Vec<ContentState>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let (contents, copied) = (table(&read, CONTENTS)?, table(&read, COPIED)?);
+    let shelf = Shelf { mesh, space: home(collection), collection };
+    let state = |(id, owner): &(RecordId, KeyPrint)| {
+        let row = shelf.row(RecordKey { id: *id, owner: Some(*owner) });
+        let held = contents.get(row.as_slice())?.is_some();
+        Ok(ContentState { held, copied: copied.get(row.as_slice())?.is_some() })
+    };
+    keys.iter().map(state).collect()
 }
 
 /// The records of a kind that are looked for.
@@ -244,7 +299,8 @@ pub struct Sought<'s> {
 ///
 /// See [`ReadError`].
 pub fn page(reader: &Reader, mesh: MeshId, sought: &Sought<'_>) -> Result<RecordPage, ReadError> {
-    let shelf = Shelf { mesh, space: Space::Mesh, collection: sought.collection };
+    let (space, collection) = (home(sought.collection), sought.collection);
+    let shelf = Shelf { mesh, space, collection };
     let prefix = shelf.beginning(sought.first);
     let after = sought.after.map(|(id, owner)| shelf.row(RecordKey { id, owner: Some(owner) }));
     let from = after.clone().filter(|after| *after > prefix).unwrap_or_else(|| prefix.clone());

@@ -1,6 +1,6 @@
 //! A batch, sorted: which database each row goes to, and the last row of each key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     api::batch::{
@@ -64,6 +64,8 @@ pub(crate) struct Rows<'b> {
     pub(crate) kept: BTreeMap<&'b [u8], Option<&'b [u8]>>,
     pub(crate) records: BTreeMap<Vec<u8>, Option<&'b Record>>,
     pub(crate) contents: BTreeMap<Vec<u8>, Option<&'b [u8]>>,
+    /// Of contents: another node has them, too.
+    pub(crate) copied: BTreeSet<Vec<u8>>,
     pub(crate) inboxes: Inboxes<'b>,
     pub(crate) requests: Requests<'b>,
     /// Rooms to forget, with all rows that were there before the batch.
@@ -86,6 +88,7 @@ impl Rows<'_> {
             && self.kept.is_empty()
             && self.records.is_empty()
             && self.contents.is_empty()
+            && self.copied.is_empty()
             && self.inboxes.is_empty()
             && self.requests.is_empty()
             && self.dropped.is_empty()
@@ -239,7 +242,13 @@ impl<'b> Draft<'_, 'b> {
             Change::Content { mesh, space, collection, key, bytes } => {
                 let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
                 let bytes = bytes.as_ref().map(|bytes| bytes.as_slice());
-                self.plan.disk.contents.insert(shelf.row(*key), bytes);
+                let row = shelf.row(*key);
+                self.plan.disk.copied.remove(&row);
+                self.plan.disk.contents.insert(row, bytes);
+            }
+            Change::Copied { mesh, space, collection, key } => {
+                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+                self.plan.disk.copied.insert(shelf.row(*key));
             }
             Change::Keep { name, value } => {
                 self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));

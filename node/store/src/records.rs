@@ -29,7 +29,7 @@ use crate::{
     error::ReadError,
     limits::{READ_BY_TWO_FROM, RECORD_OVERHEAD_BYTES, RECORDS_FOUND_MAX},
     reader::Reader,
-    schema::{CONTENTS, RECORDS, decode, table},
+    schema::{CONTENTS, COPIED, RECORDS, decode, table},
     view::View,
 };
 
@@ -339,7 +339,7 @@ fn some_heads<'r>(
     count: usize,
 ) -> Result<Vec<StoredRecord>, ReadError> {
     let mut heads = Vec::with_capacity(count);
-    let contents = table(read, CONTENTS)?;
+    let (contents, copied) = (table(read, CONTENTS)?, table(read, COPIED)?);
     for row in rows.take(count) {
         let (key, row) = row?;
         if !key.value().starts_with(&mesh.0) {
@@ -354,6 +354,7 @@ fn some_heads<'r>(
             about: about(&record),
             apart: record.apart,
             held: record.apart.is_some() && contents.get(key.value())?.is_some(),
+            copied: record.apart.is_some() && copied.get(key.value())?.is_some(),
             whole: is_in_memory(&record).then(|| Box::new(record)),
         });
     }

@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 9;
+pub(crate) const LAYOUT: u64 = 10;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -59,6 +59,9 @@ pub(crate) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::n
 
 /// As in [`RECORDS`] → bytes that travel apart from that record.
 pub(crate) const CONTENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("contents/1");
+
+/// As in [`RECORDS`]: another node has the bytes in [`CONTENTS`], too.
+pub(crate) const COPIED: TableDefinition<'_, &[u8], ()> = TableDefinition::new("copied/1");
 
 /// The number of a change → key of the record's row in [`RECORDS`]. Of each record of an account, its last change.
 pub(crate) const RECORD_CHANGES: TableDefinition<'_, u64, &[u8]> =
@@ -148,6 +151,7 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(CALLED)?;
     write.open_table(RECORDS)?;
     write.open_table(CONTENTS)?;
+    write.open_table(COPIED)?;
     write.open_table(RECORD_CHANGES)?;
     write.open_table(RECORD_NUMBERS)?;
     write.open_table(RECORDS_GONE)?;

@@ -63,6 +63,7 @@ happenings! {
     AccountEnded, Any, "account ended";
     Listed, Any, "record of an account written";
     Unlisted, Any, "record of an account deleted";
+    LetterSent, Any, "mail of an account written";
     Reviewed, Any, "record about an account written";
     Deletion, Any, "record deleted";
     Replaced, Any, "record replaced";

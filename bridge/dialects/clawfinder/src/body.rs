@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
 use crate::{
-    limits::{BODY_BYTES_MAX, DRAINED_BYTES_MAX},
+    limits::DRAINED_BYTES_MAX,
     problem::{Answer, Problem},
 };
 
@@ -18,8 +18,12 @@ use crate::{
 ///
 /// # Errors
 /// It is too large, not complete in time, or no JSON by its header.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, within: Duration) -> Answer<Vec<u8>> {
-    let read = timeout(within, collect(body)).await;
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    (within, most): (Duration, usize),
+) -> Answer<Vec<u8>> {
+    let read = timeout(within, collect(body, most)).await;
     let text = "the body did not come in time; send it again";
     let read = read.map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, text))??;
     let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
@@ -31,7 +35,7 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, within: Duration) -> A
     Ok(read)
 }
 
-async fn collect(mut body: Body) -> Answer<Vec<u8>> {
+async fn collect(mut body: Body, most: usize) -> Answer<Vec<u8>> {
     let (mut kept, mut came) = (Vec::new(), 0usize);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
@@ -39,14 +43,14 @@ async fn collect(mut body: Body) -> Answer<Vec<u8>> {
         })?;
         let data: Bytes = frame.into_data().unwrap_or_default();
         came = came.saturating_add(data.len());
-        if came <= BODY_BYTES_MAX {
+        if came <= most {
             kept.extend_from_slice(&data);
         } else if came > DRAINED_BYTES_MAX {
             break;
         }
     }
-    if came > BODY_BYTES_MAX {
-        let text = format!("the body has more than {BODY_BYTES_MAX} bytes");
+    if came > most {
+        let text = format!("the body has more than {most} bytes");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
     }
     Ok(kept)

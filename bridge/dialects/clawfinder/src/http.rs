@@ -21,7 +21,8 @@ use crate::{
     caller::Caller,
     fields::{Fields, Purpose},
     jobs,
-    limits::{BODY_WITHIN, STRANGERS_BODY_WITHIN},
+    limits::{BODY_BYTES_MAX, BODY_WITHIN, SEND_BODY_BYTES_MAX, STRANGERS_BODY_WITHIN},
+    mail::{sending, sessions, showing},
     page::Asked,
     problem::{Answer, Problem},
     query::{Query, decoded},
@@ -60,6 +61,13 @@ pub(crate) enum Resource {
     Register,
     Me,
     Proof,
+    Send,
+    Inbox,
+    Received(String),
+    SentBox,
+    Sent(String),
+    Sessions,
+    Session(String),
     Agent(String),
     Jobs,
     Job(String),
@@ -78,6 +86,13 @@ impl Resource {
             ["agents", "register"] => Some(Resource::Register),
             ["agents", "me"] => Some(Resource::Me),
             ["agents", "me", "proof"] => Some(Resource::Proof),
+            ["agents", "me", "send"] => Some(Resource::Send),
+            ["agents", "me", "inbox"] => Some(Resource::Inbox),
+            ["agents", "me", "inbox", id_text] => Some(Resource::Received(id(id_text))),
+            ["agents", "me", "sent"] => Some(Resource::SentBox),
+            ["agents", "me", "sent", id_text] => Some(Resource::Sent(id(id_text))),
+            ["agents", "me", "sessions"] => Some(Resource::Sessions),
+            ["agents", "me", "sessions", id_text] => Some(Resource::Session(id(id_text))),
             ["agents", id_text] if !id_text.is_empty() => Some(Resource::Agent(id(id_text))),
             ["jobs"] => Some(Resource::Jobs),
             ["jobs", id_text] => Some(Resource::Job(id(id_text))),
@@ -92,11 +107,18 @@ impl Resource {
     pub(crate) fn methods(&self) -> &'static [Method] {
         match self {
             Resource::Register | Resource::Jobs | Resource::Reviews => &[Method::GET, Method::POST],
-            Resource::Proof => &[Method::POST],
+            Resource::Proof | Resource::Send => &[Method::POST],
+            Resource::Received(_) => &[Method::GET, Method::PUT, Method::PATCH],
             Resource::Me | Resource::Job(_) | Resource::Review(_) => {
                 &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE]
             }
-            Resource::Agent(_) | Resource::Schema => &[Method::GET],
+            Resource::Inbox
+            | Resource::SentBox
+            | Resource::Sent(_)
+            | Resource::Sessions
+            | Resource::Session(_)
+            | Resource::Agent(_)
+            | Resource::Schema => &[Method::GET],
         }
     }
 
@@ -104,7 +126,15 @@ impl Resource {
     pub(crate) fn needs_key(&self, method: &Method) -> bool {
         match self {
             Resource::Register | Resource::Agent(_) | Resource::Schema => false,
-            Resource::Me | Resource::Proof => true,
+            Resource::Me
+            | Resource::Proof
+            | Resource::Send
+            | Resource::Inbox
+            | Resource::Received(_)
+            | Resource::SentBox
+            | Resource::Sent(_)
+            | Resource::Sessions
+            | Resource::Session(_) => true,
             Resource::Jobs | Resource::Job(_) | Resource::Reviews | Resource::Review(_) => {
                 *method != Method::GET
             }
@@ -209,7 +239,8 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
         origin,
         caller,
     };
-    let done = match fields(&coming, body).await {
+    let most = if resource == Resource::Send { SEND_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+    let done = match fields(&coming, body, most).await {
         Ok(fields) => carry_out(registry, resource, &coming, fields).await,
         Err(problem) => Err(problem),
     };
@@ -220,7 +251,7 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
 }
 
 /// The fields of the body, of a request that has one.
-async fn fields(coming: &Coming, body: Body) -> Answer<Option<Fields>> {
+async fn fields(coming: &Coming, body: Body, most: usize) -> Answer<Option<Fields>> {
     let purpose = if coming.method == Method::POST {
         Purpose::Make
     } else if coming.method == Method::PUT {
@@ -231,7 +262,7 @@ async fn fields(coming: &Coming, body: Body) -> Answer<Option<Fields>> {
         return Ok(None);
     };
     let within = if coming.caller.is_some() { BODY_WITHIN } else { STRANGERS_BODY_WITHIN };
-    let read = body::read(&coming.parts.headers, body, within).await?;
+    let read = body::read(&coming.parts.headers, body, (within, most)).await?;
     Fields::read(&read, purpose).map(Some)
 }
 
@@ -249,6 +280,16 @@ async fn carry_out(
         (Resource::Me, None) if deletes => agents::delete(registry, coming).await,
         (Resource::Me, None) => agents::me(registry, coming).await,
         (Resource::Proof, Some(fields)) => agents::prove(registry, coming, fields).await,
+        (Resource::Send, Some(fields)) => sending::send(registry, coming, fields).await,
+        (Resource::Inbox, _) => showing::inbox(registry, coming).await,
+        (Resource::Received(id), Some(fields)) => {
+            showing::mark(registry, coming, &id, fields).await
+        }
+        (Resource::Received(id), None) => showing::read(registry, coming, &id).await,
+        (Resource::SentBox, _) => showing::sent(registry, coming).await,
+        (Resource::Sent(id), _) => showing::read_sent(registry, coming, &id).await,
+        (Resource::Sessions, _) => sessions::list(registry, coming).await,
+        (Resource::Session(id), _) => sessions::get(registry, coming, &id).await,
         (Resource::Agent(id), _) => agents::get(registry, &id).await,
         (Resource::Jobs, Some(fields)) => jobs::create(registry, coming, fields).await,
         (Resource::Jobs, None) => jobs::list(registry, coming).await,
@@ -261,7 +302,9 @@ async fn carry_out(
         (Resource::Review(id), None) if deletes => reviews::delete(registry, coming, &id).await,
         (Resource::Review(id), None) => reviews::get(registry, &id).await,
         (Resource::Schema, _) => Ok(Done::Ok(schema::document())),
-        (resource @ Resource::Proof, None) => Err(not_allowed(&coming.method, &resource)),
+        (resource @ (Resource::Proof | Resource::Send), None) => {
+            Err(not_allowed(&coming.method, &resource))
+        }
     }
 }
 

@@ -4,16 +4,20 @@
 //! Records say what each account wrote. Whether an account *shows* follows from all of them and from the directory
 //! (`docs/decisions/clawfinder.md`): of several accounts with one id one shows, and of several with one username one has it.
 
+mod letters;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
+pub(crate) use self::letters::{Letter, Letters};
 use mesh::{
     api::account::RecordView,
     name::{
         account::Label,
         id::{KeyPrint, MeshId},
+        key::KeyHalves,
     },
     records::finder::{JOBS, Job, PROFILES, Profile, REVIEWS, Review, SEEN, Seen},
     wire::record::{RecordId, Stamp},
@@ -43,6 +47,8 @@ pub(crate) struct Account {
     pub(crate) updated: Stamp,
     /// Its certificate has signed that this is its account.
     pub(crate) is_proven: bool,
+    /// Its public halves: mail for it is sealed to one, and its word is checked with the other.
+    pub(crate) halves: KeyHalves,
 }
 
 /// A job, without what a list does not need.
@@ -89,6 +95,7 @@ pub(crate) struct Index {
     gone_jobs: BTreeMap<RecordId, KeyPrint>,
     reviews: BTreeMap<RecordId, ReviewRow>,
     seen: HashMap<KeyPrint, u64>,
+    pub(crate) letters: Letters,
     /// What the directory says of accounts that want the same id or username as another one.
     pub(crate) claims: Claims,
 }
@@ -108,6 +115,7 @@ impl Index {
             gone_jobs: BTreeMap::new(),
             reviews: BTreeMap::new(),
             seen: HashMap::new(),
+            letters: Letters::default(),
             claims: Claims::new(mesh),
         }
     }
@@ -128,6 +136,8 @@ impl Index {
             self.take_job(record);
         } else if number == REVIEWS.number {
             self.take_review(record);
+        } else if self.letters.take(record) {
+            // It is of mail.
         } else if number == SEEN.number
             && let Some(seen) = body.and_then(Seen::decode)
         {
@@ -167,6 +177,7 @@ impl Index {
             id: certificate.fingerprint(),
             former: former.map(|certificate| certificate.fingerprint()).collect(),
             is_proven: proof::is_given(&certificate, &profile, document, &halves.signer),
+            halves,
             username: profile.username,
             name: profile.name,
             registered: not_after(profile.registered, record),

@@ -5,7 +5,7 @@
 //! Accounts are keys (`docs/decisions/clawfinder.md`): the text that a client shows signs what its account writes, at any node.
 //!
 //! In reading order: `http` (a request's way in), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
-//! `jobs`, `reviews` and `schema` (the pages), `registry` (the index of this node, kept up to the store), `index` (what shows),
+//! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
 //! `claims` (accounts that want the same name), `proof`, `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`,
 //! `settings`, `limits`.
 
@@ -27,6 +27,8 @@ mod http;
 mod index;
 mod jobs;
 pub mod limits;
+mod mail;
+mod negotiation;
 mod page;
 mod problem;
 mod proof;

@@ -62,3 +62,30 @@ pub const STRANGERS_REQUESTS_PER_MINUTE: usize = 600;
 /// Accounts and addresses that are counted at a time. More are refused until a minute is over: they could only be counted
 /// together.
 pub const COUNTED_MAX: usize = 100_000;
+
+/// Bytes of the body of a request that sends mail: its text, written as JSON.
+pub const SEND_BODY_BYTES_MAX: usize = 1_280 << 10;
+/// Mails of an account in a minute at this node.
+pub const MAILS_PER_MINUTE: usize = 60;
+/// Mails of an account in a day.
+pub const MAILS_PER_DAY: usize = 1_000;
+/// Mails in a mailbox up to which more are taken.
+pub const MAILBOX_MAX: usize = 2_000;
+/// Bytes of the texts in a mailbox.
+pub const MAILBOX_BYTES_MAX: u64 = 64 << 20;
+/// Mails in a mailbox that one sender may have there unread: nobody fills another one's mailbox alone.
+pub const UNREAD_OF_ONE_SENDER_MAX: usize = 200;
+/// Sessions of an account that are not over.
+pub const SESSIONS_OPEN_MAX: usize = 500;
+/// A text that is not here is waited for so long: it is asked of connected nodes.
+pub const TEXT_WITHIN: Duration = Duration::from_millis(1_500);
+/// Mail that went before it was read, of which senders are still to be told.
+pub const ORPHANS_MAX: usize = 4_096;
+/// Accounts whose opened subjects are kept in memory: the last that asked.
+pub const READERS_MAX: usize = 1_024;
+/// And for so long after their last request.
+pub const READERS_FOR: Duration = Duration::from_secs(600);
+/// A session is stale when nobody has written for so long. Milliseconds.
+pub const STALE_AFTER_MS: u64 = 30 * 24 * 3_600 * 1_000;
+/// An account is noted as presented here at most so often.
+pub const PRESENTED_FOR: Duration = Duration::from_secs(3_600);

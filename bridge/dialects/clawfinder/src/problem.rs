@@ -68,6 +68,10 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, text)
     }
 
+    pub(crate) fn unavailable(text: &str) -> Box<Problem> {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+
     pub(crate) fn forbidden(text: &str) -> Box<Problem> {
         Problem::new(StatusCode::FORBIDDEN, text)
     }
@@ -139,6 +143,7 @@ fn of_account(why: AccountRefused) -> Box<Problem> {
         AccountRefused::Form | AccountRefused::TooMuch => {
             Problem::of_the_whole("it is larger than the index keeps; shorten the texts")
         }
+        AccountRefused::TooManyBytes(_) => Problem::forbidden(&why.to_string()),
         AccountRefused::Behind => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "the clock of this node is behind; ask its operator to set it",

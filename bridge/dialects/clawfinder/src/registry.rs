@@ -11,25 +11,29 @@ use axum::http::Method;
 use bridge::{
     read::{Desk, Visitor},
     seam::{
-        call::{ClaimAccount, FindAccount, FollowRecords, GetRecord, ListClaims, WriteRecords},
+        call::{
+            ClaimAccount, FindAccount, FollowRecords, GetRecord, ListClaims, PresentAccount,
+            WriteRecords,
+        },
         refusal::Refusal,
     },
 };
 use mesh::{
     api::account::{Mark, RecordView, RecordWrite},
     name::{account::Label, id::KeyPrint, key::KeySecret},
-    records::finder::{JOBS, PROFILES, Profile, REVIEWS, SEEN, Seen},
-    wire::record::{CollectionNumber, RecordId},
+    records::finder::{DELIVERED, JOBS, MAILS, MARKS, PROFILES, Profile, REVIEWS, SEEN, Seen},
+    wire::record::{CollectionNumber, RecordId, Stamp},
 };
 use tokio::time::sleep;
 
 use crate::{
     caller::Caller,
-    index::{Account, Index},
+    index::{Account, Index, Letter},
     limits::{
-        KNOWN_WITHIN, LOOK_EVERY, RECORDS_AT_ONCE, REQUESTS_PER_MINUTE,
-        STRANGERS_REQUESTS_PER_MINUTE, WRITES_PER_MINUTE,
+        KNOWN_WITHIN, LOOK_EVERY, MAILS_PER_MINUTE, PRESENTED_FOR, RECORDS_AT_ONCE,
+        REQUESTS_PER_MINUTE, STRANGERS_REQUESTS_PER_MINUTE, WRITES_PER_MINUTE,
     },
+    mail::opened::Readers,
     problem::{Answer, Problem},
     proof::Document,
     rates::{Origin, PerMinute, Registrations},
@@ -54,6 +58,11 @@ pub(crate) struct Registry {
     /// One change at a time is made here: of two that read the same record the second would undo the first.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) registrations: Registrations,
+    /// Envelopes of mail that accounts have opened.
+    pub(crate) readers: Readers,
+    /// Accounts whose keys were shown here, as this node has noted it.
+    presented: Mutex<HashMap<KeyPrint, Instant>>,
+    pub(crate) mails: PerMinute<KeyPrint>,
     writes: PerMinute<KeyPrint>,
     requests: PerMinute<KeyPrint>,
     strangers: PerMinute<IpAddr>,
@@ -70,8 +79,15 @@ struct Progress {
 /// Orders of claims change when a split heals: they are asked for again after so long, where somebody wants what another has.
 const RANKED_FOR: Duration = Duration::from_secs(1);
 
-const COLLECTIONS: [CollectionNumber; 4] =
-    [PROFILES.number, JOBS.number, REVIEWS.number, SEEN.number];
+const COLLECTIONS: [CollectionNumber; 7] = [
+    PROFILES.number,
+    JOBS.number,
+    REVIEWS.number,
+    SEEN.number,
+    MAILS.number,
+    MARKS.number,
+    DELIVERED.number,
+];
 
 impl Registry {
     pub(crate) fn new(desk: Desk, settings: Settings) -> Registry {
@@ -85,6 +101,9 @@ impl Registry {
             registering: tokio::sync::Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             registrations: Registrations::default(),
+            readers: Readers::default(),
+            presented: Mutex::default(),
+            mails: PerMinute::new(MAILS_PER_MINUTE),
             writes: PerMinute::new(WRITES_PER_MINUTE),
             requests: PerMinute::new(REQUESTS_PER_MINUTE),
             strangers: PerMinute::new(STRANGERS_REQUESTS_PER_MINUTE),
@@ -174,8 +193,48 @@ impl Registry {
                 self.refresh().await?;
             }
         }
-        let standing = self.standing(print).unwrap_or_else(|| Err(Problem::no_account(UNKNOWN)));
-        standing.map(|()| Caller { print, secret })
+        self.standing(print).unwrap_or_else(|| Err(Problem::no_account(UNKNOWN)))?;
+        let caller = Caller { print, secret };
+        self.present(&caller).await;
+        Ok(caller)
+    }
+
+    /// Has the node keep the mail of an account whose key is shown to it.
+    async fn present(&self, caller: &Caller) {
+        let now = Instant::now();
+        let is_noted = |noted: &Instant| now.duration_since(*noted) < PRESENTED_FOR;
+        if self.presented().get(&caller.print).is_some_and(is_noted) {
+            return;
+        }
+        match self.desk.ask(&self.visitor, PresentAccount(caller.secret.clone())).await {
+            Ok(()) => {
+                let mut presented = self.presented();
+                presented.retain(|_, noted| is_noted(noted));
+                presented.insert(caller.print, now);
+            }
+            // It can read all the same, and its next request says it again.
+            Err(refusal) => {
+                tracing::debug!(account = %caller.print, ?refusal, "an account was not noted");
+            }
+        }
+    }
+
+    fn presented(&self) -> std::sync::MutexGuard<'_, HashMap<KeyPrint, Instant>> {
+        self.presented.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody who shows no key of ClawChat: accounts are opened by their own.
+    pub(crate) fn visitor(&self) -> &Visitor {
+        &self.visitor
+    }
+
+    /// Mail of an account that went before it was read, with the account that it was for. Told once.
+    pub(crate) fn take_orphans(&self, of: KeyPrint) -> Vec<Letter> {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut letters = std::mem::take(&mut index.letters);
+        let orphans = letters.take_orphans(of, |to| index.is_deleted(to));
+        index.letters = letters;
+        orphans
     }
 
     /// Whether an account may act. `None`: nobody here knows it.
@@ -264,8 +323,9 @@ impl Registry {
         id: RecordId,
         body: Option<Vec<u8>>,
     ) -> Result<(), Refusal> {
-        let writes = vec![RecordWrite { collection, id, body }];
-        let write = WriteRecords { account: caller.secret.clone(), writes };
+        let writes = vec![RecordWrite::new(collection, id, body)];
+        let write =
+            WriteRecords { account: caller.secret.clone(), writes, above: Stamp::default() };
         self.desk.ask(&self.visitor, write).await.map(drop)
     }
 

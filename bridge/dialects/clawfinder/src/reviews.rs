@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use mesh::{
-    name::id::KeyPrint,
-    records::finder::{REVIEWS, Review},
+    name::{id::KeyPrint, identity::Strict},
+    records::finder::{REVIEWS, Receipt, Review},
     wire::record::{RecordId, Stamp},
 };
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use crate::{
     http::{Coming, Done},
     index::ReviewRow,
     limits::REVIEW_CHARS_MAX,
+    mail::showing::receipt_of,
     page::Page,
     problem::{Answer, Problem},
     registry::{Registry, now_us},
@@ -49,7 +50,7 @@ pub(crate) async fn create(
     fields.done()?;
     let one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
-    let (id, review) = {
+    let (id, mut review) = {
         let index = registry.index();
         let no_agent = || Problem::field("reviewee_id", "no agent has this id or username");
         let reviewee = index.find(&reviewee).ok_or_else(no_agent)?.print;
@@ -70,6 +71,7 @@ pub(crate) async fn create(
         let (text, created) = (text.unwrap_or_default(), Stamp::at(now_us()));
         (id, Review { job, offered_by, title, reviewee, stars, text, created, receipt: None })
     };
+    review.receipt = receipt_of(registry, &caller, review.reviewee).await?;
     registry.write(&caller, REVIEWS.number, id, Some(review.encode())).await?;
     registry.refresh().await?;
     drop(one_at_a_time);
@@ -102,7 +104,14 @@ async fn show(registry: &Registry, rows: &[ReviewRow]) -> Answer<Vec<Value>> {
     let reviews = bodies(registry, rows).await?;
     let shown = rows.iter().filter_map(|row| {
         let (from, of) = (registry.named(row.reviewer)?, registry.named(row.reviewee)?);
-        Some(shapes::review(row, reviews.get(&row.id)?, &from, &of))
+        let review = reviews.get(&row.id)?;
+        // All nodes check it: the reviewer may have made it up.
+        let halves = registry.index().account(row.reviewee).map(|account| account.halves);
+        let is_word = |receipt: &Receipt| {
+            halves.is_some_and(|halves| receipt.is_signed(&Strict, &halves, row.reviewer))
+        };
+        let is_transaction = review.receipt.as_ref().is_some_and(is_word);
+        Some(shapes::review(row, review, (&from, &of), is_transaction))
     });
     Ok(shown.collect())
 }

@@ -36,6 +36,13 @@ fn pages() -> Vec<(&'static str, Resource, &'static str)> {
         ("/api/agents/register/", Resource::Register, "Registration"),
         ("/api/agents/me/", Resource::Me, "AgentProfile"),
         ("/api/agents/me/proof/", Resource::Proof, "AgentProfile"),
+        ("/api/agents/me/send/", Resource::Send, "SentMessage"),
+        ("/api/agents/me/inbox/", Resource::Inbox, "Message"),
+        ("/api/agents/me/inbox/{id}/", Resource::Received(id()), "Message"),
+        ("/api/agents/me/sent/", Resource::SentBox, "SentMessage"),
+        ("/api/agents/me/sent/{id}/", Resource::Sent(id()), "SentMessage"),
+        ("/api/agents/me/sessions/", Resource::Sessions, "Session"),
+        ("/api/agents/me/sessions/{id}/", Resource::Session(id()), "Session"),
         ("/api/agents/{id}/", Resource::Agent(id()), "AgentPublic"),
         ("/api/jobs/", Resource::Jobs, "Job"),
         ("/api/jobs/{id}/", Resource::Job(id()), "Job"),
@@ -47,7 +54,15 @@ fn pages() -> Vec<(&'static str, Resource, &'static str)> {
 
 fn operation(resource: &Resource, method: &Method, shape: &str) -> Value {
     let reference = json!({"$ref": format!("#/components/schemas/{shape}")});
-    let is_list = matches!(resource, Resource::Jobs | Resource::Reviews) && *method == Method::GET;
+    let is_list = *method == Method::GET
+        && matches!(
+            resource,
+            Resource::Jobs
+                | Resource::Reviews
+                | Resource::Inbox
+                | Resource::SentBox
+                | Resource::Sessions
+        );
     let answer = if is_list {
         json!({"type": "object", "properties": {
             "count": {"type": "integer"}, "next": nullable(), "previous": nullable(),
@@ -85,7 +100,15 @@ fn operation(resource: &Resource, method: &Method, shape: &str) -> Value {
 }
 
 fn parameters(resource: &Resource, is_list: bool) -> Vec<Value> {
-    let has_id = matches!(resource, Resource::Agent(_) | Resource::Job(_) | Resource::Review(_));
+    let has_id = matches!(
+        resource,
+        Resource::Agent(_)
+            | Resource::Job(_)
+            | Resource::Review(_)
+            | Resource::Received(_)
+            | Resource::Sent(_)
+            | Resource::Session(_)
+    );
     let id =
         has_id.then(|| json!({"name": "id", "in": "path", "required": true, "schema": text()}));
     let names: &[&str] = match resource {
@@ -93,9 +116,15 @@ fn parameters(resource: &Resource, is_list: bool) -> Vec<Value> {
             &["search", "agent_id", "all", "ordering", "page", "page_size"]
         }
         Resource::Reviews if is_list => &["agent_id", "job_id", "page", "page_size"],
+        Resource::Inbox => &["is_read", "page", "page_size"],
+        Resource::SentBox | Resource::Sessions => &["page", "page_size"],
         Resource::Register
         | Resource::Me
         | Resource::Proof
+        | Resource::Send
+        | Resource::Received(_)
+        | Resource::Sent(_)
+        | Resource::Session(_)
         | Resource::Agent(_)
         | Resource::Jobs
         | Resource::Job(_)
@@ -122,6 +151,10 @@ fn body(resource: &Resource, method: &Method) -> Option<Value> {
             "name": text(), "pgp_key": text(), "payment_methods": lists(), "contact_methods": lists(),
         })),
         Resource::Proof => Some(json!({"signature": text()})),
+        Resource::Send => Some(json!({
+            "recipient_id": text(), "subject": text(), "body": text(),
+        })),
+        Resource::Received(_) => Some(json!({"is_read": {"type": "boolean"}})),
         Resource::Jobs | Resource::Job(_) => Some(json!({
             "title": text(), "description": text(), "price": text(),
             "price_type": {"type": "string", "enum": ["free", "fixed", "negotiable"]},
@@ -134,7 +167,13 @@ fn body(resource: &Resource, method: &Method) -> Option<Value> {
         Resource::Review(_) => Some(json!({
             "stars": {"type": "integer", "minimum": 1, "maximum": 5}, "text": text(),
         })),
-        Resource::Agent(_) | Resource::Schema => None,
+        Resource::Inbox
+        | Resource::SentBox
+        | Resource::Sent(_)
+        | Resource::Sessions
+        | Resource::Session(_)
+        | Resource::Agent(_)
+        | Resource::Schema => None,
     }
 }
 
@@ -164,6 +203,9 @@ fn schemas() -> Value {
         "Job": shape(&["id", "agent", "title", "description", "metadata", "price_type", "price", "is_active", "created_at", "updated_at"]),
         "Review": shape(&["id", "reviewer_id", "reviewer_name", "reviewer_username", "reviewee_id", "reviewee_name",
             "reviewee_username", "job_id", "job_title", "stars", "text", "created_at", "mesh"]),
+        "Message": shape(&["id", "sender_id", "sender_name", "subject", "is_read", "created_at", "mesh", "body"]),
+        "SentMessage": shape(&["id", "recipient_id", "recipient_name", "subject", "is_read", "created_at", "mesh", "body"]),
+        "Session": shape(&["session_id", "role", "counterparty", "state", "offered_by", "since", "stale", "allowed", "messages"]),
         "Schema": {"type": "object"},
     })
 }

@@ -11,6 +11,8 @@ use crate::limits::SEARCH_BYTES_KEPT;
 pub struct Settings {
     /// The mesh.
     pub mesh: MeshId,
+    /// The name of this node, for people.
+    pub node: String,
     /// Clients that may register.
     pub signup: Signup,
     /// Other nodes are told at most so often that an account has asked.
@@ -58,6 +60,7 @@ impl Settings {
     pub fn new(mesh: MeshId) -> Settings {
         Settings {
             mesh,
+            node: String::new(),
             signup: Signup::default(),
             seen_every: SEEN_EVERY,
             search_bytes: SEARCH_BYTES_KEPT,

@@ -60,10 +60,14 @@ impl Agent {
 
     /// Its certificate, and those that it had: mail that was signed with them is still to be read.
     fn pgp_key(&self) -> String {
-        let former = self.profile.former.iter().map(|former| &former.certificate);
-        let all = std::iter::once(&self.profile.certificate).chain(former);
-        let blocks = all.filter_map(|bytes| Certificate::from_bytes(bytes).ok());
+        let blocks = self.certificates().filter_map(|bytes| Certificate::from_bytes(bytes).ok());
         blocks.map(|certificate| certificate.armored()).collect()
+    }
+
+    /// The current one, and those that it had.
+    pub(crate) fn certificates(&self) -> impl Iterator<Item = &[u8]> {
+        let former = self.profile.former.iter().map(|former| former.certificate.as_slice());
+        std::iter::once(self.profile.certificate.as_slice()).chain(former)
     }
 }
 
@@ -107,8 +111,8 @@ pub(crate) struct Named {
 pub(crate) fn review(
     row: &ReviewRow,
     review: &Review,
-    reviewer: &Named,
-    reviewee: &Named,
+    (reviewer, reviewee): (&Named, &Named),
+    is_transaction: bool,
 ) -> Value {
     json!({
         "id": uuid(row.id),
@@ -123,8 +127,7 @@ pub(crate) fn review(
         "stars": review.stars,
         "text": review.text,
         "created_at": times::of_stamp(row.created),
-        // Without a mailbox nobody has had business here that a node could vouch for.
-        "mesh": {"transaction": false, "updated_at": times::of_stamp(row.updated)},
+        "mesh": {"transaction": is_transaction, "updated_at": times::of_stamp(row.updated)},
     })
 }
 

@@ -23,6 +23,7 @@ use crate::{ClawFinder, Settings};
 mod accounts;
 mod door;
 mod listings;
+mod mail;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

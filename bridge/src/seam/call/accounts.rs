@@ -8,6 +8,7 @@ use mesh::{
         command::Command,
     },
     name::{account::Label, id::KeyPrint, key::KeySecret},
+    wire::record::Stamp,
 };
 
 use super::to_mesh::ToMesh;
@@ -30,7 +31,13 @@ pub struct WriteRecords {
     pub account: Arc<KeySecret>,
     /// At most [`mesh::limits::RECORD_WRITES_MAX`], and [`mesh::limits::RECORD_WRITES_BYTES_MAX`].
     pub writes: Vec<RecordWrite>,
+    /// Their stamps are above this one.
+    pub above: Stamp,
 }
+
+/// An account's key was shown to this node, which keeps the account's texts from now on.
+#[derive(Clone, Debug)]
+pub struct PresentAccount(pub Arc<KeySecret>);
 
 /// Look for an account. One that is not known here is asked of connected nodes before the answer: a second at most.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +58,14 @@ impl ToMesh for ClaimAccount {
 
 impl ToMesh for WriteRecords {
     fn command(self, _: &Party) -> Result<Command, Refusal> {
-        let WriteRecords { account, writes } = self;
-        Ok(Command::WriteRecords(Box::new(RecordWrites { account, writes })))
+        let WriteRecords { account, writes, above } = self;
+        Ok(Command::WriteRecords(Box::new(RecordWrites { account, writes, above })))
+    }
+}
+
+impl ToMesh for PresentAccount {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::PresentAccount(self.0))
     }
 }
 

@@ -288,10 +288,11 @@ impl Command {
                 Traits::of("claim_account").bytes(labels.len() * size_of::<Label>())
             }
             Command::WriteRecords(records) => {
-                let bodies = records.writes.iter().map(|write| write.body.as_ref());
-                let bytes = bodies.map(|body| 64 + body.map_or(0, Vec::len)).sum();
+                let parts = records.writes.iter().flat_map(|write| [&write.body, &write.apart]);
+                let bytes = parts.map(|part| 32 + part.as_ref().map_or(0, Vec::len)).sum();
                 Traits::of("write_records").bytes(bytes)
             }
+            Command::PresentAccount(_) => Traits::of("present_account"),
             Command::FindAccount(account) => {
                 Traits::of("find_account").asks().names(Names::Account(*account))
             }
@@ -439,7 +440,9 @@ impl Refused {
 
 fn of_account(refused: &AccountRefused) -> Reason {
     match refused {
-        AccountRefused::Full(_) | AccountRefused::TooMuch => Reason::Limit,
+        AccountRefused::Full(_) | AccountRefused::TooMuch | AccountRefused::TooManyBytes(_) => {
+            Reason::Limit
+        }
         AccountRefused::Unknown => Reason::Unknown,
         AccountRefused::Ended | AccountRefused::Deleted => Reason::Overtaken,
         AccountRefused::Form | AccountRefused::Behind => Reason::Rules,

@@ -33,6 +33,11 @@ impl About {
         self.records.extend(account.map(|account| (account, place)));
     }
 
+    /// The account that a record is about.
+    pub(super) fn of(&self, collection: CollectionNumber, key: RecordKey) -> Option<KeyPrint> {
+        self.of.get(&(collection, key)).copied()
+    }
+
     /// The records that are about an account.
     pub(super) fn records(&self, account: KeyPrint) -> Vec<Place> {
         let first = (CollectionNumber(0), RecordKey { id: RecordId([0; 16]), owner: None });

@@ -12,7 +12,7 @@ use crate::{
         command::{Outcome, Refused},
     },
     engine::{accounts::refuse, known::Known},
-    limits::{RECORD_WRITES_BYTES_MAX, RECORD_WRITES_MAX},
+    limits::{FINDER_LETTERS_BYTES_MAX, RECORD_WRITES_BYTES_MAX, RECORD_WRITES_MAX},
     name::id::{KeyPrint, NodeId},
     records::{
         collection::{Collection, Merge},
@@ -31,7 +31,7 @@ impl Records {
         known: &mut Known,
         writes: RecordWrites,
     ) -> Result<Outcome, Refused> {
-        let RecordWrites { account, writes } = writes;
+        let RecordWrites { account, writes, above } = writes;
         let owner = account.print();
         let bytes: usize = writes.iter().flat_map(|write| &write.body).map(Vec::len).sum();
         if writes.len() > RECORD_WRITES_MAX || bytes > RECORD_WRITES_BYTES_MAX {
@@ -45,26 +45,48 @@ impl Records {
         self.check_writes(owner, &writes)?;
         Records::check_about(known, &writes)?;
         self.check_places(owner, answers, &writes)?;
-        let draft = |RecordWrite { collection, id, body }: RecordWrite| {
-            Unsigned::from(Draft { space: Space::Mesh, collection, id, body })
+        self.check_bytes(owner, &writes)?;
+        if writes.iter().any(|write| write.apart.is_some()) {
+            // The node that takes a text keeps it.
+            self.present(known, &account)?;
+        }
+        let space = writes.first().map_or(Space::Mesh, |write| home(write.collection));
+        let draft = |RecordWrite { collection, id, body, apart }: RecordWrite| Unsigned {
+            draft: Draft { space, collection, id, body },
+            apart,
         };
-        let by = Writing::of_account(&account, &Cover::Open);
+        let by = Writing::of_account(&account, &Cover::Open).within(space, above);
         let stamps = self.write(known, &by, writes.into_iter().map(draft).collect())?;
         Ok(Outcome::Stamps(stamps))
+    }
+
+    /// The texts of an account are bounded together.
+    fn check_bytes(&self, owner: KeyPrint, writes: &[RecordWrite]) -> Result<(), Refused> {
+        let new: usize = writes.iter().flat_map(|write| &write.apart).map(Vec::len).sum();
+        let there = self.contents.bytes_of(Space::Mesh, owner);
+        if new > 0 && there + new as u64 > FINDER_LETTERS_BYTES_MAX {
+            return Err(refuse(AccountRefused::TooManyBytes(FINDER_LETTERS_BYTES_MAX)));
+        }
+        Ok(())
     }
 
     /// Each is of the form of its kind, and none is there twice or was deleted for ever.
     fn check_writes(&self, owner: KeyPrint, writes: &[RecordWrite]) -> Result<(), Refused> {
         let mut keys = BTreeSet::new();
-        for RecordWrite { collection, id, body } in writes {
+        for RecordWrite { collection, id, body, apart } in writes {
             let kind = Collection::of(*collection).filter(|kind| kind.family().is_some());
-            let fits = |kind: &&Collection| kind.fits(Space::Mesh, (*id, owner), body.as_deref());
+            let apart_max = |kind: &Collection| body.as_ref().map_or(0, |_| kind.apart_bytes_max);
+            let fits = |kind: &&Collection| {
+                kind.fits(kind.home(), (*id, owner), body.as_deref())
+                    && apart.as_ref().is_none_or(|apart| apart.len() <= apart_max(kind))
+            };
             let kind = kind.filter(fits).ok_or(refuse(AccountRefused::Form))?;
             let ends = kind.founds() && body.is_none();
-            if !keys.insert((*collection, *id)) || (ends && writes.len() > 1) {
+            let is_elsewhere = writes.first().is_some_and(|it| home(it.collection) != kind.home());
+            if is_elsewhere || !keys.insert((*collection, *id)) || (ends && writes.len() > 1) {
                 return Err(refuse(AccountRefused::Form));
             }
-            let set = self.set(Space::Mesh, *collection);
+            let set = self.set(kind.home(), *collection);
             let head = set.and_then(|set| set.head(set.key(*id, owner)));
             if kind.merge == Merge::Final && head.is_some_and(|head| head.stamp.is_for_ever()) {
                 return Err(refuse(AccountRefused::Deleted));
@@ -92,7 +114,7 @@ impl Records {
     ) -> Result<(), Refused> {
         let kinds: BTreeSet<CollectionNumber> = writes.iter().map(|it| it.collection).collect();
         for number in kinds {
-            let Some(set) = self.set(Space::Mesh, number) else { continue };
+            let Some(set) = self.set(home(number), number) else { continue };
             let is_new = |write: &&RecordWrite| {
                 write.collection == number && set.head(set.key(write.id, owner)).is_none()
             };
@@ -114,13 +136,17 @@ impl Records {
         }
     }
 
-    fn remove(&mut self, known: &mut Known, name: Name) {
+    pub(super) fn remove(&mut self, known: &mut Known, name: Name) {
         if let Some(set) = self.sets(name.space).get_mut(name.collection) {
             set.take_out(name.key);
         }
         self.forget(known, name);
         self.note_change(name.space);
     }
+}
+
+fn home(collection: CollectionNumber) -> Space {
+    Collection::of(collection).map_or(Space::Mesh, Collection::home)
 }
 
 /// The bound that so many more records of an account would be over.

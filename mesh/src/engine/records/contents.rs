@@ -9,7 +9,10 @@ use std::{
 
 use minicbor::bytes::ByteVec;
 
-use super::shares;
+use super::{
+    shares,
+    shelves::{Moved, Shelved, Shelves},
+};
 use crate::{
     api::{batch::Change, boundary::Effect},
     engine::known::Known,
@@ -48,13 +51,34 @@ struct Question {
     names: Vec<Name>,
 }
 
+/// A content, as its record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) apart: Apart,
+    /// Its place, where a node need not keep all.
+    pub(super) at: Option<Shelved>,
+}
+
+/// Whether a content is here, as the store has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Here {
+    pub(super) held: bool,
+    /// See [`Contents::copied`].
+    pub(super) copied: bool,
+}
+
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Contents {
     /// Of all records that are kept and have one.
-    known: BTreeMap<Name, Apart>,
-    /// Those of them that are not here.
+    known: BTreeMap<Name, Told>,
+    /// Those of them that are not here, and are to be.
     missing: BTreeMap<Name, Missing>,
+    /// Those of them for which there is no room here.
+    left: BTreeSet<Name>,
+    /// Those of them that have a place on a shelf, and of which another node has said that it has all.
+    copied: BTreeSet<Name>,
+    shelves: Shelves,
     /// Bytes of all of one owner in one space, here or not.
     bytes: BTreeMap<(Space, KeyPrint), u64>,
     /// One at a time for each peer.
@@ -64,25 +88,86 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// As the store has it.
-    pub(super) fn restore(&mut self, known: &Known, name: Name, apart: Apart, held: bool) {
-        self.replace(name, Some(apart));
-        if !held {
-            self.lack(known, name);
+    /// None yet. `carry`: bytes that are kept for others.
+    pub(super) fn new(carry: u64) -> Contents {
+        Contents {
+            known: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            left: BTreeSet::new(),
+            copied: BTreeSet::new(),
+            shelves: Shelves::new(carry),
+            bytes: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            hurry: false,
         }
     }
 
+    /// As the store has it.
+    pub(super) fn restore(&mut self, known: &mut Known, name: Name, told: Told, here: Here) {
+        self.replace(name, Some(told));
+        if !here.held {
+            self.lack(known, name);
+        }
+        if here.copied {
+            self.copied.insert(name);
+        }
+        self.shelve(known, name, told);
+    }
+
     /// A record is in another state, or (`None`) has no such content any more. The bytes of the state before are dropped.
-    pub(super) fn change(&mut self, known: &mut Known, name: Name, apart: Option<Apart>) {
-        let before = self.replace(name, apart);
-        if before == apart {
+    pub(super) fn change(&mut self, known: &mut Known, name: Name, told: Option<Told>) {
+        let before = self.known.get(&name).copied();
+        if before == told {
             return;
         }
-        if self.missing.remove(&name).is_none() && before.is_some() {
-            keep(known, name, None);
+        self.replace(name, told);
+        if before.map(|before| before.apart) != told.map(|told| told.apart) {
+            self.let_go(known, name, before.is_some());
+            self.left.remove(&name);
+            if told.is_some() {
+                self.lack(known, name);
+            }
         }
-        if apart.is_some() {
-            self.lack(known, name);
+        if let Some(before) = before.and_then(|before| before.at) {
+            let moved = self.shelves.take(name, before);
+            self.follow(known, moved);
+        }
+        if let Some(told) = told {
+            self.shelve(known, name, told);
+        }
+    }
+
+    /// A content belongs to another shelf.
+    pub(super) fn move_to(&mut self, known: &mut Known, name: Name, at: Shelved) {
+        if let Some(told) = self.known.get(&name).copied() {
+            self.change(known, name, Some(Told { at: Some(at), ..told }));
+        }
+    }
+
+    fn shelve(&mut self, known: &mut Known, name: Name, told: Told) {
+        if let Some(at) = told.at {
+            let moved = self.shelves.put(name, at, told.apart.length);
+            self.follow(known, moved);
+        }
+    }
+
+    fn follow(&mut self, known: &mut Known, moved: Moved) {
+        for name in moved.left {
+            self.let_go(known, name, !self.left.contains(&name));
+            self.left.insert(name);
+        }
+        for name in moved.kept {
+            if self.left.remove(&name) {
+                self.lack(known, name);
+            }
+        }
+    }
+
+    /// Bytes are not wanted any more. `was_known`: they may be here.
+    fn let_go(&mut self, known: &mut Known, name: Name, was_known: bool) {
+        self.copied.remove(&name);
+        if self.missing.remove(&name).is_none() && was_known && !self.left.contains(&name) {
+            keep(known, name, None);
         }
     }
 
@@ -91,19 +176,18 @@ impl Contents {
         self.hurry = true;
     }
 
-    fn replace(&mut self, name: Name, apart: Option<Apart>) -> Option<Apart> {
-        let before = match apart {
-            Some(apart) => self.known.insert(name, apart),
+    fn replace(&mut self, name: Name, told: Option<Told>) {
+        let before = match told {
+            Some(told) => self.known.insert(name, told),
             None => self.known.remove(&name),
         };
-        let Some(owner) = name.key.owner else { return before };
-        let length = |apart: Option<Apart>| apart.map_or(0, |apart| u64::from(apart.length));
+        let Some(owner) = name.key.owner else { return };
+        let length = |told: Option<Told>| told.map_or(0, |told| u64::from(told.apart.length));
         let bytes = self.bytes.entry((name.space, owner)).or_default();
-        *bytes = (*bytes + length(apart)).saturating_sub(length(before));
+        *bytes = (*bytes + length(told)).saturating_sub(length(before));
         if *bytes == 0 {
             self.bytes.remove(&(name.space, owner));
         }
-        before
     }
 
     /// Bytes with this hash are here. Whether they were missing.
@@ -113,12 +197,36 @@ impl Contents {
         name: Name,
         (hash, bytes): (Hash, ByteVec),
     ) -> bool {
-        let fits = self.known.get(&name).is_some_and(|apart| apart.hash == hash);
+        let fits = self.known.get(&name).is_some_and(|told| told.apart.hash == hash);
         let is_new = fits && self.missing.remove(&name).is_some();
         if is_new {
             keep(known, name, Some(Arc::new(bytes)));
         }
         is_new
+    }
+
+    // Copies.
+
+    /// Another node has all of a content that is here.
+    fn note_copy(&mut self, known: &mut Known, name: Name) {
+        let is_shelved = self.known.get(&name).is_some_and(|told| told.at.is_some());
+        if is_shelved && self.is_held(&name) && self.copied.insert(name) {
+            let (mesh, Name { space, collection, key }) = (known.cx.mesh, name);
+            known.cx.change(Change::Copied { mesh, space, collection, key });
+        }
+    }
+
+    fn is_held(&self, name: &Name) -> bool {
+        self.known.contains_key(name)
+            && !self.missing.contains_key(name)
+            && !self.left.contains(name)
+    }
+
+    /// A peer says that it has them.
+    pub(super) fn on_have(&mut self, known: &mut Known, names: impl Iterator<Item = Name>) {
+        for name in names {
+            self.note_copy(known, name);
+        }
     }
 
     // Bounds of clients.
@@ -145,12 +253,12 @@ impl Contents {
         };
         let of_room = from.take_while(|(name, _)| is_about(name));
         let own = of_room.filter(|(name, _)| name.key.owner == Some(owner));
-        own.map(|(_, apart)| u64::from(apart.length)).sum()
+        own.map(|(_, told)| u64::from(told.apart.length)).sum()
     }
 
     /// Of this one content.
     pub(super) fn length(&self, name: &Name) -> u64 {
-        self.known.get(name).map_or(0, |apart| apart.length.into())
+        self.known.get(name).map_or(0, |told| told.apart.length.into())
     }
 
     // Asking.
@@ -199,10 +307,20 @@ impl Contents {
         let SentContents { space, collection, contents, lacking } = sent;
         // Bytes that nobody asked for are not looked at.
         let Some(Question { names, .. }) = self.asked.remove(&from) else { return };
-        let mut some = false;
+        let mut had = Vec::new();
         for content in contents {
             let name = Name { space, collection, key: content.key };
-            some |= names.contains(&name) && self.hold(known, name, (content.hash, content.bytes));
+            if names.contains(&name) && self.hold(known, name, (content.hash, content.bytes)) {
+                self.note_copy(known, name);
+                had.push(content.key);
+            }
+        }
+        let some = !had.is_empty();
+        had.retain(|key| self.copied.contains(&Name { space, collection, key: *key }));
+        if !had.is_empty() {
+            // The giver knows from now on that it is not alone with them. It is sent when they are durable here.
+            let have = WantedContents { space, collection, keys: had };
+            known.cx.send(from, Message::HaveContents(have));
         }
         let lacking: BTreeSet<RecordKey> = lacking.into_iter().collect();
         let (now, me) = (known.cx.now.mono, space);
@@ -226,10 +344,7 @@ impl Contents {
     /// A peer wants some.
     pub(super) fn on_want(&self, known: &mut Known, from: NodeId, wanted: WantedContents) {
         let WantedContents { space, collection, keys } = wanted;
-        let is_held = |key: &RecordKey| {
-            let name = Name { space, collection, key: *key };
-            self.known.contains_key(&name) && !self.missing.contains_key(&name)
-        };
+        let is_held = |key: &RecordKey| self.is_held(&Name { space, collection, key: *key });
         let keys: BTreeSet<RecordKey> = keys.into_iter().collect();
         let (keys, lacking) = keys.into_iter().partition(is_held);
         known.cx.effects.push(Effect::SendContents { to: from, space, collection, keys, lacking });

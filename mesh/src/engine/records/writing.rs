@@ -48,13 +48,26 @@ pub(super) struct Writing<'w> {
     cover: &'w Cover,
     /// Other keys that write the same: what is written is later than all that they have written.
     with: &'w BTreeSet<KeyPrint>,
+    /// And later than this.
+    above: Stamp,
 }
 
 impl<'w> Writing<'w> {
+    /// Of a key: its records that all nodes read.
+    fn of_key(key: KeyPrint, signer: Option<&'w KeySecret>) -> Writing<'w> {
+        let (cover, above) = (&Cover::Open, Stamp::default());
+        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above }
+    }
+
     /// Of an account: its records are open, and nobody else writes them.
     pub(super) fn of_account(account: &'w KeySecret, cover: &'w Cover) -> Writing<'w> {
         let (key, signer) = (account.print(), Some(account));
-        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY }
+        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above: Stamp::default() }
+    }
+
+    /// The same, in this space, with stamps above this one.
+    pub(super) fn within(self, space: Space, above: Stamp) -> Writing<'w> {
+        Writing { space, above, ..self }
     }
 
     pub(super) fn of_room(
@@ -63,7 +76,14 @@ impl<'w> Writing<'w> {
         place: &'w Shelf,
     ) -> Writing<'w> {
         let Shelf { at, keys } = place;
-        Writing { key, signer, space: at.space, cover: &at.cover, with: keys }
+        Writing {
+            key,
+            signer,
+            space: at.space,
+            cover: &at.cover,
+            with: keys,
+            above: Stamp::default(),
+        }
     }
 }
 
@@ -112,7 +132,7 @@ impl Records {
             cards.into_iter().flat_map(|set| set.live_of(caller.key, &first)).collect();
         let drafts = update.drafts(&caller.agent, &cards);
         let (key, signer) = (caller.key, signer.as_deref());
-        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open, with: NOBODY };
+        let by = Writing::of_key(key, signer);
         self.write(known, &by, unsigned(drafts))?;
         Ok(Outcome::Done)
     }
@@ -124,7 +144,7 @@ impl Records {
         (key, signer): (KeyPrint, Option<&KeySecret>),
         draft: Draft,
     ) -> Result<(), Refused> {
-        let by = Writing { key, signer, space: Space::Mesh, cover: &Cover::Open, with: NOBODY };
+        let by = Writing::of_key(key, signer);
         self.write(known, &by, vec![draft.into()])?;
         Ok(())
     }
@@ -188,7 +208,8 @@ impl Records {
             let Some(set) = self.sets(space).get_mut(draft.collection) else { continue };
             let mine = set.head(set.key(draft.id, key));
             let others = by.with.iter().filter_map(|other| set.head(set.key(draft.id, *other)));
-            let before = mine.into_iter().chain(others).map(|head| head.stamp).max();
+            let known_stamps = mine.into_iter().chain(others).map(|head| head.stamp);
+            let before = known_stamps.chain(Some(by.above)).max();
             let stamp = Stamp::after(known.cx.now.wall_us, before);
             let is_final = set.collection().merge == Merge::Final && draft.body.is_none();
             let stamp = if is_final { stamp.for_ever() } else { stamp };

@@ -21,23 +21,27 @@ use crate::{
     },
 };
 
-fn account(n: u8) -> Arc<KeySecret> {
+pub(super) fn account(n: u8) -> Arc<KeySecret> {
     Arc::new(KeySecret::of(&format!("ak_{n:0>40}")))
 }
 
-fn claim(account: &Arc<KeySecret>, labels: &[Label]) -> Command {
+pub(super) fn claim(account: &Arc<KeySecret>, labels: &[Label]) -> Command {
     Command::ClaimAccount { account: Arc::clone(account), labels: labels.to_vec() }
 }
 
-fn write(account: &Arc<KeySecret>, writes: Vec<RecordWrite>) -> Command {
-    Command::WriteRecords(Box::new(RecordWrites { account: Arc::clone(account), writes }))
+pub(super) fn write(account: &Arc<KeySecret>, writes: Vec<RecordWrite>) -> Command {
+    Command::WriteRecords(Box::new(RecordWrites {
+        account: Arc::clone(account),
+        writes,
+        above: Stamp::default(),
+    }))
 }
 
 fn of_kind(kind: &Collection, id: RecordId, body: Option<Vec<u8>>) -> RecordWrite {
-    RecordWrite { collection: kind.number, id, body }
+    RecordWrite::new(kind.number, id, body)
 }
 
-fn profile(of: &KeySecret) -> RecordWrite {
+pub(super) fn profile(of: &KeySecret) -> RecordWrite {
     let profile = Profile {
         username: "alice-bot".into(),
         name: "Alice".into(),
@@ -54,7 +58,7 @@ fn profile(of: &KeySecret) -> RecordWrite {
     of_kind(&finder::PROFILES, Profile::id(of.print()), Some(profile.encode()))
 }
 
-fn gone(write: &RecordWrite) -> RecordWrite {
+pub(super) fn gone(write: &RecordWrite) -> RecordWrite {
     RecordWrite { body: None, ..write.clone() }
 }
 
@@ -140,7 +144,7 @@ impl Node {
     }
 
     fn signs(&self, by: &KeySecret, write: &RecordWrite, at: Stamp) -> Record {
-        let RecordWrite { collection, id, body } = write.clone();
+        let RecordWrite { collection, id, body, .. } = write.clone();
         let draft = Draft { space: Space::Mesh, collection, id, body };
         draft.sign(by, self.secret.mesh_id(), at).expect("it is long enough")
     }

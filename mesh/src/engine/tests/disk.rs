@@ -44,6 +44,7 @@ struct Disk {
     proofs: Vec<(Certificate, Run)>,
     records: BTreeMap<(Space, CollectionNumber, RecordKey), Arc<Record>>,
     contents: BTreeSet<(Space, CollectionNumber, RecordKey)>,
+    copied: BTreeSet<(Space, CollectionNumber, RecordKey)>,
     inboxes: BTreeMap<AgentId, InboxRecord>,
     items: BTreeMap<(AgentId, u64), InboxItem>,
     requests: BTreeMap<MessageId, RequestRecord>,
@@ -97,10 +98,14 @@ impl Disk {
                 };
             }
             Change::Content { space, collection, key, bytes, .. } => {
+                self.copied.remove(&(space, collection, key));
                 match bytes {
                     Some(_) => self.contents.insert((space, collection, key)),
                     None => self.contents.remove(&(space, collection, key)),
                 };
+            }
+            Change::Copied { space, collection, key, .. } => {
+                self.copied.insert((space, collection, key));
             }
             Change::Inbox(record) => {
                 self.inboxes.insert(record.agent.clone(), record);
@@ -144,7 +149,18 @@ impl Disk {
             let whole = Collection::of(collection).is_some_and(|kind| kind.in_memory);
             let whole = whole.then(|| Box::new(Record::clone(record)));
             let about = Collection::of(collection).and_then(|kind| kind.about(record.content()));
-            Some(StoredRecord { space, collection, head, deleted, about, apart, held, whole })
+            let copied = self.copied.contains(place);
+            Some(StoredRecord {
+                space,
+                collection,
+                head,
+                deleted,
+                about,
+                apart,
+                held,
+                copied,
+                whole,
+            })
         };
         let records = self.records.iter().filter_map(head).collect();
         let newest = |agent: &AgentId| {

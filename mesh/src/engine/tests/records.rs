@@ -354,6 +354,7 @@ fn records_of_a_key_that_the_directory_has_lost_go() {
         deleted: false,
         apart: None,
         held: false,
+        copied: false,
         whole: None,
     };
     let summary = Summary { records: vec![stored], ..super::disk::stored(&node.rows) };

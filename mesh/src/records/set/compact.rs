@@ -38,9 +38,12 @@ impl Kept {
         }
     }
 
+    pub(super) fn stamp(&self) -> Stamp {
+        Stamp(u64::from_be_bytes(self.stamp))
+    }
+
     pub(super) fn head(&self, owner: KeyPrint) -> RecordHead {
-        let stamp = Stamp(u64::from_be_bytes(self.stamp));
-        RecordHead { id: self.id, owner, stamp, hash: self.hash }
+        RecordHead { id: self.id, owner, stamp: self.stamp(), hash: self.hash }
     }
 
     pub(super) fn owner(&self) -> OwnerIx {

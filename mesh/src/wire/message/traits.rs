@@ -177,7 +177,7 @@ impl<R> Message<R> {
                 .gossiped()
                 .with(records.len(), RECORDS_IN_MESSAGE_MAX),
             Message::Comparing(comparing) => of_comparing(&comparing.step),
-            Message::WantContents(wanted) => of_wanted(wanted),
+            Message::WantContents(names) | Message::HaveContents(names) => of_wanted(names),
             Message::Contents(sent) => of_sent(sent),
         }
     }

@@ -23,7 +23,8 @@ use crate::{
     records::Shelf,
     requests,
     schema::{
-        CONTENTS, DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode, table,
+        CONTENTS, COPIED, DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode,
+        table,
     },
     view::room_row,
 };
@@ -128,6 +129,12 @@ fn contents(read: &ReadTransaction, report: &mut Report) -> Result<(), ReadError
         let record: Option<Record> = record.and_then(|row| decode(row.value(), "record").ok());
         let apart = record.and_then(|record| record.apart);
         if apart != Some(Apart::of(bytes.value())) {
+            report.add(Place::Store, Problem::Content);
+        }
+    }
+    let contents = table(read, CONTENTS)?;
+    for row in table(read, COPIED)?.iter()? {
+        if contents.get(row?.0.value())?.is_none() {
             report.add(Place::Store, Problem::Content);
         }
     }

@@ -14,7 +14,10 @@ use mesh::{
     name::{account::Label, id::KeyPrint, key::KeySecret},
     records::{
         collection::Collection,
-        finder::{JOBS, Job, PROFILES, Pricing, Profile, REVIEWS, Review, SEEN, Seen},
+        finder::{
+            Correspondence, Envelope, Form, JOBS, Job, MAILS, MARKS, Mark, PROFILES, Pricing,
+            Profile, REVIEWS, Review, SEEN, Seen,
+        },
     },
     wire::record::{RecordKey, Space, Stamp},
 };
@@ -71,7 +74,8 @@ impl Accounts {
         let owner = name.2.owner.and_then(|owner| self.get(owner));
         let ends = self.0.iter().any(|account| account.ending);
         let goes = owner.is_some_and(|owner| owner.ending) && name.1 != PROFILES.number;
-        goes || (ends && name.1 == REVIEWS.number)
+        let about_others = [REVIEWS.number, MAILS.number, MARKS.number];
+        goes || (ends && about_others.contains(&name.1))
     }
 }
 
@@ -95,7 +99,11 @@ impl Holders {
         let writes = if ends { vec![end(&secret)] } else { self.some_writes(cluster, i) };
         self.accounts.0[i].ending |= ends;
         let said = RecordsSaid { account: secret.print(), writes: writes.clone() };
-        let command = Command::WriteRecords(Box::new(RecordWrites { account: secret, writes }));
+        let command = Command::WriteRecords(Box::new(RecordWrites {
+            account: secret,
+            writes,
+            above: Stamp::default(),
+        }));
         self.calls.ask(cluster, node, Asked::Records(said), command);
     }
 
@@ -104,13 +112,18 @@ impl Holders {
         let nonce = cluster.dice.within(0, JOBS_EACH - 1);
         let text = cluster.dice.draw().to_string();
         let (id, body) = job(own, nonce, &text);
-        let job = RecordWrite { collection: JOBS.number, id, body: Some(body) };
-        match cluster.dice.within(0, 9) {
+        let job = RecordWrite::new(JOBS.number, id, Some(body));
+        match cluster.dice.within(0, 13) {
             0 | 1 => vec![profile(own, &text)],
             2..=4 => vec![job],
             5 => vec![RecordWrite { body: None, ..job }],
             6 => vec![seen(own, cluster)],
             7 => vec![job, seen(own, cluster)],
+            10..=12 => {
+                let other = cluster.dice.index(ACCOUNTS);
+                vec![mail(cluster, own, &self.accounts.0[other].secret, &text)]
+            }
+            13 => self.marks(cluster, i),
             _ => {
                 let other = cluster.dice.index(ACCOUNTS);
                 let other = &self.accounts.0[other].secret;
@@ -119,6 +132,19 @@ impl Holders {
                 vec![RecordWrite { body, ..review }]
             }
         }
+    }
+
+    /// The recipient of a mail says that it is read, or is not.
+    fn marks(&self, cluster: &mut Cluster, i: usize) -> Vec<RecordWrite> {
+        let own = self.accounts.0[i].secret.print();
+        let all = self.profiles.answered.keys().filter(|name| name.1 == MAILS.number);
+        let mails: Vec<RecordKey> = all.map(|name| name.2).collect();
+        if mails.is_empty() {
+            return vec![seen(&self.accounts.0[i].secret, cluster)];
+        }
+        let RecordKey { id: mail, owner } = *cluster.dice.pick(&mails);
+        let mark = Mark { mail, from: owner.unwrap_or(own), is_read: cluster.dice.chance(50) };
+        vec![RecordWrite::new(MARKS.number, mark.id(own), Some(mark.encode()))]
     }
 
     pub(super) fn account_is_claimed(&mut self, cluster: &mut Cluster, i: usize, node: usize) {
@@ -139,7 +165,7 @@ impl Holders {
         }
         let mesh = cluster.secret.mesh_id();
         for (write, stamp) in said.writes.iter().zip(stamps) {
-            let RecordWrite { collection, id, body } = write;
+            let RecordWrite { collection, id, body, .. } = write;
             let place = (*collection, *id, said.account);
             let found = store::followed::record(&running.reader, mesh, place);
             let found = found.expect("a sound store reads");
@@ -147,7 +173,14 @@ impl Holders {
             if found.is_none_or(|found| found.stamp < *stamp) && !self.accounts.may_be_gone(&name) {
                 return broken("records", format!("node{node} has written nothing of {said:?}"));
             }
+            let content = store::followed::content(&running.reader, mesh, place);
+            let content = content.expect("a sound store reads");
+            if write.apart.is_some() && content != write.apart && !self.accounts.may_be_gone(&name)
+            {
+                return broken("contents", format!("node{node} has not kept a text of {said:?}"));
+            }
             let happened = match body {
+                Some(_) if *collection == MAILS.number => Happening::LetterSent,
                 Some(_) if *collection == REVIEWS.number => Happening::Reviewed,
                 Some(_) => Happening::Listed,
                 None if *collection == PROFILES.number => Happening::AccountEnded,
@@ -190,7 +223,10 @@ pub(super) fn may_be_refused_to_account(refused: &Refused) -> bool {
         | AccountRefused::Ended
         | AccountRefused::Deleted
         | AccountRefused::Behind => true,
-        AccountRefused::Full(_) | AccountRefused::Form | AccountRefused::TooMuch => false,
+        AccountRefused::Full(_)
+        | AccountRefused::Form
+        | AccountRefused::TooManyBytes(_)
+        | AccountRefused::TooMuch => false,
     }
 }
 
@@ -209,11 +245,11 @@ fn profile(own: &KeySecret, text: &str) -> RecordWrite {
         host: None,
     };
     let (collection, id) = (PROFILES.number, Profile::id(own.print()));
-    RecordWrite { collection, id, body: Some(profile.encode()) }
+    RecordWrite::new(collection, id, Some(profile.encode()))
 }
 
 fn end(own: &KeySecret) -> RecordWrite {
-    RecordWrite { collection: PROFILES.number, id: Profile::id(own.print()), body: None }
+    RecordWrite::new(PROFILES.number, Profile::id(own.print()), None)
 }
 
 fn job(own: &KeySecret, nonce: u64, text: &str) -> (mesh::wire::record::RecordId, Vec<u8>) {
@@ -232,6 +268,19 @@ fn job(own: &KeySecret, nonce: u64, text: &str) -> (mesh::wire::record::RecordId
     (job.id(own.print()), job.encode())
 }
 
+fn mail(cluster: &mut Cluster, own: &KeySecret, other: &KeySecret, text: &str) -> RecordWrite {
+    let mesh = cluster.secret.mesh_id();
+    let mailbox = own.mailbox().expect("the keys of worlds are long enough");
+    let both = Correspondence::of(mesh, mailbox, &other.halves().mailbox);
+    let both = both.expect("nobody's mailbox is a point that all share");
+    let (ends, mut nonce) = ((own.print(), other.print()), [0; 16]);
+    nonce[..8].copy_from_slice(&cluster.dice.draw().to_be_bytes());
+    let mail = both.seal(ends, nonce, &Envelope::new(String::new(), Form::Pgp, ([1; 20], [2; 20])));
+    let id = mail.id(own.print());
+    let apart = Some(both.seal_text(ends, id, text));
+    RecordWrite { apart, ..RecordWrite::new(MAILS.number, id, Some(mail.encode())) }
+}
+
 fn review(own: &KeySecret, other: &KeySecret, (nonce, text): (u64, String)) -> RecordWrite {
     let (about, _) = job(other, nonce, "");
     let review = Review {
@@ -245,11 +294,11 @@ fn review(own: &KeySecret, other: &KeySecret, (nonce, text): (u64, String)) -> R
         receipt: None,
     };
     let id = review.id(own.print());
-    RecordWrite { collection: REVIEWS.number, id, body: Some(review.encode()) }
+    RecordWrite::new(REVIEWS.number, id, Some(review.encode()))
 }
 
 fn seen(own: &KeySecret, cluster: &mut Cluster) -> RecordWrite {
     let seen = Seen { wall_ms: cluster.dice.within(0, 1_000_000) };
     let (collection, id) = (SEEN.number, Seen::id(own.print()));
-    RecordWrite { collection, id, body: Some(seen.encode()) }
+    RecordWrite::new(collection, id, Some(seen.encode()))
 }

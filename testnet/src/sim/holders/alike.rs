@@ -2,6 +2,7 @@
 
 mod details;
 mod files;
+mod mail;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,8 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     }
     nothing_is_lost(world, &all)?;
     details::converge(world)?;
-    files::converge(world)
+    files::converge(world)?;
+    mail::converge(world)
 }
 
 fn are_alike(world: &World, space: Space, one: &OfNode, other: &OfNode) -> Result<(), Broken> {

@@ -29,7 +29,7 @@ impl One {
     fn record(&self, collection: CollectionNumber, body: Option<Vec<u8>>) -> RecordView {
         let (id, owner) = (Profile::id(self.print()), self.print());
         let halves = Some(self.key.halves());
-        RecordView { collection, id, owner, halves, stamp: Stamp::at(1), body }
+        RecordView { collection, id, owner, halves, stamp: Stamp::at(1), body, apart_bytes: 0 }
     }
 
     fn profile(&self, username: &str) -> RecordView {

@@ -39,7 +39,7 @@ fn profile(of: &KeySecret) -> RecordWrite {
         host: None,
     };
     let (collection, id) = (PROFILES.number, Profile::id(of.print()));
-    RecordWrite { collection, id, body: Some(profile.encode()) }
+    RecordWrite::new(collection, id, Some(profile.encode()))
 }
 
 fn job(of: &KeySecret, nonce: u8, title: &str) -> RecordWrite {
@@ -54,7 +54,7 @@ fn job(of: &KeySecret, nonce: u8, title: &str) -> RecordWrite {
         created: Stamp::at(6),
     };
     let (collection, id) = (JOBS.number, job.id(of.print()));
-    RecordWrite { collection, id, body: Some(job.encode()) }
+    RecordWrite::new(collection, id, Some(job.encode()))
 }
 
 async fn write(
@@ -62,7 +62,7 @@ async fn write(
     account: &Arc<KeySecret>,
     writes: Vec<RecordWrite>,
 ) -> Result<Vec<Stamp>, Refusal> {
-    let call = WriteRecords { account: Arc::clone(account), writes };
+    let call = WriteRecords { account: Arc::clone(account), writes, above: Stamp::default() };
     desk.ask(&Visitor::stranger(), call).await
 }
 
