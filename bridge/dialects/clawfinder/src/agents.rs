@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use axum::http::StatusCode;
 use bridge::{seam::call::ClaimAccount, secret::Secret};
 use mesh::{
     limits::{
@@ -19,6 +18,7 @@ use tokio::time::sleep;
 use crate::{
     caller::Caller,
     fields::{Fields, Most, Text, no_choice},
+    hosted::{self, Keys},
     http::{Coming, Done},
     limits::{
         BODY_BYTES_MAX, FORMER_FOR_MS, HANDLE_CHARS_MAX, KNOWN_WITHIN, LOOK_EVERY, NAME_CHARS_MAX,
@@ -53,7 +53,7 @@ struct Given {
 }
 
 impl Given {
-    fn read(fields: &mut Fields) -> Given {
+    fn read(fields: &mut Fields, has_key: bool) -> Given {
         let name = fields.text("name", Text::required(Most::Chars(NAME_CHARS_MAX)));
         let name = name.filter(|name| {
             let is_plain = !name.chars().any(char::is_control);
@@ -64,7 +64,9 @@ impl Given {
         });
         Given {
             name,
-            pgp_key: fields.text("pgp_key", Text::required(Most::Bytes(BODY_BYTES_MAX))),
+            pgp_key: has_key
+                .then(|| fields.text("pgp_key", Text::required(Most::Bytes(BODY_BYTES_MAX))))
+                .flatten(),
             payment_methods: payments(fields),
             contact_methods: contacts(fields),
         }
@@ -138,60 +140,99 @@ pub(crate) async fn register(
     if let Some(text) = username.as_deref().and_then(usernames::problem) {
         fields.refuse("username", text);
     }
-    let key = fields.has("api_key").then(|| fields.text("api_key", longest)).flatten();
-    let proof = fields
-        .has("proof")
-        .then(|| fields.text("proof", Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX))))
-        .flatten();
-    if key.as_deref().is_some_and(|key| !secret::is_key(key)) {
-        fields.refuse("api_key", "This is no API key: ak_ and 32 random bytes in base64url.");
+    let is_hosted = fields.has("hosted") && fields.flag("hosted", false) == Some(true);
+    if is_hosted {
+        let (made, linked) = ("A node makes the PGP key of a hosted account.", NOT_LINKED);
+        for (field, text) in [("pgp_key", made), ("api_key", made), ("agent_id", linked)] {
+            if fields.has(field) {
+                fields.refuse(field, text);
+            }
+        }
     }
-    if key.is_some() != proof.is_some() {
-        fields.refuse("proof", "Give api_key and proof together.");
-    }
-    let given = Given::read(&mut fields);
-    let (Some(username), Some(name)) = (username, given.name) else { return unread(fields) };
-    let chosen = given.pgp_key.map(|text| {
+    let recovery = if is_hosted { None } else { Recovery::read(&mut fields) };
+    let mut given = Given::read(&mut fields, !is_hosted);
+    let Some((username, name)) = username.zip(given.name.take()) else { return unread(fields) };
+    let chosen = given.pgp_key.take().map(|text| {
         let wish = Wish::Of { username: &username, name: &name };
         Certificate::choose(&text, &wish, now_us() / 1_000_000)
     });
     let certificate = match chosen {
-        Some(Ok(certificate)) => certificate,
+        Some(Ok(certificate)) => Some(certificate),
         Some(Err(problem)) => {
             fields.refuse("pgp_key", problem.to_string());
             return unread(fields);
         }
+        None if is_hosted => None,
         None => return unread(fields),
     };
     fields.done()?;
-    let key = match key {
-        Some(key) => Secret::new(key),
-        None => secret::draw().map_err(|_| {
-            Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "this machine has no random bytes now; try again",
-            )
-        })?,
+    let (key, proof) = match recovery {
+        Some(Recovery { key, proof }) => (Secret::new(key), Some(proof)),
+        None => (secret::draw().map_err(|_| no_chance())?, None),
     };
-    let account = Arc::new(KeySecret::of(key.expose()));
+    let secret = Arc::new(KeySecret::of(key.expose()));
+    let caller = Caller { print: secret.print(), secret };
+    let is_recovery = proof.is_some();
+    let keys = match certificate {
+        Some(certificate) => Keys { certificate, proof, vault: None },
+        None => hosted::make(registry, &caller, &username, &name).await?,
+    };
     let profile = Profile {
         username,
         name,
-        certificate: certificate.to_bytes(),
+        certificate: keys.certificate.to_bytes(),
         former: Vec::new(),
         payment: given.payment_methods.unwrap_or_default(),
         contact: given.contact_methods.unwrap_or_default(),
         registered: Stamp::at(now_us()),
-        mailbox: account.halves().mailbox,
-        proof: proof.map(String::into_bytes),
-        vault: None,
+        mailbox: caller.secret.halves().mailbox,
+        proof: keys.proof.map(String::into_bytes),
+        vault: keys.vault,
         host: None,
     };
-    let caller = Caller { print: account.print(), secret: account };
-    enter(registry, coming.origin, &caller, &certificate, profile).await?;
+    let entry = Entry { origin: coming.origin, is_recovery };
+    enter(registry, entry, &caller, (&keys.certificate, profile)).await?;
     let mut shown = own(registry, &caller).await?;
     shown["api_key"] = json!(key.expose());
     Ok(Done::Created(shown))
+}
+
+const NOT_LINKED: &str =
+    "Accounts of ClawChat's agents are not there yet; register without agent_id.";
+
+/// 503.
+pub(crate) fn no_chance() -> Box<Problem> {
+    Problem::unavailable("this machine has no random bytes now; try again")
+}
+
+/// The key that an account is to have, and the word of its certificate: of somebody who has lost another one.
+struct Recovery {
+    key: String,
+    proof: String,
+}
+
+impl Recovery {
+    fn read(fields: &mut Fields) -> Option<Recovery> {
+        let longest = Text::required(Most::Chars(usize::MAX));
+        let key = fields.has("api_key").then(|| fields.text("api_key", longest)).flatten();
+        let word = Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX));
+        let proof = fields.has("proof").then(|| fields.text("proof", word)).flatten();
+        if key.as_deref().is_some_and(|key| !secret::is_key(key)) {
+            fields.refuse("api_key", "This is no API key: ak_ and 32 random bytes in base64url.");
+        }
+        if key.is_some() != proof.is_some() {
+            fields.refuse("proof", "Give api_key and proof together.");
+        }
+        Some(Recovery { key: key?, proof: proof? })
+    }
+}
+
+/// The way in of a new account.
+#[derive(Clone, Copy)]
+struct Entry {
+    origin: Origin,
+    /// It may take the place of another one with its PGP key.
+    is_recovery: bool,
 }
 
 /// The fields were not right: the answer says which.
@@ -217,15 +258,14 @@ fn may_register(registry: &Registry, coming: &Coming) -> Answer<()> {
 /// Claims id and username for a new account, and writes its profile.
 async fn enter(
     registry: &Registry,
-    origin: Origin,
+    entry: Entry,
     caller: &Caller,
-    certificate: &Certificate,
-    profile: Profile,
+    (certificate, profile): (&Certificate, Profile),
 ) -> Answer<()> {
+    let Entry { origin, is_recovery } = entry;
     let _one_at_a_time = registry.registering.lock().await;
     registry.refresh().await?;
     let id = certificate.fingerprint();
-    let is_recovery = profile.proof.is_some();
     {
         let index = registry.index();
         if index.account(caller.print).is_some() || index.is_deleted(caller.print) {
@@ -349,7 +389,7 @@ pub(crate) async fn update(
     coming: &Coming,
     mut fields: Fields,
 ) -> Answer<Done> {
-    let given = Given::read(&mut fields);
+    let given = Given::read(&mut fields, true);
     let chosen = given
         .pgp_key
         .as_deref()
@@ -403,6 +443,10 @@ fn replace(
     profile: &mut Profile,
     certificate: &Certificate,
 ) -> Answer<()> {
+    if profile.vault.is_some() {
+        let text = "A node made this account's PGP key; to use your own, delete the account and register anew.";
+        return Err(Problem::field("pgp_key", text));
+    }
     let id = certificate.fingerprint();
     let holder = registry.index().holder(id).filter(|holder| *holder != caller.print);
     if holder.is_some() {

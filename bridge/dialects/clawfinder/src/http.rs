@@ -22,7 +22,7 @@ use crate::{
     fields::{Fields, Purpose},
     jobs,
     limits::{BODY_BYTES_MAX, BODY_WITHIN, SEND_BODY_BYTES_MAX, STRANGERS_BODY_WITHIN},
-    mail::{sending, sessions, showing},
+    mail::{negotiating, sending, sessions, showing},
     page::Asked,
     problem::{Answer, Problem},
     query::{Query, decoded},
@@ -62,6 +62,7 @@ pub(crate) enum Resource {
     Me,
     Proof,
     Send,
+    Negotiate,
     Inbox,
     Received(String),
     SentBox,
@@ -87,6 +88,7 @@ impl Resource {
             ["agents", "me"] => Some(Resource::Me),
             ["agents", "me", "proof"] => Some(Resource::Proof),
             ["agents", "me", "send"] => Some(Resource::Send),
+            ["agents", "me", "negotiate"] => Some(Resource::Negotiate),
             ["agents", "me", "inbox"] => Some(Resource::Inbox),
             ["agents", "me", "inbox", id_text] => Some(Resource::Received(id(id_text))),
             ["agents", "me", "sent"] => Some(Resource::SentBox),
@@ -107,7 +109,7 @@ impl Resource {
     pub(crate) fn methods(&self) -> &'static [Method] {
         match self {
             Resource::Register | Resource::Jobs | Resource::Reviews => &[Method::GET, Method::POST],
-            Resource::Proof | Resource::Send => &[Method::POST],
+            Resource::Proof | Resource::Send | Resource::Negotiate => &[Method::POST],
             Resource::Received(_) => &[Method::GET, Method::PUT, Method::PATCH],
             Resource::Me | Resource::Job(_) | Resource::Review(_) => {
                 &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE]
@@ -129,6 +131,7 @@ impl Resource {
             Resource::Me
             | Resource::Proof
             | Resource::Send
+            | Resource::Negotiate
             | Resource::Inbox
             | Resource::Received(_)
             | Resource::SentBox
@@ -239,7 +242,8 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
         origin,
         caller,
     };
-    let most = if resource == Resource::Send { SEND_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+    let sends = matches!(resource, Resource::Send | Resource::Negotiate);
+    let most = if sends { SEND_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
     let done = match fields(&coming, body, most).await {
         Ok(fields) => carry_out(registry, resource, &coming, fields).await,
         Err(problem) => Err(problem),
@@ -281,6 +285,7 @@ async fn carry_out(
         (Resource::Me, None) => agents::me(registry, coming).await,
         (Resource::Proof, Some(fields)) => agents::prove(registry, coming, fields).await,
         (Resource::Send, Some(fields)) => sending::send(registry, coming, fields).await,
+        (Resource::Negotiate, Some(fields)) => negotiating::step(registry, coming, fields).await,
         (Resource::Inbox, _) => showing::inbox(registry, coming).await,
         (Resource::Received(id), Some(fields)) => {
             showing::mark(registry, coming, &id, fields).await
@@ -302,7 +307,7 @@ async fn carry_out(
         (Resource::Review(id), None) if deletes => reviews::delete(registry, coming, &id).await,
         (Resource::Review(id), None) => reviews::get(registry, &id).await,
         (Resource::Schema, _) => Ok(Done::Ok(schema::document())),
-        (resource @ (Resource::Proof | Resource::Send), None) => {
+        (resource @ (Resource::Proof | Resource::Send | Resource::Negotiate), None) => {
             Err(not_allowed(&coming.method, &resource))
         }
     }

@@ -47,6 +47,8 @@ pub(crate) struct Account {
     pub(crate) updated: Stamp,
     /// Its certificate has signed that this is its account.
     pub(crate) is_proven: bool,
+    /// A node made its PGP key, which its API key opens.
+    pub(crate) is_hosted: bool,
     /// Its public halves: mail for it is sealed to one, and its word is checked with the other.
     pub(crate) halves: KeyHalves,
 }
@@ -177,6 +179,7 @@ impl Index {
             id: certificate.fingerprint(),
             former: former.map(|certificate| certificate.fingerprint()).collect(),
             is_proven: proof::is_given(&certificate, &profile, document, &halves.signer),
+            is_hosted: profile.vault.is_some(),
             halves,
             username: profile.username,
             name: profile.name,

@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
-//! `claims` (accounts that want the same name), `proof`, `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`,
+//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`,
 //! `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -23,6 +23,7 @@ mod body;
 mod caller;
 mod claims;
 mod fields;
+mod hosted;
 mod http;
 mod index;
 mod jobs;

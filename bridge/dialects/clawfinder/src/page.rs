@@ -58,12 +58,17 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The same with another page.
-    fn page(&self, number: usize) -> String {
+    /// Without a path.
+    pub(crate) fn base(&self) -> String {
         let scheme = if self.is_secure { "https" } else { "http" };
         let host = self.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        format!("{scheme}://{}", host.unwrap_or("localhost"))
+    }
+
+    /// The same with another page.
+    fn page(&self, number: usize) -> String {
         let query = self.query.with_page(number);
-        format!("{scheme}://{}{}{query}", host.unwrap_or("localhost"), self.uri.path())
+        format!("{}{}{query}", self.base(), self.uri.path())
     }
 }
 

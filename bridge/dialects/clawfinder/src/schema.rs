@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::http::Resource;
+use crate::{http::Resource, negotiation::steps::Step};
 
 /// The document.
 pub(crate) fn document() -> Value {
@@ -37,6 +37,7 @@ fn pages() -> Vec<(&'static str, Resource, &'static str)> {
         ("/api/agents/me/", Resource::Me, "AgentProfile"),
         ("/api/agents/me/proof/", Resource::Proof, "AgentProfile"),
         ("/api/agents/me/send/", Resource::Send, "SentMessage"),
+        ("/api/agents/me/negotiate/", Resource::Negotiate, "Step"),
         ("/api/agents/me/inbox/", Resource::Inbox, "Message"),
         ("/api/agents/me/inbox/{id}/", Resource::Received(id()), "Message"),
         ("/api/agents/me/sent/", Resource::SentBox, "SentMessage"),
@@ -122,6 +123,7 @@ fn parameters(resource: &Resource, is_list: bool) -> Vec<Value> {
         | Resource::Me
         | Resource::Proof
         | Resource::Send
+        | Resource::Negotiate
         | Resource::Received(_)
         | Resource::Sent(_)
         | Resource::Session(_)
@@ -145,14 +147,18 @@ fn body(resource: &Resource, method: &Method) -> Option<Value> {
     match resource {
         Resource::Register => Some(json!({
             "name": text(), "username": text(), "pgp_key": text(), "payment_methods": lists(),
-            "contact_methods": lists(), "api_key": text(), "proof": text(),
+            "contact_methods": lists(), "api_key": text(), "proof": text(), "hosted": {"type": "boolean"},
         })),
         Resource::Me => Some(json!({
             "name": text(), "pgp_key": text(), "payment_methods": lists(), "contact_methods": lists(),
         })),
         Resource::Proof => Some(json!({"signature": text()})),
         Resource::Send => Some(json!({
-            "recipient_id": text(), "subject": text(), "body": text(),
+            "recipient_id": text(), "subject": text(), "body": text(), "plain": {"type": "boolean"},
+        })),
+        Resource::Negotiate => Some(json!({
+            "type": {"type": "string", "enum": Step::ALL.map(Step::lower)}, "to": text(), "session_id": text(),
+            "body": text(), "attachments": lists(), "force": {"type": "boolean"},
         })),
         Resource::Received(_) => Some(json!({"is_read": {"type": "boolean"}})),
         Resource::Jobs | Resource::Job(_) => Some(json!({
@@ -206,6 +212,7 @@ fn schemas() -> Value {
         "Message": shape(&["id", "sender_id", "sender_name", "subject", "is_read", "created_at", "mesh", "body"]),
         "SentMessage": shape(&["id", "recipient_id", "recipient_name", "subject", "is_read", "created_at", "mesh", "body"]),
         "Session": shape(&["session_id", "role", "counterparty", "state", "offered_by", "since", "stale", "allowed", "messages"]),
+        "Step": shape(&["session", "type", "sent", "id", "state"]),
         "Schema": {"type": "object"},
     })
 }

@@ -22,6 +22,7 @@ use crate::{ClawFinder, Settings};
 
 mod accounts;
 mod door;
+mod hosted;
 mod listings;
 mod mail;
 
@@ -174,6 +175,11 @@ fn pgp(name: &str) -> SecretCertificate {
 
 /// When keys are made. Seconds since 1970.
 const NOW: u64 = 1_750_000_000;
+
+/// Nodes make keys by their clock. Seconds since 1970.
+fn now() -> u64 {
+    crate::registry::now_us() / 1_000_000
+}
 
 fn registration(username: &str, pgp: &SecretCertificate) -> Value {
     json!({

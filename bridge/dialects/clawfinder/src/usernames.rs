@@ -82,6 +82,18 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
+/// A UUID that nobody has, in its usual form.
+///
+/// # Errors
+/// The system has no random bytes.
+pub(crate) fn draw_uuid() -> Result<String, getrandom::Error> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)?;
+    id[6] = id[6] & 0x0f | 0x40;
+    id[8] = id[8] & 0x3f | 0x80;
+    Ok(crate::shapes::uuid(mesh::wire::record::RecordId(id)))
+}
+
 /// The bytes of a UUID in its usual form.
 pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
     let bytes = text.as_bytes();

@@ -2,6 +2,7 @@
 //! between the two accounts' mailboxes, so the nodes that carry them read neither.
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
+use zeroize::Zeroizing;
 
 use super::{FAMILY, Receipt, id_of, read};
 use crate::{
@@ -271,6 +272,25 @@ impl Correspondence {
     }
 }
 
+/// What an account keeps for itself, where all can see it: between its mailbox and itself.
+impl Correspondence {
+    /// The vault of a profile.
+    #[must_use]
+    pub fn seal_vault(&self, account: KeyPrint, secret: &[u8]) -> Vec<u8> {
+        self.0.seal(&vault_spot(account), secret)
+    }
+
+    /// What is in it. `None`: it is another account's, or was changed.
+    #[must_use]
+    pub fn open_vault(&self, account: KeyPrint, vault: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        self.0.open(&vault_spot(account), vault).map(Zeroizing::new)
+    }
+}
+
+fn vault_spot(account: KeyPrint) -> Vec<u8> {
+    [b"vault".as_slice(), &account.0].concat()
+}
+
 /// A part of a mail that is sealed by itself.
 #[derive(Clone, Copy)]
 enum Part {
@@ -423,6 +443,16 @@ mod tests {
         }
         let to_herself = between(&ann, &ann).seal((ann.print(), ann.print()), [7; 16], &envelope);
         assert_eq!(between(&ann, &ann).open(ann.print(), &to_herself), Some(envelope));
+    }
+
+    #[test]
+    fn a_vault_opens_for_its_account_alone() {
+        let [ann, bob] = [1, 2].map(account);
+        let vault = between(&ann, &ann).seal_vault(ann.print(), b"secret");
+        let opened = between(&ann, &ann).open_vault(ann.print(), &vault);
+        assert_eq!(opened.as_deref().map(Vec::as_slice), Some(b"secret".as_slice()));
+        assert!(between(&ann, &ann).open_vault(bob.print(), &vault).is_none());
+        assert!(between(&bob, &ann).open_vault(ann.print(), &vault).is_none());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use mesh::{
 };
 use openpgp::{Certificate, KeyId, recipients_of};
 
-use super::showing;
+use super::{plain, showing};
 use crate::{
     caller::Caller,
     fields::{Fields, Most, Text},
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The beginning of an armored message.
-const ARMOR: &str = "-----BEGIN PGP MESSAGE-----";
+pub(crate) const ARMOR: &str = "-----BEGIN PGP MESSAGE-----";
 
 /// A mail that is to be sent.
 pub(crate) struct Outgoing {
@@ -50,25 +50,47 @@ pub(crate) async fn send(registry: &Registry, coming: &Coming, mut fields: Field
     if subject.as_ref().is_some_and(|subject| subject.chars().any(char::is_control)) {
         fields.refuse("subject", "Control characters and line breaks are not allowed.");
     }
+    let is_plain = fields.has("plain") && fields.flag("plain", false) == Some(true);
     let (Some(to), Some(text)) = (to, body) else {
         fields.done()?;
         return Err(Problem::of_the_whole("a field that is needed was not given"));
     };
     fields.done()?;
     let subject = subject.unwrap_or_default();
-    if text.len() > FINDER_LETTER_BYTES_MAX {
-        return Err(too_large());
-    }
+    fits(&text)?;
     let to = recipient(registry, &to)?;
-    is_for(registry, &text, &to).await?;
-    let outgoing = Outgoing { to, subject, text, form: Form::Pgp };
+    let key = plain::key_of(registry, &caller).await?;
+    let is_armored = text.trim_start().starts_with(ARMOR);
+    let (sealed, form) = match key {
+        None if is_plain => {
+            let text = "plain mail is for hosted accounts; encrypt yours";
+            return Err(Problem::field("plain", text));
+        }
+        Some(_) if is_plain => {
+            plain::check(&text)?;
+            (text.clone(), Form::Plain)
+        }
+        Some(key) if !is_armored => {
+            (plain::seal(registry, key, &to, text.clone()).await?, Form::Pgp)
+        }
+        Some(_) | None => {
+            is_for(registry, &text, &to).await?;
+            (text.clone(), Form::Pgp)
+        }
+    };
+    fits(&sealed)?;
+    let outgoing = Outgoing { to, subject, text: sealed, form };
     let letter = deliver(registry, &caller, &outgoing).await?;
-    showing::as_sent(registry, &caller, letter, Some(outgoing.text)).await.map(Done::Created)
+    showing::as_sent(registry, &caller, letter, Some(text)).await.map(Done::Created)
 }
 
-fn too_large() -> Box<Problem> {
+/// Whether a text is not too large, as it is sent.
+pub(crate) fn fits(text: &str) -> Answer<()> {
+    if text.len() <= FINDER_LETTER_BYTES_MAX {
+        return Ok(());
+    }
     let text = format!("the body may have {FINDER_LETTER_BYTES_MAX} bytes; put more into a file");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text))
 }
 
 fn recipient(registry: &Registry, named: &str) -> Answer<Account> {

@@ -11,13 +11,17 @@ use mesh::{
 };
 use serde_json::{Value, json};
 
-use super::opened::{Opened, other};
+use super::{
+    opened::{Opened, other},
+    plain,
+};
 use crate::{
     caller::Caller,
     http::{Coming, Done},
     index::{Index, Letter},
     limits::{SESSIONS_OPEN_MAX, STALE_AFTER_MS},
     negotiation::{
+        fields,
         steps::{self, Counted, Role, Sent, State, Step},
         subject::{self, Subject},
     },
@@ -79,6 +83,11 @@ impl Held {
     /// The stamp of its last mail.
     pub(crate) fn last(&self) -> Stamp {
         self.mails.last().map(|of| of.letter.created).unwrap_or_default()
+    }
+
+    /// Its mails in their order, with what became of each.
+    pub(crate) fn mails(&self) -> impl DoubleEndedIterator<Item = (Letter, Step, Counted)> {
+        self.mails.iter().map(|of| (of.letter, of.step, of.counted))
     }
 
     fn is_over(&self) -> bool {
@@ -245,9 +254,16 @@ pub(crate) async fn get(registry: &Registry, coming: &Coming, session: &str) -> 
     let all = registry.sessions(caller, None).await?;
     let named = all.values().filter(|held| held.name.1 == session && held.consumer.is_some());
     // Two others may have used one name: the one that was written in last is shown.
-    let found = named.max_by_key(|held| held.last());
-    let shown = found.and_then(|held| document(registry, caller.print, held));
-    shown.map(Done::Ok).ok_or_else(|| Problem::missing("you have no session of this id"))
+    let none = || Problem::missing("you have no session of this id");
+    let found = named.max_by_key(|held| held.last()).ok_or_else(none)?;
+    let mut shown = document(registry, caller.print, found).ok_or_else(none)?;
+    let offers = [Step::Propose, Step::Counter];
+    if let Some(message) = plain::last_of(registry, caller, found, &offers).await? {
+        let known = message.step.map_or(&[][..], fields::of).iter().map(|field| field.key);
+        let terms = known.filter_map(|key| Some((key.to_owned(), json!(message.value(key)?))));
+        shown["terms"] = Value::Object(terms.collect());
+    }
+    Ok(Done::Ok(shown))
 }
 
 /// The receipt that another account has given last, in the mail that an account has got from it.

@@ -10,12 +10,13 @@ use mesh::{
     records::finder::{DELIVERED, Delivered, Form, MAILS, MARKS, Mark},
     wire::record::{RecordId, Stamp},
 };
+use openpgp::SecretCertificate;
 use serde_json::{Value, json};
 
 use super::{
     notices::{self, Kept},
     opened::{Opened, other},
-    sending,
+    plain, sending,
     sessions::{self, Held, SessionName},
 };
 use crate::{
@@ -23,6 +24,10 @@ use crate::{
     fields::Fields,
     http::{Coming, Done},
     index::Letter,
+    negotiation::{
+        steps::Step,
+        subject::{self, Subject},
+    },
     page::Page,
     problem::{Answer, Problem},
     registry::{Registry, now_us},
@@ -114,6 +119,28 @@ impl Context {
             };
             (envelope.subject.as_str(), form)
         })
+    }
+
+    /// Puts the text into what is shown, as a hosted account reads it.
+    async fn put_plain(
+        &self,
+        registry: &Registry,
+        caller: &Caller,
+        (key, letter, text): (SecretCertificate, &Letter, &str),
+        shown: &mut Value,
+    ) -> Answer<()> {
+        let (subject, form) = self.envelope(letter);
+        let form = if form == PGP { Form::Pgp } else { Form::Plain };
+        let plain = plain::open(registry, key, letter, (form, text)).await?;
+        plain.show(text, shown);
+        let Subject::Step(step, session) = subject::read(subject) else { return Ok(()) };
+        let held = self.sessions.get(&(other(self.own, letter), session.to_owned()));
+        let agreed =
+            if step == Step::Result { plain::agreed(registry, caller, held).await? } else { None };
+        if let Some(text) = &plain.text {
+            plain::inside((subject, text), agreed.as_deref(), shown);
+        }
+        Ok(())
     }
 
     /// A mail that the account has got. `None`: its sender does not show.
@@ -228,7 +255,10 @@ pub(crate) async fn read(registry: &Registry, coming: &Coming, id: &str) -> Answ
     note_delivered(registry, caller, &[letter]).await;
     let shown = context.received(registry, &letter);
     let mut shown = shown.ok_or_else(|| Problem::missing(NO_MAIL))?;
-    shown["body"] = json!(text);
+    match plain::key_of(registry, caller).await? {
+        Some(key) => context.put_plain(registry, caller, (key, &letter, &text), &mut shown).await?,
+        None => shown["body"] = json!(text),
+    }
     Ok(Done::Ok(shown))
 }
 
@@ -307,6 +337,10 @@ pub(crate) async fn as_sent(
         return Ok(shown);
     }
     let text = registry.text(caller, &letter).await?;
+    if let Some(key) = plain::key_of(registry, caller).await? {
+        context.put_plain(registry, caller, (key, &letter, &text), &mut shown).await?;
+        return Ok(shown);
+    }
     let own = registry.agent(caller.print).await?;
     let certificates: Vec<&[u8]> = own.iter().flat_map(|agent| agent.certificates()).collect();
     let (_, form) = context.envelope(&letter);

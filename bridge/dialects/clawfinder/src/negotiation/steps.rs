@@ -80,14 +80,6 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// The other one.
-    pub(crate) fn other(self) -> Role {
-        match self {
-            Role::Consumer => Role::Provider,
-            Role::Provider => Role::Consumer,
-        }
-    }
-
     /// As JSON writes it.
     pub(crate) fn name(self) -> &'static str {
         match self {

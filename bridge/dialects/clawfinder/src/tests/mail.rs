@@ -5,19 +5,19 @@ use openpgp::Certificate;
 use super::*;
 use crate::limits::UNREAD_OF_ONE_SENDER_MAX;
 
-const INBOX: &str = "/api/agents/me/inbox/";
-const SENT: &str = "/api/agents/me/sent/";
+pub(super) const INBOX: &str = "/api/agents/me/inbox/";
+pub(super) const SENT: &str = "/api/agents/me/sent/";
 const SEND: &str = "/api/agents/me/send/";
 const SESSIONS: &str = "/api/agents/me/sessions/";
 
 /// An agent with its PGP key, as a client has both.
-struct Person {
-    agent: Agent,
-    pgp: SecretCertificate,
+pub(super) struct Person {
+    pub(super) agent: Agent,
+    pub(super) pgp: SecretCertificate,
 }
 
 impl Person {
-    async fn new(node: &Node, username: &str) -> Person {
+    pub(super) async fn new(node: &Node, username: &str) -> Person {
         let pgp = pgp(username);
         Person { agent: node.register(username, &pgp).await, pgp }
     }
@@ -32,26 +32,41 @@ impl Person {
         node.post(SEND, Some(&self.agent.key), &body).await
     }
 
+    /// To somebody of whom the public key alone is known.
+    pub(super) async fn send_to(
+        &self,
+        node: &Node,
+        to: &str,
+        (subject, text): (&str, &str),
+    ) -> super::Answer {
+        let shown = node.get(&format!("/api/agents/{to}/")).await.ok();
+        let key = shown["pgp_key"].as_str().unwrap();
+        let key = Certificate::choose(key, &openpgp::Wish::First, now()).unwrap();
+        let body = seal_for(&self.pgp, &key, text);
+        let body = json!({"recipient_id": to, "subject": subject, "body": body});
+        node.post(SEND, Some(&self.agent.key), &body).await
+    }
+
     async fn step(&self, node: &Node, to: &Person, subject: &str) -> super::Answer {
         self.send(node, to, (subject, "as it says")).await
     }
 
-    async fn list(&self, node: &Node, path: &str) -> Vec<Value> {
+    pub(super) async fn list(&self, node: &Node, path: &str) -> Vec<Value> {
         let page = node.ask("GET", path, Some(&self.agent.key), None).await.ok();
         page["results"].as_array().unwrap().clone()
     }
 
-    async fn read(&self, node: &Node, path: &str) -> super::Answer {
+    pub(super) async fn read(&self, node: &Node, path: &str) -> super::Answer {
         node.ask("GET", path, Some(&self.agent.key), None).await
     }
 }
 
-fn seal_for(from: &SecretCertificate, to: &Certificate, text: &str) -> String {
+pub(super) fn seal_for(from: &SecretCertificate, to: &Certificate, text: &str) -> String {
     let mut chance = |bytes: &mut [u8]| getrandom::fill(bytes).unwrap();
-    from.seal(&[to], text.as_bytes(), NOW + 9, &mut chance).unwrap()
+    from.seal(&[to], text.as_bytes(), now(), &mut chance).unwrap()
 }
 
-fn id(of: &Value) -> String {
+pub(super) fn id(of: &Value) -> String {
     of["id"].as_str().unwrap().to_owned()
 }
 
