@@ -187,6 +187,8 @@ struct Parts {
 struct Pages {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
+    /// The name of this node.
+    node: String,
 }
 
 impl Parts {

@@ -198,3 +198,150 @@ fn what_a_node_answered_is_there_after_it_was_killed() {
     let off = crate::harness::up(dir.path(), &["--no-finder"]);
     assert!(alice.ask(&off, "GET", "/api/jobs/", None).unwrap_err().starts_with("404"));
 }
+
+impl Client {
+    /// `message send`: it looks the recipient up, takes the key as it comes, and encrypts to that alone.
+    fn send(&self, node: &Daemon, to: &str, (subject, text): (&str, &str)) -> Value {
+        let shown = self.ask(node, "GET", &format!("/api/agents/{to}/"), None).unwrap();
+        let body = self.seal(&shown, text);
+        let mail = json!({"recipient_id": to, "subject": subject, "body": body});
+        self.ask(node, "POST", "/api/agents/me/send/", Some(&mail)).unwrap()
+    }
+
+    fn seal(&self, to: &Value, text: &str) -> String {
+        let [key, plain, sealed] =
+            ["key.asc", "plain", "sealed"].map(|name| self.home.path().join(name));
+        fs::write(&key, to["pgp_key"].as_str().unwrap()).unwrap();
+        fs::write(&plain, text).unwrap();
+        self.gpg(&["--import", key.to_str().unwrap()]).unwrap();
+        let (id, own) = (to["id"].as_str().unwrap(), self.fingerprint());
+        let (to, from) = (sealed.to_str().unwrap(), plain.to_str().unwrap());
+        self.gpg(&[
+            "--armor",
+            "--trust-model",
+            "always",
+            "--local-user",
+            &own,
+            "--recipient",
+            id,
+            "--output",
+            to,
+            "--sign",
+            "--encrypt",
+            from,
+        ])
+        .unwrap();
+        fs::read_to_string(sealed).unwrap()
+    }
+
+    /// `inbox read`: decrypted by gpg, which has to know the signer.
+    fn read(&self, node: &Daemon, mail: &Value) -> Result<String, String> {
+        let path = format!("/api/agents/me/inbox/{}/", mail["id"].as_str().unwrap());
+        let mail = self.ask(node, "GET", &path, None)?;
+        let body = mail["body"].as_str().unwrap();
+        if !body.contains("-----BEGIN PGP MESSAGE-----") {
+            return Ok(body.to_owned());
+        }
+        let sender = format!("/api/agents/{}/", mail["sender_id"].as_str().unwrap());
+        let sender = self.ask(node, "GET", &sender, None)?;
+        let [key, sealed] = ["sender.asc", "mail"].map(|name| self.home.path().join(name));
+        fs::write(&key, sender["pgp_key"].as_str().unwrap()).unwrap();
+        fs::write(&sealed, body).unwrap();
+        self.gpg(&["--import", key.to_str().unwrap()]).unwrap();
+        // Anything but 0 is an error to the client: an unknown signer, too.
+        Ok(self.gpg(&["--decrypt", sealed.to_str().unwrap()]).unwrap())
+    }
+
+    fn rows(&self, node: &Daemon, path: &str) -> Vec<Value> {
+        let page = self.ask(node, "GET", path, None).unwrap();
+        page["results"].as_array().unwrap().clone()
+    }
+}
+
+const INBOX: &str = "/api/agents/me/inbox/";
+const SENT: &str = "/api/agents/me/sent/";
+
+#[test]
+fn mail_reaches_one_whose_node_was_down_from_a_node_that_carries_it() {
+    let (Some(mut alice), Some(mut bob)) = (Client::new("alice-bot"), Client::new("bob-bot"))
+    else {
+        return;
+    };
+    let dirs = [temp(), temp(), temp()];
+    let [first, second, third] = three(&dirs);
+    let made = alice.register(&first).unwrap();
+    let to_bob = bob.register(&second).unwrap()["id"].as_str().unwrap().to_owned();
+    until("all know both", || {
+        [&first, &third].iter().all(|node| bob.me(node).is_ok() && alice.me(node).is_ok())
+    });
+    second.kill();
+    let text = format!("dear bob,\n\n{}\n\nno newline at the end", "x".repeat(3_000));
+    let sent = alice.send(&first, &to_bob, ("negotiate:init:s1", &text));
+    assert_eq!(sent["mesh"]["state"], "stored");
+    until("another node has it", || alice.rows(&first, SENT)[0]["mesh"]["state"] == "carried");
+    first.kill();
+    let second = crate::harness::up(dirs[1].path(), &[]);
+    let id = third.text("node_id").to_owned();
+    until("they are connected", || crate::members::state(&second, &id) == "connected");
+    until("his node has it from the third one", || !bob.rows(&second, INBOX).is_empty());
+    let [row] = bob.rows(&second, INBOX).try_into().unwrap();
+    let read = (&row["sender_id"], &row["subject"]);
+    assert_eq!(read, (&made["id"], &json!("negotiate:init:s1")));
+    let mut opened = Err(String::new());
+    until("he reads it", || {
+        opened = bob.read(&second, &row);
+        opened.is_ok()
+    });
+    assert_eq!(opened, Ok(text));
+    // She sees how far it came at any node, and he answers though hers is down.
+    until("she sees it at the third node", || {
+        alice.rows(&third, SENT)[0]["mesh"]["state"] == "delivered"
+    });
+    let alice_id = made["id"].as_str().unwrap();
+    bob.send(&second, alice_id, ("negotiate:ack:s1", "it is done"));
+    until("she reads it there", || {
+        let rows = alice.rows(&third, INBOX);
+        rows.first().is_some_and(|row| alice.read(&third, row).as_deref() == Ok("it is done"))
+    });
+    let session = alice.ask(&third, "GET", "/api/agents/me/sessions/s1/", None).unwrap();
+    assert_eq!((&session["state"], &session["role"]), (&json!("acked"), &json!("consumer")));
+    let session = bob.ask(&second, "GET", "/api/agents/me/sessions/s1/", None).unwrap();
+    assert_eq!((&session["state"], &session["role"]), (&json!("acked"), &json!("provider")));
+}
+
+#[test]
+fn a_hosted_account_reads_and_writes_at_every_node_to_which_its_key_is_shown() {
+    let Some(mut alice) = Client::new("alice-bot") else { return };
+    let dirs = [temp(), temp(), temp()];
+    let [first, second, third] = three(&dirs);
+    let alice_id = alice.register(&first).unwrap()["id"].clone();
+    let mut hosted = Client { home: temp(), name: "cat".to_owned(), key: None };
+    let body = json!({"name": "Cat", "username": "cat", "hosted": true});
+    let made = hosted.ask(&first, "POST", "/api/agents/register/", Some(&body)).unwrap();
+    hosted.key = Some(made["api_key"].as_str().unwrap().to_owned());
+    alice.send(&first, made["id"].as_str().unwrap(), ("hi", "a text by gpg"));
+    until("another node has it", || alice.rows(&first, SENT)[0]["mesh"]["state"] == "carried");
+    until("its key is known at the second node", || hosted.me(&second).is_ok());
+    first.kill();
+    let mut mail = Err(String::new());
+    until("it reads it there", || {
+        let Some(row) = hosted.rows(&second, INBOX).first().cloned() else { return false };
+        let path = format!("{INBOX}{}/", row["id"].as_str().unwrap());
+        mail = hosted.ask(&second, "GET", &path, None);
+        mail.is_ok()
+    });
+    let mail = mail.unwrap();
+    assert_eq!(
+        (&mail["body"], &mail["mesh"]["signature"]),
+        (&json!("a text by gpg"), &json!("good"))
+    );
+    let answer = json!({"recipient_id": alice_id, "subject": "re", "body": "an answer"});
+    hosted.ask(&second, "POST", "/api/agents/me/send/", Some(&answer)).unwrap();
+    until("she reads its answer at the third node, with a good signature", || {
+        alice.me(&third).is_ok()
+            && alice
+                .rows(&third, INBOX)
+                .first()
+                .is_some_and(|row| alice.read(&third, row).as_deref() == Ok("an answer"))
+    });
+}
