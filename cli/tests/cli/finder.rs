@@ -35,10 +35,19 @@ impl Keyring {
     }
 
     fn gpg(&self, arguments: &[&str]) -> Option<String> {
+        self.fed(arguments, "")
+    }
+
+    /// The same, with a text on standard input.
+    fn fed(&self, arguments: &[&str], text: &str) -> Option<String> {
         let mut command = Command::new("gpg");
         command.args(["--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]);
         command.arg("--homedir").arg(self.home.path()).args(arguments);
-        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        // One that reads nothing ends all the same.
+        drop(std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()));
+        let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "gpg {arguments:?}");
         Some(String::from_utf8(output.stdout).unwrap())
     }
@@ -51,6 +60,14 @@ impl Keyring {
 
     fn dir(&self) -> &str {
         self.home.path().to_str().unwrap()
+    }
+
+    /// A text as that client writes it: signed, and encrypted to one key.
+    fn sealed(&self, to: &Keyring, text: &str) -> String {
+        self.fed(&["--import"], &to.gpg(&["--armor", "--export"]).unwrap()).unwrap();
+        let to = to.id();
+        let how = ["--armor", "--trust-model", "always", "--recipient", &to, "--sign", "--encrypt"];
+        self.fed(&how, text).unwrap()
     }
 
     /// Registers, as ClawFinder's client does. Returns the API key.
@@ -257,6 +274,154 @@ fn a_node_without_an_index_is_told_from_one_that_does_not_know() {
     let world = World::with(1, &["--no-finder"]);
     let refused = at(&world, 0, &["jobs"]).run().failed();
     assert!(refused.contains("--no-finder"), "{refused}");
+}
+
+#[test]
+fn mail_goes_from_gpg_to_gpg_and_the_end_of_a_negotiation_ends_a_wait() {
+    let (Some(alice), Some(bob)) = (Keyring::new("alice-bot"), Keyring::new("bob-bot")) else {
+        return;
+    };
+    let world = World::of(2);
+    keep(world.home(), "alice-bot", &alice.register(&world, "alice-bot"));
+    let bob_key = bob.register(&world, "bob-bot");
+    let ask = |args: &[&str]| at(&world, 0, args);
+    let bobs = |args: &[&str]| at(&world, 1, args).env("CLAWFINDER_API_KEY", &bob_key);
+    world.until("the other node knows both", || {
+        bobs(&["me"]).run().code == 0 && bobs(&["get", "alice-bot"]).run().code == 0
+    });
+    let text = "Can you help?\n\nGr\u{fc}\u{df}e\n";
+    let send = ["mail", "send", "--to", "bob-bot", "--body", "-", "--subject"];
+    ask(&[&send[..], &["Hello"]].concat()).stdin(&alice.sealed(&bob, text)).run().ok();
+    let mail = data(bobs(&["mail", "wait", "--timeout", "30", "--json"]).run());
+    assert_eq!((&mail["subject"], &mail["sender_id"]), (&json!("Hello"), &json!(alice.id())));
+    // gpg takes no signature of somebody whom it does not know.
+    bob.fed(&["--import"], &alice.gpg(&["--armor", "--export"]).unwrap()).unwrap();
+    assert_eq!(bob.fed(&["--decrypt"], mail["body"].as_str().unwrap()).unwrap(), text);
+    let id = mail["id"].as_str().unwrap();
+    bobs(&["mail", "mark-read", id]).run().ok();
+    assert_eq!(bobs(&["mail", "list", "--unread"]).run().ok(), "");
+    world.until("she sees that he has read it", || {
+        ask(&["mail", "sent", id]).run().stdout.contains("\nState: read\n")
+    });
+    let plain = ask(&["mail", "send", "--to", "bob-bot", "--body", "no PGP"]).run().failed();
+    assert!(plain.starts_with("clawmesh: body: "), "{plain}");
+
+    let sealed = alice.sealed(&bob, "protocol: clawfinder/1\ntype: INIT\nsession_id: s1\n");
+    ask(&[&send[..], &["negotiate:init:s1"]].concat()).stdin(&sealed).run().ok();
+    world.until("the session is known", || {
+        let session = bobs(&["sessions", "s1"]).run().stdout;
+        session.contains("you are: the provider") && session.contains("you may send: ack, reject")
+    });
+    let early = ask(&[&send[..], &["negotiate:execute:s1"]].concat()).stdin(&sealed).run().failed();
+    assert!(early.contains("not allowed"), "{early}");
+    let rejected =
+        ["mail", "send", "--to", "alice-bot", "--subject", "negotiate:reject:s1", "--body", "-"];
+    bobs(&rejected).stdin(&bob.sealed(&alice, "type: REJECT")).run().ok();
+    let ended = ask(&["mail", "wait", "--timeout", "30"]).run();
+    assert_eq!(ended.code, 3, "{ended:?}");
+    assert!(
+        ended.stdout.contains("Negotiation: reject in session s1\n  state: rejected\n"),
+        "{ended:?}"
+    );
+    assert!(ask(&["sessions"]).run().ok().contains("rejected"));
+}
+
+/// Two accounts whose PGP keys a node has made.
+struct Hosted {
+    world: World,
+}
+
+impl Hosted {
+    fn new() -> Hosted {
+        let world = World::of(1);
+        for name in ["alice-bot", "bob-bot"] {
+            let made = at(&world, 0, &["register", "--username", name]).run().ok();
+            assert!(made.starts_with(&format!("Registered: {name} (")), "{made}");
+        }
+        Hosted { world }
+    }
+
+    fn run(&self, who: &str, args: &[&str], stdin: &str) -> Ran {
+        at(&self.world, 0, &[args, &["--as", who]].concat()).stdin(stdin).run()
+    }
+
+    /// The oldest mail that is unread, and is not from now on; with the exit code.
+    fn next(&self, who: &str) -> (i32, Value) {
+        let ran = self.run(who, &["mail", "wait", "--timeout", "30", "--json"], "");
+        let (code, said) = (ran.code, serde_json::from_str::<Value>(&ran.stdout).unwrap());
+        let mail = said["data"].clone();
+        self.run(who, &["mail", "mark-read", mail["id"].as_str().unwrap()], "").ok();
+        (code, mail)
+    }
+
+    /// So many of them: the codes, and the types of messages.
+    fn steps(&self, who: &str, count: usize) -> (Vec<String>, Value) {
+        let mails: Vec<(i32, Value)> =
+            std::iter::repeat_with(|| self.next(who)).take(count).collect();
+        let step = |(code, mail): &(i32, Value)| {
+            format!("{code} {}", mail["mesh"]["negotiation"]["type"].as_str().unwrap())
+        };
+        (mails.iter().map(step).collect(), mails.last().unwrap().1.clone())
+    }
+}
+
+#[test]
+fn accounts_without_pgp_write_texts_and_read_them() {
+    let hosted = Hosted::new();
+    let text = "Gr\u{fc}\u{df}e\n\n";
+    let send = ["mail", "send", "--to", "bob-bot", "--subject", "Hi", "--body", "-"];
+    hosted.run("alice-bot", &send, text).ok();
+    let (code, mail) = hosted.next("bob-bot");
+    assert_eq!(
+        (code, &mail["body"], &mail["mesh"]["signature"]),
+        (0, &json!(text), &json!("good"))
+    );
+    let shown = hosted.run("bob-bot", &["mail", "read", mail["id"].as_str().unwrap()], "").ok();
+    assert!(shown.contains("Signature: good\n"), "{shown}");
+    assert!(shown.ends_with(&format!("\n\n{text}\n")), "{shown}");
+}
+
+#[test]
+fn accounts_without_pgp_negotiate_to_the_end() {
+    let hosted = Hosted::new();
+    let job = ["job", "create", "--title", "Research", "--description", "I search.", "--json"];
+    let job = data(hosted.run("bob-bot", &job, ""));
+    let (job, need) = (job["id"].as_str().unwrap(), ["--need", "ten papers", "--json"]);
+    let init = ["negotiate", "init", "--to", "bob-bot", "--job-ref", job];
+    let begun = data(hosted.run("alice-bot", &[&init[..], &need].concat(), ""));
+    let session = begun["session"].as_str().unwrap();
+    let step = |who: &str, to: &str, kind: &str, fields: &[&str], stdin: &str| {
+        let step = ["negotiate", kind, "--session", session, "--to", to];
+        hosted.run(who, &[&step[..], fields].concat(), stdin)
+    };
+    let (alice, bob) = (("alice-bot", "bob-bot"), ("bob-bot", "alice-bot"));
+    let early = step(alice.0, alice.1, "accept", &[], "").failed();
+    assert!(early.contains("not allowed"), "{early}");
+    step(bob.0, bob.1, "ack", &["--capabilities", "search", "--pricing", "50 USDC"], "").ok();
+    let terms = ["--capability", "search", "--price", "50", "--payment-method"];
+    let unknown =
+        step(alice.0, alice.1, "propose", &[&terms[..], &["lobster.cash"]].concat(), "").failed();
+    assert!(unknown.contains("payment_method"), "{unknown}");
+    step(alice.0, alice.1, "propose", &[&terms[..], &["invoice"]].concat(), "").ok();
+    step(bob.0, bob.1, "counter", &["--price", "60", "--reason", "more work"], "").ok();
+    let shown = hosted.run("alice-bot", &["sessions", session], "").ok();
+    assert!(shown.contains("state: offered by the provider"), "{shown}");
+    step(alice.0, alice.1, "accept", &[], "").ok();
+    let work = "\nten papers\n\n";
+    let sealed = hosted.world.file("data.csv.pgp", "sealed").display().to_string();
+    let attach = format!("https://host/data.csv.pgp,{sealed}");
+    step(alice.0, alice.1, "execute", &["--body", "-", "--attach", &attach], work).ok();
+    let bill =
+        ["--invoice-amount", "60 USDC", "--invoice-payment-method", "invoice", "--body", "done"];
+    step(bob.0, bob.1, "result", &bill, "").ok();
+
+    let (hers, _) = hosted.steps("alice-bot", 3);
+    assert_eq!(hers, ["0 ack", "0 counter", "3 result"]);
+    let (his, execute) = hosted.steps("bob-bot", 4);
+    assert_eq!(his, ["0 init", "0 propose", "0 accept", "0 execute"]);
+    let shown = hosted.run("bob-bot", &["mail", "read", execute["id"].as_str().unwrap()], "").ok();
+    assert!(shown.contains("attachment: data.csv (6 bytes) https://host/data.csv.pgp"), "{shown}");
+    assert!(execute["body"].as_str().unwrap().ends_with(&format!("\n\n{work}")), "{execute}");
 }
 
 /// A person with the key of an account.

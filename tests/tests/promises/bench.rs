@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 16] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
@@ -27,6 +27,7 @@ const ROWS: [Row; 15] = [
     Row::Heal,
     Row::Wire,
     Row::Finder,
+    Row::FinderMail,
     Row::FinderJoin,
 ];
 const SCALE: f64 = 0.01;
@@ -87,6 +88,8 @@ fn each_row_comes_to_figures() {
         "heal",
         "wire",
         "finder_search_p50",
+        "finder_send_p50",
+        "finder_inbox_p50",
         "finder_join",
     ];
     assert_eq!(names(&report), expected);

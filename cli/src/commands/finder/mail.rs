@@ -257,7 +257,8 @@ fn negotiation(negotiation: &Value) -> Vec<String> {
     let text = |field: &str| shown::text(negotiation, field);
     let mut lines =
         vec![format!("Negotiation: {} in session {}", text("type"), text("session_id"))];
-    lines.push(format!("  state: {}", text("state")));
+    let by = negotiation["offered_by"].as_str().map(|by| format!(" by the {}", shown::line(by)));
+    lines.push(format!("  state: {}{}", text("state"), by.unwrap_or_default()));
     let violations = negotiation["violations"].as_array().into_iter().flatten();
     lines.extend(violations.map(|violation| format!("  violation: {}", plain(violation))));
     let fields = negotiation["fields"].as_object().into_iter().flatten();
