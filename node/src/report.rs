@@ -7,13 +7,13 @@ use std::{
 };
 
 use mesh::{
-    api::status::{NodeStatus, RoomStatus},
+    api::status::{NodeStatus, RecordStatus, RoomStatus},
     name::id::AgentId,
 };
 use net::PeerStatus;
 use protocol::operator::{
-    Blamed, CertificateTrouble, Faults, Parted, PartedHow, Peer, Room, Status, Trouble, Woken,
-    WokenState,
+    Blamed, CertificateTrouble, Faults, Index, Parted, PartedHow, Peer, Room, Status, Trouble,
+    Woken, WokenState,
 };
 use serde::Serialize;
 
@@ -176,7 +176,41 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         blamed,
         parted: status.parted.map(members::removal),
         forked: status.forked.iter().map(ToString::to_string).collect(),
+        index: index(&status.records),
     }
+}
+
+fn index(records: &RecordStatus) -> Index {
+    let kind = |name: &str| name.strip_prefix("finder.").unwrap_or(name).to_owned();
+    let counts = records.of_accounts.iter().filter(|(_, count)| *count > 0);
+    Index {
+        records: counts.map(|(name, count)| (kind(name), *count)).collect(),
+        mail_bytes: records.own_bytes,
+        carried_bytes: records.carried_bytes,
+        mails_missing: records.missing,
+        mails_alone: records.alone,
+    }
+}
+
+/// The same for people, if there is any of it.
+fn index_text(index: &Index) -> Option<String> {
+    let count = |kind: &str| index.records.get(kind).copied().unwrap_or_default();
+    let [agents, jobs, reviews, mails] = ["profile", "job", "review", "mail"].map(count);
+    if agents == 0 {
+        return None;
+    }
+    let mut text = format!(
+        "Index of agents: {agents} agents, {jobs} jobs, {reviews} reviews, deleted ones included; {mails} mails, {} of them here, {} carried for others",
+        size(index.mail_bytes),
+        size(index.carried_bytes)
+    );
+    if index.mails_alone > 0 {
+        let _ = write!(text, "; {} known to be at no other node", index.mails_alone);
+    }
+    if index.mails_missing > 0 {
+        let _ = write!(text, "; {} on their way here", index.mails_missing);
+    }
+    Some(text)
 }
 
 /// The same for people.
@@ -193,6 +227,9 @@ pub(crate) fn text(status: &Status) -> String {
     if status.hosted > 0 || status.waits > 0 {
         let _ =
             writeln!(text, "Agents of hosts: {}, calls that wait: {}", status.hosted, status.waits);
+    }
+    if let Some(index) = index_text(&status.index) {
+        let _ = writeln!(text, "{index}");
     }
     if status.disk_full {
         text.push_str(DISK_FULL);

@@ -1,6 +1,8 @@
 //! The dialect of operators and a running node: one line of JSON each way, over the Unix socket
 //! `control.sock` in the node's data directory, which only its owner can open. Not a part of ClawChat.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
@@ -243,6 +245,24 @@ pub struct Status {
     pub parted: Option<Parted>,
     /// Nodes that have signed two histories: nothing more is taken from them.
     pub forked: Vec<String>,
+    /// Records of accounts, and their mail.
+    #[serde(default)]
+    pub index: Index,
+}
+
+/// Records of the index of agents that a node has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// How many, by kind, deleted ones included.
+    pub records: BTreeMap<String, usize>,
+    /// Bytes of mail of agents whose key was shown to this node.
+    pub mail_bytes: u64,
+    /// Bytes of mail that it carries for others.
+    pub carried_bytes: u64,
+    /// Mails whose text is to be here, and is not yet.
+    pub mails_missing: usize,
+    /// Mails whose text is here, and of which no other node has said that it has it.
+    pub mails_alone: usize,
 }
 
 /// Clients do not take the node's certificate, or soon will not.

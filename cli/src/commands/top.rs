@@ -273,6 +273,7 @@ mod tests {
             blamed: Vec::new(),
             parted: None,
             forked: Vec::new(),
+            index: protocol::operator::Index::default(),
         })
     }
 

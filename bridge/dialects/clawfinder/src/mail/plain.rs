@@ -168,7 +168,7 @@ fn attachment(shown: &Shown) -> Value {
     let mut document = json!({
         "url": attachment.url,
         "hash": attachment.hash,
-        "size": attachment.size,
+        "size": attachment.size.parse::<u64>().map_or_else(|_| json!(attachment.size), |bytes| json!(bytes)),
         "filename": attachment.filename,
     });
     if let Some(problem) = problem {

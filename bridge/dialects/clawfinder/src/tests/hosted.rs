@@ -159,7 +159,7 @@ async fn a_hosted_account_negotiates_in_both_roles() {
     let inside = &mail["mesh"]["negotiation"];
     assert_eq!(
         (&inside["body"], &inside["attachments"][0]["size"]),
-        (&json!("do\n\nit"), &json!("7"))
+        (&json!("do\n\nit"), &json!(7))
     );
     // Without the place to pay to, nothing was agreed on that could be paid.
     let bare = json!({"session_id": s, "invoice_payment_method": "lobster.cash", "force": true});
