@@ -31,7 +31,7 @@ use crate::{
     },
     records::profile::ProfileUpdate,
     wire::{
-        acts::TaskStatus,
+        acts::{KeyTerms, TaskStatus},
         conversation::Conversation,
         entry::{DedupId, Parting},
         record::Stamp,
@@ -194,6 +194,12 @@ pub enum Command {
     ListClaims(Label),
     /// Agents of any key that offer something: this, or with `None` anything; at most so many. → [`Outcome::Agents`]
     ListOffering { capability: Option<String>, limit: usize },
+    /// Agents of any key, attached to any node: at most so many, the first by id. → [`Outcome::Agents`]
+    ListAttached { limit: usize },
+    /// The direct rooms of all agents of a key. Its holder may read them: it can be each of these agents. → [`Outcome::Rooms`]
+    ListDirect { key: KeyPrint },
+    /// The terms on which a key was minted. → [`Outcome::Terms`]
+    KeyTerms { key: KeyPrint },
     /// Whether a key may have an agent id: refused with [`Refused::AgentTaken`] if it is another one's. → [`Outcome::Done`]
     CheckAgent { agent: AgentId, key: KeyPrint },
     /// All agents of this node, of every key, for its operator. → [`Outcome::Attendance`]
@@ -398,6 +404,8 @@ pub enum Outcome {
     Keys(Vec<KeyView>),
     /// The kind of a key.
     Key(Standing),
+    /// The terms of a key that was minted and is valid; `None` of others.
+    Terms(Option<Box<KeyTerms>>),
     /// The fate of a roaming client's cursor.
     Roamed(Roamed),
     /// For an operator.

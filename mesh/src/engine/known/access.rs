@@ -47,11 +47,15 @@ impl Known {
         if own {
             return Ok(Standing::Own);
         }
-        let keys = self.directory.keys();
-        let terms = keys.terms(key).filter(|terms| !terms.is_over(self.cx.now.wall_ms));
         let standing =
             |terms: &KeyTerms| Standing::Minted { tier: terms.tier, writes: terms.may_write() };
-        terms.map(standing).ok_or(Refused::NoKey)
+        self.terms(key).as_ref().map(standing).ok_or(Refused::NoKey)
+    }
+
+    /// The terms of a minted key that is valid.
+    pub(crate) fn terms(&self, key: KeyPrint) -> Option<KeyTerms> {
+        let keys = self.directory.keys();
+        keys.terms(key).filter(|terms| !terms.is_over(self.cx.now.wall_ms)).cloned()
     }
 
     /// The caller's record, if it may do something in a room that is for its members alone.

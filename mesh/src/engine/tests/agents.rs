@@ -645,6 +645,13 @@ fn agents_that_offer_something_are_found_whatever_their_key_is() {
     assert_eq!(found(None, 1), ["ann"]);
     assert_eq!(found(Some("spawn"), 9), ["cy"]);
     assert!(found(Some("wool"), 9).is_empty());
+    let mut attached = |limit| {
+        let found = node.ask(Command::ListAttached { limit });
+        let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+        agents.iter().map(|view| view.agent.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(attached(9), ["ann", "bob", "cy"], "of any key, and those that offer nothing");
+    assert_eq!(attached(2), ["ann", "bob"]);
 }
 
 #[test]
