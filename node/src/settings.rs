@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 mod finder;
+mod goclaw;
 mod layer;
 mod limits;
 mod parse;
@@ -22,6 +23,7 @@ use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub use finder::Finder;
+pub use goclaw::GoClaw;
 pub(crate) use layer::Layer;
 use layer::{McpTable, SessionTable};
 pub use limits::Limits;
@@ -57,6 +59,8 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// The index of agents; `None`: there is none here.
     pub finder: Option<Finder>,
+    /// GoClaw on `/ws`.
+    pub goclaw: GoClaw,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -182,6 +186,7 @@ impl Settings {
             metrics: true,
             mcp: Some(Mcp::default()),
             finder: Some(Finder::default()),
+            goclaw: GoClaw::default(),
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
@@ -333,6 +338,10 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             finder: self.finder()?,
+            goclaw: goclaw::read(
+                self.first(|layer| layer.no_goclaw),
+                &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
+            )?,
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,

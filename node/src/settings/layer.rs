@@ -8,7 +8,10 @@ use std::{
 
 use serde::Deserialize;
 
-use super::error::{Result, SettingsError};
+use super::{
+    error::{Result, SettingsError},
+    goclaw::GoClawTable,
+};
 
 /// The settings of one source: flags, environment or file. In a file these are the keys.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]
@@ -60,6 +63,12 @@ pub(crate) struct Layer {
     /// Other nodes are told at most so often that an agent of the index has asked: 1s to 1d [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub(crate) finder_seen_every: Option<String>,
+    /// No GoClaw on /ws
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_goclaw: Option<bool>,
+    /// The table `[goclaw]` of a file.
+    #[arg(skip)]
+    pub(crate) goclaw: Option<GoClawTable>,
     /// The table `[mcp]` of a file.
     #[arg(skip)]
     pub(crate) mcp: Option<McpTable>,
@@ -312,6 +321,8 @@ impl Layer {
             no_finder: switch("NO_FINDER")?,
             finder_signup: text("FINDER_SIGNUP"),
             finder_seen_every: text("FINDER_SEEN_EVERY"),
+            no_goclaw: switch("NO_GOCLAW")?,
+            goclaw: None,
             mcp: None,
             session: None,
             wake: None,

@@ -1,0 +1,267 @@
+//! Teams and their tasks: rooms, and tasks of rooms.
+
+use std::collections::BTreeMap;
+
+use bridge::seam::call::{DescribeRoom, ListRooms, ListTasks, ReadDetails};
+use mesh::{
+    api::{
+        agenda::TaskView,
+        command::{RoomInfo, RoomView},
+    },
+    name::id::{MessageId, RoomId},
+    records::details::{Details, RoomState},
+    wire::acts::TaskStatus,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    agents::is_online,
+    caller::Caller,
+    names::{self, uuid_of},
+    outcome::{No, Outcome},
+    params::{Names, Params, TASK, TEAM, THIS_TEAM},
+    times,
+};
+
+impl Caller {
+    /// Rooms that are shown as teams.
+    async fn teams(&self) -> Result<Vec<RoomView>, No> {
+        let mut rooms = self.read(ListRooms { parent: None }).await?;
+        rooms.retain(|room| room.sides.is_none());
+        Ok(rooms)
+    }
+
+    /// The team that a text means: by its id, `lobby`, or its exact name.
+    async fn team(&self, params: &Params, names: &Names) -> Result<RoomView, No> {
+        let text = params.required(names)?;
+        let missing = || No::not_found(format!("team not found: {text}"));
+        let rooms = self.teams().await?;
+        let id = if text == "lobby" {
+            Some(self.shared.settings.lobby)
+        } else {
+            RoomId::from_uuid(&text)
+        };
+        if let Some(room) = rooms.iter().find(|room| Some(room.room) == id) {
+            return Ok(room.clone());
+        }
+        let named: Vec<&RoomView> = rooms.iter().filter(|room| *room.name == *text).collect();
+        match *named {
+            [] => Err(missing()),
+            [one] => Ok(one.clone()),
+            [..] => {
+                let ids: Vec<String> =
+                    named.iter().take(5).map(|room| room.room.to_uuid()).collect();
+                Err(No::invalid(format!(
+                    "several teams are called {text}: use one of {}",
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+
+    async fn details(&self, rooms: Vec<RoomId>) -> Result<Vec<Details>, No> {
+        self.read(ReadDetails { rooms, settings: true }).await
+    }
+
+    /// The id of the mesh.
+    pub(crate) fn tenant(&self) -> String {
+        MessageId(self.shared.desk.config().here.mesh.0).to_uuid()
+    }
+
+    fn team_row(&self, room: &RoomView, details: &Details) -> Value {
+        let mut settings: serde_json::Map<String, Value> = details
+            .settings
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), serde_json::from_str(value).ok()?)))
+            .collect();
+        let visibility = if room.public { "public" } else { "private" };
+        settings.insert("visibility".to_owned(), json!(visibility));
+        let lead = room.created_by.as_deref().unwrap_or_default();
+        let lead_uuid = if lead.is_empty() { String::new() } else { uuid_of(lead) };
+        json!({
+            "id": room.room.to_uuid(),
+            "name": details.title.as_deref().unwrap_or(&room.name),
+            "description": details.description.as_deref().or(room.description.as_deref()).unwrap_or_default(),
+            "status": if is_archived(details) { "archived" } else { "active" },
+            "lead_agent_id": lead_uuid,
+            "lead_agent_key": lead,
+            "lead_display_name": lead,
+            "settings": settings,
+            "created_by": lead,
+            "created_at": times::text(room.created_ms),
+            "updated_at": times::text(room.last_activity_ms.unwrap_or(room.created_ms)),
+            "member_count": room.members,
+            "tenant_id": self.tenant(),
+            "mesh": {"encrypted": room.encrypted, "ephemeral": room.ephemeral, "shared": room.shared.is_some()},
+        })
+    }
+}
+
+fn is_archived(details: &Details) -> bool {
+    details.state == Some(RoomState::Archived)
+}
+
+pub(crate) async fn list(caller: &Caller, params: &Params) -> Outcome {
+    let with_archived = params.flag(&["includeArchived"])?.unwrap_or(false);
+    let rooms = caller.teams().await?;
+    let details = caller.details(rooms.iter().map(|room| room.room).collect()).await?;
+    let shown =
+        rooms.iter().zip(&details).filter(|(_, details)| with_archived || !is_archived(details));
+    let teams: Vec<Value> = shown.map(|(room, details)| caller.team_row(room, details)).collect();
+    Ok(json!({"count": teams.len(), "teams": teams}))
+}
+
+pub(crate) async fn get(caller: &Caller, params: &Params) -> Outcome {
+    let room = caller.team(params, THIS_TEAM).await?;
+    let RoomInfo { room, agents, leader, .. } = caller.read(DescribeRoom(room.room)).await?;
+    let details = caller.details(vec![room.room]).await?.into_iter().next().unwrap_or_default();
+    let id = room.room.to_uuid();
+    let lead = room.created_by.as_deref();
+    let members = agents.iter().map(|view| {
+        let role = if Some(&*view.agent) == lead { "lead" } else { "member" };
+        json!({
+            "team_id": id,
+            "agent_id": uuid_of(&view.agent),
+            "agent_key": &*view.agent,
+            "display_name": &*view.name,
+            "role": role,
+            "joined_at": times::text(view.connected_ms),
+            "online": is_online(view),
+            "seated": true,
+        })
+    });
+    let members: Vec<Value> = members.collect();
+    let mut team = caller.team_row(&room, &details);
+    if let Some(leader) = leader {
+        team["mesh"]["leader"] = json!(&*leader.agent);
+    }
+    Ok(json!({"team": team, "members": members, "id": id}))
+}
+
+/// The state of a task, in this dialect's words.
+fn status_of(task: &TaskView) -> &'static str {
+    match task.status {
+        TaskStatus::Pending if task.assignee.is_none() => "pending",
+        TaskStatus::Pending | TaskStatus::InProgress => "in_progress",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Blocked => "blocked",
+    }
+}
+
+/// `n`: its place among the tasks of the room that are known here.
+fn task_row(task: &TaskView, n: usize) -> Value {
+    let id = task.task.to_uuid();
+    let owner = task.assignee.as_deref().unwrap_or_default();
+    let owner_uuid = if owner.is_empty() { String::new() } else { uuid_of(owner) };
+    let short = id.get(..4).unwrap_or_default();
+    let user = if names::is_principal(&task.created_by) { &*task.created_by } else { "" };
+    let mut row = json!({
+        "id": id,
+        "team_id": task.room.to_uuid(),
+        "subject": &*task.title,
+        "description": task.description.as_deref().unwrap_or_default(),
+        "status": status_of(task),
+        "owner_agent_id": owner_uuid,
+        "owner_agent_key": owner,
+        "priority": 1,
+        "task_number": n,
+        "identifier": format!("T-{n}-{short}"),
+        "progress_percent": 0,
+        "progress_step": "",
+        "result": "",
+        "blocked_by": [],
+        "created_by_agent_id": uuid_of(&task.created_by),
+        "user_id": user,
+        "channel": "",
+        "chat_id": "",
+        "task_type": "general",
+        "metadata": {},
+        "comment_count": usize::from(task.note.is_some()),
+        "attachment_count": 0,
+        "created_at": times::text(task.created_ms),
+        "updated_at": times::text(task.updated_ms.unwrap_or(task.created_ms)),
+        "note": task.note.as_deref().unwrap_or_default(),
+    });
+    if !task.contested.is_empty() {
+        row["mesh"] = json!({"contested": task.contested});
+    }
+    row
+}
+
+/// Names that other versions have for a state.
+const ALIASES: [(&str, &str); 4] = [
+    ("open", "active"),
+    ("assigned", "in_progress"),
+    ("approved", "completed"),
+    ("rejected", "cancelled"),
+];
+const STATES: [&str; 9] = [
+    "all",
+    "active",
+    "pending",
+    "in_progress",
+    "blocked",
+    "in_review",
+    "completed",
+    "cancelled",
+    "failed",
+];
+
+/// The tasks of a team, each with its number.
+async fn tasks_of(caller: &Caller, room: RoomId) -> Result<Vec<(usize, TaskView)>, No> {
+    let tasks = caller.read(ListTasks { room, status: None }).await?;
+    Ok(tasks.into_iter().enumerate().map(|(nth, task)| (nth + 1, task)).collect())
+}
+
+pub(crate) async fn tasks(caller: &Caller, params: &Params) -> Outcome {
+    let limit = params.limit(200, 1_000)?;
+    let wanted = params.filled(&["status"])?.unwrap_or_else(|| "all".to_owned());
+    let alias = ALIASES.iter().find(|(name, _)| *name == wanted).map(|(_, of)| *of);
+    let wanted = alias.map_or(wanted, str::to_owned);
+    if !STATES.contains(&&*wanted) {
+        return Err(No::invalid(format!("status must be one of {}", STATES.join(", "))));
+    }
+    let room = caller.team(params, TEAM).await?;
+    // Tasks have no origin yet: of a channel there are none.
+    let has_origin =
+        params.filled(&["channel"])?.is_some() || params.filled(&["chatId", "chat_id"])?.is_some();
+    let tasks = tasks_of(caller, room.room).await?;
+    let is_wanted = |task: &TaskView| match &*wanted {
+        "all" => true,
+        "active" => task.status != TaskStatus::Completed,
+        state => status_of(task) == state,
+    };
+    let shown = tasks.iter().rev().filter(|(_, task)| !has_origin && is_wanted(task));
+    let taken = usize::try_from(limit).unwrap_or(usize::MAX);
+    let rows: Vec<Value> = shown.take(taken).map(|(n, task)| task_row(task, *n)).collect();
+    Ok(json!({"count": rows.len(), "tasks": rows}))
+}
+
+/// `light`: the task alone.
+pub(crate) async fn task(caller: &Caller, params: &Params, light: bool) -> Outcome {
+    let room = caller.team(params, TEAM).await?;
+    let named = params.required(TASK)?;
+    let missing = || No::not_found(format!("task not found: {named}"));
+    let id = MessageId::from_uuid(&named).ok_or_else(missing)?;
+    let tasks: BTreeMap<MessageId, (usize, TaskView)> = tasks_of(caller, room.room)
+        .await?
+        .into_iter()
+        .map(|(n, task)| (task.task, (n, task)))
+        .collect();
+    let (n, task) = tasks.get(&id).ok_or_else(missing)?;
+    let row = task_row(task, *n);
+    if light {
+        return Ok(json!({"task": row}));
+    }
+    // A task keeps its newest note, and not by whom it is.
+    let comments = task.note.iter().map(|note| {
+        json!({
+            "id": format!("{}-note", task.task.to_uuid()), "task_id": task.task.to_uuid(), "content": &**note,
+            "comment_type": "note", "created_at": times::text(task.updated_ms.unwrap_or(task.created_ms)),
+        })
+    });
+    Ok(json!({
+        "task": row, "id": task.task.to_uuid(), "comments": comments.collect::<Vec<Value>>(),
+        "events": [], "attachments": [],
+    }))
+}
