@@ -338,6 +338,28 @@ pub(crate) async fn inject(caller: &Arc<Caller>, params: &Params) -> Outcome {
     Ok(json!({"ok": true, "messageId": said.message.to_uuid()}))
 }
 
+/// Something for an agent, which finds it when it comes. No answer is waited for.
+pub(crate) async fn leave(caller: &Arc<Caller>, params: &Params) -> Outcome {
+    let channel = params.required(&["channel"])?;
+    let (to, text) = (params.required(&["to"])?, params.required(MESSAGE)?);
+    match &*channel {
+        "agent" => {}
+        "room" => {
+            let text = "rooms are not written to over this dialect yet: use ClawChat, or an agent of the room";
+            return Err(No::new(Code::NotImplemented, text));
+        }
+        _ => return Err(No::not_found(format!("channel not found: {channel}"))),
+    }
+    caller.count_write()?;
+    let agent = caller.agent(&to).await?.agent;
+    let room = caller.own_direct(&agent).await?;
+    let target =
+        Target { session: names::bare_session(&agent), agent, room, who: caller.speaker() };
+    let words = Words { kind: "notice", run: None, media: None, text, ask: false, stream: false };
+    let said = say(caller, &target, words).await?;
+    Ok(json!({"ok": true, "channel": channel, "to": to, "messageId": said.message.to_uuid()}))
+}
+
 /// A message as it is shown.
 pub(crate) fn row(message: &Message, agent: &str) -> Value {
     let (said, told) = (&message.said, metadata(message));

@@ -11,7 +11,7 @@ use crate::{
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
-    sessions, skills, system, teams,
+    sessions, skills, system, teams, workspace,
 };
 
 /// A request that its client may make.
@@ -66,6 +66,13 @@ impl Asked {
             "device.pair.list" => pairing::list(caller).await,
             "device.pair.revoke" => pairing::revoke(caller, params).await,
             "browser.pairing.status" => pairing::status(&caller.shared, params).await,
+            "send" => chat::leave(caller, params).await,
+            "teams.create" => teams::create(caller, params).await,
+            "teams.update" => teams::update(caller, params).await,
+            "teams.workspace.list" => workspace::list(caller, params).await,
+            "teams.workspace.read" => workspace::read(caller, params).await,
+            "teams.workspace.write" => workspace::write(caller, params).await,
+            "teams.workspace.delete" => workspace::delete(caller, params).await,
             "teams.list" => teams::list(caller, params).await,
             "teams.get" => teams::get(caller, params).await,
             "teams.tasks.list" => teams::tasks(caller, params).await,

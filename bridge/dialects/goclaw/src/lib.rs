@@ -7,8 +7,8 @@
 //!
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
-//! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`,
-//! `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `shared`, `settings`, `limits`.
+//! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
+//! (`workspace`: their files), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -49,6 +49,7 @@ mod teams;
 mod tests;
 mod threads;
 mod times;
+mod workspace;
 
 pub use settings::{Events, Settings};
 use shared::Shared;

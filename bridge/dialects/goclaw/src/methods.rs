@@ -44,6 +44,8 @@ const NO_FILES: &str = "this node keeps no files of agents yet";
 const NO_AGENTS: &str = "agents are not made over this dialect yet: an agent is there when a program registers under its id";
 const NO_TEAM_CHANGES: &str =
     "members of teams are not kept yet: agents join and leave rooms by themselves";
+const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
+const NO_WRITER: &str = "a person without a seat cannot write in rooms yet: ask an agent of the room, or use ClawChat's assign_task";
 const NO_REVIEW: &str = "tasks have no review yet: their agents complete them";
 const NO_TASK_RECORDS: &str = "tasks keep their newest note alone: see note in teams.tasks.get";
 const NO_DELETION: &str = "tasks are not deleted yet: completed ones are forgotten by themselves";
@@ -125,11 +127,7 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "providers.models"),
     lacks(Viewer, "quota.usage", NO_USAGE),
     has(Viewer, "run.timeline.get"),
-    lacks(
-        Operator,
-        "send",
-        "this is not there yet: chat.send speaks to an agent, and ClawChat in rooms",
-    ),
+    has(Operator, "send"),
     lacks(Operator, "sessions.compact", "a node has no model to summarise with"),
     has(Operator, "sessions.delete"),
     has(Viewer, "sessions.list"),
@@ -144,8 +142,8 @@ pub(crate) const METHODS: &[Method] = &[
         "an agent writes its cards by itself: see set_profile of ClawChat",
     ),
     has(Viewer, "status"),
-    lacks(Admin, "teams.create", NO_TEAM_CHANGES),
-    lacks(Admin, "teams.delete", NO_TEAM_CHANGES),
+    has(Admin, "teams.create"),
+    lacks(Admin, "teams.delete", NO_CLOSING),
     lacks(Admin, "teams.events.list", NO_TASK_RECORDS),
     has(Admin, "teams.get"),
     lacks(Admin, "teams.known_users", NO_TEAM_CHANGES),
@@ -155,10 +153,10 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Admin, "teams.scopes", NO_TASK_RECORDS),
     lacks(Admin, "teams.tasks.active-by-session", NO_TASK_RECORDS),
     lacks(Admin, "teams.tasks.approve", NO_REVIEW),
-    lacks(Admin, "teams.tasks.assign", NO_TEAM_CHANGES),
+    lacks(Admin, "teams.tasks.assign", NO_WRITER),
     lacks(Admin, "teams.tasks.comment", NO_TASK_RECORDS),
     lacks(Admin, "teams.tasks.comments", NO_TASK_RECORDS),
-    lacks(Admin, "teams.tasks.create", NO_TEAM_CHANGES),
+    lacks(Admin, "teams.tasks.create", NO_WRITER),
     lacks(Admin, "teams.tasks.delete", NO_DELETION),
     lacks(Admin, "teams.tasks.delete-bulk", NO_DELETION),
     lacks(Admin, "teams.tasks.events", NO_TASK_RECORDS),
@@ -166,18 +164,17 @@ pub(crate) const METHODS: &[Method] = &[
     has(Admin, "teams.tasks.get-light"),
     has(Admin, "teams.tasks.list"),
     lacks(Admin, "teams.tasks.reject", NO_REVIEW),
-    lacks(Admin, "teams.update", NO_TEAM_CHANGES),
-    lacks(Admin, "teams.workspace.delete", NO_WORKSPACE),
-    lacks(Admin, "teams.workspace.list", NO_WORKSPACE),
-    lacks(Admin, "teams.workspace.read", NO_WORKSPACE),
-    lacks(Admin, "teams.workspace.write", NO_WORKSPACE),
+    has(Admin, "teams.update"),
+    has(Admin, "teams.workspace.delete"),
+    has(Admin, "teams.workspace.list"),
+    has(Admin, "teams.workspace.read"),
+    has(Admin, "teams.workspace.write"),
     lacks(Viewer, "usage.get", NO_USAGE),
     lacks(Viewer, "usage.summary", NO_USAGE),
 ];
 
 const NO_USAGE_OF_OTHERS: &str =
     "this node keeps no list of delegations yet: the rooms of tasks have them, over MCP";
-const NO_WORKSPACE: &str = "files of rooms are not over this dialect yet: use GET, PUT and DELETE /api/rooms/ID/files/PATH";
 
 /// The method of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Method> {

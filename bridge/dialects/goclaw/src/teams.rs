@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use bridge::seam::call::{DescribeRoom, ListRooms, ListTasks, ReadDetails};
+use bridge::seam::call::{CreateRoom, DescribeRoom, ListRooms, ListTasks, ReadDetails, SetRoom};
 use mesh::{
     api::{
         agenda::TaskView,
-        command::{RoomInfo, RoomView},
+        command::{NewRoom, RoomInfo, RoomView},
     },
     name::id::{MessageId, RoomId},
-    records::details::{Details, RoomState},
+    records::details::{Details, DetailsUpdate, RoomState},
     wire::acts::TaskStatus,
 };
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::{
     agents::is_online,
     caller::Caller,
     names::{self, uuid_of},
-    outcome::{No, Outcome},
+    outcome::{Code, No, Outcome},
     params::{Names, Params, TASK, TEAM, THIS_TEAM},
     times,
 };
@@ -32,7 +32,7 @@ impl Caller {
     }
 
     /// The team that a text means: by its id, `lobby`, or its exact name.
-    async fn team(&self, params: &Params, names: &Names) -> Result<RoomView, No> {
+    pub(crate) async fn team(&self, params: &Params, names: &Names) -> Result<RoomView, No> {
         let text = params.required(names)?;
         let missing = || No::not_found(format!("team not found: {text}"));
         let rooms = self.teams().await?;
@@ -95,6 +95,97 @@ impl Caller {
             "mesh": {"encrypted": room.encrypted, "ephemeral": room.ephemeral, "shared": room.shared.is_some()},
         })
     }
+}
+
+/// Whether the team is of the caller's key.
+pub(crate) fn owned(caller: &Caller, room: &RoomView) -> Result<(), No> {
+    if room.owner == Some(caller.print()) {
+        return Ok(());
+    }
+    Err(No::unauthorized("permission denied: not the owner of this team"))
+}
+
+/// Tells administrators who may see the team.
+fn tell(caller: &Caller, event: &str, room: &RoomView, payload: &Value) {
+    let (print, public) = (caller.print(), room.public);
+    caller
+        .shared
+        .tell(event, payload, |client| client.is_admin() && (public || client.print() == print));
+}
+
+/// Settings as they are kept, each by itself; visibility is the room's, and not among them.
+fn kept_settings(params: &Params) -> Result<Vec<(String, Option<String>)>, No> {
+    let Some(settings) = params.object(&["settings"])? else { return Ok(Vec::new()) };
+    let kept = settings.iter().filter(|(name, _)| *name != "visibility");
+    let kept = kept.map(|(name, value)| {
+        let value = (!value.is_null()).then(|| value.to_string());
+        (name.clone(), value)
+    });
+    Ok(kept.collect())
+}
+
+pub(crate) async fn create(caller: &Caller, params: &Params) -> Outcome {
+    let name = params.required(&["name"])?;
+    for names in [&["members", "agent_ids", "agentIds"][..], &["lead"]] {
+        if params
+            .get(names)
+            .is_some_and(|given| given.as_array().is_none_or(|list| !list.is_empty()))
+        {
+            let text = "members of teams are not kept yet: make the team without, and let its agents join the room";
+            return Err(No::new(Code::NotImplemented, text));
+        }
+    }
+    let settings = kept_settings(params)?;
+    let visibility = params.object(&["settings"])?.and_then(|settings| settings.get("visibility"));
+    let public = visibility.is_some_and(|visibility| visibility == "public");
+    let description = params.filled(&["description"])?;
+    let new =
+        NewRoom { name, description, parent: None, ephemeral: false, public, encrypted: false };
+    let who = caller.speaker();
+    let room = caller.act(&who, CreateRoom(new)).await?;
+    if !settings.is_empty() {
+        let update = DetailsUpdate { settings, ..DetailsUpdate::default() };
+        caller.act(&who, SetRoom { room: room.room, update }).await?;
+    }
+    let details = caller.details(vec![room.room]).await?.into_iter().next().unwrap_or_default();
+    let team = caller.team_row(&room, &details);
+    let told = json!({"team_id": team["id"], "team_name": team["name"], "lead_agent_key": team["lead_agent_key"]});
+    tell(caller, "team.created", &room, &told);
+    Ok(json!({"id": team["id"], "team": team}))
+}
+
+pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
+    let room = caller.team(params, THIS_TEAM).await?;
+    owned(caller, &room)?;
+    let (name, description) = (params.filled(&["name"])?, params.text(&["description"])?);
+    if let Some(name) = &name {
+        let others = caller.teams().await?;
+        if others.iter().any(|other| *other.name == **name && other.room != room.room) {
+            return Err(No::new(
+                Code::AlreadyExists,
+                format!("a team named {name} exists already"),
+            ));
+        }
+    }
+    let update = DetailsUpdate {
+        title: name.clone().map(Some),
+        description: description.map(|text| Some(text).filter(|text| !text.is_empty())),
+        state: None,
+        settings: kept_settings(params)?,
+    };
+    let names = [("name", update.title.is_some()), ("description", update.description.is_some())];
+    let names =
+        names.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name.to_owned());
+    let changes: Vec<String> =
+        names.chain(update.settings.iter().map(|(name, _)| format!("settings.{name}"))).collect();
+    if changes.is_empty() {
+        return Err(No::invalid("name, description or settings is required"));
+    }
+    caller.act(&caller.speaker(), SetRoom { room: room.room, update }).await?;
+    let shown = name.unwrap_or_else(|| room.name.to_string());
+    let told = json!({"team_id": room.room.to_uuid(), "team_name": shown, "changes": changes});
+    tell(caller, "team.updated", &room, &told);
+    Ok(json!({"ok": true}))
 }
 
 fn is_archived(details: &Details) -> bool {

@@ -318,3 +318,19 @@ async fn a_principal_writes_so_often_and_the_holder_of_the_nodes_own_key_as_ofte
     }
     node.stop().await;
 }
+
+#[tokio::test]
+async fn what_is_left_for_an_agent_is_there_when_it_comes() {
+    let node = Node::new().await;
+    let _agent = node.agent("bob", KEY).await;
+    let mut client = node.owner().await;
+    node.fake.detach("bob", Vec::new());
+    let params = json!({"channel": "agent", "to": "bob", "message": "for later"});
+    assert_eq!(client.gets("send", params).await["ok"], true);
+    let agent = node.agent("bob", KEY).await;
+    agent.hears(&node, "for later").await;
+    let params = json!({"channel": "telegram", "to": "bob", "message": "x"});
+    let refused = client.refused("send", params).await;
+    assert_eq!(refused, ("NOT_FOUND".to_owned(), "channel not found: telegram".to_owned()));
+    node.stop().await;
+}

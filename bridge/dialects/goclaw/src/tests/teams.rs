@@ -86,3 +86,70 @@ async fn rooms_are_teams_and_their_tasks_are_those_that_agents_have() {
     assert_eq!(missing, ("NOT_FOUND".to_owned(), format!("team not found: {id}")));
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_team_is_made_and_changed_by_administrators_of_its_key() {
+    let node = Node::new().await;
+    let mut client = node.owner().await;
+    let settings = json!({"visibility": "public", "lang": "en"});
+    let params = json!({"name": "readers", "description": "of books", "settings": settings});
+    let made = client.gets("teams.create", params.clone()).await;
+    assert_eq!((&made["team"]["settings"], &made["id"]), (&settings, &made["team"]["id"]));
+    let told = client.event().await;
+    assert_eq!(
+        (&told["event"], &told["payload"]["team_name"]),
+        (&json!("team.created"), &json!("readers"))
+    );
+    assert_eq!(client.refused("teams.create", params).await.0, "ALREADY_EXISTS");
+    let params = json!({"name": "x", "agent_ids": ["bob"]});
+    assert_eq!(client.refused("teams.create", params).await.0, "NOT_IMPLEMENTED");
+    assert_eq!(
+        client.refused("teams.create", json!({"name": "dm:a:b"})).await.0,
+        "INVALID_REQUEST"
+    );
+    let id = made["id"].clone();
+    let params = json!({"team_id": id, "name": "Readers of books", "settings": {"lang": null}});
+    assert_eq!(client.gets("teams.update", params).await, json!({"ok": true}));
+    let told = client.event().await;
+    assert_eq!(told["payload"]["changes"], json!(["name", "settings.lang"]));
+    let got = client.gets("teams.get", json!({"id": id})).await;
+    assert_eq!(got["team"]["name"], "Readers of books");
+    assert_eq!(got["team"]["settings"], json!({"visibility": "public"}));
+    node.mint(MINTED, Some(&[Scope::Admin]));
+    let mut other = node.connected(MINTED, "x").await;
+    let no =
+        ("UNAUTHORIZED".to_owned(), "permission denied: not the owner of this team".to_owned());
+    assert_eq!(other.refused("teams.update", json!({"id": id, "name": "y"})).await, no);
+    let write = json!({"teamId": id, "path": "a.md", "content": "x"});
+    assert_eq!(other.refused("teams.workspace.write", write).await, no);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_team_has_files() {
+    let node = Node::new().await;
+    let mut client = node.owner().await;
+    let id = client.gets("teams.create", json!({"name": "readers"})).await["id"].clone();
+    let write = |path: &str, content: &str| json!({"teamId": id, "path": path, "content": content});
+    let written = client.gets("teams.workspace.write", write("notes/a.md", "one")).await;
+    assert_eq!((&written["file"]["name"], &written["file"]["size"]), (&json!("a.md"), &json!(3)));
+    let list = client.gets("teams.workspace.list", json!({"team_id": id})).await;
+    assert_eq!((&list["count"], &list["files"][0]["path"]), (&json!(1), &json!("notes/a.md")));
+    let named = json!({"teamId": id, "file_name": "notes/a.md"});
+    assert_eq!(client.gets("teams.workspace.read", named.clone()).await["content"], "one");
+    for path in ["../x", "/x", "a\\b"] {
+        let refused = client.refused("teams.workspace.write", write(path, "x")).await;
+        assert_eq!(refused, ("INVALID_REQUEST".to_owned(), "invalid path".to_owned()), "{path}");
+    }
+    let large = "x".repeat(256 * 1024 + 1);
+    assert_eq!(
+        client.refused("teams.workspace.write", write("a", &large)).await.0,
+        "INVALID_REQUEST"
+    );
+    assert_eq!(
+        client.gets("teams.workspace.delete", named.clone()).await,
+        json!({"deleted": true})
+    );
+    assert_eq!(client.refused("teams.workspace.read", named).await.0, "NOT_FOUND");
+    node.stop().await;
+}
