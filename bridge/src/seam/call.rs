@@ -89,6 +89,7 @@ calls! {
     ListAgents => Vec<AgentView>;
     FindAgent => Vec<AgentView>;
     ListOffering => Vec<AgentView>;
+    StandOutside => ();
     ListAttached => Vec<AgentView>;
     ListDirect => Vec<RoomView>;
     ListNodes => Vec<MemberStatus>;
@@ -343,6 +344,11 @@ pub struct ListOffering {
     /// At most so many.
     pub limit: usize,
 }
+
+/// From now on, as long as it is attached, the agent writes messages and tasks in rooms that it may read without being in them.
+/// It moves no turn there, and is no member.
+#[derive(Clone, Copy, Debug)]
+pub struct StandOutside;
 
 /// Agents of any key, attached to any node: at most so many, the first by id.
 #[derive(Clone, Copy, Debug)]

@@ -101,6 +101,9 @@ pub enum Command {
     /// registration of the id with its key goes on with them, whatever that asks for. `hosted`: meanwhile it acts by requests.
     /// → [`Outcome::Done`]
     Linger { caller: Caller, seen: Vec<(RoomId, Number)>, hosted: bool },
+    /// From now on, until it registers anew, the agent writes messages and tasks in rooms that it may read without a seat in
+    /// them: it moves no turn there, and is no member. → [`Outcome::Done`]
+    StandOutside { caller: Caller },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
     /// The direct room of the caller and another agent, made if there is none; with a seed, the one for a task. `signer`: signs

@@ -7,7 +7,7 @@ use std::{
 
 use bridge::{
     read::Visitor,
-    seam::call::{Attach, Identity},
+    seam::call::{Attach, Identity, StandOutside},
     secret::Secret,
     session::ask::Ask,
 };
@@ -125,6 +125,9 @@ impl Caller {
             linger: PRINCIPAL_STAYS,
         };
         let hosted = self.shared.desk.host(attach).await?;
+        if hosted.came {
+            self.shared.desk.ask(&hosted.visitor, StandOutside).await?;
+        }
         Ok(self.shared.desk.ask(&hosted.visitor, call).await?)
     }
 

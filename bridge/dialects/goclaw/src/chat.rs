@@ -344,10 +344,7 @@ pub(crate) async fn leave(caller: &Arc<Caller>, params: &Params) -> Outcome {
     let (to, text) = (params.required(&["to"])?, params.required(MESSAGE)?);
     match &*channel {
         "agent" => {}
-        "room" => {
-            let text = "rooms are not written to over this dialect yet: use ClawChat, or an agent of the room";
-            return Err(No::new(Code::NotImplemented, text));
-        }
+        "room" => return say_in_room(caller, params, &to, text).await,
         _ => return Err(No::not_found(format!("channel not found: {channel}"))),
     }
     caller.count_write()?;
@@ -358,6 +355,17 @@ pub(crate) async fn leave(caller: &Arc<Caller>, params: &Params) -> Outcome {
     let words = Words { kind: "notice", run: None, media: None, text, ask: false, stream: false };
     let said = say(caller, &target, words).await?;
     Ok(json!({"ok": true, "channel": channel, "to": to, "messageId": said.message.to_uuid()}))
+}
+
+/// Something for all members of a room.
+async fn say_in_room(caller: &Arc<Caller>, params: &Params, to: &str, text: String) -> Outcome {
+    let room = caller.team(params, &["to"]).await?;
+    caller.count_write()?;
+    let metadata = json!({"kind": "notice", "expects_reply": false, "from": caller.user});
+    let (metadata, expects_reply) = (Some(metadata.to_string()), Some(false));
+    let say = Say { metadata, expects_reply, ..Say::chat(room.room, text) };
+    let said = caller.act(&caller.speaker(), say).await?;
+    Ok(json!({"ok": true, "channel": "room", "to": to, "messageId": said.message.to_uuid()}))
 }
 
 /// A message as it is shown.

@@ -76,6 +76,9 @@ impl Asked {
             "teams.list" => teams::list(caller, params).await,
             "teams.get" => teams::get(caller, params).await,
             "teams.tasks.list" => teams::tasks(caller, params).await,
+            "teams.tasks.create" => teams::create_task(caller, params).await,
+            "teams.tasks.assign" => teams::assign(caller, params).await,
+            "teams.tasks.comment" => teams::comment(caller, params).await,
             "teams.tasks.get" => teams::task(caller, params, false).await,
             "teams.tasks.get-light" => teams::task(caller, params, true).await,
             name => {

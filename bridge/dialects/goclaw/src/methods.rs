@@ -45,7 +45,6 @@ const NO_AGENTS: &str = "agents are not made over this dialect yet: an agent is 
 const NO_TEAM_CHANGES: &str =
     "members of teams are not kept yet: agents join and leave rooms by themselves";
 const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
-const NO_WRITER: &str = "a person without a seat cannot write in rooms yet: ask an agent of the room, or use ClawChat's assign_task";
 const NO_REVIEW: &str = "tasks have no review yet: their agents complete them";
 const NO_TASK_RECORDS: &str = "tasks keep their newest note alone: see note in teams.tasks.get";
 const NO_DELETION: &str = "tasks are not deleted yet: completed ones are forgotten by themselves";
@@ -153,10 +152,10 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Admin, "teams.scopes", NO_TASK_RECORDS),
     lacks(Admin, "teams.tasks.active-by-session", NO_TASK_RECORDS),
     lacks(Admin, "teams.tasks.approve", NO_REVIEW),
-    lacks(Admin, "teams.tasks.assign", NO_WRITER),
-    lacks(Admin, "teams.tasks.comment", NO_TASK_RECORDS),
+    has(Admin, "teams.tasks.assign"),
+    has(Admin, "teams.tasks.comment"),
     lacks(Admin, "teams.tasks.comments", NO_TASK_RECORDS),
-    lacks(Admin, "teams.tasks.create", NO_WRITER),
+    has(Admin, "teams.tasks.create"),
     lacks(Admin, "teams.tasks.delete", NO_DELETION),
     lacks(Admin, "teams.tasks.delete-bulk", NO_DELETION),
     lacks(Admin, "teams.tasks.events", NO_TASK_RECORDS),

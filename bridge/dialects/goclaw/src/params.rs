@@ -13,6 +13,10 @@ pub(crate) struct Params(Map<String, Value>);
 pub(crate) type Names = [&'static str];
 
 pub(crate) const AGENT: &Names = &["agentId", "agent_id", "agent_key"];
+pub(crate) const MEMBER: &Names = &["agentId", "agent_id", "agent_key", "agent"];
+pub(crate) const SUBJECT: &Names = &["subject", "title"];
+pub(crate) const ASSIGNEE: &Names = &["assignTo", "assignee_id", "assigneeId"];
+pub(crate) const CONTENT: &Names = &["content", "text"];
 pub(crate) const SESSION: &Names = &["sessionKey", "session_key"];
 pub(crate) const KEY: &Names = &["key", "sessionKey", "session_key"];
 pub(crate) const MESSAGE: &Names = &["message", "text"];

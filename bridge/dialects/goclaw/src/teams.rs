@@ -1,11 +1,12 @@
 //! Teams and their tasks: rooms, and tasks of rooms.
 
-use std::collections::BTreeMap;
-
-use bridge::seam::call::{CreateRoom, DescribeRoom, ListRooms, ListTasks, ReadDetails, SetRoom};
+use bridge::seam::call::{
+    AssignTask, ChangeTask, CreateRoom, DescribeRoom, ListRooms, ListTasks, ReadDetails, Say,
+    SetRoom,
+};
 use mesh::{
     api::{
-        agenda::TaskView,
+        agenda::{NewTask, TaskUpdate, TaskView},
         command::{NewRoom, RoomInfo, RoomView},
     },
     name::id::{MessageId, RoomId},
@@ -19,7 +20,7 @@ use crate::{
     caller::Caller,
     names::{self, uuid_of},
     outcome::{Code, No, Outcome},
-    params::{Names, Params, TASK, TEAM, THIS_TEAM},
+    params::{ASSIGNEE, CONTENT, MEMBER, Names, Params, SUBJECT, TASK, TEAM, THIS_TEAM},
     times,
 };
 
@@ -328,19 +329,127 @@ pub(crate) async fn tasks(caller: &Caller, params: &Params) -> Outcome {
     Ok(json!({"count": rows.len(), "tasks": rows}))
 }
 
-/// `light`: the task alone.
-pub(crate) async fn task(caller: &Caller, params: &Params, light: bool) -> Outcome {
-    let room = caller.team(params, TEAM).await?;
+/// A task of a team, by its id.
+async fn task_in(caller: &Caller, room: RoomId, params: &Params) -> Result<(usize, TaskView), No> {
     let named = params.required(TASK)?;
     let missing = || No::not_found(format!("task not found: {named}"));
     let id = MessageId::from_uuid(&named).ok_or_else(missing)?;
-    let tasks: BTreeMap<MessageId, (usize, TaskView)> = tasks_of(caller, room.room)
-        .await?
-        .into_iter()
-        .map(|(n, task)| (task.task, (n, task)))
-        .collect();
-    let (n, task) = tasks.get(&id).ok_or_else(missing)?;
-    let row = task_row(task, *n);
+    let found = tasks_of(caller, room).await?.into_iter().find(|(_, task)| task.task == id);
+    found.ok_or_else(missing)
+}
+
+/// Says in a room that a task is an agent's, so that the agent hears of it.
+async fn say_assigned(caller: &Caller, room: RoomId, task: &TaskView, n: usize) -> Result<(), No> {
+    let Some(agent) = &task.assignee else { return Ok(()) };
+    let id = task.task.to_uuid();
+    let metadata = json!({
+        "kind": "task_assigned", "task_id": id, "expects_reply": false, "from": caller.user,
+    });
+    let say = Say {
+        mentions: vec![agent.to_string()],
+        metadata: Some(metadata.to_string()),
+        expects_reply: Some(false),
+        ..Say::chat(room, format!("[Assigned task #{n} ({id})]: {}", task.title))
+    };
+    caller.act(&caller.speaker(), say).await.map(drop)
+}
+
+/// Tells administrators who may see the team of something that happened to a task here.
+fn tell_task(
+    caller: &Caller,
+    room: &RoomView,
+    what: &str,
+    (n, task): (usize, &TaskView),
+    more: Value,
+) {
+    let mut told = json!({
+        "team_id": room.room.to_uuid(), "task_id": task.task.to_uuid(), "task_number": n,
+        "subject": &*task.title, "status": status_of(task), "timestamp": times::text(times::now_ms()),
+        "user_id": caller.user, "actor_type": "human", "actor_id": &*caller.principal,
+    });
+    if let Some(owner) = &task.assignee {
+        told["owner_agent_key"] = json!(&**owner);
+    }
+    if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
+        told.extend(more);
+    }
+    tell(caller, &format!("team.task.{what}"), room, &told);
+}
+
+const SUBJECT_CHARS_MAX: usize = 500;
+const DESCRIPTION_CHARS_MAX: usize = 10_000;
+
+pub(crate) async fn create_task(caller: &Caller, params: &Params) -> Outcome {
+    let (title, description) = (params.required(SUBJECT)?, params.filled(&["description"])?);
+    let chars = |text: &str| text.chars().count();
+    if chars(&title) > SUBJECT_CHARS_MAX {
+        return Err(No::invalid(format!(
+            "subject must have at most {SUBJECT_CHARS_MAX} characters"
+        )));
+    }
+    if description.as_deref().is_some_and(|text| chars(text) > DESCRIPTION_CHARS_MAX) {
+        let text = format!("description must have at most {DESCRIPTION_CHARS_MAX} characters");
+        return Err(No::invalid(text));
+    }
+    let room = caller.team(params, TEAM).await?;
+    // Nothing is made for an agent that nobody knows.
+    let assignee = match params.filled(ASSIGNEE)? {
+        Some(named) => Some(caller.agent(&named).await?.agent),
+        None => None,
+    };
+    let new = NewTask { room: room.room, title, description, assignee };
+    let task = caller.act(&caller.speaker(), AssignTask(new)).await?;
+    let tasks = tasks_of(caller, room.room).await?;
+    let n = tasks.iter().find(|(_, of)| of.task == task.task).map_or(tasks.len(), |(n, _)| *n);
+    tell_task(caller, &room, "created", (n, &task), json!({}));
+    if task.assignee.is_some() {
+        say_assigned(caller, room.room, &task, n).await?;
+        tell_task(caller, &room, "assigned", (n, &task), json!({}));
+    }
+    Ok(json!({"task": task_row(&task, n), "id": task.task.to_uuid()}))
+}
+
+pub(crate) async fn assign(caller: &Caller, params: &Params) -> Outcome {
+    let room = caller.team(params, TEAM).await?;
+    let (n, task) = task_in(caller, room.room, params).await?;
+    let agent = caller.agent(&params.required(MEMBER)?).await?.agent;
+    if let Some(holder) = &task.assignee {
+        return Err(No::invalid(format!("task is held by {holder}")));
+    }
+    if task.status != TaskStatus::Pending {
+        return Err(No::invalid("task is not pending"));
+    }
+    let update = TaskUpdate {
+        task: task.task,
+        status: None,
+        assignee: Some(agent),
+        note: None,
+        // Of several at the same moment one gets it.
+        if_assignee: Some(None),
+    };
+    let task = caller.act(&caller.speaker(), ChangeTask(update)).await?;
+    say_assigned(caller, room.room, &task, n).await?;
+    tell_task(caller, &room, "assigned", (n, &task), json!({}));
+    Ok(json!({"ok": true, "task": task_row(&task, n)}))
+}
+
+/// A comment is the task's note: it keeps the newest one.
+pub(crate) async fn comment(caller: &Caller, params: &Params) -> Outcome {
+    let text = params.required(CONTENT)?;
+    let room = caller.team(params, TEAM).await?;
+    let (n, task) = task_in(caller, room.room, params).await?;
+    let (task, note) = (task.task, Some(text.clone()));
+    let update = TaskUpdate { task, status: None, assignee: None, note, if_assignee: None };
+    let task = caller.act(&caller.speaker(), ChangeTask(update)).await?;
+    tell_task(caller, &room, "commented", (n, &task), json!({"comment_text": text}));
+    Ok(json!({"ok": true, "id": format!("{}-note", task.task.to_uuid())}))
+}
+
+/// `light`: the task alone.
+pub(crate) async fn task(caller: &Caller, params: &Params, light: bool) -> Outcome {
+    let room = caller.team(params, TEAM).await?;
+    let (n, task) = task_in(caller, room.room, params).await?;
+    let row = task_row(&task, n);
     if light {
         return Ok(json!({"task": row}));
     }

@@ -15,7 +15,7 @@ use super::{
     DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents,
     ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks, ListVotes,
     MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
-    SetTyping, ShareRoom,
+    SetTyping, ShareRoom, StandOutside,
     to_mesh::{Row, Sends, ToMesh},
 };
 use crate::{
@@ -210,6 +210,12 @@ impl ToMesh for FindAgent {
 impl ToMesh for ListOffering {
     fn command(self, _: &Party) -> Result<Command, Refusal> {
         Ok(Command::ListOffering { capability: self.capability, limit: self.limit })
+    }
+}
+
+impl ToMesh for StandOutside {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::StandOutside { caller: party.caller()?.clone() })
     }
 }
 

@@ -301,6 +301,7 @@ impl Command {
                 Traits::of("name_nodes").asks().bytes(nodes.len() * size_of::<NodeId>())
             }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
+            Command::StandOutside { .. } => Traits::of("stand_outside"),
             Command::ListAttached { .. } => Traits::of("list_attached").asks(),
             Command::ListDirect { .. } => Traits::of("list_direct").asks(),
             Command::KeyTerms { .. } => Traits::of("key_terms").asks(),

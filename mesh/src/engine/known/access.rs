@@ -66,6 +66,22 @@ impl Known {
         if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }
     }
 
+    /// The same for messages and tasks, which agents that stand outside write, too.
+    pub(crate) fn may_contribute(
+        &self,
+        caller: &Caller,
+        room: RoomId,
+    ) -> Result<AgentRecord, Refused> {
+        match self.may_act(caller, room) {
+            Err(Refused::NotMember) if self.stands_outside(caller) => self.caller(caller),
+            answer => answer,
+        }
+    }
+
+    fn stands_outside(&self, caller: &Caller) -> bool {
+        self.outside.get(&caller.agent) == Some(&caller.registration)
+    }
+
     /// Whether others will find that this node can speak for the caller: else its ballots and claims would not count.
     pub(crate) fn may_speak(&self, caller: &Caller) -> Result<(), Refused> {
         let (key, agent) = (caller.key.checked(), &caller.agent);

@@ -153,3 +153,51 @@ async fn a_team_has_files() {
     assert_eq!(client.refused("teams.workspace.read", named).await.0, "NOT_FOUND");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_task_is_made_given_to_an_agent_and_commented_by_a_person_who_is_no_member() {
+    let node = Node::new().await;
+    let bob = node.agent("bob", KEY).await;
+    let desk = node.bridge.desk();
+    desk.ask(&bob.visitor, Join(lobby())).await.unwrap();
+    let mut client = node.owner().await;
+    let params = json!({"team_id": "lobby", "title": "shear", "description": "all of them"});
+    let made = client.gets("teams.tasks.create", params).await;
+    assert_eq!(
+        (&made["task"]["status"], &made["task"]["task_number"]),
+        (&json!("pending"), &json!(1))
+    );
+    let told = client.event().await;
+    assert_eq!(
+        (&told["event"], &told["payload"]["actor_type"]),
+        (&json!("team.task.created"), &json!("human"))
+    );
+    let id = made["id"].clone();
+    let params = json!({"teamId": "lobby", "taskId": id, "agent": "bob"});
+    let given = client.gets("teams.tasks.assign", params.clone()).await;
+    assert_eq!(
+        (&given["task"]["status"], &given["task"]["owner_agent_key"]),
+        (&json!("in_progress"), &json!("bob"))
+    );
+    assert_eq!(client.event().await["event"], "team.task.assigned");
+    let call = History { room: lobby(), from: From::Newest, limit: 9, before_ms: None };
+    let heard = desk.ask(&bob.visitor, call).await.unwrap().messages;
+    let text = format!("[Assigned task #1 ({})]: shear", id.as_str().unwrap());
+    assert_eq!(heard[0].said.content, text);
+    assert_eq!(heard[0].said.mentions, ["bob".into()]);
+    let held = ("INVALID_REQUEST".to_owned(), "task is held by bob".to_owned());
+    assert_eq!(client.refused("teams.tasks.assign", params).await, held);
+    let params = json!({"teamId": "lobby", "task_id": id, "text": "be gentle"});
+    assert_eq!(client.gets("teams.tasks.comment", params).await["ok"], true);
+    let got = client.gets("teams.tasks.get", json!({"teamId": "lobby", "taskId": id})).await;
+    assert_eq!(got["comments"][0]["content"], "be gentle");
+    let params = json!({"teamId": "lobby", "subject": "x", "assignTo": "nobody"});
+    assert_eq!(client.refused("teams.tasks.create", params).await.0, "NOT_FOUND");
+    let count = client.gets("teams.tasks.list", json!({"teamId": "lobby"})).await["count"].clone();
+    assert_eq!(count, 1, "nothing is made for an agent that nobody knows");
+    let params = json!({"channel": "room", "to": "lobby", "message": "hello all"});
+    client.gets("send", params).await;
+    let members = client.gets("teams.get", json!({"id": "lobby"})).await["members"].clone();
+    assert_eq!(members.as_array().unwrap().len(), 1, "a person takes no seat: {members}");
+    node.stop().await;
+}
