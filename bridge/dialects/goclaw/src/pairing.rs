@@ -396,7 +396,7 @@ pub(crate) async fn approve(caller: &Caller, params: &Params) -> Outcome {
     state.pending.remove(&hash);
     state.paired.insert(hash, paired.clone());
     drop(state);
-    tracing::info!(event = "device_paired", id = %paired.id, "a device was paired");
+    tracing::info!(id = %paired.id, "a device was paired");
     let told = json!({"action": "approved", "sender_id": paired.device.label});
     shared.tell("device.pair.resolved", &told, Caller::is_admin);
     Ok(json!({"paired": paired.shown(), "approved": true}))
@@ -449,7 +449,7 @@ pub(crate) async fn revoke(caller: &Caller, params: &Params) -> Outcome {
         shared.desk.keep(row_name(&hash), None).await?;
         shared.pairings.locked().paired.remove(&hash);
         shared.end_device(&id);
-        tracing::info!(event = "device_revoked", %id, "a device is paired no longer");
+        tracing::info!(%id, "a device is paired no longer");
     }
     let told = json!({"action": "revoked"});
     shared.tell("device.pair.resolved", &told, Caller::is_admin);
