@@ -22,6 +22,10 @@ impl Answer {
         (Answer { line: line.clone(), id, _open: open }, given)
     }
 
+    pub(crate) fn line(&self) -> Arc<Line> {
+        self.line.clone()
+    }
+
     pub(crate) fn send(self, outcome: Outcome) {
         self.line.answer(frame::response(&self.id, &outcome));
         if outcome.is_err_and(|no| no.ends) {

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use bridge::seam::{
-    call::{From, History, ListDirect, OneMessage, OpenDirect, Say},
+    call::{From, HandOver, History, ListDirect, OneMessage, OpenDirect, Say},
     event::Message,
 };
 use mesh::{
     api::command::{RoomView, SaidOk, Speech},
-    name::id::{AgentId, MessageId, RoomId},
+    name::id::{AgentId, EntryRef, MessageId, RoomId},
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -18,8 +18,8 @@ use crate::{
     answer::Answer,
     caller::{Caller, Speaker},
     limits::{
-        HISTORY_BYTES_MAX, INJECT_LABEL_CHARS_MAX, MEDIA_BYTES_MAX, MEDIA_MAX, SESSION_BYTES_MAX,
-        SESSION_ROOMS_MAX, WAIT_MS,
+        HISTORY_BYTES_MAX, INJECT_LABEL_CHARS_MAX, MEDIA_BYTES_MAX, MEDIA_MAX, RUN_MESSAGES_MAX,
+        SESSION_BYTES_MAX, SESSION_ROOMS_MAX, WAIT_MS,
     },
     names::{self, Session},
     outcome::{Code, No, Outcome},
@@ -95,6 +95,24 @@ impl Caller {
             }
             Err(no) => Err(no),
         }
+    }
+}
+
+impl Caller {
+    /// Messages are shown to their user: agents that ask the user for something are told so.
+    fn gave(&self, direct: &Direct, messages: &[Message]) {
+        if direct.principal != self.principal {
+            return;
+        }
+        let asks = messages.iter().filter(|message| message.is_to_be_handed_to(&self.principal));
+        let requests: Vec<EntryRef> = asks.map(|message| message.entry).collect();
+        if requests.is_empty() {
+            return;
+        }
+        let (desk, reader) = (self.shared.desk.clone(), self.named(&self.principal));
+        let call = HandOver { room: direct.room, requests };
+        // The answer does not wait for it.
+        drop(tokio::spawn(async move { desk.ask(&reader, call).await }));
     }
 }
 
@@ -264,7 +282,7 @@ async fn open_runs(
     direct: &Direct,
     session: Option<&str>,
 ) -> Result<Vec<(MessageId, String)>, No> {
-    let messages = caller.messages(direct).await?;
+    let messages = caller.newest(direct, RUN_MESSAGES_MAX).await?;
     let keys = keys(&messages, &direct.agent);
     let rows = messages.iter().zip(&keys).map(|(message, key)| (message, key.as_str()));
     let rows: Vec<(&Message, &str)> =
@@ -419,6 +437,7 @@ pub(crate) async fn thread_rows(
 ) -> Result<Vec<Value>, No> {
     let facts = caller.shared.kept.get(&caller.shared, &(direct.room, key.to_owned())).await?;
     let messages = caller.messages(direct).await?;
+    caller.gave(direct, &messages);
     let keys = keys(&messages, &direct.agent);
     let of_thread = messages.iter().zip(keys).filter(|(message, of)| {
         of == key && message.number.0 > facts.epoch && !is_control(&metadata(message))

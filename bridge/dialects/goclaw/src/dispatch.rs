@@ -35,7 +35,14 @@ impl Asked {
             drop(tokio::spawn(chat::send(caller, params, answer)));
             return;
         }
-        answer.send(self.outcome().await);
+        if self.method.name == "agent.wait" {
+            return answer.send(self.outcome().await);
+        }
+        let line = answer.line();
+        let turn = line.turn().await;
+        let outcome = self.outcome().await;
+        answer.send(outcome);
+        drop(turn);
     }
 
     async fn outcome(&self) -> Outcome {

@@ -18,6 +18,11 @@ pub const PAIR_WITHIN: Duration = Duration::from_secs(600);
 pub const EVENTS_WAITING_MAX: usize = 256;
 /// Bytes that leave in one go: a socket buffer's worth.
 pub const WRITE_BYTES: usize = 64 * 1024;
+/// Bytes of frames that wait for one client. With more, its next requests are not begun: it does not take its answers.
+pub const WAITING_BYTES_MAX: usize = 256 * 1024;
+/// Requests of one connection that are worked on at once: each may have an answer of [`HISTORY_BYTES_MAX`]. Those that wait for an
+/// agent are not among them.
+pub const REQUESTS_AT_ONCE: usize = 4;
 /// Attempts to connect that may fail on one connection.
 pub const FAILED_CONNECTS_MAX: u32 = 3;
 /// Bad frames within [`BAD_FRAMES_WITHIN`].
@@ -46,6 +51,9 @@ pub const SESSION_BYTES_MAX: usize = 256;
 
 /// Messages of one room that are looked at: the newest. One page of the bridge.
 pub const ROOM_MESSAGES_MAX: u64 = 1_000;
+/// The newest messages of a room among which runs are looked for that are open. Of a run that is behind more of them the next words
+/// are a request of their own.
+pub const RUN_MESSAGES_MAX: u64 = 256;
 /// Rooms that are read at once for all clients together: one may have 64 MiB of texts.
 pub const ROOMS_READ_AT_ONCE: usize = 4;
 /// Direct rooms that are looked at for one list of sessions: the liveliest.

@@ -11,24 +11,40 @@ use std::{
 use bridge::delivery::ending::Ending;
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::{
     frame,
-    limits::{EVENTS_WAITING_MAX, WRITE_BYTES},
+    limits::{EVENTS_WAITING_MAX, REQUESTS_AT_ONCE, WAITING_BYTES_MAX, WRITE_BYTES},
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Line {
     waiting: Mutex<Waiting>,
     news: Notify,
+    /// Something has left.
+    left: Notify,
+    /// For requests that are worked on.
+    turns: Semaphore,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line {
+            waiting: Mutex::default(),
+            news: Notify::new(),
+            left: Notify::new(),
+            turns: Semaphore::new(REQUESTS_AT_ONCE),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     frames: VecDeque<Frame>,
     events: usize,
+    bytes: usize,
     /// Events so far, those included that were dropped.
     seq: u64,
     dropped: u64,
@@ -57,6 +73,7 @@ impl Line {
         if waiting.over {
             return;
         }
+        waiting.bytes += bytes.len();
         waiting.frames.push_back(Frame { bytes, is_event: false });
         drop(waiting);
         self.news.notify_one();
@@ -74,6 +91,7 @@ impl Line {
         }
         let bytes = frame::event(name, payload, waiting.seq);
         waiting.events += 1;
+        waiting.bytes += bytes.len();
         waiting.frames.push_back(Frame { bytes, is_event: true });
         drop(waiting);
         self.news.notify_one();
@@ -90,6 +108,7 @@ impl Line {
         let mut waiting = self.waiting();
         waiting.over = true;
         waiting.frames.clear();
+        (waiting.events, waiting.bytes) = (0, 0);
     }
 
     /// Events that were dropped.
@@ -97,11 +116,24 @@ impl Line {
         self.waiting().dropped
     }
 
+    /// The turn of a request that is worked on: when its client takes what is said to it, and only some have one.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        let turn = self.turns.acquire().await.ok();
+        loop {
+            let left = self.left.notified();
+            if self.waiting().bytes < WAITING_BYTES_MAX {
+                return turn;
+            }
+            left.await;
+        }
+    }
+
     /// Waits for something to do.
     pub(crate) async fn next(&self) -> Next {
         loop {
             let news = self.news.notified();
             if let Some(next) = self.take() {
+                self.left.notify_waiters();
                 return next;
             }
             news.await;
@@ -116,6 +148,7 @@ impl Line {
         {
             bytes += frame.bytes.len();
             waiting.events -= usize::from(frame.is_event);
+            waiting.bytes -= frame.bytes.len();
             frames.push(frame.bytes);
         }
         let ending = if waiting.frames.is_empty() { waiting.ending } else { None };
@@ -157,6 +190,21 @@ mod tests {
         let next = line.next().await;
         let frame: Value = serde_json::from_slice(&next.frames[0]).unwrap();
         assert_eq!(frame["seq"], EVENTS_WAITING_MAX as u64 + 4, "the gap shows what is lost");
+    }
+
+    #[tokio::test]
+    async fn requests_of_a_client_that_takes_nothing_are_not_begun() {
+        use futures::FutureExt as _;
+        let line = Line::default();
+        let turns: Vec<_> = (0..REQUESTS_AT_ONCE).map(|_| line.turn().now_or_never()).collect();
+        assert!(turns.iter().all(Option::is_some));
+        assert!(line.turn().now_or_never().is_none(), "only some at once");
+        drop(turns);
+        line.answer(Bytes::from(vec![b'x'; WAITING_BYTES_MAX]));
+        let mut turn = Box::pin(line.turn());
+        assert!((&mut turn).now_or_never().is_none(), "it does not take what it was answered");
+        line.next().await;
+        assert!(turn.now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -154,13 +154,13 @@ impl Caller {
 
     /// The newest messages of a direct room, thoughts left out, the oldest first.
     pub(crate) async fn messages(&self, direct: &Direct) -> Result<Vec<Message>, No> {
+        self.newest(direct, ROOM_MESSAGES_MAX).await
+    }
+
+    /// So many of them.
+    pub(crate) async fn newest(&self, direct: &Direct, limit: u64) -> Result<Vec<Message>, No> {
         let slot = self.shared.reading.acquire().await;
-        let call = History {
-            room: direct.room,
-            from: From::Newest,
-            limit: ROOM_MESSAGES_MAX,
-            before_ms: None,
-        };
+        let call = History { room: direct.room, from: From::Newest, limit, before_ms: None };
         let mut messages = self.read_as(&direct.principal, call).await?.messages;
         drop(slot);
         // The operator may not want that all is handed over.

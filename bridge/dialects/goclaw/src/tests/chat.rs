@@ -334,3 +334,32 @@ async fn what_is_left_for_an_agent_is_there_when_it_comes() {
     assert_eq!(refused, ("NOT_FOUND".to_owned(), "channel not found: telegram".to_owned()));
     node.stop().await;
 }
+
+#[tokio::test]
+async fn an_agent_that_asks_a_person_is_told_when_the_person_has_read_it() {
+    use bridge::seam::call::OneMessage;
+    use mesh::api::delivery::Stage;
+    let node = Node::new().await;
+    let agent = node.agent("bob", KEY).await;
+    let mut client = node.owner().await;
+    let key = "agent:bob:ws:direct:one";
+    client.gets("chat.inject", json!({"sessionKey": key, "message": "note"})).await;
+    let room = agent.hears(&node, "note").await.room;
+    let desk = node.bridge.desk();
+    let say = Say { expects_reply: Some(true), ..Say::chat(room, "may I?".to_owned()) };
+    let asked = desk.ask(&agent.visitor, say).await.unwrap().message;
+    let stage = async || {
+        let call = OneMessage { room, message: asked };
+        let found = desk.ask(&agent.visitor, call).await.unwrap().unwrap();
+        found.fate.map(|fate| fate.stage).filter(|stage| *stage == Stage::Delivered)
+    };
+    // An administrator that looks is not the person.
+    let mut boss = node.connected(KEY, "boss").await;
+    let bare = json!({"sessionKey": "agent:bob:mesh:direct"});
+    assert_eq!(boss.gets("chat.history", bare.clone()).await["messages"][0]["content"], "may I?");
+    assert_eq!(client.gets("sessions.list", json!({})).await["total"], 2);
+    assert_eq!(stage().await, None);
+    client.gets("chat.history", bare).await;
+    node.until("Bob is told", stage).await;
+    node.stop().await;
+}
