@@ -324,10 +324,12 @@ fn heard(agent: &mut Agent, text: &str) -> (Value, Value) {
 
 #[test]
 fn a_person_at_one_node_talks_to_a_clawchat_agent_at_another() {
-    let dirs = [temp(), temp()];
+    let dirs = [temp(), temp(), temp()];
     let first = keyed(dirs[0].path(), &[]);
-    let second = keyed(dirs[1].path(), &["--join", first.text("ticket")]);
+    let join = ["--join", first.text("ticket")];
+    let [second, third] = [1, 2].map(|n| keyed(dirs[n].path(), &join));
     second.until_connected();
+    third.until_connected();
     let people = mint(&first, &["--scopes", "admin"]);
     let agents = mint(&first, &[]);
     let mut bob = agent(&second, &agents, "bob");
@@ -369,6 +371,12 @@ fn a_person_at_one_node_talks_to_a_clawchat_agent_at_another() {
     assert_eq!((&list["sessions"][0]["key"], &list["total"]), (&key, &json!(1)));
     let preview = elsewhere.gets("sessions.preview", &json!({"key": key}));
     assert_eq!(preview["messages"][1]["content"], "hi ada");
+    // So does a node at which no agent of the two is, from when the key is shown there.
+    let mut far = come(&third, &people, "ada");
+    until("the session is at the third node", || {
+        let history = far.gets("chat.history", &json!({"sessionKey": key}));
+        history["messages"].as_array().unwrap().len() == 2
+    });
     // And another key reads nothing of it.
     let mut other = come(&second, &agents, "ada");
     assert_eq!(other.gets("sessions.list", &json!({}))["total"], 0);
@@ -392,7 +400,7 @@ fn a_person_at_one_node_talks_to_a_clawchat_agent_at_another() {
     }
     assert_eq!(ada.refused("config.patch", &json!({}))["code"], "UNAUTHORIZED");
     assert_eq!(ada.refused("cron.list", &json!({}))["code"], "NOT_IMPLEMENTED");
-    assert_eq!(ada.gets("health", &json!({}))["peers"].as_array().unwrap().len(), 1);
+    assert_eq!(ada.gets("health", &json!({}))["peers"].as_array().unwrap().len(), 2);
 }
 
 #[test]

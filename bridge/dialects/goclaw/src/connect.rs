@@ -181,6 +181,9 @@ pub(crate) async fn connect(
         device,
         reads: Mutex::new(Bucket::new(Instant::now())),
     });
+    if matches!(caller.holder.standing(), Standing::Minted { writes: true, .. }) {
+        caller.shared.present(caller.key.clone(), caller.print());
+    }
     let result = welcome(&caller, &shown.locale).await?;
     Ok(Connected::Yes { caller, result })
 }

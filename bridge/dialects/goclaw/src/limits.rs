@@ -38,6 +38,8 @@ pub const READS_PER_MINUTE: u32 = 600;
 /// How often it is looked whether the key of a connection is valid: it may be revoked at any node.
 pub const KEY_LOOK_EVERY: Duration = Duration::from_secs(15);
 
+/// Keys that are presented here for their users; of more the rooms come when a user writes.
+pub const KEYS_PRESENTED_MAX: usize = 16_384;
 /// A principal stays attached for so long after it has written something. Nothing needs it for longer: it reads without.
 pub const PRINCIPAL_STAYS: Duration = Duration::from_secs(30);
 /// Agents in one list.

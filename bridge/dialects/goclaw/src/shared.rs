@@ -1,7 +1,7 @@
 //! All that connections share.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -10,15 +10,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bridge::{delivery::ending::Ending, read::Desk};
-use mesh::name::id::AgentId;
+use bridge::{
+    delivery::ending::Ending,
+    read::Desk,
+    seam::call::{Attach, Identity},
+    secret::Secret,
+};
+use mesh::name::id::{AgentId, KeyPrint};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::{
     caller::Caller,
     facts::Kept,
-    limits::{PRINCIPALS_COUNTED_MAX, ROOMS_READ_AT_ONCE},
+    limits::{KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, ROOMS_READ_AT_ONCE},
     line::Line,
     pairing::Pairings,
     rates::{Buckets, Rate},
@@ -39,6 +44,8 @@ pub(crate) struct Shared {
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
     writes: Mutex<Buckets<AgentId>>,
+    /// Keys that were presented here since the start.
+    presented: Mutex<BTreeSet<KeyPrint>>,
     clients: Mutex<BTreeMap<u64, Client>>,
     ids: AtomicU64,
 }
@@ -65,6 +72,7 @@ impl Shared {
             remembered: Remembered::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
+            presented: Mutex::default(),
             clients: Mutex::default(),
             ids: AtomicU64::default(),
         }
@@ -73,6 +81,27 @@ impl Shared {
     pub(crate) fn count_write(&self, who: &AgentId, rate: Rate) -> Result<(), Duration> {
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         writes.take(who, rate, Instant::now())
+    }
+
+    /// Presents a key here, once: this node gets the rooms of its agents from others, also if its users only read.
+    pub(crate) fn present(&self, key: Secret, print: KeyPrint) {
+        let mut presented = self.presented.lock().unwrap_or_else(PoisonError::into_inner);
+        if presented.len() >= KEYS_PRESENTED_MAX || !presented.insert(print) {
+            return;
+        }
+        drop(presented);
+        let desk = self.desk.clone();
+        let attach = Attach {
+            key,
+            name: "goclaw".to_owned(),
+            // It needs no claim, and goes at once.
+            identity: Identity::Fresh,
+            capabilities: Vec::new(),
+            reconnect: false,
+            linger: Duration::ZERO,
+        };
+        // Nobody waits for it: a key that is refused is as one that was not presented.
+        drop(tokio::spawn(async move { drop(desk.attach(attach).await) }));
     }
 
     /// A number for a connection.
