@@ -152,9 +152,9 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let optional =
+    let extra =
         Optional { mcp: settings.mcp, finder: settings.finder, goclaw: settings.goclaw.clone() };
-    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, optional };
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, extra };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
@@ -181,7 +181,7 @@ struct Parts {
     member: Member,
     net: Net,
     metrics: bool,
-    optional: Optional,
+    extra: Optional,
 }
 
 /// Dialects that an operator may do without.
@@ -193,14 +193,13 @@ struct Optional {
 
 impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
-        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, optional } =
-            self;
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, extra } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, &engine);
-        let Clients { hub, bridge, counts } = Clients::new(mesh, config, optional, stored, &queue);
+        let Clients { hub, bridge, counts } = Clients::new(mesh, config, extra, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -548,7 +547,7 @@ impl Clients {
     fn new(
         mesh: MeshId,
         config: bridge::Config,
-        optional: Optional,
+        extra: Optional,
         stored: FromStore,
         queue: &Arc<Queue>,
     ) -> Clients {
@@ -556,7 +555,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Optional { mcp, finder, goclaw } = optional;
+        let Optional { mcp, finder, goclaw } = extra;
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,

@@ -68,9 +68,9 @@ const PER_MINUTE: RangeInclusive<u32> = 1..=60_000;
 
 /// `off`: as a flag or a variable has it.
 pub(super) fn read(off: Option<bool>, table: &GoClawTable) -> Result<GoClaw> {
-    let mut goclaw = GoClaw::default();
     // A flag or a variable stands over the file.
-    goclaw.on = !off.unwrap_or(table.enabled == Some(false));
+    let on = !off.unwrap_or(table.enabled == Some(false));
+    let mut goclaw = GoClaw { on, ..GoClaw::default() };
     if let Some(name) = &table.events {
         let why = "write auto, flat, envelope or both";
         goclaw.events = Events::named(name).ok_or_else(|| bad("goclaw.events", name, why))?;
