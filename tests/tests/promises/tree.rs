@@ -168,7 +168,7 @@ const PACKAGES: &[Package] = &[
         folder: "bridge/dialects/goclaw",
         edges: &["bridge", "mesh"],
         crates: &["bytes", "getrandom", "jiff", "serde_json", "sha2", "tokio", "tracing"],
-        in_tests: &["bridge", "futures", "tokio-tungstenite"],
+        in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
     },
     Package {
         name: "mcp",

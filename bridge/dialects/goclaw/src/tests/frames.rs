@@ -110,3 +110,29 @@ async fn a_node_that_does_without_refuses_in_this_dialects_form() {
     assert_eq!(client.ends().await, 1008);
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_is_asked_whether_it_is_there_and_goes_when_it_does_not_answer() {
+    let node = Node::new().await;
+    let mut client = node.owner().await;
+    tokio::time::pause();
+    // It reads nothing meanwhile, so it answers no ping.
+    sleep(crate::limits::SILENT_FOR_MAX + Duration::from_secs(1)).await;
+    tokio::time::resume();
+    let (mut pings, mut ticks) = (0, 0);
+    let code = loop {
+        match timeout(PATIENCE, client.socket.next()).await.expect("it ends") {
+            Some(Ok(Message::Ping(_))) => pings += 1,
+            Some(Ok(Message::Text(text))) => {
+                let event: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(event["event"], "tick", "{event}");
+                ticks += 1;
+            }
+            Some(Ok(Message::Close(Some(frame)))) => break u16::from(frame.code),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(pings >= 1 && ticks >= 1, "{pings} {ticks}");
+    assert_eq!(code, 1008);
+    node.stop().await;
+}
