@@ -1,8 +1,10 @@
 //! Refusals, in the codes and words of this dialect.
 
 use bridge::seam::refusal::{Broken, Refusal};
-use mesh::api::command::Refused;
+use mesh::api::{budget::OverBudget, command::Refused};
 use serde_json::{Value, json};
+
+use crate::times;
 
 /// What went wrong, as programs read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +186,9 @@ fn of_mesh(refused: &Refused) -> No {
         | Refused::NoElection
         | Refused::Account(_)
         | Refused::Held { .. } => No::invalid(text),
+        Refused::Budget(OverBudget::Pair { retry_after, .. }) => {
+            No::exhausted(text, times::ms(*retry_after))
+        }
         Refused::TooManyIds { .. }
         | Refused::Budget(_)
         | Refused::Full(_)
