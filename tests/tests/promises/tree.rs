@@ -167,7 +167,7 @@ const PACKAGES: &[Package] = &[
         name: "goclaw",
         folder: "bridge/dialects/goclaw",
         edges: &["bridge", "mesh"],
-        crates: &["bytes", "getrandom", "jiff", "serde_json", "sha2", "tokio", "tracing"],
+        crates: &["axum", "bytes", "getrandom", "jiff", "serde_json", "sha2", "tokio", "tracing"],
         in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
     },
     Package {

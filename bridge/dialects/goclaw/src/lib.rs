@@ -8,7 +8,7 @@
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
 //! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
-//! (`workspace`: their files), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `shared`, `settings`, `limits`.
+//! (`workspace`: their files), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -29,6 +29,7 @@ mod connect;
 mod dispatch;
 mod facts;
 mod frame;
+mod http;
 pub mod limits;
 mod line;
 mod methods;
@@ -101,6 +102,6 @@ impl Dialect for GoClaw {
     }
 
     fn site(&self, _: &Desk) -> Option<Site> {
-        None
+        self.settings.on.then(http::site)
     }
 }

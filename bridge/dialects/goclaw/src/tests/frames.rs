@@ -136,3 +136,17 @@ async fn a_client_is_asked_whether_it_is_there_and_goes_when_it_does_not_answer(
     assert_eq!(code, 1008);
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_program_sees_whether_the_node_is_there_without_a_key_and_under_any_name() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let node = Node::new().await;
+    let mut io = TcpStream::connect(node.at).await.unwrap();
+    let request = "GET /health HTTP/1.1\r\nhost: anything.example\r\nconnection: close\r\n\r\n";
+    io.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    timeout(PATIENCE, io.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.ends_with(r#"{"status":"ok","protocol":3}"#), "{answer}");
+    node.stop().await;
+}
