@@ -262,6 +262,11 @@ impl Desk {
         }
     }
 
+    /// The network of a client: what one client can have many addresses of counts as one.
+    pub(crate) fn network(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
+        address::neighbourhood(address::client(peer.0, headers, &self.config().trusted_proxies))
+    }
+
     /// How many agents are attached here.
     #[must_use]
     pub fn agents_here(&self) -> usize {

@@ -26,6 +26,8 @@ use crate::{ids, secret::Secret};
 const PREFIX: &str = "cmt_";
 /// For what the secret of a token is used.
 const LABEL: &[u8] = b"clawmesh token";
+/// The same of keys that dialects keep.
+const KEPT_LABEL: &[u8] = b"clawmesh kept key";
 
 /// Something that the holder of a token or key may do. None follows from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,9 +257,28 @@ impl Token {
 
 /// Two secrets are made of the same text, the hash and this one: neither tells the other.
 fn seal_of(here: &SignedLog, text: &str) -> Option<Between> {
+    seal_for(here, text, LABEL)
+}
+
+fn seal_for(here: &SignedLog, text: &str, label: &[u8]) -> Option<Between> {
     let secret = KeySecret::of(text);
     let mailbox = secret.mailbox().ok()?;
-    Between::of(here.mesh, mailbox, &mailbox.public(), LABEL)
+    Between::of(here.mesh, mailbox, &mailbox.public(), label)
+}
+
+/// The text of a key, sealed so that a secret opens it at this node: for dialects that keep keys for holders of a secret, which
+/// they do not keep. `None`: the secret is too short.
+#[must_use]
+pub fn seal_key(here: &SignedLog, secret: &Secret, key: &Secret) -> Option<Vec<u8>> {
+    let seal = seal_for(here, secret.expose(), KEPT_LABEL)?;
+    Some(seal.seal(&here.node.0, key.expose().as_bytes()))
+}
+
+/// The text of a key that was [sealed](seal_key) so. `None`: this is not the secret, or it was sealed at another node.
+#[must_use]
+pub fn open_key(here: &SignedLog, secret: &Secret, sealed: &[u8]) -> Option<Secret> {
+    let opened = seal_for(here, secret.expose(), KEPT_LABEL)?.open(&here.node.0, sealed)?;
+    String::from_utf8(opened).ok().map(Secret::new)
 }
 
 fn spot(here: &SignedLog, hash: &[u8; 32]) -> Vec<u8> {
@@ -385,6 +406,17 @@ mod tests {
         );
         tokens.replace([]);
         assert_eq!(open(text.expose(), 0), None, "revoked");
+    }
+
+    #[test]
+    fn a_key_is_kept_for_the_holder_of_a_secret_at_this_node() {
+        let (secret, key) = (Secret::new("s".repeat(36)), Secret::new("k".repeat(64)));
+        let sealed = seal_key(&here(), &secret, &key).unwrap();
+        assert!(!sealed.windows(8).any(|bytes| bytes == &key.expose().as_bytes()[..8]));
+        assert_eq!(open_key(&here(), &secret, &sealed), Some(key));
+        assert_eq!(open_key(&here(), &Secret::new("t".repeat(36)), &sealed), None);
+        let elsewhere = SignedLog { node: NodeId([9; 32]), ..here() };
+        assert_eq!(open_key(&elsewhere, &secret, &sealed), None);
     }
 
     #[test]

@@ -353,6 +353,10 @@ impl Engine {
             Command::ListSeats { caller } => listing::list_seats(known, &caller),
             Command::NameNodes { nodes } => Ok(listing::name_nodes(known, &nodes)),
             Command::FindAgent { agent } => Ok(listing::find_agent(known, &agent)),
+            Command::StandOutside { caller } => agents::stand_outside(known, &caller),
+            Command::ListAttached { limit } => Ok(listing::list_attached(known, limit)),
+            Command::ListDirect { key } => Ok(listing::list_direct(known, key)),
+            Command::KeyTerms { key } => Ok(Outcome::Terms(known.terms(key).map(Box::new))),
             Command::ListOffering { capability, limit } => {
                 Ok(listing::list_offering(known, capability.as_deref(), limit))
             }

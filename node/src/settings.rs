@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 mod finder;
+mod goclaw;
 mod layer;
 mod limits;
 mod parse;
@@ -22,6 +23,7 @@ use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub use finder::Finder;
+pub use goclaw::GoClaw;
 pub(crate) use layer::Layer;
 use layer::{McpTable, SessionTable};
 pub use limits::Limits;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub finder: Option<Finder>,
     /// Bytes of mail that are carried for agents that were never at this node.
     pub carry: u64,
+    /// GoClaw on `/ws`.
+    pub goclaw: GoClaw,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -185,6 +189,7 @@ impl Settings {
             mcp: Some(Mcp::default()),
             finder: Some(Finder::default()),
             carry: mesh::limits::CARRY_BYTES,
+            goclaw: GoClaw::default(),
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
@@ -337,6 +342,10 @@ impl Layered {
             mcp: self.mcp()?,
             finder: self.finder()?,
             carry: finder::carry(self.first(|layer| layer.carry.clone()).as_deref())?,
+            goclaw: goclaw::read(
+                self.first(|layer| layer.no_goclaw),
+                &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
+            )?,
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,

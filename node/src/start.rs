@@ -18,6 +18,7 @@ use bridge::{
 };
 use clawchat::ClawChat;
 use clawfinder::ClawFinder;
+use goclaw::GoClaw;
 use mcp::Mcp;
 use mesh::{
     Engine,
@@ -152,8 +153,13 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let pages = Pages { mcp: settings.mcp, finder: settings.finder, node: name.clone() };
-    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, pages };
+    let extra = Optional {
+        mcp: settings.mcp,
+        finder: settings.finder,
+        goclaw: settings.goclaw.clone(),
+        node: name.clone(),
+    };
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, extra };
     let here = SignedLog { mesh, node: me };
     let read_by_all = strangers_read(&settings, &doors);
     let wakes = wakes(&settings.wakes)?;
@@ -180,26 +186,27 @@ struct Parts {
     member: Member,
     net: Net,
     metrics: bool,
-    pages: Pages,
+    extra: Optional,
 }
 
-/// Dialects over HTTP, which an operator may do without.
-struct Pages {
+/// Dialects that an operator may do without.
+struct Optional {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
+    goclaw: settings::GoClaw,
     /// The name of this node.
     node: String,
 }
 
 impl Parts {
     async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
-        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, pages } = self;
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics, extra } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, &engine);
-        let Clients { hub, bridge, counts } = Clients::new(mesh, config, pages, stored, &queue);
+        let Clients { hub, bridge, counts } = Clients::new(mesh, config, extra, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -547,7 +554,7 @@ impl Clients {
     fn new(
         mesh: MeshId,
         config: bridge::Config,
-        pages: Pages,
+        extra: Optional,
         stored: FromStore,
         queue: &Arc<Queue>,
     ) -> Clients {
@@ -555,7 +562,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Pages { mcp, finder, node } = pages;
+        let Optional { mcp, finder, goclaw, node } = extra;
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,
@@ -575,12 +582,30 @@ impl Clients {
         };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
+        // Also where it is switched off: it refuses in its own form.
+        let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(of_people(lobby, goclaw)));
         // The last one has all connections that no other recognises.
-        let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain(finder).chain([last]).collect();
+        let optional = mcp.into_iter().chain([goclaw]).chain(finder);
+        let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
         Clients { hub, bridge, counts }
+    }
+}
+
+/// The settings of GoClaw, whose clients are people's.
+fn of_people(lobby: RoomId, settings: settings::GoClaw) -> goclaw::Settings {
+    let settings::GoClaw { on, events, default_agent, run_limit, .. } = settings;
+    goclaw::Settings {
+        lobby,
+        on,
+        events,
+        default_agent,
+        run_limit,
+        reply_wait: settings.reply_wait,
+        requests_per_minute: settings.requests_per_minute,
+        pairing: settings.pairing,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    net::IpAddr,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
@@ -61,13 +62,24 @@ pub(crate) struct Shared {
     pub(crate) metrics: OnceLock<Metrics>,
 }
 
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct From {
+    pub(crate) transport: Transport,
+    /// See [`Seat::client`].
+    pub(crate) client: Option<IpAddr>,
+}
+
+impl From {
+    /// Of a client whose network nobody asks for.
+    pub(crate) fn by(transport: Transport) -> From {
+        From { transport, client: None }
+    }
+}
+
 /// Serves a connection until it ends, and detaches its agent.
-pub(crate) async fn serve<R: Source, W: Sink>(
-    shared: Arc<Shared>,
-    transport: Transport,
-    source: R,
-    sink: W,
-) {
+pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, from: From, source: R, sink: W) {
+    let From { transport, client } = from;
     let _open = shared.hub.counters().open(transport);
     let link = shared.hub.connect();
     // Until it has said something.
@@ -79,7 +91,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
         transport,
         link: link.clone(),
         inbox: Arc::default(),
-        seat: Seat::new(shared.rules.clone(), voice),
+        seat: Seat::new(shared.rules.clone(), voice).of(client),
         source,
         conversation: &conversation,
         opened: now,
@@ -459,7 +471,7 @@ mod tests {
         let (io, _other) = duplex(64);
         let (read, write) = tokio::io::split(io);
         let lines = Lines::new(read, Share::of(Arc::default()));
-        let task = serve(bridge.shared(), Transport::Tcp, lines, LineSink(write));
+        let task = serve(bridge.shared(), From::by(Transport::Tcp), lines, LineSink(write));
         let size = size_of_val(&task);
         assert!(size + limits::READ_BYTES_MIN <= 8 * 1024, "{size}");
     }

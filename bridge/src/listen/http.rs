@@ -10,8 +10,8 @@ use std::{
 
 use axum::{
     Extension, Router,
-    extract::{Request, State, WebSocketUpgrade},
-    http::StatusCode,
+    extract::{ConnectInfo, Request, State, WebSocketUpgrade},
+    http::{HeaderMap, StatusCode},
     middleware,
     response::Response,
     routing::get,
@@ -21,7 +21,7 @@ use super::{
     connection::{self, Shared},
     transport::{Share, Texts},
 };
-use crate::{counters::Transport, limits};
+use crate::{counters::Transport, limits, read::Peer};
 
 mod guard;
 pub(crate) mod listener;
@@ -72,9 +72,13 @@ pub(crate) async fn serve(
 async fn websocket(
     State(web): State<Web>,
     Extension(stranger): Extension<Stranger>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
     ws: WebSocketUpgrade,
 ) -> Response {
     stranger.watch();
+    let client = Some(web.shared.desk.network(peer, &headers));
+    let from = connection::From { transport: Transport::WebSocket, client };
     ws.max_message_size(limits::FRAME_BYTES_MAX)
         .max_frame_size(limits::FRAME_BYTES_MAX)
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
@@ -82,7 +86,7 @@ async fn websocket(
         .on_upgrade(async move |socket| {
             let share = Share::of(web.shared.ration.clone());
             let (texts, sink) = Texts::split(socket, stranger, share);
-            connection::serve(web.shared, Transport::WebSocket, texts, sink).await;
+            connection::serve(web.shared, from, texts, sink).await;
         })
 }
 

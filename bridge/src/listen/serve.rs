@@ -332,7 +332,8 @@ impl Bridge {
         let shared = self.shared.clone();
         tokio::spawn(async move {
             let lines = Lines::new(read, Share::of(shared.ration.clone()));
-            connection::serve(shared, transport, lines, LineSink(write)).await;
+            connection::serve(shared, connection::From::by(transport), lines, LineSink(write))
+                .await;
             drop(permit);
         });
     }

@@ -10,12 +10,13 @@ use mesh::{
         },
         delivery::Ended,
         policy::{Withheld, withheld},
+        status::MemberStatus,
     },
     name::{
         id::{AgentId, KeyPrint, NodeId, RoomId},
         number::Number,
     },
-    wire::record::Stamp,
+    wire::{acts::KeyTerms, record::Stamp},
 };
 
 use std::sync::Arc;
@@ -266,7 +267,9 @@ answers! {
     Vec<AgentId>: Outcome::Candidates(agents) => agents;
     Box<TaskView>: Outcome::Task(task) => task;
     Vec<TaskView>: Outcome::Tasks(tasks) => tasks;
+    Vec<MemberStatus>: Outcome::Members(members) => members;
     Standing: Outcome::Key(standing) => standing;
+    Option<Box<KeyTerms>>: Outcome::Terms(terms) => terms;
     Roamed: Outcome::Roamed(roamed) => roamed;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;
 }

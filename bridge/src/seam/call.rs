@@ -9,6 +9,7 @@ use mesh::{
             AgentView, Durable, Encryption, Inbox, NewRoom, RoomInfo, RoomView, SaidOk, ShareAct,
             Speech,
         },
+        status::MemberStatus,
     },
     name::{
         group::TaskSeed,
@@ -20,7 +21,11 @@ use mesh::{
         files::FileView,
         profile::ProfileUpdate,
     },
-    wire::{acts::TaskStatus, record::Stamp, roster::Presence},
+    wire::{
+        acts::{KeyTerms, TaskStatus},
+        record::Stamp,
+        roster::Presence,
+    },
 };
 
 use crate::{
@@ -84,6 +89,11 @@ calls! {
     ListAgents => Vec<AgentView>;
     FindAgent => Vec<AgentView>;
     ListOffering => Vec<AgentView>;
+    StandOutside => ();
+    ListAttached => Vec<AgentView>;
+    ListDirect => Vec<RoomView>;
+    ListNodes => Vec<MemberStatus>;
+    DescribeKey => Option<Box<KeyTerms>>;
     MayBe => ();
     ListSeats => Vec<RoomId>;
     NameNodes => Vec<Option<String>>;
@@ -337,6 +347,30 @@ pub struct ListOffering {
     /// At most so many.
     pub limit: usize,
 }
+
+/// From now on, as long as it is attached, the agent writes messages and tasks in rooms that it may read without being in them.
+/// It moves no turn there, and is no member.
+#[derive(Clone, Copy, Debug)]
+pub struct StandOutside;
+
+/// Agents of any key, attached to any node: at most so many, the first by id.
+#[derive(Clone, Copy, Debug)]
+pub struct ListAttached {
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// The direct rooms of all agents of the caller's key: its holder can be each of them.
+#[derive(Clone, Copy, Debug)]
+pub struct ListDirect;
+
+/// All nodes that were ever admitted to the mesh, and whether they are there.
+#[derive(Clone, Copy, Debug)]
+pub struct ListNodes;
+
+/// The terms on which the caller's key was minted. `None`: it was not.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribeKey;
 
 /// Whether the key may have this agent id: it is not another one's.
 #[derive(Clone, Debug)]

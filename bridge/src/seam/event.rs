@@ -26,6 +26,10 @@ use mesh::{
 
 use crate::backend::Row;
 
+/// A frame without a byte: the transport's own way to ask whether the client is there. A WebSocket has one; lines have none,
+/// and nothing is written to them. For [`Seat::reply`](crate::session::seat::Seat::reply).
+pub const PING: Bytes = Bytes::new();
+
 /// News for clients.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]

@@ -5,6 +5,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -98,6 +99,8 @@ pub(crate) enum Step {
 pub struct Seat {
     pub(super) rules: Arc<Rules>,
     pub(super) voice: Arc<dyn Voice>,
+    /// See [`Seat::client`].
+    client: Option<IpAddr>,
     /// When the frame that is worked on came.
     pub(super) now: Instant,
     /// Bytes of that frame.
@@ -263,7 +266,13 @@ impl Seat {
         }
     }
 
-    /// Writes a frame that is no event: one line, without its newline.
+    /// The client's network, if its connection says that: of one that comes by way of a proxy of the operator's, as that says.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+
+    /// Writes a frame that is no event: one line, without its newline; or [`PING`](crate::seam::event::PING).
     pub fn reply(&mut self, frame: Bytes) {
         self.steps.push(Step::Reply(frame));
     }
@@ -306,6 +315,7 @@ impl Seat {
         Seat {
             rules,
             voice,
+            client: None,
             now: Instant::now(),
             frame: 0,
             state: State::Fresh,
@@ -314,6 +324,11 @@ impl Seat {
             paged: None,
             steps: Vec::new(),
         }
+    }
+
+    /// Of a client in this network.
+    pub(crate) fn of(self, client: Option<IpAddr>) -> Seat {
+        Seat { client, ..self }
     }
 
     /// At the desk: a party that is known from the beginning.

@@ -31,7 +31,7 @@ use crate::{
     },
     records::profile::ProfileUpdate,
     wire::{
-        acts::TaskStatus,
+        acts::{KeyTerms, TaskStatus},
         conversation::Conversation,
         entry::{DedupId, Parting},
         record::Stamp,
@@ -101,6 +101,9 @@ pub enum Command {
     /// registration of the id with its key goes on with them, whatever that asks for. `hosted`: meanwhile it acts by requests.
     /// → [`Outcome::Done`]
     Linger { caller: Caller, seen: Vec<(RoomId, Number)>, hosted: bool },
+    /// From now on, until it registers anew, the agent writes messages and tasks in rooms that it may read without a seat in
+    /// them: it moves no turn there, and is no member. → [`Outcome::Done`]
+    StandOutside { caller: Caller },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },
     /// The direct room of the caller and another agent, made if there is none; with a seed, the one for a task. `signer`: signs
@@ -196,6 +199,12 @@ pub enum Command {
     ListClaims(Label),
     /// Agents of any key that offer something: this, or with `None` anything; at most so many. → [`Outcome::Agents`]
     ListOffering { capability: Option<String>, limit: usize },
+    /// Agents of any key, attached to any node: at most so many, the first by id. → [`Outcome::Agents`]
+    ListAttached { limit: usize },
+    /// The direct rooms of all agents of a key. Its holder may read them: it can be each of these agents. → [`Outcome::Rooms`]
+    ListDirect { key: KeyPrint },
+    /// The terms on which a key was minted. → [`Outcome::Terms`]
+    KeyTerms { key: KeyPrint },
     /// Whether a key may have an agent id: refused with [`Refused::AgentTaken`] if it is another one's. → [`Outcome::Done`]
     CheckAgent { agent: AgentId, key: KeyPrint },
     /// All agents of this node, of every key, for its operator. → [`Outcome::Attendance`]
@@ -400,6 +409,8 @@ pub enum Outcome {
     Keys(Vec<KeyView>),
     /// The kind of a key.
     Key(Standing),
+    /// The terms of a key that was minted and is valid; `None` of others.
+    Terms(Option<Box<KeyTerms>>),
     /// The fate of a roaming client's cursor.
     Roamed(Roamed),
     /// For an operator.

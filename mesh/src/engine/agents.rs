@@ -549,6 +549,16 @@ pub(super) fn linger(
     Ok(Outcome::Done)
 }
 
+/// The agent writes without seats.
+pub(super) fn stand_outside(known: &mut Known, caller: &Caller) -> Result<Outcome, Refused> {
+    known.caller(caller)?;
+    // Those that have gone, or registered anew, have a seat where they write.
+    let registrations = &known.registrations;
+    known.outside.retain(|agent, registered| registrations.get(agent) == Some(registered));
+    known.outside.insert(caller.agent.clone(), caller.registration);
+    Ok(Outcome::Done)
+}
+
 /// An agent of this node is gone, and may come back.
 pub(super) fn let_go(known: &mut Known, agent: &AgentId, mut record: AgentRecord) {
     known.registrations.remove(agent);

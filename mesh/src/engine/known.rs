@@ -52,6 +52,8 @@ pub(super) struct Known {
     pub(super) told: BTreeMap<RoomId, RoomView>,
     /// The registration that counts of each agent here.
     pub(super) registrations: BTreeMap<AgentId, Registration>,
+    /// Agents of this node that write without seats, as they were registered when they said so.
+    pub(super) outside: BTreeMap<AgentId, Registration>,
     /// Keys that the driver said are the node's own: no limits, and no revocation, of minted ones.
     pub(super) own_keys: BTreeSet<KeyPrint>,
     /// Keys that have another successor than before, until that is looked after.
@@ -106,6 +108,7 @@ impl Known {
             node_changed: true,
             told: BTreeMap::new(),
             registrations: BTreeMap::new(),
+            outside: BTreeMap::new(),
             own_keys: BTreeSet::new(),
             replaced: BTreeSet::new(),
             index: Index::default(),

@@ -8,7 +8,7 @@ use crate::{
         command::{AgentView, Attendee, Caller, Outcome, Reader, Refused, RoomInfo, RoomView},
         status::{NodeStatus, RecordStatus, RoomStatus, Status},
     },
-    name::id::{AgentId, NodeId, RoomId},
+    name::id::{AgentId, KeyPrint, NodeId, RoomId},
 };
 
 pub(super) fn list_rooms(
@@ -103,6 +103,26 @@ pub(super) fn list_offering(known: &Known, capability: Option<&str>, limit: usiz
     agents.sort_unstable();
     agents.truncate(limit);
     Outcome::Agents(agents.into_iter().filter_map(|agent| known.agent(agent)).collect())
+}
+
+/// Agents of any key, the first by id.
+pub(super) fn list_attached(known: &Known, limit: usize) -> Outcome {
+    let mut agents: Vec<&AgentId> = known.rosters.agents().collect();
+    agents.sort_unstable();
+    agents.truncate(limit);
+    Outcome::Agents(agents.into_iter().filter_map(|agent| known.agent(agent)).collect())
+}
+
+/// The direct rooms of all agents of a key.
+pub(super) fn list_direct(known: &Known, key: KeyPrint) -> Outcome {
+    let is_of_key = |view: &&RoomView| {
+        view.sides.as_ref().is_some_and(|sides| sides.iter().any(|(_, of)| of == key))
+    };
+    let ids = known.told.values().filter(is_of_key).map(|view| view.room);
+    let views = ids.filter_map(|id| known.view(id).or_else(|| known.told.get(&id).cloned()));
+    let mut rooms: Vec<RoomView> = views.map(|view| known.for_key(view, key)).collect();
+    rooms.sort_by_key(|view| view.room);
+    Outcome::Rooms(rooms)
 }
 
 pub(super) fn room_info(known: &Known, by: &Reader, room: RoomId) -> Result<Outcome, Refused> {

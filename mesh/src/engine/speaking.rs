@@ -121,7 +121,7 @@ impl Speaking {
     ) -> Result<(), Refused> {
         let Saying { call, caller, say } = saying;
         let (room, speech, durable) = (say.room, say.speech, say.durable);
-        let record = known.may_act(&caller, room)?;
+        let record = known.may_contribute(&caller, room)?;
         may_contain(known, &say)?;
         may_be_durable(known, &say)?;
         if let Some(none) = known.takes_none(room, &caller.agent) {

@@ -106,7 +106,7 @@ pub(super) fn assign_task(
     caller: &Caller,
     new: NewTask,
 ) -> Result<Outcome, Refused> {
-    known.may_act(caller, new.room)?;
+    known.may_contribute(caller, new.room)?;
     new.check()?;
     let act = TaskAct::Assigned(TaskAssigned {
         title: new.title,
@@ -124,7 +124,7 @@ pub(super) fn assign_task(
 fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<Started, Refused> {
     known.caller(caller)?;
     let (room, task) = known.index.tasks.get(&change.task).copied().ok_or(Refused::NoTask)?;
-    known.may_act(caller, room).map_err(no_task_without_room)?;
+    known.may_contribute(caller, room).map_err(no_task_without_room)?;
     change.check()?;
     let sets = change.status.is_some() || change.assignee.is_some() || change.note.is_some();
     let update = TaskUpdated {

@@ -96,9 +96,13 @@ pub(super) fn holder(known: &Known, room: RoomId) -> Option<AgentId> {
     next.map(|member| member.agent.clone())
 }
 
-/// The join stamp of the member after `agent`, round robin: the next holder of the turn.
+/// The join stamp of the member after `agent`, round robin: the next holder of the turn. After words from outside it is the
+/// one that it is.
 pub(super) fn next(known: &Known, room: RoomId, agent: &AgentId) -> Option<u64> {
     let members = known.rosters.members(room);
-    let place = members.iter().position(|member| member.agent == *agent)?;
+    let Some(place) = members.iter().position(|member| member.agent == *agent) else {
+        let holder = holder(known, room)?;
+        return members.iter().find(|member| member.agent == holder).map(|member| member.joined);
+    };
     members.get((place + 1) % members.len()).map(|member| member.joined)
 }

@@ -8,7 +8,10 @@ use std::{
 
 use serde::Deserialize;
 
-use super::error::{Result, SettingsError};
+use super::{
+    error::{Result, SettingsError},
+    goclaw::GoClawTable,
+};
 
 /// The settings of one source: flags, environment or file. In a file these are the keys.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]
@@ -63,6 +66,12 @@ pub(crate) struct Layer {
     /// Mail of agents that were never at this node, carried for them: 0 to 1024GiB [default: 1GiB]
     #[arg(long, value_name = "BYTES")]
     pub(crate) carry: Option<String>,
+    /// No GoClaw on /ws
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_goclaw: Option<bool>,
+    /// The table `[goclaw]` of a file.
+    #[arg(skip)]
+    pub(crate) goclaw: Option<GoClawTable>,
     /// The table `[mcp]` of a file.
     #[arg(skip)]
     pub(crate) mcp: Option<McpTable>,
@@ -316,6 +325,8 @@ impl Layer {
             finder_signup: text("FINDER_SIGNUP"),
             finder_seen_every: text("FINDER_SEEN_EVERY"),
             carry: text("CARRY"),
+            no_goclaw: switch("NO_GOCLAW")?,
+            goclaw: None,
             mcp: None,
             session: None,
             wake: None,

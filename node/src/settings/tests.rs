@@ -381,3 +381,33 @@ fn hosts_that_are_woken_stand_in_the_file_and_their_tokens_beside_it() {
         assert!(found.contains(error), "{found}");
     }
 }
+
+#[test]
+fn goclaw_is_on_until_an_operator_says_otherwise_and_a_file_says_how() {
+    assert_eq!(settings(&[], &[], None).goclaw, GoClaw::default());
+    assert!(!settings(&["--no-goclaw"], &[], None).goclaw.on);
+    assert!(!settings(&[], &[("CLAWMESH_NO_GOCLAW", "1")], None).goclaw.on);
+    let off = "[goclaw]\nenabled = false";
+    assert!(!settings(&[], &[], Some(off)).goclaw.on);
+    assert!(settings(&[], &[("CLAWMESH_NO_GOCLAW", "0")], Some(off)).goclaw.on, "over the file");
+    let file = "[goclaw]\nevents = 'flat'\ndefault-agent = 'bob'\nrun-limit-ms = 2000\n\
+                reply-wait-ms = 1000\nrequests-per-minute = 7\npairing = false";
+    let goclaw = settings(&[], &[], Some(file)).goclaw;
+    assert_eq!(
+        (goclaw.events, goclaw.default_agent.as_deref()),
+        (::goclaw::Events::Flat, Some("bob"))
+    );
+    let times = (goclaw.run_limit, goclaw.reply_wait);
+    assert_eq!(times, (Duration::from_secs(2), Duration::from_secs(1)));
+    assert_eq!((goclaw.requests_per_minute, goclaw.pairing), (7, false));
+    for (file, text) in [
+        ("[goclaw]\nevents = 'loud'", "goclaw.events"),
+        ("[goclaw]\nrun-limit-ms = 1", "goclaw.run-limit-ms"),
+        ("[goclaw]\nreply-wait-ms = 9000000", "goclaw.reply-wait-ms"),
+        ("[goclaw]\nrequests-per-minute = 0", "goclaw.requests-per-minute"),
+        ("[goclaw]\nloud = true", "loud"),
+    ] {
+        let refused = refused(&[], &[], Some(file));
+        assert!(refused.contains(text), "{refused}");
+    }
+}

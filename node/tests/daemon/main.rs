@@ -7,6 +7,7 @@ mod clocks;
 mod direct;
 mod finder;
 mod full;
+mod goclaw;
 mod group;
 mod harness;
 mod import;

@@ -164,6 +164,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &["bridge"],
     },
     Package {
+        name: "goclaw",
+        folder: "bridge/dialects/goclaw",
+        edges: &["bridge", "mesh"],
+        crates: &["axum", "bytes", "getrandom", "jiff", "serde_json", "sha2", "tokio", "tracing"],
+        in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
+    },
+    Package {
         name: "mcp",
         folder: "bridge/dialects/mcp",
         edges: &["bridge", "mesh"],
@@ -177,6 +184,7 @@ const PACKAGES: &[Package] = &[
             "bridge",
             "clawchat",
             "clawfinder",
+            "goclaw",
             "import",
             "mcp",
             "mesh",
@@ -202,7 +210,7 @@ const PACKAGES: &[Package] = &[
             "tracing-subscriber",
             "zeroize",
         ],
-        in_tests: &["client", "rusqlite", "tempfile"],
+        in_tests: &["client", "rusqlite", "tempfile", "tokio-tungstenite"],
     },
     Package {
         name: "cli",

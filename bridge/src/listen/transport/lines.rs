@@ -118,7 +118,7 @@ pub(crate) struct LineSink<W>(pub(crate) W);
 
 impl<W: AsyncWrite + Unpin + Send> Sink for LineSink<W> {
     async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        let lines = || frames.iter().flat_map(Frame::parts);
+        let lines = || frames.iter().flat_map(Frame::parts).filter(|line| !line.is_empty());
         let mut first = lines();
         if let (Some(line), None) = (first.next(), first.next()) {
             // As it is, and not copied.

@@ -3,6 +3,7 @@
 use std::io;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use bytes::Bytes;
 use futures::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
@@ -91,8 +92,12 @@ impl Source for Texts {
 impl Sink for TextSink {
     async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
         for frame in frames.iter().flat_map(Frame::parts) {
-            let text = Utf8Bytes::try_from(frame.clone()).map_err(io::Error::other)?;
-            self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
+            let message = if frame.is_empty() {
+                Message::Ping(Bytes::new())
+            } else {
+                Message::Text(Utf8Bytes::try_from(frame.clone()).map_err(io::Error::other)?)
+            };
+            self.0.feed(message).await.map_err(io::Error::other)?;
         }
         self.0.flush().await.map_err(io::Error::other)
     }

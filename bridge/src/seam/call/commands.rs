@@ -12,9 +12,10 @@ use mesh::{
 
 use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
-    DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents, ListOffering,
-    ListRooms, ListSeats, ListTasks, ListVotes, MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say,
-    SetPresence, SetProfile, SetRoom, SetTyping, ShareRoom,
+    DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents,
+    ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks, ListVotes,
+    MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
+    SetTyping, ShareRoom, StandOutside,
     to_mesh::{Row, Sends, ToMesh},
 };
 use crate::{
@@ -209,6 +210,36 @@ impl ToMesh for FindAgent {
 impl ToMesh for ListOffering {
     fn command(self, _: &Party) -> Result<Command, Refusal> {
         Ok(Command::ListOffering { capability: self.capability, limit: self.limit })
+    }
+}
+
+impl ToMesh for StandOutside {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::StandOutside { caller: party.caller()?.clone() })
+    }
+}
+
+impl ToMesh for ListAttached {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListAttached { limit: self.limit })
+    }
+}
+
+impl ToMesh for ListDirect {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListDirect { key: party.key() })
+    }
+}
+
+impl ToMesh for ListNodes {
+    fn command(self, _: &Party) -> Result<Command, Refusal> {
+        Ok(Command::Members)
+    }
+}
+
+impl ToMesh for DescribeKey {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::KeyTerms { key: party.key() })
     }
 }
 

@@ -302,6 +302,10 @@ impl Command {
                 Traits::of("name_nodes").asks().bytes(nodes.len() * size_of::<NodeId>())
             }
             Command::FindAgent { .. } => Traits::of("find_agent").asks(),
+            Command::StandOutside { .. } => Traits::of("stand_outside"),
+            Command::ListAttached { .. } => Traits::of("list_attached").asks(),
+            Command::ListDirect { .. } => Traits::of("list_direct").asks(),
+            Command::KeyTerms { .. } => Traits::of("key_terms").asks(),
             Command::ListOffering { .. } => Traits::of("list_offering").asks(),
             Command::CheckAgent { .. } => Traits::of("check_agent").asks(),
             Command::Keep { name, value } => {
@@ -368,7 +372,7 @@ impl Outcome {
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,
             Outcome::Keys(_) => Promise::None,
-            Outcome::Key(_) => Promise::None,
+            Outcome::Key(_) | Outcome::Terms(_) => Promise::None,
             Outcome::Roamed(_) => Promise::Durable,
             Outcome::Status(_) => Promise::None,
             Outcome::Behind(_) => Promise::None,

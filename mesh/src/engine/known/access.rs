@@ -47,11 +47,15 @@ impl Known {
         if own {
             return Ok(Standing::Own);
         }
-        let keys = self.directory.keys();
-        let terms = keys.terms(key).filter(|terms| !terms.is_over(self.cx.now.wall_ms));
         let standing =
             |terms: &KeyTerms| Standing::Minted { tier: terms.tier, writes: terms.may_write() };
-        terms.map(standing).ok_or(Refused::NoKey)
+        self.terms(key).as_ref().map(standing).ok_or(Refused::NoKey)
+    }
+
+    /// The terms of a minted key that is valid.
+    pub(crate) fn terms(&self, key: KeyPrint) -> Option<KeyTerms> {
+        let keys = self.directory.keys();
+        keys.terms(key).filter(|terms| !terms.is_over(self.cx.now.wall_ms)).cloned()
     }
 
     /// The caller's record, if it may do something in a room that is for its members alone.
@@ -60,6 +64,22 @@ impl Known {
         self.may_read(&caller.reader(), room)?;
         self.may_write(room)?;
         if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }
+    }
+
+    /// The same for messages and tasks, which agents that stand outside write, too.
+    pub(crate) fn may_contribute(
+        &self,
+        caller: &Caller,
+        room: RoomId,
+    ) -> Result<AgentRecord, Refused> {
+        match self.may_act(caller, room) {
+            Err(Refused::NotMember) if self.stands_outside(caller) => self.caller(caller),
+            answer => answer,
+        }
+    }
+
+    fn stands_outside(&self, caller: &Caller) -> bool {
+        self.outside.get(&caller.agent) == Some(&caller.registration)
     }
 
     /// Whether others will find that this node can speak for the caller: else its ballots and claims would not count.

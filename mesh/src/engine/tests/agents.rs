@@ -2,7 +2,10 @@
 
 use super::{rooms::words, world::World, *};
 use crate::{
-    api::event::{AgentEvent, TurnReason},
+    api::{
+        agenda::NewTask,
+        event::{AgentEvent, TurnReason},
+    },
     limits::{
         AGENT_ID_BYTES_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX, HANDOVER_STEP, NAME_BYTES_MAX,
         ROSTER_KEPT_EVERY,
@@ -645,6 +648,47 @@ fn agents_that_offer_something_are_found_whatever_their_key_is() {
     assert_eq!(found(None, 1), ["ann"]);
     assert_eq!(found(Some("spawn"), 9), ["cy"]);
     assert!(found(Some("wool"), 9).is_empty());
+    let mut attached = |limit| {
+        let found = node.ask(Command::ListAttached { limit });
+        let Ok(Outcome::Agents(agents)) = found else { panic!("a list") };
+        agents.iter().map(|view| view.agent.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(attached(9), ["ann", "bob", "cy"], "of any key, and those that offer nothing");
+    assert_eq!(attached(2), ["ann", "bob"]);
+}
+
+#[test]
+fn an_agent_that_stands_outside_writes_without_a_seat_and_moves_no_turn() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    let [ann, _bob] = ["ann", "bob"].map(|agent| node.joins(agent));
+    let eve = node.attach("eve", false, KEY).expect("free");
+    assert_eq!(node.say(&eve, lobby).map(drop), Err(Refused::NotMember));
+    let task = |caller: &Caller| {
+        let (title, description, assignee) = ("shear".to_owned(), None, Some("bob".into()));
+        let task = NewTask { room: lobby, title, description, assignee };
+        Command::AssignTask { caller: caller.clone(), task }
+    };
+    assert_eq!(node.ask(task(&eve)).map(drop), Err(Refused::NotMember));
+    node.ask(Command::StandOutside { caller: eve.clone() }).expect("she may");
+    let holder = |node: &mut Node| {
+        let by = ann.reader();
+        let Ok(Outcome::RoomInfo(info)) = node.ask(Command::RoomInfo { by, room: lobby }) else {
+            panic!("it is known")
+        };
+        (info.turn, info.agents.len())
+    };
+    node.say(&ann, lobby).expect("she is in it");
+    let before = holder(&mut node);
+    assert_eq!(before, (Some("bob".into()), 2));
+    node.say(&eve, lobby).expect("she writes from outside");
+    node.ask(task(&eve)).expect("tasks, too");
+    assert_eq!(holder(&mut node), before, "it is Bob's turn, and she is no member");
+    let elect = Command::ElectLeader { caller: eve.clone(), room: lobby };
+    assert_eq!(node.ask(elect).map(drop), Err(Refused::NotMember), "and has no vote");
+    // Somebody else may have the id after her.
+    let eve = node.attach("eve", true, KEY).expect("it is the key's");
+    assert_eq!(node.say(&eve, lobby).map(drop), Err(Refused::NotMember));
 }
 
 #[test]

@@ -439,11 +439,17 @@ fn a_key_is_valid_until_it_expires_by_each_nodes_own_clock() {
     assert!(refused.to_string().contains("expired"), "{refused}");
     let key = with_terms(&node, terms(at));
     node.ask(Command::MintKey(key)).expect("it is new");
+    let told = |node: &mut Node| match node.ask(Command::KeyTerms { key: MINTED }) {
+        Ok(Outcome::Terms(terms)) => terms.map(|terms| *terms),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(&mut node), Some(terms(at)));
     node.enter("bot", MINTED, false).expect("it is valid");
     node.wait(Duration::from_secs(9));
     assert_eq!((node.agents(MINTED), node.revocations()), (1, 0));
     node.wait(Duration::from_secs(2));
     assert_eq!((node.agents(MINTED), node.revocations()), (0, 1));
+    assert_eq!(told(&mut node), None);
     assert_eq!(node.enter("bot", MINTED, true), Err(Refused::NoKey));
     node.wait(Duration::from_secs(2));
     assert_eq!(node.revocations(), 1, "it is said once");

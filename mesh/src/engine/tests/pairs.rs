@@ -451,6 +451,17 @@ fn no_room_is_called_as_those_that_nodes_name() {
 }
 
 #[test]
+fn the_holder_of_a_key_sees_the_direct_rooms_of_all_its_agents_and_no_others() {
+    let (mut two, room) = Two::talking();
+    let mut direct = |key| match two.world.ask(0, Command::ListDirect { key }) {
+        Ok(Outcome::Rooms(rooms)) => rooms.into_iter().map(|view| view.room).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(direct(ANNS), [room]);
+    assert_eq!(direct(KEY), []);
+}
+
+#[test]
 fn ten_thousand_rooms_of_a_pair_cost_one_token_one_directory_one_digest_and_one_record() {
     let mut two = Two::new();
     let ann = two.ann.clone();

@@ -1,0 +1,107 @@
+//! The GoClaw dialect: programs of people ask for agents, write to them, and read their sessions, over `/ws`.
+//!
+//! Of a node it sees the bridge's [seam](bridge::seam) and its [desk](bridge::read), and nothing else; of other dialects it
+//! knows nothing. Its one contract: a person is an agent of the mesh as any other, and a session is a thread in the direct room
+//! of two agents. So agents of all dialects answer, and hosts of models see the same conversations. Nothing that was not done
+//! is answered as done.
+//!
+//! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
+//! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
+//! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
+//! (`workspace`: their files), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
+
+#![warn(missing_docs)]
+
+use std::sync::{Arc, OnceLock};
+
+use bridge::{
+    Transport,
+    dialect::{Conversation, Dialect, First, Manners, Site},
+    read::Desk,
+    seam::event::{Mute, Voice},
+};
+
+mod agents;
+mod answer;
+mod caller;
+mod chat;
+mod connect;
+mod dispatch;
+mod facts;
+mod frame;
+mod http;
+pub mod limits;
+mod line;
+mod methods;
+mod names;
+mod outcome;
+mod pairing;
+mod params;
+mod rates;
+mod runs;
+mod sessions;
+mod settings;
+mod shared;
+mod skills;
+mod socket;
+mod system;
+mod teams;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod times;
+mod workspace;
+
+pub use settings::{Events, Settings};
+use shared::Shared;
+
+/// See the crate's text.
+#[derive(Clone)]
+pub struct GoClaw {
+    settings: Settings,
+    /// From when the node is there.
+    shared: Arc<OnceLock<Arc<Shared>>>,
+    voice: Arc<Mute>,
+}
+
+impl std::fmt::Debug for GoClaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GoClaw").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl GoClaw {
+    /// With these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> GoClaw {
+        GoClaw { settings, shared: Arc::default(), voice: Arc::new(Mute) }
+    }
+}
+
+impl Dialect for GoClaw {
+    fn open(&self, desk: &Desk) {
+        let shared = || Arc::new(Shared::new(desk.clone(), self.settings.clone()));
+        self.shared.get_or_init(shared);
+    }
+
+    fn speaks(&self, transport: Transport, first: &First) -> bool {
+        let is_frame = matches!(first.kind.as_deref(), Some("req" | "res" | "event"));
+        transport == Transport::WebSocket && is_frame
+    }
+
+    fn begin(&self) -> Box<dyn Conversation> {
+        Box::new(socket::Talk::new(self.shared.clone()))
+    }
+
+    fn manners(&self) -> Manners {
+        socket::MANNERS
+    }
+
+    fn voice(&self) -> Arc<dyn Voice> {
+        self.voice.clone()
+    }
+
+    fn site(&self, _: &Desk) -> Option<Site> {
+        self.settings.on.then(http::site)
+    }
+}

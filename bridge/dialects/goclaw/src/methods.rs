@@ -1,0 +1,197 @@
+//! The table of methods: who may ask for each, and whether this build has it.
+
+/// What a connection may do. Each may do more than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    Viewer,
+    Operator,
+    Admin,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Operator => "operator",
+            Role::Admin => "admin",
+        }
+    }
+}
+
+/// A method.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
+    /// At least this.
+    pub(crate) role: Role,
+    /// It concerns this machine: for holders of the node's own key alone.
+    pub(crate) own: bool,
+    /// Why this build has it not, and what to do instead.
+    pub(crate) missing: Option<&'static str>,
+}
+
+const NO_CRON: &str =
+    "this node has no scheduler yet: have a timer of the system run a program that calls chat.send";
+const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
+const NO_CHANNELS: &str =
+    "this node has no channels over the wire yet: webhooks are made with ClawChat's subscribe";
+const NO_KEYS: &str =
+    "this node makes no keys over the wire yet: its operator makes one with `clawmeshd keys mint`";
+const NO_APPROVALS: &str =
+    "this node has no approvals yet: an agent asks with a message in its room";
+const NO_USAGE: &str = "this node counts no tokens yet: the reply of each chat.send has the usage that its agent reported";
+const NO_FILES: &str = "this node keeps no files of agents yet";
+const NO_AGENTS: &str = "agents are not made over this dialect yet: an agent is there when a program registers under its id";
+const NO_TEAM_CHANGES: &str =
+    "members of teams are not kept yet: agents join and leave rooms by themselves";
+const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
+const NO_REVIEW: &str = "tasks have no review yet: their agents complete them";
+const NO_TASK_RECORDS: &str = "tasks keep their newest note alone: see note in teams.tasks.get";
+const NO_DELETION: &str = "tasks are not deleted yet: completed ones are forgotten by themselves";
+const NO_SERVING: &str =
+    "agents are not served over this dialect yet: let the program register over ClawChat or MCP";
+
+const fn has(role: Role, name: &'static str) -> Method {
+    Method { name, role, own: false, missing: None }
+}
+
+const fn lacks(role: Role, name: &'static str, why: &'static str) -> Method {
+    Method { name, role, own: false, missing: Some(why) }
+}
+
+const fn own(role: Role, name: &'static str, why: &'static str) -> Method {
+    Method { name, role, own: true, missing: Some(why) }
+}
+
+use Role::{Admin, Operator, Viewer};
+
+/// All methods but `connect`, by name.
+pub(crate) const METHODS: &[Method] = &[
+    has(Viewer, "agent"),
+    has(Viewer, "agent.identity.get"),
+    has(Viewer, "agent.wait"),
+    lacks(Admin, "agents.create", NO_AGENTS),
+    lacks(Admin, "agents.delete", NO_AGENTS),
+    lacks(Admin, "agents.files.get", NO_FILES),
+    lacks(Admin, "agents.files.list", NO_FILES),
+    lacks(Admin, "agents.files.set", NO_FILES),
+    has(Viewer, "agents.list"),
+    lacks(Admin, "agents.update", NO_AGENTS),
+    lacks(Admin, "api_keys.create", NO_KEYS),
+    lacks(Admin, "api_keys.list", NO_KEYS),
+    lacks(Admin, "api_keys.revoke", NO_KEYS),
+    has(Viewer, "browser.pairing.status"),
+    lacks(Admin, "channels.instances.create", NO_CHANNELS),
+    lacks(Admin, "channels.instances.delete", NO_CHANNELS),
+    lacks(Viewer, "channels.instances.get", NO_CHANNELS),
+    lacks(Viewer, "channels.instances.list", NO_CHANNELS),
+    lacks(Admin, "channels.instances.update", NO_CHANNELS),
+    lacks(Viewer, "channels.list", NO_CHANNELS),
+    lacks(Viewer, "channels.status", NO_CHANNELS),
+    own(Admin, "channels.toggle", NO_CHANNELS),
+    has(Operator, "chat.abort"),
+    has(Viewer, "chat.history"),
+    has(Operator, "chat.inject"),
+    has(Operator, "chat.send"),
+    has(Viewer, "chat.session.status"),
+    own(Admin, "config.apply", NO_CONFIG),
+    lacks(Viewer, "config.get", NO_CONFIG),
+    own(Admin, "config.patch", NO_CONFIG),
+    lacks(Viewer, "config.schema", NO_CONFIG),
+    lacks(Operator, "cron.create", NO_CRON),
+    lacks(Operator, "cron.delete", NO_CRON),
+    lacks(Viewer, "cron.list", NO_CRON),
+    lacks(Operator, "cron.run", NO_CRON),
+    lacks(Viewer, "cron.runs", NO_CRON),
+    lacks(Viewer, "cron.status", NO_CRON),
+    lacks(Operator, "cron.toggle", NO_CRON),
+    lacks(Operator, "cron.update", NO_CRON),
+    lacks(Viewer, "delegations.get", NO_USAGE_OF_OTHERS),
+    lacks(Viewer, "delegations.list", NO_USAGE_OF_OTHERS),
+    has(Admin, "device.pair.approve"),
+    has(Admin, "device.pair.deny"),
+    has(Admin, "device.pair.list"),
+    has(Viewer, "device.pair.request"),
+    has(Admin, "device.pair.revoke"),
+    lacks(Operator, "exec.approval.approve", NO_APPROVALS),
+    lacks(Operator, "exec.approval.deny", NO_APPROVALS),
+    lacks(Operator, "exec.approval.list", NO_APPROVALS),
+    has(Viewer, "health"),
+    own(Admin, "logs.tail", "this node sends no log over the wire yet: read the log of clawmeshd"),
+    lacks(Operator, "mesh.agent.serve", NO_SERVING),
+    lacks(Operator, "mesh.run.chunk", NO_SERVING),
+    lacks(Operator, "mesh.run.fail", NO_SERVING),
+    lacks(Operator, "mesh.run.reply", NO_SERVING),
+    lacks(Operator, "mesh.tasks.update", NO_SERVING),
+    has(Viewer, "providers.models"),
+    lacks(Viewer, "quota.usage", NO_USAGE),
+    has(Viewer, "run.timeline.get"),
+    has(Operator, "send"),
+    lacks(Operator, "sessions.compact", "a node has no model to summarise with"),
+    has(Operator, "sessions.delete"),
+    has(Viewer, "sessions.list"),
+    has(Operator, "sessions.patch"),
+    has(Viewer, "sessions.preview"),
+    has(Operator, "sessions.reset"),
+    has(Viewer, "skills.get"),
+    has(Viewer, "skills.list"),
+    lacks(
+        Operator,
+        "skills.update",
+        "an agent writes its cards by itself: see set_profile of ClawChat",
+    ),
+    has(Viewer, "status"),
+    has(Admin, "teams.create"),
+    lacks(Admin, "teams.delete", NO_CLOSING),
+    lacks(Admin, "teams.events.list", NO_TASK_RECORDS),
+    has(Admin, "teams.get"),
+    lacks(Admin, "teams.known_users", NO_TEAM_CHANGES),
+    has(Admin, "teams.list"),
+    lacks(Admin, "teams.members.add", NO_TEAM_CHANGES),
+    lacks(Admin, "teams.members.remove", NO_TEAM_CHANGES),
+    lacks(Admin, "teams.scopes", NO_TASK_RECORDS),
+    lacks(Admin, "teams.tasks.active-by-session", NO_TASK_RECORDS),
+    lacks(Admin, "teams.tasks.approve", NO_REVIEW),
+    has(Admin, "teams.tasks.assign"),
+    has(Admin, "teams.tasks.comment"),
+    lacks(Admin, "teams.tasks.comments", NO_TASK_RECORDS),
+    has(Admin, "teams.tasks.create"),
+    lacks(Admin, "teams.tasks.delete", NO_DELETION),
+    lacks(Admin, "teams.tasks.delete-bulk", NO_DELETION),
+    lacks(Admin, "teams.tasks.events", NO_TASK_RECORDS),
+    has(Admin, "teams.tasks.get"),
+    has(Admin, "teams.tasks.get-light"),
+    has(Admin, "teams.tasks.list"),
+    lacks(Admin, "teams.tasks.reject", NO_REVIEW),
+    has(Admin, "teams.update"),
+    has(Admin, "teams.workspace.delete"),
+    has(Admin, "teams.workspace.list"),
+    has(Admin, "teams.workspace.read"),
+    has(Admin, "teams.workspace.write"),
+    lacks(Viewer, "usage.get", NO_USAGE),
+    lacks(Viewer, "usage.summary", NO_USAGE),
+];
+
+const NO_USAGE_OF_OTHERS: &str =
+    "this node keeps no list of delegations yet: the rooms of tasks have them, over MCP";
+
+/// The method of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Method> {
+    let at = METHODS.binary_search_by_key(&name, |method| method.name).ok()?;
+    METHODS.get(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order_and_what_is_missing_is_said_with_what_to_do() {
+        assert!(METHODS.is_sorted_by_key(|method| method.name));
+        assert!(METHODS.iter().all(|method| named(method.name).is_some()));
+        assert!(named("tenants.list").is_none() && named("connect").is_none());
+        for method in METHODS.iter().filter_map(|method| method.missing) {
+            assert!(method.len() > 20, "{method}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How much clients may ask: buckets that fill again.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    time::{Duration, Instant},
+};
+
+/// So many at once, and so many in a minute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub(crate) burst: u32,
+    pub(crate) per_minute: u32,
+}
+
+/// Places that are free again as time passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    /// All are free from then on.
+    full_at: Instant,
+}
+
+impl Bucket {
+    pub(crate) fn new(now: Instant) -> Bucket {
+        Bucket { full_at: now }
+    }
+
+    /// Takes a place. An error: none is free for so long.
+    pub(crate) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let each = Duration::from_secs(60) / rate.per_minute.max(1);
+        let full_at = self.full_at.max(now) + each;
+        let most = each * rate.burst.max(1);
+        match (full_at - now).checked_sub(most).filter(|wait| !wait.is_zero()) {
+            Some(wait) => Err(wait),
+            None => {
+                self.full_at = full_at;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A bucket for each, of so many at most.
+#[derive(Debug)]
+pub(crate) struct Buckets<K> {
+    buckets: HashMap<K, Bucket>,
+    max: usize,
+}
+
+impl<K: Hash + Eq + Clone> Buckets<K> {
+    pub(crate) fn new(max: usize) -> Buckets<K> {
+        Buckets { buckets: HashMap::new(), max }
+    }
+
+    pub(crate) fn take(&mut self, of: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
+        if self.buckets.len() >= self.max && !self.buckets.contains_key(of) {
+            // A bucket that is full again says nothing.
+            self.buckets.retain(|_, bucket| bucket.full_at > now);
+            let first = self.buckets.iter().min_by_key(|(_, bucket)| bucket.full_at);
+            if self.buckets.len() >= self.max
+                && let Some(first) = first.map(|(key, _)| key.clone())
+            {
+                self.buckets.remove(&first);
+            }
+        }
+        self.buckets.entry(of.clone()).or_insert_with(|| Bucket::new(now)).take(rate, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_taken_at_once_and_then_one_after_the_other() {
+        let (rate, now) = (Rate { burst: 5, per_minute: 60 }, Instant::now());
+        let mut buckets = Buckets::new(2);
+        for _ in 0..5 {
+            assert_eq!(buckets.take(&"a", rate, now), Ok(()));
+        }
+        assert_eq!(buckets.take(&"a", rate, now), Err(Duration::from_secs(1)));
+        assert_eq!(buckets.take(&"b", rate, now), Ok(()), "each has its own");
+        assert_eq!(buckets.take(&"a", rate, now + Duration::from_secs(1)), Ok(()));
+        let later = now + Duration::from_secs(60);
+        assert_eq!(buckets.take(&"c", rate, later), Ok(()));
+        assert!(buckets.buckets.len() <= 2);
+    }
+}

@@ -1,0 +1,145 @@
+//! All that connections share.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bridge::{
+    delivery::ending::Ending,
+    read::Desk,
+    seam::call::{Attach, Identity},
+    secret::Secret,
+};
+use mesh::name::id::{AgentId, KeyPrint};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::{
+    caller::Caller,
+    facts::Kept,
+    limits::{KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, ROOMS_READ_AT_ONCE},
+    line::Line,
+    pairing::Pairings,
+    rates::{Buckets, Rate},
+    runs::Runs,
+    settings::Settings,
+    threads::Remembered,
+};
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) desk: Desk,
+    pub(crate) settings: Settings,
+    pub(crate) started: Instant,
+    pub(crate) runs: Runs,
+    pub(crate) kept: Kept,
+    pub(crate) pairings: Pairings,
+    pub(crate) remembered: Remembered,
+    /// Rooms are read whole, so only some at once.
+    pub(crate) reading: Semaphore,
+    writes: Mutex<Buckets<AgentId>>,
+    /// Keys that were presented here since the start.
+    presented: Mutex<BTreeSet<KeyPrint>>,
+    clients: Mutex<BTreeMap<u64, Client>>,
+    ids: AtomicU64,
+}
+
+/// A connection that is connected.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) line: Arc<Line>,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) since_ms: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(desk: Desk, settings: Settings) -> Shared {
+        Shared {
+            desk,
+            settings,
+            started: Instant::now(),
+            runs: Runs::default(),
+            kept: Kept::default(),
+            pairings: Pairings::default(),
+            remembered: Remembered::default(),
+            reading: Semaphore::new(ROOMS_READ_AT_ONCE),
+            writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
+            presented: Mutex::default(),
+            clients: Mutex::default(),
+            ids: AtomicU64::default(),
+        }
+    }
+
+    pub(crate) fn count_write(&self, who: &AgentId, rate: Rate) -> Result<(), Duration> {
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        writes.take(who, rate, Instant::now())
+    }
+
+    /// Presents a key here, once: this node gets the rooms of its agents from others, also if its users only read.
+    pub(crate) fn present(&self, key: Secret, print: KeyPrint) {
+        let mut presented = self.presented.lock().unwrap_or_else(PoisonError::into_inner);
+        if presented.len() >= KEYS_PRESENTED_MAX || !presented.insert(print) {
+            return;
+        }
+        drop(presented);
+        let desk = self.desk.clone();
+        let attach = Attach {
+            key,
+            name: "goclaw".to_owned(),
+            // It needs no claim, and goes at once.
+            identity: Identity::Fresh,
+            capabilities: Vec::new(),
+            reconnect: false,
+            linger: Duration::ZERO,
+        };
+        // Nobody waits for it: a key that is refused is as one that was not presented.
+        drop(tokio::spawn(async move { drop(desk.attach(attach).await) }));
+    }
+
+    /// A number for a connection.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn comes(&self, client: Client) {
+        self.locked().insert(client.id, client);
+    }
+
+    pub(crate) fn goes(&self, id: u64) {
+        self.locked().remove(&id);
+    }
+
+    pub(crate) fn clients(&self) -> Vec<Client> {
+        self.locked().values().cloned().collect()
+    }
+
+    /// Tells those of an event who are to be told.
+    pub(crate) fn tell(&self, name: &str, payload: &Value, to: impl Fn(&Caller) -> bool) {
+        for client in self.clients() {
+            if to(&client.caller) {
+                client.line.event(name, payload);
+            }
+        }
+    }
+
+    /// Ends the connections of a device.
+    pub(crate) fn end_device(&self, device: &str) {
+        for client in self.clients() {
+            if client.caller.device.as_deref() == Some(device) {
+                client.line.end(Ending::Revoked);
+            }
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<u64, Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
