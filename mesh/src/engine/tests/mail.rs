@@ -148,6 +148,18 @@ fn a_node_that_carries_nothing_has_the_texts_of_accounts_that_were_shown_to_it()
 }
 
 #[test]
+fn a_node_that_carries_nothing_keeps_what_its_accounts_write() {
+    let mut world = World::new(1);
+    world.nodes[0].engine.records = Records::new(0);
+    let [ann, bob] = world.with_accounts();
+    let mail = mail(&world, &ann, &bob, "hello");
+    world.ask(0, write(&ann, vec![mail])).expect("it may");
+    assert_eq!(world.texts(0), 1);
+    world.restart_reading(0);
+    assert_eq!(world.texts(0), 1);
+}
+
+#[test]
 fn mail_goes_with_either_of_its_accounts() {
     for ends in [0, 1] {
         let mut world = World::new(2);
