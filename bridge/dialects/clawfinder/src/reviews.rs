@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use mesh::{
-    name::{id::KeyPrint, identity::Strict},
+    name::{id::KeyPrint, identity::Strict, key::KeyHalves},
     records::finder::{REVIEWS, Receipt, Review},
     wire::record::{RecordId, Stamp},
 };
@@ -100,17 +100,21 @@ async fn bodies(registry: &Registry, rows: &[ReviewRow]) -> Answer<BTreeMap<Reco
     Ok(records.filter_map(|record| Some((record.id, read(record.body)?))).collect())
 }
 
+/// Whether the reviewee has given its word that the two did business. All nodes check it: the reviewer may have made it up.
+fn is_transaction(review: &Review, reviewer: KeyPrint, reviewee: Option<KeyHalves>) -> bool {
+    let is_word = |receipt: &Receipt| {
+        reviewee.is_some_and(|reviewee| receipt.is_signed(&Strict, &reviewee, reviewer))
+    };
+    review.receipt.as_ref().is_some_and(is_word)
+}
+
 async fn show(registry: &Registry, rows: &[ReviewRow]) -> Answer<Vec<Value>> {
     let reviews = bodies(registry, rows).await?;
     let shown = rows.iter().filter_map(|row| {
         let (from, of) = (registry.named(row.reviewer)?, registry.named(row.reviewee)?);
         let review = reviews.get(&row.id)?;
-        // All nodes check it: the reviewer may have made it up.
         let halves = registry.index().account(row.reviewee).map(|account| account.halves);
-        let is_word = |receipt: &Receipt| {
-            halves.is_some_and(|halves| receipt.is_signed(&Strict, &halves, row.reviewer))
-        };
-        let is_transaction = review.receipt.as_ref().is_some_and(is_word);
+        let is_transaction = is_transaction(review, row.reviewer, halves);
         Some(shapes::review(row, review, (&from, &of), is_transaction))
     });
     Ok(shown.collect())
@@ -178,4 +182,35 @@ pub(crate) async fn delete(registry: &Registry, coming: &Coming, id: &str) -> An
     registry.write(caller, REVIEWS.number, row.id, None).await?;
     registry.refresh().await?;
     Ok(Done::Deleted)
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::{name::key::KeySecret, records::finder::ReceiptStep};
+
+    use super::*;
+
+    #[test]
+    fn a_receipt_that_a_reviewer_made_up_is_none() {
+        let [ann, bob, eve] = [1, 2, 3].map(|n| KeySecret::of(&format!("{n:0>32}")));
+        let word = |by: &KeySecret, to: &KeySecret| {
+            Receipt::sign(by, to.print(), ReceiptStep::Result, "session").ok()
+        };
+        let review = |receipt: Option<Receipt>| Review {
+            job: RecordId([1; 16]),
+            offered_by: bob.print(),
+            title: String::new(),
+            reviewee: bob.print(),
+            stars: 5,
+            text: String::new(),
+            created: Stamp::at(1),
+            receipt,
+        };
+        let shows = |receipt| is_transaction(&review(receipt), ann.print(), Some(bob.halves()));
+        assert!(shows(word(&bob, &ann)));
+        assert!(!shows(word(&ann, &ann)), "of her own");
+        assert!(!shows(word(&bob, &eve)), "given to another one");
+        assert!(!shows(None));
+        assert!(!is_transaction(&review(word(&bob, &ann)), ann.print(), None), "nobody knows him");
+    }
 }

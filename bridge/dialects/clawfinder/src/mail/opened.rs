@@ -125,3 +125,24 @@ impl Registry {
         text.ok_or_else(|| Problem::missing("this message is damaged: its sender sealed no text"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_of_so_many_accounts_are_kept_those_that_asked_last() {
+        let readers = Readers::default();
+        let account = |n: usize| {
+            let mut print = [0; 16];
+            print[..8].copy_from_slice(&n.to_be_bytes());
+            KeyPrint(print)
+        };
+        let kept = |n| readers.with(account(n), |reader| reader.envelopes.len());
+        for n in 0..READERS_MAX + 7 {
+            readers.with(account(n), |reader| reader.envelopes.insert(RecordId([1; 16]), None));
+        }
+        assert_eq!(readers.0.lock().map(|all| all.len()).ok(), Some(READERS_MAX));
+        assert_eq!((kept(READERS_MAX + 6), kept(0)), (1, 0));
+    }
+}
