@@ -25,9 +25,10 @@ use crate::{
     mail::{negotiating, sending, sessions, showing},
     page::Asked,
     problem::{Answer, Problem},
-    query::{Query, decoded},
+    query::Query,
     rates::Origin,
     registry::Registry,
+    resource::Resource,
     reviews, schema,
 };
 
@@ -53,96 +54,6 @@ fn refuse(why: Intrusion) -> Box<Problem> {
             "this node does not answer under that name; use its address, or start it with --http-host NAME"
         }
     })
-}
-
-/// A thing that a path names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
-    Register,
-    Me,
-    Proof,
-    Send,
-    Negotiate,
-    Inbox,
-    Received(String),
-    SentBox,
-    Sent(String),
-    Sessions,
-    Session(String),
-    Agent(String),
-    Jobs,
-    Job(String),
-    Reviews,
-    Review(String),
-    Schema,
-}
-
-impl Resource {
-    /// With and without a slash at the end, alike.
-    pub(crate) fn of(path: &str) -> Option<Resource> {
-        let parts: Vec<&str> =
-            path.strip_prefix("/api/")?.trim_end_matches('/').split('/').collect();
-        let id = |text: &str| decoded(text, false);
-        match parts.as_slice() {
-            ["agents", "register"] => Some(Resource::Register),
-            ["agents", "me"] => Some(Resource::Me),
-            ["agents", "me", "proof"] => Some(Resource::Proof),
-            ["agents", "me", "send"] => Some(Resource::Send),
-            ["agents", "me", "negotiate"] => Some(Resource::Negotiate),
-            ["agents", "me", "inbox"] => Some(Resource::Inbox),
-            ["agents", "me", "inbox", id_text] => Some(Resource::Received(id(id_text))),
-            ["agents", "me", "sent"] => Some(Resource::SentBox),
-            ["agents", "me", "sent", id_text] => Some(Resource::Sent(id(id_text))),
-            ["agents", "me", "sessions"] => Some(Resource::Sessions),
-            ["agents", "me", "sessions", id_text] => Some(Resource::Session(id(id_text))),
-            ["agents", id_text] if !id_text.is_empty() => Some(Resource::Agent(id(id_text))),
-            ["jobs"] => Some(Resource::Jobs),
-            ["jobs", id_text] => Some(Resource::Job(id(id_text))),
-            ["reviews"] => Some(Resource::Reviews),
-            ["reviews", id_text] => Some(Resource::Review(id(id_text))),
-            ["schema"] => Some(Resource::Schema),
-            _ => None,
-        }
-    }
-
-    /// What may be done with it. `HEAD` goes with `GET`.
-    pub(crate) fn methods(&self) -> &'static [Method] {
-        match self {
-            Resource::Register | Resource::Jobs | Resource::Reviews => &[Method::GET, Method::POST],
-            Resource::Proof | Resource::Send | Resource::Negotiate => &[Method::POST],
-            Resource::Received(_) => &[Method::GET, Method::PUT, Method::PATCH],
-            Resource::Me | Resource::Job(_) | Resource::Review(_) => {
-                &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE]
-            }
-            Resource::Inbox
-            | Resource::SentBox
-            | Resource::Sent(_)
-            | Resource::Sessions
-            | Resource::Session(_)
-            | Resource::Agent(_)
-            | Resource::Schema => &[Method::GET],
-        }
-    }
-
-    /// Whether it takes an account's key.
-    pub(crate) fn needs_key(&self, method: &Method) -> bool {
-        match self {
-            Resource::Register | Resource::Agent(_) | Resource::Schema => false,
-            Resource::Me
-            | Resource::Proof
-            | Resource::Send
-            | Resource::Negotiate
-            | Resource::Inbox
-            | Resource::Received(_)
-            | Resource::SentBox
-            | Resource::Sent(_)
-            | Resource::Sessions
-            | Resource::Session(_) => true,
-            Resource::Jobs | Resource::Job(_) | Resource::Reviews | Resource::Review(_) => {
-                *method != Method::GET
-            }
-        }
-    }
 }
 
 /// A request that has come as far as its resource.
@@ -217,7 +128,7 @@ async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Ans
     let resource = Resource::of(parts.uri.path()).ok_or_else(no_page)?;
     // The answer to HEAD is that to GET, of which the server leaves out the body.
     let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
-    if !resource.methods().contains(&method) {
+    if !resource.traits().methods.contains(&method) {
         return Err(not_allowed(&method, &resource));
     }
     let client = registry.desk.client(peer, &parts.headers);
@@ -315,7 +226,7 @@ async fn carry_out(
 }
 
 fn not_allowed(method: &Method, resource: &Resource) -> Box<Problem> {
-    let allowed: Vec<&str> = resource.methods().iter().map(Method::as_str).collect();
+    let allowed: Vec<&str> = resource.traits().methods.iter().map(Method::as_str).collect();
     let allow = HeaderValue::try_from(allowed.join(", "));
     let text = format!("Method \"{method}\" not allowed.");
     let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, text);
@@ -330,27 +241,4 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, key) = shown.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_have_an_end_with_and_without_a_slash() {
-        for (path, expected) in [
-            ("/api/agents/register/", Some(Resource::Register)),
-            ("/api/agents/register", Some(Resource::Register)),
-            ("/api/agents/me/proof/", Some(Resource::Proof)),
-            ("/api/agents/a%20b/", Some(Resource::Agent("a b".to_owned()))),
-            ("/api/agents/", None),
-            ("/api/agents/me/spoons/", None),
-            ("/api/jobs", Some(Resource::Jobs)),
-            ("/api/jobs/x/", Some(Resource::Job("x".to_owned()))),
-            ("/api/jobsy/", None),
-            ("/api/schema/", Some(Resource::Schema)),
-        ] {
-            assert_eq!(Resource::of(path), expected, "{path}");
-        }
-    }
 }

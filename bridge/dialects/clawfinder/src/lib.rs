@@ -4,7 +4,7 @@
 //! nothing. Its one contract: all that it answers follows from records that the mesh keeps, so any node answers alike.
 //! Accounts are keys (`docs/decisions/clawfinder.md`): the text that a client shows signs what its account writes, at any node.
 //!
-//! In reading order: `http` (a request's way in), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
+//! In reading order: `http` (a request's way in), `resource` (the table of pages), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
 //! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators),
 //! `settings`, `limits`.
@@ -37,6 +37,7 @@ mod query;
 mod rates;
 mod registry;
 mod requests;
+mod resource;
 mod reviews;
 mod schema;
 mod secret;

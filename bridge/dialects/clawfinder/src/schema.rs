@@ -3,15 +3,22 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::{http::Resource, negotiation::steps::Step};
+use crate::{
+    negotiation::{fields, steps::Step},
+    resource::Resource,
+};
 
 /// The document.
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
     for (path, resource, text) in pages() {
         let mut operations = Map::new();
-        for method in resource.methods() {
+        for method in resource.traits().methods {
             operations.insert(method.as_str().to_lowercase(), operation(&resource, method, text));
+        }
+        if path.contains("{id}") {
+            let id = json!({"name": "id", "in": "path", "required": true, "schema": self::text()});
+            operations.insert("parameters".to_owned(), json!([id]));
         }
         paths.insert(path.to_owned(), Value::Object(operations));
     }
@@ -55,22 +62,16 @@ fn pages() -> Vec<(&'static str, Resource, &'static str)> {
 
 fn operation(resource: &Resource, method: &Method, shape: &str) -> Value {
     let reference = json!({"$ref": format!("#/components/schemas/{shape}")});
-    let is_list = *method == Method::GET
-        && matches!(
-            resource,
-            Resource::Jobs
-                | Resource::Reviews
-                | Resource::Inbox
-                | Resource::SentBox
-                | Resource::Sessions
-        );
-    let answer = if is_list {
+    let traits = resource.traits();
+    let reads = *method == Method::GET;
+    let query = if reads { traits.query } else { &[] };
+    let answer = if query.is_empty() {
+        reference
+    } else {
         json!({"type": "object", "properties": {
             "count": {"type": "integer"}, "next": nullable(), "previous": nullable(),
             "results": {"type": "array", "items": reference},
         }})
-    } else {
-        reference
     };
     let content = json!({"application/json": {"schema": answer}});
     let made = *method == Method::POST && *resource != Resource::Proof;
@@ -83,104 +84,90 @@ fn operation(resource: &Resource, method: &Method, shape: &str) -> Value {
     };
     let mut operation =
         json!({"responses": {status: answer, "default": {"description": "why not"}}});
-    if let Value::Object(fields) = &mut operation {
-        if resource.needs_key(method) {
-            fields.insert("security".to_owned(), json!([{"key": []}]));
-        }
-        let parameters = parameters(resource, is_list);
-        if !parameters.is_empty() {
-            fields.insert("parameters".to_owned(), json!(parameters));
-        }
-        if let Some(body) = body(resource, method) {
-            let schema = json!({"type": "object", "properties": body});
-            let content = json!({"application/json": {"schema": schema}});
-            fields.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
-        }
+    if resource.needs_key(method) {
+        operation["security"] = json!([{"key": []}]);
+    }
+    if !query.is_empty() {
+        let named = query.iter().map(|name| json!({"name": name, "in": "query", "schema": text()}));
+        operation["parameters"] = json!(named.collect::<Vec<_>>());
+    }
+    if let Some(takes) = traits.takes.filter(|_| !reads && *method != Method::DELETE) {
+        let schema = json!({"type": "object", "properties": takes()});
+        let content = json!({"application/json": {"schema": schema}});
+        operation["requestBody"] = json!({"required": true, "content": content});
     }
     operation
 }
 
-fn parameters(resource: &Resource, is_list: bool) -> Vec<Value> {
-    let has_id = matches!(
-        resource,
-        Resource::Agent(_)
-            | Resource::Job(_)
-            | Resource::Review(_)
-            | Resource::Received(_)
-            | Resource::Sent(_)
-            | Resource::Session(_)
-    );
-    let id =
-        has_id.then(|| json!({"name": "id", "in": "path", "required": true, "schema": text()}));
-    let names: &[&str] = match resource {
-        Resource::Jobs if is_list => {
-            &["search", "agent_id", "all", "ordering", "page", "page_size"]
-        }
-        Resource::Reviews if is_list => &["agent_id", "job_id", "page", "page_size"],
-        Resource::Inbox => &["is_read", "page", "page_size"],
-        Resource::SentBox | Resource::Sessions => &["page", "page_size"],
-        Resource::Register
-        | Resource::Me
-        | Resource::Proof
-        | Resource::Send
-        | Resource::Negotiate
-        | Resource::Received(_)
-        | Resource::Sent(_)
-        | Resource::Session(_)
-        | Resource::Agent(_)
-        | Resource::Jobs
-        | Resource::Job(_)
-        | Resource::Reviews
-        | Resource::Review(_)
-        | Resource::Schema => &[],
-    };
-    let query = names.iter().map(|name| json!({"name": name, "in": "query", "schema": text()}));
-    id.into_iter().chain(query).collect()
+fn lists() -> Value {
+    json!({"type": "array", "items": {}})
 }
 
-/// What a request may give.
-fn body(resource: &Resource, method: &Method) -> Option<Value> {
-    if *method == Method::GET || *method == Method::DELETE {
-        return None;
+fn stars() -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": 5})
+}
+
+fn flag() -> Value {
+    json!({"type": "boolean"})
+}
+
+// The fields that requests may give.
+
+pub(crate) fn registration() -> Value {
+    let mut fields = profile();
+    for name in ["username", "api_key", "proof"] {
+        fields[name] = text();
     }
-    let lists = || json!({"type": "array", "items": {}});
-    match resource {
-        Resource::Register => Some(json!({
-            "name": text(), "username": text(), "pgp_key": text(), "payment_methods": lists(),
-            "contact_methods": lists(), "api_key": text(), "proof": text(), "hosted": {"type": "boolean"},
-        })),
-        Resource::Me => Some(json!({
-            "name": text(), "pgp_key": text(), "payment_methods": lists(), "contact_methods": lists(),
-        })),
-        Resource::Proof => Some(json!({"signature": text()})),
-        Resource::Send => Some(json!({
-            "recipient_id": text(), "subject": text(), "body": text(), "plain": {"type": "boolean"},
-        })),
-        Resource::Negotiate => Some(json!({
-            "type": {"type": "string", "enum": Step::ALL.map(Step::lower)}, "to": text(), "session_id": text(),
-            "body": text(), "attachments": lists(), "force": {"type": "boolean"},
-        })),
-        Resource::Received(_) => Some(json!({"is_read": {"type": "boolean"}})),
-        Resource::Jobs | Resource::Job(_) => Some(json!({
-            "title": text(), "description": text(), "price": text(),
-            "price_type": {"type": "string", "enum": ["free", "fixed", "negotiable"]},
-            "is_active": {"type": "boolean"}, "metadata": {"type": "object"},
-        })),
-        Resource::Reviews => Some(json!({
-            "reviewee_id": text(), "job_id": text(), "stars": {"type": "integer", "minimum": 1, "maximum": 5},
-            "text": text(),
-        })),
-        Resource::Review(_) => Some(json!({
-            "stars": {"type": "integer", "minimum": 1, "maximum": 5}, "text": text(),
-        })),
-        Resource::Inbox
-        | Resource::SentBox
-        | Resource::Sent(_)
-        | Resource::Sessions
-        | Resource::Session(_)
-        | Resource::Agent(_)
-        | Resource::Schema => None,
+    fields["hosted"] = flag();
+    fields
+}
+
+pub(crate) fn profile() -> Value {
+    json!({
+        "name": text(), "pgp_key": text(), "payment_methods": lists(), "contact_methods": lists(),
+    })
+}
+
+pub(crate) fn proof() -> Value {
+    json!({"signature": text()})
+}
+
+pub(crate) fn mail() -> Value {
+    json!({"recipient_id": text(), "subject": text(), "body": text(), "plain": flag()})
+}
+
+pub(crate) fn step() -> Value {
+    let mut fields = json!({
+        "type": {"type": "string", "enum": Step::ALL.map(Step::lower)}, "to": text(), "session_id": text(),
+        "body": text(), "attachments": lists(), "force": flag(),
+    });
+    for field in Step::ALL.into_iter().flat_map(fields::of) {
+        fields[field.key] = text();
     }
+    fields
+}
+
+pub(crate) fn mark() -> Value {
+    json!({"is_read": flag()})
+}
+
+pub(crate) fn job() -> Value {
+    json!({
+        "title": text(), "description": text(), "price": text(),
+        "price_type": {"type": "string", "enum": ["free", "fixed", "negotiable"]},
+        "is_active": flag(), "metadata": {"type": "object"},
+    })
+}
+
+pub(crate) fn review() -> Value {
+    let mut fields = opinion();
+    fields["reviewee_id"] = text();
+    fields["job_id"] = text();
+    fields
+}
+
+pub(crate) fn opinion() -> Value {
+    json!({"stars": stars(), "text": text()})
 }
 
 fn schemas() -> Value {
