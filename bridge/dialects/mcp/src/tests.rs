@@ -132,7 +132,7 @@ impl Node {
     ) -> Node {
         let (fake, hub) = (fake.clone(), hub.clone());
         let all = Settings { groups: Groups::ALL, ..Settings::new(lobby()) };
-        let mcp = Mcp::new(change(all));
+        let mcp = Mcp::new(change(all), None);
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(mcp), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
