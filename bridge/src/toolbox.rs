@@ -41,5 +41,6 @@ pub trait Toolbox: Send + Sync {
 
     /// Calls one of [`Toolbox::tools`] with arguments of these names alone, none of them `null`, and those that are required among
     /// them. What it gives is an object with `status`, `ok` or `error`; of an error `error` says what to do.
-    fn call(&self, by: ToolCaller, tool: &'static str, arguments: Map<String, Value>) -> Called<'_>;
+    fn call(&self, by: ToolCaller, tool: &'static str, arguments: Map<String, Value>)
+    -> Called<'_>;
 }

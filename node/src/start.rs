@@ -556,25 +556,22 @@ impl Clients {
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
         let Pages { mcp, finder, node } = pages;
+        let finder = finder.map(|settings::Finder { signup, seen_every }| {
+            let own = clawfinder::Settings::new(mesh);
+            ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
+        });
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,
                 depth: spawning.max_depth,
                 ..mcp::Spawning::default()
             };
-            Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning })
+            let own = mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning };
+            Mcp::new(own, finder.as_ref().map(ClawFinder::toolbox))
         });
         let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
-        let finder = finder.map(|settings::Finder { signup, seen_every }| -> Arc<dyn Dialect> {
-            let own = clawfinder::Settings {
-                node,
-                signup,
-                seen_every,
-                ..clawfinder::Settings::new(mesh)
-            };
-            Arc::new(ClawFinder::new(own))
-        });
+        let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
         // The last one has all connections that no other recognises.
         let dialects: Vec<Arc<dyn Dialect>> = mcp.into_iter().chain(finder).chain([last]).collect();
         let hub = Arc::new(Hub::new(Arc::new(stored)));
