@@ -54,6 +54,18 @@ pub struct Node {
     /// Print results as JSON, one object per line: the payloads of the ClawChat protocol
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+    /// Which of these are on the command line itself.
+    #[arg(skip)]
+    pub typed: Typed,
+}
+
+/// Values that stand on the command line itself. One of a variable is meant for all commands, and not for this one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Typed {
+    /// `--name`.
+    pub name: bool,
+    /// `--agent-id`.
+    pub agent_id: bool,
 }
 
 impl Node {

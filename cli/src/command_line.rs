@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use client::address::Address;
 
-use crate::args::{self, Node};
+use crate::args::{self, Node, Typed};
 use crate::commands::{
-    agents, attach, daemon, dm, doctor, election, export, files, generate, history, inbox, keygen,
-    lantern, mcp, mesh, monitor, presence, profile, rooms, send, sessions, shell, status, sub,
-    task, thinking, top, trace, vote, wait,
+    agents, attach, daemon, dm, doctor, election, export, files, finder, generate, history, inbox,
+    keygen, lantern, mcp, mesh, monitor, presence, profile, rooms, send, sessions, shell, status,
+    sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -52,6 +53,8 @@ impl Cli {
         if let Some(url) = url_after(&matches) {
             cli.node.url = url;
         }
+        let is_typed = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+        cli.node.typed = Typed { name: is_typed("name"), agent_id: is_typed("agent_id") };
         Ok(cli)
     }
 }
@@ -113,6 +116,7 @@ pub enum Command {
     /// Webhooks that are told of a room's messages
     #[command(subcommand)]
     Sub(sub::Sub),
+    Finder(Box<finder::Finder>),
     #[command(subcommand)]
     Lantern(lantern::Lantern),
     /// Write a room's messages as a document
@@ -162,6 +166,7 @@ impl Command {
             Command::Election(args) => election::run(&cx, args).await,
             Command::Task(args) => task::run(&cx, args).await,
             Command::Sub(args) => sub::run(&cx, args).await,
+            Command::Finder(args) => finder::run(&cx, *args).await,
             Command::Lantern(args) => lantern::run(&cx, args).await,
             Command::Export(args) => export::run(cx, args).await,
             Command::Keygen(args) => keygen::run(&cx, args),
@@ -273,6 +278,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_says_whether_it_stands_on_the_command_line() {
+        for (line, is_typed) in [
+            ("clawmesh finder update --name x", true),
+            ("clawmesh --name x finder update", true),
+            ("clawmesh finder update", false),
+        ] {
+            assert_eq!(parse(line).unwrap().node.typed.name, is_typed, "{line}");
+        }
+        let line = "clawmesh finder register --username abc --agent-id x";
+        assert!(parse(line).unwrap().node.typed.agent_id);
+    }
+
+    #[test]
     fn nonsense_is_refused_before_anything_happens() {
         for line in [
             "clawmesh",
@@ -284,6 +302,15 @@ mod tests {
             "clawmesh --url ftp://node/ws rooms list",
             "clawmesh --name= rooms list",
             "clawmesh history lobby --since a --since-seq 1",
+            "clawmesh finder register --username ../x",
+            "clawmesh finder me --as a/b",
+            "clawmesh finder jobs --mine --agent bob",
+            "clawmesh finder job create --title t",
+            "clawmesh finder job create --title t --description d --metadata [1]",
+            "clawmesh finder review create --reviewee r --job j --stars 6",
+            "clawmesh finder mail send --to bob",
+            "clawmesh finder negotiate ack --to bob --capabilities c --pricing p",
+            "clawmesh finder negotiate execute --session s --to bob --attach https://h/x",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

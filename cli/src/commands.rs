@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod election;
 pub mod export;
 pub mod files;
+pub mod finder;
 pub mod generate;
 pub mod history;
 pub mod inbox;

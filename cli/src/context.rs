@@ -17,7 +17,7 @@ use protocol::request::{JoinRoom, ListRooms};
 use protocol::value::ApiKey;
 use tokio::time::{Instant, sleep};
 
-use crate::args::Node;
+use crate::args::{Node, Typed};
 use crate::format;
 use crate::outcome::Failure;
 use crate::output::Output;
@@ -47,7 +47,10 @@ impl Context {
 
     /// For a command that is given over a connection that is there: with its own way to print.
     pub fn within(&self, client: Client, json: bool) -> Self {
-        Self { node: self.node.clone(), output: Output::new(json), held: Some(client) }
+        let mut node = self.node.clone();
+        // They stand at the shell, and not at the command.
+        node.typed = Typed::default();
+        Self { node, output: Output::new(json), held: Some(client) }
     }
 
     /// Whether the command is given over a connection that is there, as in the shell.

@@ -39,3 +39,6 @@ pub const TYPED_BYTES_MAX: usize = 256 * 1024;
 
 /// Lines that the shell's arrow keys bring back.
 pub const TYPED_LINES_MAX: usize = 500;
+
+/// Bytes of a mail that are read from standard input: more than any node takes of one, so that it says so, and not this program's memory.
+pub const BODY_BYTES_READ_MAX: u64 = 2 * 1024 * 1024;

@@ -10,6 +10,7 @@ use client::error::{CallError, ConnectError};
 use client::http::HttpError;
 use client::messages::MessagesError;
 use protocol::code::Code;
+use protocol::value::ApiKey;
 
 use crate::lantern::check::Problem;
 use crate::lantern::journal::TooMuch;
@@ -184,6 +185,63 @@ pub enum Failure {
     /// The node refuses a request over HTTP.
     #[error("{why}")]
     Refused {
+        /// Why.
+        why: String,
+    },
+    /// The index of agents has no request on a connection.
+    #[error(
+        "the node's HTTP address is not known, and the index of agents is there: start the node with `clawmeshd up`, or give --url http://HOST:PORT behind `finder`"
+    )]
+    IndexOverHttp,
+    /// The index of agents refuses.
+    #[error("{why}")]
+    Index {
+        /// The status of the answer.
+        status: u16,
+        /// Why.
+        why: String,
+    },
+    /// There is no key of an account, or it is not known which.
+    #[error("{why}")]
+    NoAccount {
+        /// Why, and what to do.
+        why: String,
+    },
+    /// An account was registered whose key has no place.
+    #[error(
+        "the account is registered, but its key cannot be kept in {}: {source}. Keep it yourself, nobody shows it again: {}", path.display(), key.expose()
+    )]
+    KeyNotKept {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: ApiKey,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A list has long texts.
+    #[error("the answer is longer than this program takes: ask for a shorter one with --page-size")]
+    PageTooLong,
+    /// A change without anything to change.
+    #[error("there is nothing to change: give {flags}")]
+    NothingGiven {
+        /// The flags that change something.
+        flags: &'static str,
+    },
+    /// Deleting an account is for ever.
+    #[error(
+        "this deletes the account, its jobs, and reviews and mail by and about it, at all nodes and for ever: say --yes"
+    )]
+    NotConfirmed,
+    /// No mail came in time.
+    #[error("no unread mail within {} s", after.as_secs())]
+    NoMail {
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// The user's gpg does not do it.
+    #[error("{why}")]
+    Gpg {
         /// Why.
         why: String,
     },

@@ -365,7 +365,7 @@ impl Engine {
             }
             // The command has waited for the thing that it seeks.
             Command::Seek { .. } => Ok(Outcome::Done),
-            Command::Status => Ok(Outcome::Status(listing::status(known))),
+            Command::Status => Ok(Outcome::Status(listing::status(known, self.records.status()))),
             Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
             Command::Members => Ok(membership::members(known, &self.renewal.about)),
@@ -473,7 +473,7 @@ impl Engine {
 
     /// This node leaves the mesh for good. Answered when it has.
     fn leave_mesh(&mut self, call: CallId, force: bool) {
-        match membership::may_leave(&self.known, force) {
+        match membership::may_leave(&self.known, self.records.status(), force) {
             Ok(()) => self.begin_stopping(Some(Leaving { call, written: None, heard: false })),
             Err(refused) => self.known.cx.reply(call, Err(refused)),
         }

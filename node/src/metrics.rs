@@ -14,7 +14,7 @@ use std::{
 use bridge::Transport;
 use mesh::api::{
     command::{Command, Outcome},
-    status::Status,
+    status::{RecordStatus, Status},
 };
 use net::Net;
 use store::Reader;
@@ -51,6 +51,8 @@ pub(crate) struct Counts {
     pub(crate) refusals: Arc<clawchat::Refusals>,
     /// Of tools. `None`: there are none.
     pub(crate) calls: Option<Arc<mcp::Calls>>,
+    /// Of the index of agents. `None`: it has no pages here.
+    pub(crate) finder: Option<Arc<clawfinder::Requests>>,
 }
 
 impl Sources {
@@ -60,6 +62,7 @@ impl Sources {
         self.node(&mut page);
         self.clients(&mut page);
         self.tools(&mut page);
+        self.finder(&mut page);
         self.commits(&mut page);
         self.peers(&mut page);
         let status = self.status().await;
@@ -150,6 +153,18 @@ impl Sources {
         page.gauge("clawmesh_tool_waits", "Calls of tools that wait for something.", calls.waits());
     }
 
+    /// The pages of the index of agents.
+    fn finder(&self, page: &mut Page) {
+        let Some(requests) = &self.counts.finder else { return };
+        let help = "Requests to the index of agents, by status.";
+        page.family("clawmesh_finder_requests_total", "counter", help);
+        for (status, count) in requests.by_status() {
+            page.labelled(&[("status", &status.to_string())], count);
+        }
+        let help = "Steps of negotiations that were refused.";
+        page.counter("clawmesh_finder_refused_steps_total", help, requests.refused_steps());
+    }
+
     fn commits(&self, page: &mut Page) {
         let help = "How long a commit took, its sync included.";
         page.histogram("clawmesh_commit_duration_seconds", help, &self.meters.commit_seconds);
@@ -224,6 +239,24 @@ impl Sources {
     }
 }
 
+/// Records of accounts, and the texts that travel apart from them.
+fn of_records(page: &mut Page, records: &RecordStatus) {
+    let help = "Records of accounts that this node has, deleted ones included.";
+    page.family("clawmesh_finder_records", "gauge", help);
+    for (name, count) in &records.of_accounts {
+        let kind = name.strip_prefix("finder.").unwrap_or(name);
+        page.labelled(&[("kind", kind)], *count);
+    }
+    let help = "Bytes of mail that are here.";
+    page.family("clawmesh_finder_mail_bytes", "gauge", help);
+    page.labelled(&[("whose", "own")], records.own_bytes);
+    page.labelled(&[("whose", "carried")], records.carried_bytes);
+    let help = "Mails whose text is to be here, and is not yet.";
+    page.gauge("clawmesh_finder_mail_missing", help, records.missing);
+    let help = "Mails whose text is here, and of which no other node has said that it has it.";
+    page.gauge("clawmesh_finder_mail_alone", help, records.alone);
+}
+
 fn of_mesh(page: &mut Page, status: &Status) {
     page.family("clawmesh_agents", "gauge", "Agents that are attached.");
     page.labelled(&[("at", "node")], status.agents);
@@ -247,6 +280,7 @@ fn of_mesh(page: &mut Page, status: &Status) {
     page.gauge("clawmesh_undelivered_entries", help, sum(&|room| room.undelivered as u64));
     let help = "Nodes that have signed two histories.";
     page.gauge("clawmesh_forked_nodes", help, status.forked.len());
+    of_records(page, &status.records);
     let faults = status.faults;
     let help = "What nodes sent that was well signed and made no sense.";
     page.family("clawmesh_peer_faults_total", "counter", help);

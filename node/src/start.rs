@@ -569,7 +569,11 @@ impl Clients {
             let own = mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning };
             Mcp::new(own, finder.as_ref().map(ClawFinder::toolbox))
         });
-        let counts = Counts { refusals, calls: mcp.as_ref().map(Mcp::calls) };
+        let counts = Counts {
+            refusals,
+            calls: mcp.as_ref().map(Mcp::calls),
+            finder: finder.as_ref().map(ClawFinder::requests),
+        };
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
         // The last one has all connections that no other recognises.

@@ -7,8 +7,10 @@
 
 mod connection;
 mod figure;
+mod finder;
 mod floors;
 mod growth;
+mod http;
 mod keeping;
 mod load;
 mod measure;

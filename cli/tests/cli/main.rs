@@ -5,6 +5,7 @@
 mod attach;
 mod daemon;
 mod files;
+mod finder;
 mod forked;
 mod inbox;
 mod interactive;

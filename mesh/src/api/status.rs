@@ -35,6 +35,23 @@ pub struct Status {
     pub parted: Option<Parted>,
     /// Whose lanes are known: in these each gives numbers above the home era.
     pub lanes: Vec<(u32, NodeId)>,
+    /// Records that this node has.
+    pub records: RecordStatus,
+}
+
+/// Records that a node has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordStatus {
+    /// How many, of each kind of records of accounts, deleted ones included.
+    pub of_accounts: Vec<(&'static str, usize)>,
+    /// Bytes of texts of accounts whose key was shown here.
+    pub own_bytes: u64,
+    /// Bytes of texts that are carried for others.
+    pub carried_bytes: u64,
+    /// Texts that are to be here, and are not yet.
+    pub missing: usize,
+    /// Texts that are here, and of which no other node has said that it has them.
+    pub alone: usize,
 }
 
 /// A node that was admitted to the mesh.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     api::{
         command::{AgentView, Attendee, Caller, Outcome, Reader, Refused, RoomInfo, RoomView},
-        status::{NodeStatus, RoomStatus, Status},
+        status::{NodeStatus, RecordStatus, RoomStatus, Status},
     },
     name::id::{AgentId, NodeId, RoomId},
 };
@@ -121,7 +121,7 @@ pub(super) fn room_info(known: &Known, by: &Reader, room: RoomId) -> Result<Outc
 }
 
 /// The state of this node, for its operator.
-pub(super) fn status(known: &Known) -> Status {
+pub(super) fn status(known: &Known, records: RecordStatus) -> Status {
     let now = known.cx.now.mono;
     let connected = connected(known);
     let heard = known.live.heard().map(|(node, _)| node).chain(known.live.others.iter().copied());
@@ -151,6 +151,7 @@ pub(super) fn status(known: &Known) -> Status {
         forked: forked(known),
         parted: membership::farewell(known),
         lanes: known.directory.nodes.lanes().collect(),
+        records,
     }
 }
 

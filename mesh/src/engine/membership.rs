@@ -7,7 +7,7 @@ use crate::{
     api::{
         boundary::{Alarm, Effect},
         command::{Outcome, Refused},
-        status::MemberStatus,
+        status::{MemberStatus, RecordStatus},
     },
     directory::removals::{Removals, named},
     fold::act::Folded,
@@ -151,12 +151,12 @@ fn not_named(known: &Known, node: NodeId) -> Option<String> {
 }
 
 /// Whether this node may leave the mesh.
-pub(super) fn may_leave(known: &Known, force: bool) -> Result<(), Refused> {
+pub(super) fn may_leave(known: &Known, records: RecordStatus, force: bool) -> Result<(), Refused> {
     if known.cx.out {
         let text = "this node has no part in the mesh any more".to_owned();
         return Err(Refused::Impossible(text));
     }
-    let lost = would_be_lost(known);
+    let lost = would_be_lost(known, records);
     if !force && !lost.is_empty() {
         return Err(Refused::Impossible(format!(
             "{}; --force leaves all the same",
@@ -167,11 +167,11 @@ pub(super) fn may_leave(known: &Known, force: bool) -> Result<(), Refused> {
 }
 
 /// Things that nobody else would have if this node left now.
-fn would_be_lost(known: &Known) -> Vec<String> {
+fn would_be_lost(known: &Known, records: RecordStatus) -> Vec<String> {
     if known.cx.up.is_empty() {
         return vec!["no other member is connected, to have what this node has".to_owned()];
     }
-    let status = listing::status(known);
+    let status = listing::status(known, records);
     let unsent = status.rooms.iter().filter(|room| room.unsent > 0).map(|room| {
         format!("no other member is known to have the last {} of {}", room.unsent, room.name)
     });
@@ -180,8 +180,11 @@ fn would_be_lost(known: &Known) -> Vec<String> {
         only && room.replica.record.delivered > 0
     });
     let alone = alone.filter_map(|room| Some(known.told.get(&room.replica.id)?.name.clone()));
+    let mail = status.records.alone;
+    let mail = (mail > 0).then(|| format!("no other member is known to have {mail} mails"));
     unsent
         .chain(alone.map(|name| format!("no other member has the private room {name}")))
+        .chain(mail)
         .chain(not_named(known, known.cx.me))
         .collect()
 }

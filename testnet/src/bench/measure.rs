@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{
     figure::Figure,
-    keeping, nodes, profiles,
+    finder, keeping, nodes, profiles,
     report::Report,
     run::Run,
     setting::{Row, Setting},
@@ -57,5 +57,8 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::IdleProcessor => nodes::idle_processor(run).await,
         Row::Stored => keeping::stored(run).await,
         Row::Idle => keeping::idle(run).await,
+        Row::Finder => finder::search(run).await,
+        Row::FinderMail => finder::mail(run).await,
+        Row::FinderJoin => finder::join(run).await,
     }
 }

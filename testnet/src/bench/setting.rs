@@ -43,6 +43,12 @@ pub enum Row {
     Wire,
     /// Processor time of an idle node
     IdleProcessor,
+    /// The index of agents: jobs that are searched
+    Finder,
+    /// The index of agents: mail
+    FinderMail,
+    /// The index of agents: a new node fetches it
+    FinderJoin,
 }
 
 impl Row {

@@ -2,15 +2,12 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::TcpStream,
-    time::{Duration, Instant, sleep},
-};
+use tokio::time::{Duration, Instant, sleep};
 
 use super::{
     connection::Connection,
     figure::{Figure, Target, Unit},
+    http::Http,
     run::Run,
 };
 use crate::{
@@ -27,18 +24,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A host that keeps its connection.
 struct Host {
-    io: BufReader<TcpStream>,
+    http: Http,
     path: String,
     key: String,
 }
 
 impl Host {
     async fn at(address: &str, agent: &str, key: Option<&str>) -> Result<Host> {
-        let at = address.trim_start_matches("http://");
-        let io = TcpStream::connect(at).await.with_context(|| format!("connect to {at}"))?;
-        io.set_nodelay(true)?;
         let (path, key) = (format!("/mcp/{agent}?tools=all"), key.unwrap_or("none").to_owned());
-        Ok(Host { io: BufReader::new(io), path, key })
+        Ok(Host { http: Http::at(address).await?, path, key })
     }
 
     /// Until its node has heard of an agent that has come to another one.
@@ -58,30 +52,12 @@ impl Host {
 
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let body = body.to_string();
         let head = format!(
-            "POST {} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            self.path,
-            self.key,
-            body.len()
+            "POST {} HTTP/1.1\r\nauthorization: Bearer {}\r\ncontent-type: application/json",
+            self.path, self.key
         );
-        self.io.get_mut().write_all(format!("{head}{body}").as_bytes()).await?;
-        let mut length = None;
-        loop {
-            let mut line = String::new();
-            ensure!(self.io.read_line(&mut line).await? > 0, "the node hung up");
-            let line = line.trim_end().to_ascii_lowercase();
-            if line.is_empty() {
-                break;
-            }
-            if let Some(bytes) = line.strip_prefix("content-length: ") {
-                length = Some(bytes.parse()?);
-            }
-        }
-        let mut answer = vec![0; length.context("an answer has a length")?];
-        self.io.read_exact(&mut answer).await?;
-        let answer: Value = serde_json::from_slice(&answer)?;
+        let answer = self.http.ask(&head, &body.to_string()).await?;
+        let answer: Value = serde_json::from_slice(&answer.body)?;
         if answer["result"].is_null() {
             bail!("{method} is answered {answer}");
         }

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 16] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
@@ -26,6 +26,9 @@ const ROWS: [Row; 13] = [
     Row::Writers,
     Row::Heal,
     Row::Wire,
+    Row::Finder,
+    Row::FinderMail,
+    Row::FinderJoin,
 ];
 const SCALE: f64 = 0.01;
 
@@ -84,6 +87,10 @@ fn each_row_comes_to_figures() {
         "writers",
         "heal",
         "wire",
+        "finder_search_p50",
+        "finder_send_p50",
+        "finder_inbox_p50",
+        "finder_join",
     ];
     assert_eq!(names(&report), expected);
 }

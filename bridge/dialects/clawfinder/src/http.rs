@@ -204,6 +204,7 @@ async fn answer(
         Ok(done) => done.into_response(),
         Err(problem) => problem.into_response(),
     };
+    registry.counts.answered(response.status().as_u16());
     if is_private {
         let no_store = HeaderValue::from_static("no-store");
         response.headers_mut().insert(header::CACHE_CONTROL, no_store);

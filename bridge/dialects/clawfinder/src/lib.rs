@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
-//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`,
+//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators),
 //! `tools` (lent to the hosts of agents; `linked`: the accounts of agents, `results`), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -37,6 +37,7 @@ mod proof;
 mod query;
 mod rates;
 mod registry;
+mod requests;
 mod reviews;
 mod schema;
 mod secret;
@@ -51,11 +52,13 @@ mod usernames;
 use registry::Registry;
 use tools::Tools;
 
+pub use requests::Requests;
 pub use settings::{SEEN_EVERY, Settings, Signup};
 
 /// See the crate's text.
 pub struct ClawFinder {
     settings: Settings,
+    requests: Arc<Requests>,
     registry: Opened,
 }
 
@@ -72,7 +75,13 @@ impl ClawFinder {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> ClawFinder {
-        ClawFinder { settings, registry: Opened::default() }
+        ClawFinder { settings, requests: Arc::default(), registry: Opened::default() }
+    }
+
+    /// The counts of its requests.
+    #[must_use]
+    pub fn requests(&self) -> Arc<Requests> {
+        self.requests.clone()
     }
 
     /// Its tools for agents that have a key of another dialect.
@@ -82,7 +91,10 @@ impl ClawFinder {
     }
 
     fn registry(&self, desk: &Desk) -> Arc<Registry> {
-        let registry = || Arc::new(Registry::new(desk.clone(), self.settings.clone()));
+        let registry = || {
+            let (settings, requests) = (self.settings.clone(), self.requests.clone());
+            Arc::new(Registry::new(desk.clone(), settings, requests))
+        };
         self.registry.get_or_init(registry).clone()
     }
 }

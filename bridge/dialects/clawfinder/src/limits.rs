@@ -89,6 +89,9 @@ pub const READERS_FOR: Duration = Duration::from_secs(600);
 pub const STALE_AFTER_MS: u64 = 30 * 24 * 3_600 * 1_000;
 /// An account is noted as presented here at most so often.
 pub const PRESENTED_FOR: Duration = Duration::from_secs(3_600);
+/// Mails that an account has got, the newest, in which its sessions are looked for: four full mailboxes. Others could send it more
+/// by way of nodes that lie.
+pub const SESSION_MAILS_MAX: usize = 4 * MAILBOX_MAX;
 
 /// Rows of a page that a tool gives: a model reads them all.
 pub const TOOL_PAGE_ROWS: usize = 20;

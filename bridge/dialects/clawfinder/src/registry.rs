@@ -37,6 +37,7 @@ use crate::{
     problem::{Answer, Problem},
     proof::Document,
     rates::{Origin, PerMinute, Registrations},
+    requests::Requests,
     secret,
     settings::Settings,
     shapes::{Agent, Named},
@@ -58,6 +59,7 @@ pub(crate) struct Registry {
     /// One change at a time is made here: of two that read the same record the second would undo the first.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) registrations: Registrations,
+    pub(crate) counts: Arc<Requests>,
     /// Envelopes of mail that accounts have opened.
     pub(crate) readers: Readers,
     /// Accounts whose keys were shown here, as this node has noted it.
@@ -90,7 +92,7 @@ const COLLECTIONS: [CollectionNumber; 7] = [
 ];
 
 impl Registry {
-    pub(crate) fn new(desk: Desk, settings: Settings) -> Registry {
+    pub(crate) fn new(desk: Desk, settings: Settings, counts: Arc<Requests>) -> Registry {
         Registry {
             desk,
             document: Document { mesh: settings.mesh },
@@ -101,6 +103,7 @@ impl Registry {
             registering: tokio::sync::Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             registrations: Registrations::default(),
+            counts,
             readers: Readers::default(),
             presented: Mutex::default(),
             mails: PerMinute::new(MAILS_PER_MINUTE),

@@ -11,10 +11,10 @@ use minicbor::bytes::ByteVec;
 
 use super::{
     shares,
-    shelves::{Moved, Shelved, Shelves},
+    shelves::{Moved, Shelf, Shelved, Shelves},
 };
 use crate::{
-    api::{batch::Change, boundary::Effect},
+    api::{batch::Change, boundary::Effect, status::RecordStatus},
     engine::known::Known,
     limits::{CONTENT_ASKED_AGAIN, CONTENT_WAIT_DOUBLES, CONTENTS_ASKED_MAX},
     name::id::{Hash, KeyPrint, NodeId},
@@ -227,6 +227,25 @@ impl Contents {
         for name in names {
             self.note_copy(known, name);
         }
+    }
+
+    /// For operators, of contents that have a place on a shelf.
+    pub(super) fn status(&self, of_accounts: Vec<(&'static str, usize)>) -> RecordStatus {
+        let mut status = RecordStatus { of_accounts, ..RecordStatus::default() };
+        for (name, told) in &self.known {
+            let Some(at) = told.at else { continue };
+            if self.missing.contains_key(name) {
+                status.missing += 1;
+            } else if self.is_held(name) {
+                let bytes = match at.shelf {
+                    Shelf::Sent(_) | Shelf::Received(_) => &mut status.own_bytes,
+                    Shelf::Carried => &mut status.carried_bytes,
+                };
+                *bytes += u64::from(told.apart.length);
+                status.alone += usize::from(!self.copied.contains(name));
+            }
+        }
+        status
     }
 
     // Bounds of clients.

@@ -7,13 +7,17 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::command::{Outcome, Refused},
+    api::{
+        command::{Outcome, Refused},
+        status::RecordStatus,
+    },
     engine::known::Known,
     limits::{EXPIRED_AT_ONCE, EXPIRY_EVERY, PRESENTED_EVERY},
     name::{id::KeyPrint, key::KeySecret},
     records::{
         collection::Collection,
         finder::{MAILS, PRESENTED, presented_id},
+        space::Sets,
     },
     wire::{
         cover::Cover,
@@ -82,6 +86,15 @@ impl Records {
         for (name, at) in moved {
             self.contents.move_to(known, name, at);
         }
+    }
+
+    /// For operators.
+    pub(crate) fn status(&self) -> RecordStatus {
+        let of_accounts = self.spaces.values().flat_map(Sets::iter).filter_map(|set| {
+            let kind = set.collection();
+            kind.family().map(|_| (kind.name, set.len()))
+        });
+        self.contents.status(of_accounts.collect())
     }
 
     /// At every tick: records whose time is over go, unless the clock has jumped.

@@ -124,7 +124,12 @@ impl Node {
     }
 
     fn void(&self) -> u64 {
-        crate::engine::listing::status(&self.engine.known).faults.void
+        crate::engine::listing::status(
+            &self.engine.known,
+            crate::api::status::RecordStatus::default(),
+        )
+        .faults
+        .void
     }
 }
 
@@ -334,7 +339,14 @@ fn a_fork_makes_nobody_close_a_vote_of_old_again() {
         node.hear(&run);
     }
     node.wait(STEP * 5);
-    assert_eq!(crate::engine::listing::status(&node.engine.known).forked, [identity(5).node_id()]);
+    assert_eq!(
+        crate::engine::listing::status(
+            &node.engine.known,
+            crate::api::status::RecordStatus::default()
+        )
+        .forked,
+        [identity(5).node_id()]
+    );
     let is_close = |row: &Change| match row {
         Change::Entry { entry, .. } => {
             let body = Body::decode(entry.facts.kind, &entry.body);

@@ -648,7 +648,15 @@ fn a_ballot_that_disagrees_with_its_commitment_is_refused() {
         let (_, run) = liar.write(&world.nodes[0], &show(choice, nonce));
         world.nodes[0].hear(&run);
     }
-    assert_eq!(crate::engine::listing::status(&world.nodes[0].engine.known).faults.void, 2);
+    assert_eq!(
+        crate::engine::listing::status(
+            &world.nodes[0].engine.known,
+            crate::api::status::RecordStatus::default()
+        )
+        .faults
+        .void,
+        2
+    );
     world.pass(VOTE_SHOW_WITHIN + STEP);
     let view = world.view(0, vote);
     assert_eq!((view.tally, view.notes.unopened), (Some(vec![1, 0]), 1));

@@ -54,6 +54,14 @@ impl Readers {
     }
 }
 
+/// As it may be shown: what another node has sealed was not judged by this one.
+fn shown(mut envelope: Envelope) -> Arc<Envelope> {
+    if envelope.subject.chars().any(char::is_control) {
+        envelope.subject = envelope.subject.replace(char::is_control, "?");
+    }
+    Arc::new(envelope)
+}
+
 /// The other account of a mail.
 pub(crate) fn other(own: KeyPrint, letter: &Letter) -> KeyPrint {
     if letter.from == own { letter.to } else { letter.from }
@@ -81,7 +89,7 @@ impl Registry {
             let with = if record.owner == own.print { mail.to } else { record.owner };
             let both = others.entry(with).or_insert_with(|| self.between(own, with));
             let Some(both) = both else { continue };
-            found.push((record.id, both.open(record.owner, &mail).map(Arc::new)));
+            found.push((record.id, both.open(record.owner, &mail).map(shown)));
         }
         Ok(self.readers.with(own.print, |reader| {
             reader.envelopes.extend(found);

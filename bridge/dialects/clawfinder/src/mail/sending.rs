@@ -17,6 +17,7 @@ use super::{plain, showing};
 use crate::{
     caller::Caller,
     fields::{Fields, Most, Text},
+    hosted::blocking,
     http::{Coming, Done},
     index::{Account, Index, Letter},
     limits::{
@@ -105,7 +106,8 @@ async fn is_for(registry: &Registry, text: &str, to: &Account) -> Answer<()> {
     if !text.trim_start().starts_with(ARMOR) {
         return Err(none());
     }
-    let keys = recipients_of(text).map_err(|_| none())?;
+    let armored = text.to_owned();
+    let keys = blocking(move || recipients_of(&armored)).await?.map_err(|_| none())?;
     let (first, agent) = (keys.first().copied().ok_or_else(none)?, registry.agent(to.print).await?);
     let agent = agent.ok_or_else(|| Problem::field("recipient_id", "this agent has gone"))?;
     let certificate = Certificate::from_bytes(&agent.profile.certificate);
@@ -139,6 +141,10 @@ pub(crate) async fn deliver(
 ) -> Answer<Letter> {
     let Outgoing { to, subject, text, form } = outgoing;
     registry.count_mail(caller)?;
+    if let Subject::Step(..) = subject::read(subject) {
+        // Subjects are opened before others have to wait for it.
+        registry.sessions(caller, None).await?;
+    }
     let _one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
     let (above, receipt) = match subject::read(subject) {

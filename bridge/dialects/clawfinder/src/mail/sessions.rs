@@ -19,7 +19,7 @@ use crate::{
     caller::Caller,
     http::{Coming, Done},
     index::{Index, Letter},
-    limits::{SESSIONS_OPEN_MAX, STALE_AFTER_MS},
+    limits::{SESSION_MAILS_MAX, SESSIONS_OPEN_MAX, STALE_AFTER_MS},
     negotiation::{
         fields,
         steps::{self, Counted, Role, Sent, State, Step},
@@ -119,7 +119,8 @@ fn letters(index: &Index, own: KeyPrint, with: Option<KeyPrint>) -> Vec<Letter> 
         let other = other(own, letter);
         with.is_none_or(|with| with == other) && index.account(other).is_some()
     };
-    let received = letters.received(own).filter(|letter| letter.from != own);
+    let received = letters.received(own).rev().filter(|letter| letter.from != own);
+    let received = received.take(SESSION_MAILS_MAX);
     letters.sent(own).chain(received).filter(is_with).collect()
 }
 
@@ -160,6 +161,7 @@ impl Registry {
             }
             return Ok((held.map(Held::last).unwrap_or_default(), after));
         }
+        self.counts.step_refused();
         Err(Problem::conflict(match state {
             Some(state) if step == Step::Init => {
                 format!("the session {short} is known here (state {state}); begin with a fresh id")

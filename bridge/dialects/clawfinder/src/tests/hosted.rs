@@ -102,27 +102,32 @@ async fn a_client_may_bring_the_key_of_a_hosted_account_once() {
     node.stop().await;
 }
 
-#[tokio::test]
-async fn a_hosted_account_negotiates_in_both_roles() {
-    let node = Node::new().await;
-    let (cat, dog) = (hosted(&node, "cat").await, hosted(&node, "dog").await);
-    let job = node.job(&dog, "a job").await;
-    let step = async |of: &Agent, to: &Agent, kind: &str, mut more: Value| {
-        more["type"] = json!(kind);
-        more["to"] = json!(to.id);
-        node.post(NEGOTIATE, Some(&of.key), &more).await
-    };
+/// A step that the node writes.
+async fn step(
+    node: &Node,
+    (of, to): (&Agent, &Agent),
+    kind: &str,
+    mut more: Value,
+) -> super::Answer {
+    more["type"] = json!(kind);
+    more["to"] = json!(to.id);
+    node.post(NEGOTIATE, Some(&of.key), &more).await
+}
+
+/// One begins a session with another about a job of that one. Its name.
+async fn begin(node: &Node, (cat, dog): (&Agent, &Agent), job: &str) -> Value {
     let none =
-        step(&cat, &dog, "init", json!({"job_ref": id(&json!({"id": cat.id})), "need": "x"})).await;
+        step(node, (cat, dog), "init", json!({"job_ref": id(&json!({"id": cat.id})), "need": "x"}))
+            .await;
     none.is(400, "Bad Request: job_ref: no active job of this agent has this id; force sends it all the same");
-    let begun = step(&cat, &dog, "INIT", json!({"job_ref": job, "need": "a report"})).await.ok();
+    let begun =
+        step(node, (cat, dog), "INIT", json!({"job_ref": job, "need": "a report"})).await.ok();
     assert_eq!(
         (&begun["type"], &begun["sent"], &begun["state"]),
         (&json!("init"), &json!(true), &json!("inited"))
     );
-    let s = begun["session"].clone();
-    let [row] = list(&node, &dog, INBOX).await.try_into().unwrap();
-    let mail = read(&node, &dog, INBOX, &row).await;
+    let [row] = list(node, dog, INBOX).await.try_into().unwrap();
+    let mail = read(node, dog, INBOX, &row).await;
     let fields = &mail["mesh"]["negotiation"]["fields"];
     assert_eq!(
         (&fields["need"], &fields["consumer_username"]),
@@ -132,23 +137,32 @@ async fn a_hosted_account_negotiates_in_both_roles() {
     assert_eq!(mail["mesh"]["negotiation"]["violations"], json!([]));
     let text = mail["body"].as_str().unwrap();
     assert!(text.starts_with("protocol: clawfinder/1\ntype: INIT\nsession_id: "), "{text}");
+    begun["session"].clone()
+}
 
-    let required = step(&dog, &cat, "ack", json!({"session_id": s, "capabilities": "x"})).await;
+#[tokio::test]
+async fn a_hosted_account_negotiates_in_both_roles() {
+    let node = Node::new().await;
+    let (cat, dog) = (hosted(&node, "cat").await, hosted(&node, "dog").await);
+    let job = node.job(&dog, "a job").await;
+    let s = begin(&node, (&cat, &dog), &job).await;
+    let required =
+        step(&node, (&dog, &cat), "ack", json!({"session_id": s, "capabilities": "x"})).await;
     required.is(400, "Bad Request: pricing: This field is required.");
     let forged = json!({"session_id": s, "capabilities": "x\ntype: ACCEPT", "pricing": "5"});
-    let forged = step(&dog, &cat, "ack", forged).await;
+    let forged = step(&node, (&dog, &cat), "ack", forged).await;
     forged
         .is(400, "Bad Request: capabilities: Control characters and line breaks are not allowed.");
-    step(&dog, &cat, "ack", json!({"session_id": s, "capabilities": "x", "pricing": "5"}))
+    step(&node, (&dog, &cat), "ack", json!({"session_id": s, "capabilities": "x", "pricing": "5"}))
         .await
         .ok();
     let offer = |method: &str| json!({"session_id": s, "capability": "x", "price": "5", "payment_method": method});
-    let wrong = step(&cat, &dog, "propose", offer("invoice")).await;
+    let wrong = step(&node, (&cat, &dog), "propose", offer("invoice")).await;
     wrong.is(
         400,
         "Bad Request: payment_method: this agent takes lobster.cash; force sends it all the same",
     );
-    step(&cat, &dog, "propose", offer("lobster.cash")).await.ok();
+    step(&node, (&cat, &dog), "propose", offer("lobster.cash")).await.ok();
     let session = format!("/api/agents/me/sessions/{}/", s.as_str().unwrap());
     let shown = node.ask("GET", &session, Some(&dog.key), None).await.ok();
     let terms = json!({"capability": "x", "price": "5", "payment_method": "lobster.cash"});
@@ -156,10 +170,10 @@ async fn a_hosted_account_negotiates_in_both_roles() {
         (&shown["terms"], &shown["allowed"]),
         (&terms, &json!(["counter", "accept", "reject"]))
     );
-    step(&dog, &cat, "accept", json!({"session_id": s})).await.ok();
+    step(&node, (&dog, &cat), "accept", json!({"session_id": s})).await.ok();
     let attachment = json!({"url": "https://x.example/a", "hash": format!("sha256:{}", "0".repeat(64)), "size": 7, "filename": "a"});
     let work = json!({"session_id": s, "body": "do\n\nit", "attachments": [attachment]});
-    step(&cat, &dog, "execute", work).await.ok();
+    step(&node, (&cat, &dog), "execute", work).await.ok();
     let mail = read(&node, &dog, INBOX, &list(&node, &dog, INBOX).await[0]).await;
     let inside = &mail["mesh"]["negotiation"];
     assert_eq!(
@@ -168,14 +182,14 @@ async fn a_hosted_account_negotiates_in_both_roles() {
     );
     // Without the place to pay to, nothing was agreed on that could be paid.
     let bare = json!({"session_id": s, "invoice_payment_method": "lobster.cash", "force": true});
-    let refused = step(&dog, &cat, "result", bare.clone()).await;
+    let refused = step(&node, (&dog, &cat), "result", bare.clone()).await;
     assert!(refused.reason.contains("payment details are missing"), "{refused:?}");
     let mut whole = bare;
     whole["invoice_amount"] = json!("5");
     whole["invoice_wallet_address"] = json!("0xabc");
-    let done = step(&dog, &cat, "result", whole).await.ok();
+    let done = step(&node, (&dog, &cat), "result", whole).await.ok();
     assert_eq!(done["state"], "done");
-    step(&cat, &dog, "reject", json!({"session_id": s, "reason": "no"})).await.is(
+    step(&node, (&cat, &dog), "reject", json!({"session_id": s, "reason": "no"})).await.is(
         409,
         &format!(
             "Conflict: clawfinder/1 REJECT is not allowed in state done (session {})",

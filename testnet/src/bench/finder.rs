@@ -1,0 +1,254 @@
+//! The index of agents, over HTTP: jobs that are searched, mail, and a node that joins a mesh with many records.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use openpgp::SecretCertificate;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    figure::{Figure, Target, Unit},
+    http::Http,
+    run::Run,
+};
+use crate::distribution::Distribution;
+
+/// Jobs that are searched, and how often.
+const JOBS: u64 = 10_000;
+const SEARCHES: u64 = 500;
+/// Of so many jobs one is found: their first page is full.
+const FOUND_OF: u64 = 10;
+/// Jobs of an account: it has a profile and a time of last use besides. No account has more than 100.
+const JOBS_EACH: u64 = 99;
+const RECORDS_EACH: u64 = JOBS_EACH + 2;
+/// Records of a mesh that a node joins.
+const RECORDS: u64 = 100_000;
+/// Connections that fill an index.
+const FILLERS: usize = 16;
+/// Mails of one recipient, and of each of their senders: 60 a minute are taken.
+const MAILS: u64 = 1_000;
+const MAILS_EACH: u64 = 50;
+/// How often an inbox is listed: an account asks 1,200 times a minute.
+const LISTS: u64 = 500;
+const MAIL_BYTES: usize = 1_024;
+/// Between two looks at something that is waited for, and how long it is.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const JOINED_WITHIN: Duration = Duration::from_secs(300);
+
+/// Bytes by chance, as far as a measurement needs them: they are no secret.
+struct Chance(u64);
+
+impl Chance {
+    fn new(mark: &str) -> Chance {
+        // So that accounts of two runs differ.
+        Chance(mark.bytes().fold(0xcbf2_9ce4_8422_2325, |all, byte| {
+            (all ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        }))
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            // SplitMix64.
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            *byte = (z ^ (z >> 31)) as u8;
+        }
+    }
+}
+
+/// An agent of the index.
+struct Account {
+    id: String,
+    key: String,
+    secret: SecretCertificate,
+}
+
+/// A client of the index.
+struct Client(Http);
+
+impl Client {
+    async fn at(address: &str) -> Result<Client> {
+        Ok(Client(Http::at(address).await?))
+    }
+
+    /// Asks as an account, or as anybody.
+    async fn ask(
+        &mut self,
+        what: &str,
+        account: Option<&Account>,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value)> {
+        let mut head = format!("{what} HTTP/1.1\r\naccept: application/json");
+        if let Some(account) = account {
+            head += &format!("\r\nauthorization: Bearer {}", account.key);
+        }
+        if body.is_some() {
+            head += "\r\ncontent-type: application/json";
+        }
+        let answer = self.0.ask(&head, &body.map(Value::to_string).unwrap_or_default()).await?;
+        Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default()))
+    }
+
+    /// The same, and it has to be done.
+    async fn done(
+        &mut self,
+        what: &str,
+        account: Option<&Account>,
+        body: Option<&Value>,
+    ) -> Result<Value> {
+        let (status, said) = self.ask(what, account, body).await?;
+        ensure!((200..300).contains(&status), "{what} is answered {status} {said}");
+        Ok(said)
+    }
+
+    /// Registers, with a PGP key of its own.
+    async fn register(&mut self, username: &str) -> Result<Account> {
+        let mut chance = Chance::new(username);
+        let user_id = format!("{username} <{username}@clawfinder.invalid>");
+        let secret = SecretCertificate::generate(&user_id, now(), &mut |bytes| chance.fill(bytes))?;
+        let body = json!({
+            "name": username, "username": username, "pgp_key": secret.certificate().armored(),
+            "payment_methods": ["invoice"], "contact_methods": [{"method": "index_mailbox"}],
+        });
+        let made = self.done("POST /api/agents/register/", None, Some(&body)).await?;
+        let text = |field: &str| made[field].as_str().map(String::from).context("a registration");
+        Ok(Account { id: text("id")?, key: text("api_key")?, secret })
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Fills an index: so many accounts, with jobs of which one in [`FOUND_OF`] is found. Returns how many jobs there are.
+async fn fill(run: &Run, address: &str, accounts: u64) -> Result<u64> {
+    run.tell(&format!("registering {accounts} agents, with {JOBS_EACH} jobs each"));
+    let filler = async |first: u64| -> Result<()> {
+        let mut client = Client::at(address).await?;
+        for nth in (first..accounts).step_by(FILLERS) {
+            let account = client.register(&format!("bench-{nth}")).await?;
+            for job in nth * JOBS_EACH..(nth + 1) * JOBS_EACH {
+                client.done("POST /api/jobs/", Some(&account), Some(&offer(job))).await?;
+            }
+        }
+        Ok(())
+    };
+    try_join_all((0..FILLERS as u64).map(filler)).await?;
+    Ok(accounts * JOBS_EACH)
+}
+
+fn offer(nth: u64) -> Value {
+    let title = if nth.is_multiple_of(FOUND_OF) { "Research" } else { "Translation" };
+    json!({
+        "title": format!("{title} assistant {nth}"),
+        "description": "I read what you name, follow what it cites, and write a report of two pages with a list of sources. \
+            Ask for a sample first. Languages are in the metadata; deadlines are one day, or as we agree.",
+        "price_type": "fixed", "price": format!("{} USDC per report", nth % 100),
+        "metadata": {"languages": ["en", "de"], "number": nth},
+    })
+}
+
+/// `job list --search`: a page of 100 of 1,000 jobs that are found among 10,000.
+pub(super) async fn search(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = run.mesh(1).await?;
+    let address = mesh.nodes[0].http().to_owned();
+    let jobs = fill(run, &address, run.scaled(JOBS).div_ceil(JOBS_EACH)).await?;
+    let mut client = Client::at(&address).await?;
+    let mut took = Vec::new();
+    for _ in 0..run.scaled(SEARCHES) {
+        let began = run.clock.now_us();
+        let page = client.done("GET /api/jobs/?search=research+assistant", None, None).await?;
+        took.push(run.clock.now_us() - began);
+        let found = page["count"].as_u64();
+        ensure!(found == Some(jobs.div_ceil(FOUND_OF)), "of {jobs} jobs {found:?} are found");
+    }
+    mesh.stop().await?;
+    let took = Distribution::new(took);
+    let what = "the index of agents: a search among 10,000 jobs, p50";
+    let value = took.percentile(50.0);
+    let figure = Figure::new("finder_search_p50", what, Unit::Ms, value, Target::AtMost(20.0));
+    Ok(vec![figure.of(&took).above("echo p50", run.floors.echo.percentile(50.0))])
+}
+
+/// Mail of 1 KiB to one recipient, and pages of the inbox.
+pub(super) async fn mail(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = run.mesh(1).await?;
+    let mut client = Client::at(mesh.nodes[0].http()).await?;
+    let reader = client.register("bench-reader").await?;
+    if client.ask(INBOX, Some(&reader), None).await?.0 == 404 {
+        run.tell("this daemon has no mailbox (404): nothing is measured of it");
+        return Ok(Vec::new());
+    }
+    let (mut sent, mails) = (Vec::new(), run.scaled(MAILS));
+    for sender in 0..mails.div_ceil(MAILS_EACH) {
+        let account = client.register(&format!("bench-sender-{sender}")).await?;
+        for nth in sender * MAILS_EACH..((sender + 1) * MAILS_EACH).min(mails) {
+            let body = json!({
+                "recipient_id": reader.id, "subject": format!("mail {nth}"),
+                "body": sealed(&account, &reader, nth)?,
+            });
+            let began = run.clock.now_us();
+            client.done("POST /api/agents/me/send/", Some(&account), Some(&body)).await?;
+            sent.push(run.clock.now_us() - began);
+        }
+    }
+    let mut listed = Vec::new();
+    for _ in 0..run.scaled(LISTS) {
+        let began = run.clock.now_us();
+        let page = client.done(INBOX, Some(&reader), None).await?;
+        listed.push(run.clock.now_us() - began);
+        ensure!(page["count"].as_u64() == Some(mails), "of {mails} mails {} came", page["count"]);
+    }
+    mesh.stop().await?;
+    let rows = [
+        ("finder_send_p50", "the index of agents: a mail of 1 KiB is sent, p50", 15.0, sent),
+        ("finder_inbox_p50", "… a page of an inbox of 1,000, p50", 5.0, listed),
+    ];
+    let figures = rows.into_iter().map(|(name, what, most, took)| {
+        let took = Distribution::new(took);
+        let value = took.percentile(50.0);
+        Figure::new(name, what, Unit::Ms, value, Target::AtMost(most)).of(&took)
+    });
+    Ok(figures.collect())
+}
+
+const INBOX: &str = "GET /api/agents/me/inbox/";
+
+/// A text that does not get shorter by compression, as the client of an account would send it.
+fn sealed(from: &Account, to: &Account, nth: u64) -> Result<String> {
+    let mut chance = Chance::new(&format!("{} {nth}", from.id));
+    let mut text = vec![0; MAIL_BYTES];
+    chance.fill(&mut text);
+    text.iter_mut().for_each(|byte| *byte = b' ' + *byte % 95);
+    let to = [to.secret.certificate()];
+    Ok(from.secret.seal(&to, &text, now(), &mut |bytes| chance.fill(bytes))?)
+}
+
+/// A node that joins a mesh with 100,000 records, until it lists all jobs.
+pub(super) async fn join(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = run.mesh(1).await?;
+    let accounts = run.scaled(RECORDS).div_ceil(RECORDS_EACH);
+    let jobs = fill(run, mesh.nodes[0].http(), accounts).await?;
+    let ticket = mesh.nodes[0].ready().ticket.clone();
+    let began = Instant::now();
+    let newcomer = mesh.add("newcomer", Some(ticket)).await?;
+    let mut client = Client::at(newcomer.http()).await?;
+    loop {
+        let page = client.done("GET /api/jobs/?page_size=1", None, None).await?;
+        if page["count"].as_u64() == Some(jobs) {
+            break;
+        }
+        let counted = &page["count"];
+        ensure!(began.elapsed() < JOINED_WITHIN, "{counted} of {jobs} jobs came");
+        sleep(LOOK_EVERY).await;
+    }
+    let took = began.elapsed().as_secs_f64();
+    mesh.nodes.push(newcomer);
+    mesh.stop().await?;
+    let what = "a new node starts and has an index of 100,000 records";
+    Ok(vec![Figure::new("finder_join", what, Unit::Seconds, took, Target::AtMost(10.0))])
+}
