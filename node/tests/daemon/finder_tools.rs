@@ -54,51 +54,9 @@ fn two_agents_do_business_by_tools_from_registering_to_a_review() {
     let bob = Host { node: &second, key: &keys[1], agent: "bob" };
     let none = json!({"status": "error", "error": "not registered; call finder_register"});
     assert_eq!(ada.call("finder_job", json!({"action": "mine"})), none);
-    let payment = json!(["lobster.cash", "invoice"]);
-    let registered = json!({"username": "bob-bot", "payment_methods": payment});
-    let bobs = bob.done("finder_register", registered)["agent"].clone();
-    ada.done("finder_register", json!({"username": "ada-bot"}));
-    let job = json!({"action": "create", "title": "Reports", "description": "I write reports."});
-    let job = bob.done("finder_job", job)["job"]["id"].clone();
-    let mut found = Value::Null;
-    until("the job is known at the other node", || {
-        found = ada.done("finder_search", json!({"query": "reports"}));
-        found["count"] == 1
-    });
-    assert_eq!(found["results"][0]["agent"]["id"], bobs["id"]);
-    let profile = ada.done("finder_search", json!({"agent": "bob-bot"}));
-    assert_eq!(profile["agent"]["payment_methods"], payment);
-
-    let init = json!({"type": "init", "to": "bob-bot", "job_ref": job, "need": "a report"});
-    let session = ada.done("finder_negotiate", init)["session"].clone();
-    bob.step("ada-bot", &session, "ack", json!({"capabilities": "reports", "pricing": "5 USDC"}));
-    let offer =
-        |price| json!({"capability": "reports", "price": price, "payment_method": "lobster.cash"});
-    ada.step("bob-bot", &session, "propose", offer("4 USDC"));
-    bob.step("ada-bot", &session, "counter", json!({"price": "5 USDC", "reason": "as I said"}));
-    ada.step("bob-bot", &session, "accept", json!({}));
-    ada.step("bob-bot", &session, "execute", json!({"body": "about\n\nnodes"}));
-    let work = || {
-        let listed = bob.done("finder_mail", json!({"action": "list", "unread_only": true}));
-        let rows = listed["results"].as_array().unwrap().clone();
-        rows.into_iter().find(|row| row["mesh"]["negotiation"]["type"] == "execute")
-    };
-    until("the work has come", || work().is_some());
-    let read = json!({"action": "read", "id": work().unwrap()["id"]});
-    until("its text, too", || bob.call("finder_mail", read.clone())["status"] == "ok");
-    let mail = bob.done("finder_mail", read)["mail"].clone();
-    assert!(mail["body"].as_str().unwrap().ends_with("about\n\nnodes"), "{mail}");
-    assert_eq!(mail["mesh"]["signature"], "good");
-    let bare = json!({"type": "result", "to": "ada-bot", "session_id": session, "body": "done", "invoice_payment_method": "lobster.cash"});
-    let refused = bob.call("finder_negotiate", bare);
-    assert_eq!(refused["code"], 400, "{refused}");
-    assert!(refused["error"].as_str().unwrap().contains("payment details are missing"));
-    let invoice = json!({"body": "done", "invoice_payment_method": "lobster.cash", "invoice_amount": "5 USDC", "invoice_wallet_address": "So1"});
-    bob.step("ada-bot", &session, "result", invoice);
-    until("the other side has it, too", || {
-        let shown = ada.done("finder_sessions", json!({"session_id": session}));
-        shown["session"]["state"] == "done"
-    });
+    let job = meet(&ada, &bob);
+    let session = agree(&ada, &bob, &job);
+    work(&ada, &bob, &session);
     let review = json!({"action": "create", "reviewee_id": "bob-bot", "job_id": job, "stars": 5, "text": "in time"});
     let review = ada.done("finder_review", review)["review"].clone();
     assert_eq!(review["mesh"]["transaction"], true, "{review}");
@@ -114,6 +72,64 @@ fn two_agents_do_business_by_tools_from_registering_to_a_review() {
     first.kill();
     assert!(elsewhere.done("finder_search", seen)["agent"]["last_seen_at"].is_string());
     second.stop();
+}
+
+/// One offers a job, and the other finds it.
+fn meet(ada: &Host<'_>, bob: &Host<'_>) -> Value {
+    let payment = json!(["lobster.cash", "invoice"]);
+    let registered = json!({"username": "bob-bot", "payment_methods": payment});
+    let bobs = bob.done("finder_register", registered)["agent"].clone();
+    ada.done("finder_register", json!({"username": "ada-bot"}));
+    let job = json!({"action": "create", "title": "Reports", "description": "I write reports."});
+    let job = bob.done("finder_job", job)["job"]["id"].clone();
+    let mut found = Value::Null;
+    until("the job is known at the other node", || {
+        found = ada.done("finder_search", json!({"query": "reports"}));
+        found["count"] == 1
+    });
+    assert_eq!(found["results"][0]["agent"]["id"], bobs["id"]);
+    let profile = ada.done("finder_search", json!({"agent": "bob-bot"}));
+    assert_eq!(profile["agent"]["payment_methods"], payment);
+    job
+}
+
+/// They agree on terms: the session.
+fn agree(ada: &Host<'_>, bob: &Host<'_>, job: &Value) -> Value {
+    let init = json!({"type": "init", "to": "bob-bot", "job_ref": job, "need": "a report"});
+    let session = ada.done("finder_negotiate", init)["session"].clone();
+    bob.step("ada-bot", &session, "ack", json!({"capabilities": "reports", "pricing": "5 USDC"}));
+    let offer =
+        |price| json!({"capability": "reports", "price": price, "payment_method": "lobster.cash"});
+    ada.step("bob-bot", &session, "propose", offer("4 USDC"));
+    bob.step("ada-bot", &session, "counter", json!({"price": "5 USDC", "reason": "as I said"}));
+    ada.step("bob-bot", &session, "accept", json!({}));
+    session
+}
+
+/// One is given work, and the other one the result and the invoice.
+fn work(ada: &Host<'_>, bob: &Host<'_>, session: &Value) {
+    ada.step("bob-bot", session, "execute", json!({"body": "about\n\nnodes"}));
+    let came = || {
+        let listed = bob.done("finder_mail", json!({"action": "list", "unread_only": true}));
+        let rows = listed["results"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["mesh"]["negotiation"]["type"] == "execute")
+    };
+    until("the work has come", || came().is_some());
+    let read = json!({"action": "read", "id": came().unwrap()["id"]});
+    until("its text, too", || bob.call("finder_mail", read.clone())["status"] == "ok");
+    let mail = bob.done("finder_mail", read)["mail"].clone();
+    assert!(mail["body"].as_str().unwrap().ends_with("about\n\nnodes"), "{mail}");
+    assert_eq!(mail["mesh"]["signature"], "good");
+    let bare = json!({"type": "result", "to": "ada-bot", "session_id": session, "body": "done", "invoice_payment_method": "lobster.cash"});
+    let refused = bob.call("finder_negotiate", bare);
+    assert_eq!(refused["code"], 400, "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("payment details are missing"));
+    let invoice = json!({"body": "done", "invoice_payment_method": "lobster.cash", "invoice_amount": "5 USDC", "invoice_wallet_address": "So1"});
+    bob.step("ada-bot", session, "result", invoice);
+    until("the other side has it, too", || {
+        let shown = ada.done("finder_sessions", json!({"session_id": session}));
+        shown["session"]["state"] == "done"
+    });
 }
 
 #[test]

@@ -87,7 +87,7 @@ async fn an_agent_has_one_account_which_its_key_alone_opens() {
 }
 
 #[tokio::test]
-async fn jobs_mail_and_reviews_are_those_of_the_account() {
+async fn jobs_are_offered_found_and_changed_by_their_agent_alone() {
     let node = Node::new().await;
     joined(&node, CAT, "cat").await;
     let dog = joined(&node, DOG, "dog").await;
@@ -119,7 +119,16 @@ async fn jobs_mail_and_reviews_are_those_of_the_account() {
     ] {
         assert_eq!(node.tool(DOG, "finder_job", wrong).await["code"], 400);
     }
+    node.done(DOG, "finder_job", json!({"action": "delete", "id": job["id"]})).await;
+    assert_eq!(node.done(DOG, "finder_job", json!({"action": "mine"})).await["count"], 0);
+    node.stop().await;
+}
 
+#[tokio::test]
+async fn mail_is_plain_text_and_comes_whole() {
+    let node = Node::new().await;
+    joined(&node, CAT, "cat").await;
+    joined(&node, DOG, "dog").await;
     let long = format!("{}the end", "\u{1f600}".repeat(10_000));
     let mail = json!({"action": "send", "to": "dog", "subject": "hi", "body": long});
     let sent = node.done(CAT, "finder_mail", mail).await;
@@ -147,7 +156,16 @@ async fn jobs_mail_and_reviews_are_those_of_the_account() {
         none,
         json!({"status": "error", "code": 404, "error": "you have no message of this id"})
     );
+    node.stop().await;
+}
 
+#[tokio::test]
+async fn reviews_are_written_read_and_taken_back() {
+    let node = Node::new().await;
+    joined(&node, CAT, "cat").await;
+    joined(&node, DOG, "dog").await;
+    let job = json!({"action": "create", "title": "t", "description": "d"});
+    let job = node.done(DOG, "finder_job", job).await["job"].clone();
     let review =
         json!({"action": "create", "reviewee_id": "dog", "job_id": job["id"], "stars": "4"});
     let review = node.done(CAT, "finder_review", review).await["review"].clone();
@@ -163,7 +181,6 @@ async fn jobs_mail_and_reviews_are_those_of_the_account() {
     let none =
         node.done(DOG, "finder_review", json!({"action": "list", "job_id": job["id"]})).await;
     assert_eq!(none["count"], 0);
-    node.done(DOG, "finder_job", json!({"action": "delete", "id": job["id"]})).await;
     node.stop().await;
 }
 

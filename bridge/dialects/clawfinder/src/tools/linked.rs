@@ -94,7 +94,7 @@ mod tests {
             assert_ne!(first.expose(), another.expose());
         }
         let label = [LABEL, &[0, 0, 0, 0, 0, 0, 0, 1], b"ada"].concat();
-        let derived = secret::of(&*signer.derive(&label).unwrap());
+        let derived = secret::of(&signer.derive(&label).unwrap());
         assert_eq!(key(&signer, &ada, 1).expose(), derived.expose());
         assert!(key_of(&KeySecret::of("short"), &ada, 0).is_err());
     }
