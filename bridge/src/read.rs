@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -95,6 +95,14 @@ impl Reader {
 /// The address at the other end of an HTTP connection, as axum's `ConnectInfo` has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub(crate) IpAddr);
+
+impl Peer {
+    /// The node itself: a request that came by no connection, for somebody whom the node has let in already.
+    #[must_use]
+    pub fn here() -> Peer {
+        Peer(Ipv4Addr::LOCALHOST.into())
+    }
+}
 
 /// The client of a request, as far as its address says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +205,12 @@ impl Visitor {
     #[must_use]
     pub fn standing(&self) -> Standing {
         self.0.party.standing()
+    }
+
+    /// Signs for its key. `None`: it is a stranger, or the node checks no keys.
+    #[must_use]
+    pub fn signer(&self) -> Option<&Arc<KeySecret>> {
+        self.0.party.signer()
     }
 
     /// Its key. Of a stranger it is one that nobody has.

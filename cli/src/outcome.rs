@@ -155,7 +155,9 @@ pub enum Failure {
     #[error("{NO_NODE}")]
     NoToolNode,
     /// Nodes have no such tools.
-    #[error("there is no group of tools {group:?}: sessions, inbox, rooms, votes, tasks, all")]
+    #[error(
+        "there is no group of tools {group:?}: sessions, inbox, rooms, votes, tasks, finder, all"
+    )]
     NoToolGroup {
         /// As it was given.
         group: String,

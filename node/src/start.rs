@@ -563,17 +563,18 @@ impl Clients {
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
         let Optional { mcp, finder, goclaw, node } = extra;
+        let finder = finder.map(|settings::Finder { signup, seen_every }| {
+            let own = clawfinder::Settings::new(mesh);
+            ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
+        });
         let mcp = mcp.map(|settings::Mcp { groups, idle_detach, soft_timeout, spawning }| {
             let spawning = mcp::Spawning {
                 children: spawning.max_children,
                 depth: spawning.max_depth,
                 ..mcp::Spawning::default()
             };
-            Mcp::new(mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning })
-        });
-        let finder = finder.map(|settings::Finder { signup, seen_every }| {
-            let defaults = clawfinder::Settings::new(mesh);
-            ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..defaults })
+            let own = mcp::Settings { lobby, groups, idle_detach, soft_timeout, spawning };
+            Mcp::new(own, finder.as_ref().map(ClawFinder::toolbox))
         });
         let counts = Counts {
             refusals,

@@ -36,14 +36,14 @@ const LAST_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const LISTEN: &str = "subscriptions/listen";
 
 /// Groups of tools that nodes have.
-const GROUPS: [&str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
+const GROUPS: [&str; 7] = ["sessions", "inbox", "rooms", "votes", "tasks", "finder", "all"];
 
 /// Tools for an agent host (Claude Code, Codex, OpenClaw …): MCP over standard input and output
 #[derive(Debug, clap::Args)]
 pub struct Mcp {
     #[command(flatten)]
     operator: Operator,
-    /// Groups of tools: sessions, inbox, rooms, votes, tasks, all [default: as the node offers]
+    /// Groups of tools: sessions, inbox, rooms, votes, tasks, finder, all (but finder) [default: as the node offers]
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     tools: Vec<String>,
     /// What the agent can do, in its own words

@@ -149,6 +149,17 @@ impl KeySecret {
         self.check().map(|()| &self.mailbox)
     }
 
+    /// A secret for one use, which is named by the label: nobody has it but those who were shown the key's text. It
+    /// follows from what signs, which no node keeps, and not from the mailbox, which nodes keep where the key was shown.
+    ///
+    /// # Errors
+    ///
+    /// The key's text is too short: what is made of the secret could be guessed as the text could.
+    pub fn derive(&self, label: &[u8]) -> Result<Zeroizing<[u8; 32]>, ShortKey> {
+        self.check()?;
+        Ok(expand(Zeroizing::new(self.signer.to_bytes()).as_slice(), label))
+    }
+
     /// Signs `message`. A signature goes together with the halves.
     pub(crate) fn sign(&self, message: &[u8]) -> Result<[u8; 64], ShortKey> {
         self.check()?;
@@ -163,8 +174,12 @@ impl fmt::Debug for KeySecret {
 }
 
 fn derive(api_key: &str, label: &[u8]) -> Zeroizing<[u8; 32]> {
+    expand(api_key.as_bytes(), label)
+}
+
+fn expand(secret: &[u8], label: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut out = Zeroizing::new([0; 32]);
-    hkdf::Hkdf::<Sha256>::new(None, api_key.as_bytes())
+    hkdf::Hkdf::<Sha256>::new(None, secret)
         .expand(label, out.as_mut())
         .expect("32 bytes are within HKDF's 8160");
     out
@@ -210,16 +225,30 @@ mod tests {
         assert_eq!(KeySecret::of(&"é".repeat(32)).check(), Ok(()));
     }
 
-    /// The secret of a pair by hand: RFC 7748 and RFC 5869, with HMAC written out.
+    /// HMAC, written out.
+    fn hmac(key: &[u8; 32], text: &[u8]) -> [u8; 32] {
+        let pad = |byte: u8| {
+            let mut block = [byte; 64];
+            block.iter_mut().zip(key).for_each(|(out, key)| *out ^= key);
+            block
+        };
+        sha256(&[&pad(0x5c), &sha256(&[&pad(0x36), text])])
+    }
+
+    #[test]
+    fn secrets_for_other_uses_follow_from_what_signs_and_a_short_key_has_none() {
+        let key = KeySecret::of(TEXT);
+        let secret = key.derive(b"a use").expect("it is long enough");
+        let signer = derive(TEXT, b"clawmesh signer");
+        let by_hand = hmac(&hmac(&[0; 32], signer.as_slice()), b"a use\x01");
+        assert_eq!(*secret, by_hand);
+        assert_ne!(key.derive(b"another use").expect("likewise"), secret);
+        assert_ne!(secret, signer);
+        assert_eq!(KeySecret::of("short").derive(b"a use").err(), Some(ShortKey));
+    }
+
+    /// The secret of a pair by hand: RFC 7748 and RFC 5869.
     fn pair_by_hand(own: &str, other: &str, mesh: MeshId) -> [u8; 32] {
-        fn hmac(key: &[u8; 32], text: &[u8]) -> [u8; 32] {
-            let pad = |byte: u8| {
-                let mut block = [byte; 64];
-                block.iter_mut().zip(key).for_each(|(out, key)| *out ^= key);
-                block
-            };
-            sha256(&[&pad(0x5c), &sha256(&[&pad(0x36), text])])
-        }
         let mailbox = |text| x25519_dalek::StaticSecret::from(*derive(text, b"clawmesh mailbox"));
         let public = |text| x25519_dalek::PublicKey::from(&mailbox(text)).to_bytes();
         let shared = mailbox(own).diffie_hellman(&public(other).into());

@@ -48,7 +48,7 @@ pub(super) struct Mint {
     /// The only things that it may do: list, history, send, spawn, rooms, votes, tasks, finder [default: all that its key may]
     #[arg(long, value_name = "SCOPE,…", value_delimiter = ',')]
     scopes: Vec<String>,
-    /// The only groups of tools that it may be offered: sessions, inbox, rooms, votes, tasks, all [default: all]
+    /// The only groups of tools that it may be offered: sessions, inbox, rooms, votes, tasks, finder, all (but finder) [default: every one]
     #[arg(long, value_name = "GROUP,…")]
     tools: Option<String>,
     /// The sessions that it is shown: self (what is for it), spawned (and tasks that it hands over), joined (and its direct

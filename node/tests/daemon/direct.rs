@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::harness::{Agent, Daemon, ask, temp, until, up_keyed};
 
-fn keyed(dir: &Path, more: &[&str]) -> Daemon {
+pub(crate) fn keyed(dir: &Path, more: &[&str]) -> Daemon {
     let key = dir.join("auth.key");
     up_keyed(&dir.join("data"), &[&["--key-file", key.to_str().unwrap()], more].concat())
 }
 
-fn mint(node: &Daemon) -> String {
+pub(crate) fn mint(node: &Daemon) -> String {
     let output = ask(&["keys", "mint", "--data-dir", node.text("data_dir")]);
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -6,6 +6,7 @@ mod backup;
 mod clocks;
 mod direct;
 mod finder;
+mod finder_tools;
 mod full;
 mod goclaw;
 mod group;

@@ -39,7 +39,7 @@ fn list(node: &Daemon) -> Vec<Value> {
 }
 
 /// The status of one tool's call, and its answer.
-fn invoke(node: &Daemon, token: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn invoke(node: &Daemon, token: &str, body: &Value) -> (u16, Value) {
     let at = node.text("http").trim_start_matches("http://");
     let body = body.to_string();
     let mut socket = TcpStream::connect(at).unwrap();

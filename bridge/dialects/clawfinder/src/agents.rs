@@ -143,13 +143,13 @@ pub(crate) async fn register(
     let is_hosted = fields.has("hosted") && fields.flag("hosted", false) == Some(true);
     if is_hosted {
         let (made, linked) = ("A node makes the PGP key of a hosted account.", NOT_LINKED);
-        for (field, text) in [("pgp_key", made), ("api_key", made), ("agent_id", linked)] {
+        for (field, text) in [("pgp_key", made), ("proof", made), ("agent_id", linked)] {
             if fields.has(field) {
                 fields.refuse(field, text);
             }
         }
     }
-    let recovery = if is_hosted { None } else { Recovery::read(&mut fields) };
+    let own_key = OwnKey::read(&mut fields, is_hosted);
     let mut given = Given::read(&mut fields, !is_hosted);
     let Some((username, name)) = username.zip(given.name.take()) else { return unread(fields) };
     let chosen = given.pgp_key.take().map(|text| {
@@ -166,8 +166,10 @@ pub(crate) async fn register(
         None => return unread(fields),
     };
     fields.done()?;
-    let (key, proof) = match recovery {
-        Some(Recovery { key, proof }) => (Secret::new(key), Some(proof)),
+    // Who has lost another key has this one's text from here, as all others have.
+    let is_shown = !is_hosted || own_key.is_none();
+    let (key, proof) = match own_key {
+        Some(OwnKey { key, proof }) => (Secret::new(key), proof),
         None => (secret::draw().map_err(|_| no_chance())?, None),
     };
     let secret = Arc::new(KeySecret::of(key.expose()));
@@ -193,7 +195,9 @@ pub(crate) async fn register(
     let entry = Entry { origin: coming.origin, is_recovery };
     enter(registry, entry, &caller, (&keys.certificate, profile)).await?;
     let mut shown = own(registry, &caller).await?;
-    shown["api_key"] = json!(key.expose());
+    if is_shown {
+        shown["api_key"] = json!(key.expose());
+    }
     Ok(Done::Created(shown))
 }
 
@@ -205,14 +209,15 @@ pub(crate) fn no_chance() -> Box<Problem> {
     Problem::unavailable("this machine has no random bytes now; try again")
 }
 
-/// The key that an account is to have, and the word of its certificate: of somebody who has lost another one.
-struct Recovery {
+/// The key that an account is to have, made by its client.
+struct OwnKey {
     key: String,
-    proof: String,
+    /// The word of its certificate: of somebody who has lost another key. The node that makes a certificate needs none.
+    proof: Option<String>,
 }
 
-impl Recovery {
-    fn read(fields: &mut Fields) -> Option<Recovery> {
+impl OwnKey {
+    fn read(fields: &mut Fields, is_hosted: bool) -> Option<OwnKey> {
         let longest = Text::required(Most::Chars(usize::MAX));
         let key = fields.has("api_key").then(|| fields.text("api_key", longest)).flatten();
         let word = Text::required(Most::Bytes(FINDER_PROOF_BYTES_MAX));
@@ -220,10 +225,10 @@ impl Recovery {
         if key.as_deref().is_some_and(|key| !secret::is_key(key)) {
             fields.refuse("api_key", "This is no API key: ak_ and 32 random bytes in base64url.");
         }
-        if key.is_some() != proof.is_some() {
+        if !is_hosted && key.is_some() != proof.is_some() {
             fields.refuse("proof", "Give api_key and proof together.");
         }
-        Some(Recovery { key: key?, proof: proof? })
+        Some(OwnKey { key: key?, proof })
     }
 }
 

@@ -13,8 +13,9 @@ use axum::{
 use bridge::{
     dialect::{Intrusion, Site},
     read::Peer,
+    secret::Secret,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     agents, body,
@@ -120,6 +121,30 @@ async fn answer(
         response.headers_mut().insert(header::CACHE_CONTROL, no_store);
     }
     response
+}
+
+/// A request of the node itself, for an account that it acts for: judged, counted and carried out as one over HTTP.
+pub(crate) async fn ask(
+    registry: &Arc<Registry>,
+    key: Option<&Secret>,
+    (method, path): (Method, &str),
+    body: Option<&Value>,
+) -> Answer<Value> {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(key) = key {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
+    }
+    if body.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    // Paths are encoded: one that is none has no end.
+    let request = request.body(body);
+    let request = request.map_err(|_| Problem::of_the_whole("an id or a query is too long"))?;
+    Ok(match answered(registry, Peer::here(), request).await? {
+        Done::Ok(document) | Done::Created(document) => document,
+        Done::Deleted => json!({"deleted": true}),
+    })
 }
 
 async fn answered(registry: &Arc<Registry>, peer: Peer, request: Request) -> Answer<Done> {

@@ -7,7 +7,7 @@
 //! In reading order: `http` (a request's way in), `resource` (the table of pages), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
 //! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators),
-//! `settings`, `limits`.
+//! `tools` (lent to the hosts of agents; `linked`: the accounts of agents, `results`), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use bridge::{
     dialect::{Pages, Site},
     read::Desk,
+    toolbox::Toolbox,
 };
 
 mod agents;
@@ -46,9 +47,12 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 mod times;
+mod tools;
 mod usernames;
 
 use registry::Registry;
+use tools::Tools;
+
 pub use requests::Requests;
 pub use settings::{SEEN_EVERY, Settings, Signup};
 
@@ -56,9 +60,11 @@ pub use settings::{SEEN_EVERY, Settings, Signup};
 pub struct ClawFinder {
     settings: Settings,
     requests: Arc<Requests>,
-    /// From when the node is there.
-    registry: OnceLock<Arc<Registry>>,
+    registry: Opened,
 }
+
+/// From when the node is there.
+type Opened = Arc<OnceLock<Arc<Registry>>>;
 
 impl std::fmt::Debug for ClawFinder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,7 +76,7 @@ impl ClawFinder {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> ClawFinder {
-        ClawFinder { settings, requests: Arc::default(), registry: OnceLock::new() }
+        ClawFinder { settings, requests: Arc::default(), registry: Opened::default() }
     }
 
     /// The counts of its requests.
@@ -78,14 +84,28 @@ impl ClawFinder {
     pub fn requests(&self) -> Arc<Requests> {
         self.requests.clone()
     }
-}
 
-impl Pages for ClawFinder {
-    fn site(&self, desk: &Desk) -> Site {
+    /// Its tools for agents that have a key of another dialect.
+    #[must_use]
+    pub fn toolbox(&self) -> Arc<dyn Toolbox> {
+        Arc::new(Tools::new(self.registry.clone()))
+    }
+
+    fn registry(&self, desk: &Desk) -> Arc<Registry> {
         let registry = || {
             let (settings, requests) = (self.settings.clone(), self.requests.clone());
             Arc::new(Registry::new(desk.clone(), settings, requests))
         };
-        http::site(self.registry.get_or_init(registry).clone())
+        self.registry.get_or_init(registry).clone()
+    }
+}
+
+impl Pages for ClawFinder {
+    fn open(&self, desk: &Desk) {
+        self.registry(desk);
+    }
+
+    fn site(&self, desk: &Desk) -> Site {
+        http::site(self.registry(desk))
     }
 }

@@ -92,3 +92,14 @@ pub const PRESENTED_FOR: Duration = Duration::from_secs(3_600);
 /// Mails that an account has got, the newest, in which its sessions are looked for: four full mailboxes. Others could send it more
 /// by way of nodes that lie.
 pub const SESSION_MAILS_MAX: usize = 4 * MAILBOX_MAX;
+
+/// Rows of a page that a tool gives: a model reads them all.
+pub const TOOL_PAGE_ROWS: usize = 20;
+/// Bytes of a tool's result, as JSON, without the text of a mail. Hosts take 64 KiB.
+pub const TOOL_RESULT_BYTES_MAX: usize = 36 << 10;
+/// Bytes of a piece of a mail's text, as JSON: with the rest it fits into a result.
+pub const TOOL_PIECE_BYTES_MAX: usize = 24 << 10;
+/// Characters of a text in a tool's result; of a row's text where there are many; and of texts that would not fit otherwise.
+pub const TOOL_TEXT_CHARS: [usize; 3] = [4_000, 500, 60];
+/// Accounts that an agent may have had: each that it deleted costs two multiplications on a curve with each call.
+pub const LINKED_MAX: u64 = 256;

@@ -92,6 +92,21 @@ impl Problem {
             .with_header(header::RETRY_AFTER, wait_secs.max(1).into())
     }
 
+    /// Whether it says that a key opens nothing.
+    pub(crate) fn is_of_the_key(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What the reason phrase says after the standard one, whole.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn with_header(
         mut self: Box<Problem>,
         name: HeaderName,

@@ -241,7 +241,7 @@ impl Registry {
     }
 
     /// Whether an account may act. `None`: nobody here knows it.
-    fn standing(&self, print: KeyPrint) -> Option<Answer<()>> {
+    pub(crate) fn standing(&self, print: KeyPrint) -> Option<Answer<()>> {
         let index = self.index();
         if index.live(print).is_some() {
             return Some(Ok(()));

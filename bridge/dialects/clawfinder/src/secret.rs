@@ -15,7 +15,12 @@ const BYTES: usize = 32;
 pub(crate) fn draw() -> Result<Secret, getrandom::Error> {
     let mut bytes = Zeroizing::new([0; BYTES]);
     getrandom::fill(bytes.as_mut())?;
-    Ok(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(*bytes))))
+    Ok(of(&bytes))
+}
+
+/// The one of these bytes.
+pub(crate) fn of(bytes: &[u8; BYTES]) -> Secret {
+    Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
 /// Whether a text may be one. Whose it is, is another question.

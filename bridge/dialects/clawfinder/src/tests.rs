@@ -7,6 +7,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use bridge::{
     Bridge,
     testing::{Fake, echo::Echo, here, keyed},
+    toolbox::Toolbox,
 };
 use openpgp::SecretCertificate;
 use serde_json::{Value, json};
@@ -25,11 +26,13 @@ mod door;
 mod hosted;
 mod listings;
 mod mail;
+mod tools;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Node {
+    tools: Arc<dyn Toolbox>,
     at: SocketAddr,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
@@ -66,6 +69,7 @@ impl Node {
         let (fake, hub) = Fake::new();
         let settings = change(Settings::new(here().mesh));
         let finder = ClawFinder::new(settings);
+        let tools = finder.toolbox();
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(keyed(), hub, fake, vec![Arc::new(finder), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -75,7 +79,7 @@ impl Node {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
             bridge.serve_http(listener, until).await.unwrap();
         });
-        Node { at, stop, serving }
+        Node { tools, at, stop, serving }
     }
 
     async fn stop(self) {

@@ -140,6 +140,22 @@ impl Arguments {
         Ok(secs.map(Duration::from_secs).or(self.patience))
     }
 
+    /// Those that are known, for somebody else to judge: with one thing for a list of one and the other way round.
+    pub(crate) fn known(&self, properties: &Map<String, Value>) -> Map<String, Value> {
+        let mut known = Map::new();
+        for (name, schema) in properties {
+            let is_list = schema["type"] == "array";
+            let value = if is_list { self.given.get(name) } else { self.one(name) };
+            let value = match value {
+                Some(one) if is_list && !one.is_array() && !one.is_null() => json!([one]),
+                Some(value) if !value.is_null() => value.clone(),
+                Some(_) | None => continue,
+            };
+            known.insert(name.clone(), value);
+        }
+        known
+    }
+
     /// Whether something is given under a name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.one(name).is_some()

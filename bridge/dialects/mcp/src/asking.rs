@@ -32,6 +32,7 @@ use crate::{
     outcome::No,
     settings::Settings,
     tasks_kept::Tasks,
+    tools::lent::Lent,
 };
 
 pub(crate) mod hooks;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Arc<Settings>,
     pub(crate) calls: Arc<Calls>,
+    /// Tools of another dialect.
+    pub(crate) lent: Arc<Lent>,
     pub(crate) tasks: Tasks,
     pub(crate) hooks: Hooks,
     agents: Mutex<Agents>,
@@ -104,9 +107,14 @@ pub(crate) struct Asking {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Desk, settings: Arc<Settings>, calls: Arc<Calls>) -> Shared {
+    pub(crate) fn new(
+        desk: Desk,
+        settings: Arc<Settings>,
+        calls: Arc<Calls>,
+        lent: Arc<Lent>,
+    ) -> Shared {
         let (tasks, hooks, agents) = (Tasks::default(), Hooks::default(), Mutex::default());
-        Shared { desk, settings, calls, tasks, hooks, agents }
+        Shared { desk, settings, calls, lent, tasks, hooks, agents }
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {

@@ -11,7 +11,7 @@ use crate::{asking::Asking, groups::Groups, outcome::No, sessions::Session};
 /// The groups of tools that a host is offered: those that it asks for, or the operator, within those of its token.
 pub(crate) fn groups(grant: &Grant, asked: Option<Groups>, assumed: Groups) -> Groups {
     match (asked, granted(grant)) {
-        (Some(asked), granted) => asked.within(granted.unwrap_or(Groups::ALL)),
+        (Some(asked), granted) => asked.within(granted.unwrap_or(Groups::EVERY)),
         (None, Some(granted)) => granted,
         (None, None) => assumed,
     }
@@ -38,7 +38,7 @@ pub(crate) fn agent(grant: &Grant, named: Option<String>) -> Result<Option<Strin
 impl Asking {
     /// With all tools that it is granted, for programs.
     pub(crate) fn with_all_granted(self) -> Asking {
-        Asking { groups: groups(&self.grant, Some(Groups::ALL), Groups::ALL), ..self }
+        Asking { groups: groups(&self.grant, Some(Groups::EVERY), Groups::EVERY), ..self }
     }
 
     /// Whether it may do this.

@@ -8,29 +8,35 @@ pub(crate) enum Group {
     Rooms,
     Votes,
     Tasks,
+    /// Tools that another dialect has lent.
+    Finder,
 }
 
 /// Some groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups(u8);
 
-const NAMED: [(&str, Group); 5] = [
+const NAMED: [(&str, Group); 6] = [
     ("sessions", Group::Sessions),
     ("inbox", Group::Inbox),
     ("rooms", Group::Rooms),
     ("votes", Group::Votes),
     ("tasks", Group::Tasks),
+    ("finder", Group::Finder),
 ];
 
 impl Groups {
     /// Those of a host that asks for none: few, for a model reads them all.
-    pub const ASSUMED: Groups = Groups(0b0_0011);
-    /// All of them.
-    pub const ALL: Groups = Groups(0b1_1111);
+    pub const ASSUMED: Groups = Groups(0b00_0011);
+    /// Those of the word `all`: all but `finder`, which is asked for by its name.
+    pub const ALL: Groups = Groups(0b01_1111);
+    /// Each that there is.
+    pub(crate) const EVERY: Groups = Groups(0b11_1111);
     /// None of them.
     pub(crate) const NONE: Groups = Groups(0);
     /// The names that [`Groups::parse`] takes.
-    pub const NAMES: [&'static str; 6] = ["sessions", "inbox", "rooms", "votes", "tasks", "all"];
+    pub const NAMES: [&'static str; 7] =
+        ["sessions", "inbox", "rooms", "votes", "tasks", "finder", "all"];
 
     /// From names with commas between them.
     ///
@@ -65,5 +71,6 @@ fn bit(group: Group) -> u8 {
         Group::Rooms => 2,
         Group::Votes => 3,
         Group::Tasks => 4,
+        Group::Finder => 5,
     }
 }

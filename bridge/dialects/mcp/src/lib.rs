@@ -5,7 +5,7 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
 //! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `divided` (calls that wait), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `events` (the extension; `event_hooks`: posts; `occurrence`: one), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! table of tools, and what each does; `lent`: those of another dialect), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `events` (the extension; `event_hooks`: posts; `occurrence`: one), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `children` (tasks that agents have given to each other), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -17,9 +17,11 @@ use bridge::{
     dialect::{Conversation, Dialect, First, Manners, Site},
     read::Desk,
     seam::event::{Mute, Voice},
+    toolbox::Toolbox,
 };
 
 use asking::Shared;
+use tools::lent::Lent;
 mod arguments;
 mod asking;
 mod calls;
@@ -59,6 +61,7 @@ pub use settings::{Settings, SoftTimeout, Spawning};
 pub struct Mcp {
     settings: Arc<Settings>,
     calls: Arc<Calls>,
+    lent: Arc<Lent>,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
     voice: Arc<Mute>,
@@ -71,11 +74,13 @@ impl std::fmt::Debug for Mcp {
 }
 
 impl Mcp {
-    /// With these settings.
+    /// With these settings, and with tools that another dialect lends: the group `finder`.
     #[must_use]
-    pub fn new(settings: Settings) -> Mcp {
-        let calls = Arc::new(Calls::of(tools::names()));
-        Mcp { settings: Arc::new(settings), calls, shared: Arc::default(), voice: Arc::new(Mute) }
+    pub fn new(settings: Settings, lent: Option<Arc<dyn Toolbox>>) -> Mcp {
+        let lent = Arc::new(Lent::new(lent));
+        let calls = Arc::new(Calls::of(tools::names(&lent)));
+        let (settings, voice) = (Arc::new(settings), Arc::new(Mute));
+        Mcp { settings, calls, lent, shared: Arc::default(), voice }
     }
 
     /// Counts of its calls.
@@ -85,8 +90,10 @@ impl Mcp {
     }
 
     fn shared(&self, desk: &Desk) -> Arc<Shared> {
-        let shared =
-            || Arc::new(Shared::new(desk.clone(), self.settings.clone(), self.calls.clone()));
+        let shared = || {
+            let (settings, calls) = (self.settings.clone(), self.calls.clone());
+            Arc::new(Shared::new(desk.clone(), settings, calls, self.lent.clone()))
+        };
         self.shared.get_or_init(shared).clone()
     }
 }

@@ -30,6 +30,7 @@ mod cost;
 mod deliveries;
 mod door;
 mod events;
+mod lent;
 mod listen;
 mod policies;
 mod prompts;
@@ -130,9 +131,12 @@ impl Node {
         config: Config,
         change: impl FnOnce(Settings) -> Settings,
     ) -> Node {
-        let (fake, hub) = (fake.clone(), hub.clone());
         let all = Settings { groups: Groups::ALL, ..Settings::new(lobby()) };
-        let mcp = Mcp::new(change(all));
+        Node::speaking(fake, hub, config, Mcp::new(change(all), None)).await
+    }
+
+    async fn speaking(fake: &Arc<Fake>, hub: &Arc<Hub>, config: Config, mcp: Mcp) -> Node {
+        let (fake, hub) = (fake.clone(), hub.clone());
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(mcp), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

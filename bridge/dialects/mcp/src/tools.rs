@@ -19,10 +19,13 @@ use crate::{
     outcome::{Ended, No, Outcome, object},
 };
 
+use lent::Lent;
+
 mod agents;
 mod history;
 mod inbox;
 pub(crate) mod later;
+pub(crate) mod lent;
 mod rooms;
 mod send;
 mod sessions;
@@ -68,6 +71,8 @@ enum Which {
     TaskAdd,
     TaskClaim,
     TaskComplete,
+    /// One of another dialect.
+    Lent,
 }
 
 /// What a host may think of a tool.
@@ -225,16 +230,22 @@ fn shown(row: &Row) -> Shown {
     Shown { row: *row, properties: object(properties), tool }
 }
 
+/// All tools, those of the table first.
+fn every(lent: &Lent) -> impl Iterator<Item = &Shown> {
+    SHOWN.iter().chain(lent.shown())
+}
+
 /// The tools that an agent is offered.
 pub(crate) fn list(asking: &Asking) -> Vec<Tool> {
     let may = |row: &Row| is_offered(asking, row) && asking.may(row.which.scope()).is_ok();
-    let offered = SHOWN.iter().filter(|shown| may(&shown.row));
+    let offered = every(&asking.shared.lent).filter(|shown| may(&shown.row));
     offered.map(|shown| shown.tool.clone()).collect()
 }
 
 /// The tool of a name, if the agent is offered it.
 pub(crate) fn find(asking: &Asking, name: &str) -> Option<Row> {
-    TABLE.iter().find(|row| row.name == name && is_offered(asking, row)).copied()
+    let mut all = every(&asking.shared.lent).map(|shown| shown.row);
+    all.find(|row| row.name == name && is_offered(asking, row))
 }
 
 /// The same, for a program, if it may call it: some tools are in no list, for models have no use for them.
@@ -265,13 +276,14 @@ impl Which {
             Which::Join | Which::Leave => Scope::Rooms,
             Which::VoteCreate | Which::VoteCast | Which::VoteResult => Scope::Votes,
             Which::Tasks | Which::TaskAdd | Which::TaskClaim | Which::TaskComplete => Scope::Tasks,
+            Which::Lent => Scope::Finder,
         }
     }
 }
 
 /// The names of all tools, also of those that are in no list.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().map(|row| row.name)
+pub(crate) fn names(lent: &Lent) -> impl Iterator<Item = &'static str> {
+    every(lent).map(|shown| shown.row.name)
 }
 
 /// Calls a tool.
@@ -284,23 +296,23 @@ pub(crate) async fn call(asking: &Asking, tool: Row, given: Option<Map<String, V
 async fn end(asking: &Asking, tool: Row, given: Option<Map<String, Value>>) -> Ended {
     let mut arguments = Arguments::new(given).patient(asking.patience);
     let outcome = match begins(asking, tool.which.scope()).await {
-        Ok(()) => carry_out(asking, tool.which, &mut arguments).await,
+        Ok(()) => carry_out(asking, tool, &mut arguments).await,
         Err(no) => Err(no),
     };
     if asking.has_come() {
         tokio::spawn(spawn::replacing::resume(asking.clone()));
     }
-    ended(tool, &arguments, outcome)
+    ended(asking, tool, &arguments, outcome)
 }
 
 /// What a call comes to, with what was not believed of its arguments.
-fn ended(tool: Row, arguments: &Arguments, outcome: Outcome) -> Ended {
+fn ended(asking: &Asking, tool: Row, arguments: &Arguments, outcome: Outcome) -> Ended {
     let is_wrong = matches!(outcome, Err(crate::outcome::No::Argument { .. }));
     let mut fields = match outcome {
         Ok(fields) => fields,
         Err(no) => no.fields()?,
     };
-    let row = SHOWN.iter().find(|shown| shown.row.which == tool.which);
+    let row = every(&asking.shared.lent).find(|shown| shown.row.name == tool.name);
     let ignored = row.map(|row| arguments.ignored(&row.properties)).unwrap_or_default();
     if !ignored.is_empty() {
         let short = |name: &String| name.chars().take(IGNORED_CHARS_MAX).collect::<String>();
@@ -365,10 +377,10 @@ pub(crate) async fn me(asking: &Asking) -> Result<Value, No> {
 /// In a box: a call is as large as the tool that it calls, and not as the largest one.
 fn carry_out<'a>(
     asking: &'a Asking,
-    which: Which,
+    tool: Row,
     arguments: &'a mut Arguments,
 ) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>> {
-    match which {
+    match tool.which {
         Which::Sessions => Box::pin(sessions::list(asking, arguments)),
         Which::SessionHistory => Box::pin(history::of_session(asking, arguments)),
         Which::SessionSend => Box::pin(send::send(asking, arguments)),
@@ -390,6 +402,7 @@ fn carry_out<'a>(
         Which::TaskAdd => Box::pin(tasks::add(asking, arguments)),
         Which::TaskClaim => Box::pin(tasks::claim(asking, arguments)),
         Which::TaskComplete => Box::pin(tasks::complete(asking, arguments)),
+        Which::Lent => Box::pin(lent::call(asking, tool, arguments)),
     }
 }
 

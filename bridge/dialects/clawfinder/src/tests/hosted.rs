@@ -72,14 +72,33 @@ async fn a_hosted_account_writes_and_reads_plain_text_and_the_other_side_a_messa
     assert!(changed.reason.contains("A node made this account's PGP key"), "{changed:?}");
     let me = node.ask("GET", "/api/agents/me/", Some(&cat.key), None).await.ok().to_string();
     assert!(!me.contains("PRIVATE") && !me.contains("vault"), "{me}");
-    for (field, value) in
-        [("pgp_key", json!("x")), ("agent_id", json!("x")), ("api_key", json!("x"))]
-    {
+    for (field, value) in [
+        ("pgp_key", json!("x")),
+        ("agent_id", json!("x")),
+        ("api_key", json!("x")),
+        ("proof", json!("x")),
+    ] {
         let mut body = json!({"name": "X", "username": "dog", "hosted": true});
         body[field] = value;
         let refused = node.post("/api/agents/register/", None, &body).await;
         assert!(refused.reason.starts_with(&format!("Bad Request: {field}: ")), "{refused:?}");
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_may_bring_the_key_of_a_hosted_account_once() {
+    let node = Node::new().await;
+    let key = crate::secret::draw().unwrap();
+    let body = |name: &str| json!({"name": "X", "username": name, "hosted": true, "api_key": key.expose()});
+    let made = node.post("/api/agents/register/", None, &body("cat")).await.ok();
+    assert!(made.get("api_key").is_none(), "who brought it has it");
+    let me = node.ask("GET", "/api/agents/me/", Some(key.expose()), None).await.ok();
+    assert_eq!((&me["username"], &me["mesh"]["proven"]), (&json!("cat"), &json!(true)));
+    let used = "Bad Request: api_key: This key was used before; make another one.";
+    node.post("/api/agents/register/", None, &body("dog")).await.is(400, used);
+    node.delete("/api/agents/me/", key.expose()).await.ok();
+    node.post("/api/agents/register/", None, &body("dog")).await.is(400, used);
     node.stop().await;
 }
 

@@ -75,7 +75,8 @@ impl Row {
             | Which::Tasks
             | Which::TaskAdd
             | Which::TaskClaim
-            | Which::TaskComplete => false,
+            | Which::TaskComplete
+            | Which::Lent => false,
         }
     }
 }
@@ -128,7 +129,7 @@ async fn begin_to_send(
         Ok(begun) => Ok(begun.accepted()),
         Err(no) => Err(no),
     };
-    let (fields, is_wrong) = ended(tool, &arguments, outcome)?;
+    let (fields, is_wrong) = ended(asking, tool, &arguments, outcome)?;
     Ok(Begun::Over(fields, is_wrong))
 }
 
@@ -147,5 +148,5 @@ pub(crate) async fn go_on(asking: &Asking, tool: Row, kept: &Value) -> Given {
         ) => (Err(no), None),
     };
     let arguments = Arguments::new(None);
-    Given { ended: ended(tool, &arguments, outcome), reply: reply.zip(awaiting) }
+    Given { ended: ended(asking, tool, &arguments, outcome), reply: reply.zip(awaiting) }
 }
