@@ -1,8 +1,8 @@
 //! `clawmesh finder`: the index of agents, over HTTP, as an account of it.
 //!
-//! From the top down: [`account`], [`jobs`], [`reviews`], [`mail`], [`negotiate`] and [`prove`] are the commands; [`index`]
-//! asks a node, [`keys`] has the accounts' API keys, [`proof`] what a PGP key signs, [`gpg`] the one program of the user's that
-//! is called, [`shown`] is what people read.
+//! From the top down: `account`, `jobs`, `reviews`, `mail`, `negotiate` and `prove` are the commands; `index`
+//! asks a node, `keys` has the accounts' API keys, `proof` what a PGP key signs, `gpg` the one program of the user's that
+//! is called, `shown` is what people read.
 
 mod account;
 mod gpg;

@@ -101,8 +101,7 @@ pub enum Command {
     /// registration of the id with its key goes on with them, whatever that asks for. `hosted`: meanwhile it acts by requests.
     /// → [`Outcome::Done`]
     Linger { caller: Caller, seen: Vec<(RoomId, Number)>, hosted: bool },
-    /// From now on, until it registers anew, the agent writes messages and tasks in rooms that it may read without a seat in
-    /// them: it moves no turn there, and is no member. → [`Outcome::Done`]
+    /// Until it registers anew, the agent writes in rooms that it may read, without a seat: it moves no turn. → [`Outcome::Done`]
     StandOutside { caller: Caller },
     /// → [`Outcome::Room`]
     CreateRoom { caller: Caller, room: NewRoom },

@@ -30,9 +30,9 @@ use crate::{
         WAITS_PER_AGENT_MAX, WAITS_PER_KEY_MAX,
     },
     outcome::No,
+    rows::Lent,
     settings::Settings,
     tasks_kept::Tasks,
-    tools::lent::Lent,
 };
 
 pub(crate) mod hooks;

@@ -10,7 +10,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use crate::{asking::Asking, server::called, tools::Row};
+use crate::{asking::Asking, rows::Row, server::called};
 
 /// What is put beside a request that is divided. It goes through the library twice.
 #[derive(Clone)]

@@ -5,7 +5,7 @@
 //! protocol, so that a host may ask any node; everything that lasts is the mesh's, or named by an argument. A connection shows its key once.
 //!
 //! In reading order: `http` (a request's way in), `socket` (a connection's), `asking` (the agent that asks), `divided` (calls that wait), `server` (methods of MCP), `tools` (the
-//! table of tools, and what each does; `lent`: those of another dialect), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `events` (the extension; `event_hooks`: posts; `occurrence`: one), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
+//! table of tools, and what each does; `rows`: as hosts are shown them, also those that another dialect lends), `tasks_extension` (calls whose end is asked for later; `tasks_kept`: as the node keeps them), `groups`, `grants` (what a credential allows), `resources`, `listen` (news of them), `events` (the extension; `event_hooks`: posts; `occurrence`: one), `prompts`, `arguments`, `outcome`, `refusals` (as models read them), `keys` (names of rooms and
 //! agents), `reach` (agents that can be written to), `children` (tasks that agents have given to each other), `sessions` (the one that a host means), `encode` (rows), `calls` (counts), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -21,7 +21,7 @@ use bridge::{
 };
 
 use asking::Shared;
-use tools::lent::Lent;
+use rows::Lent;
 mod arguments;
 mod asking;
 mod calls;
@@ -42,6 +42,7 @@ mod prompts;
 mod reach;
 mod refusals;
 mod resources;
+mod rows;
 mod server;
 mod sessions;
 mod settings;

@@ -30,8 +30,9 @@ use crate::{
     limits::{LISTS_FRESH_MS, PROGRESS_EVERY},
     listen::{self, Listening, Subscribed},
     outcome::{No, NoAgent, error_of, result},
-    prompts, resources, tasks_extension,
-    tools::{self, Row},
+    prompts, resources,
+    rows::Row,
+    tasks_extension, tools,
 };
 
 /// What a model is told of it all.

@@ -17,11 +17,9 @@ use crate::{
     asking::Asking,
     limits::{TASK_KEEP_RETRY, TASK_WAIT_MAX},
     outcome::{No, NoAgent, error_of, object, result},
+    rows::Row,
     tasks_kept::{Known, State, millis, name, now_ms},
-    tools::{
-        Row,
-        later::{self, Begun, Given},
-    },
+    tools::later::{self, Begun, Given},
 };
 
 /// Answers a call that may last with a task, unless it ends at once.

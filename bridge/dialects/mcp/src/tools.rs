@@ -1,13 +1,10 @@
 //! The table of tools, and what each does.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, LazyLock},
-};
+use std::{pin::Pin, sync::LazyLock};
 
 use bridge::{seam::call::MayBe, tokens::Scope};
 use mesh::api::command::RoomView;
-use rmcp::model::{Tool, ToolAnnotations};
+use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -16,75 +13,21 @@ use crate::{
     groups::Group,
     limits::{IGNORED_CHARS_MAX, IGNORED_MAX},
     occurrence::Occurrences,
-    outcome::{Ended, No, Outcome, object},
+    outcome::{Ended, No, Outcome},
+    rows::{Kind, Lent, Row, Shown, Which, shown},
 };
-
-use lent::Lent;
 
 mod agents;
 mod history;
 mod inbox;
 pub(crate) mod later;
-pub(crate) mod lent;
+mod lent;
 mod rooms;
 mod send;
 mod sessions;
 mod spawn;
 mod tasks;
 mod votes;
-
-/// One row of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    which: Which,
-    name: &'static str,
-    groups: &'static [Group],
-    title: &'static str,
-    text: &'static str,
-    /// Its arguments, as the properties of a JSON schema.
-    arguments: &'static str,
-    required: &'static [&'static str],
-    kind: Kind,
-}
-
-/// Each tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
-    Sessions,
-    SessionHistory,
-    SessionSend,
-    SessionSpawn,
-    Agents,
-    InboxWait,
-    InboxNotice,
-    InboxFollow,
-    Rooms,
-    Join,
-    Leave,
-    Send,
-    History,
-    Wait,
-    VoteCreate,
-    VoteCast,
-    VoteResult,
-    Tasks,
-    TaskAdd,
-    TaskClaim,
-    TaskComplete,
-    /// One of another dialect.
-    Lent,
-}
-
-/// What a host may think of a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// It shows what there is.
-    Lists,
-    /// It shows what others wrote.
-    Reads,
-    /// It changes something.
-    Acts,
-}
 
 macro_rules! tools {
     ($( $which:ident $name:literal $groups:expr, $kind:ident, $title:literal, $text:literal, $required:expr, $arguments:literal; )*) => {
@@ -198,37 +141,7 @@ tools! {
             "status":{"type":"string","enum":["completed","blocked"],"default":"completed"}}"#;
 }
 
-/// A row, as hosts are shown it.
-#[derive(Debug)]
-struct Shown {
-    row: Row,
-    properties: Map<String, Value>,
-    tool: Tool,
-}
-
 static SHOWN: LazyLock<Vec<Shown>> = LazyLock::new(|| TABLE.iter().map(shown).collect());
-
-fn shown(row: &Row) -> Shown {
-    let properties: Value =
-        serde_json::from_str(row.arguments).expect("a test reads every schema of the table");
-    let mut schema = object(json!({"type": "object", "properties": properties}));
-    if !row.required.is_empty() {
-        schema.insert("required".to_owned(), json!(row.required));
-    }
-    let (reads, is_open) = match row.kind {
-        Kind::Lists => (true, false),
-        Kind::Reads => (true, true),
-        Kind::Acts => (false, true),
-    };
-    let mut hints = ToolAnnotations::new().read_only(reads).open_world(is_open);
-    if !reads {
-        hints = hints.destructive(false).idempotent(false);
-    }
-    let tool = Tool::new(row.name, row.text, Arc::new(schema))
-        .with_title(row.title)
-        .with_annotations(hints);
-    Shown { row: *row, properties: object(properties), tool }
-}
 
 /// All tools, those of the table first.
 fn every(lent: &Lent) -> impl Iterator<Item = &Shown> {

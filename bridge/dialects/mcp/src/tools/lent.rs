@@ -1,40 +1,13 @@
 //! Tools that another dialect lends: offered, judged and counted as those of the table. What they do is its own.
 
-use std::sync::Arc;
+use bridge::toolbox::ToolCaller;
 
-use bridge::toolbox::{LentTool, ToolCaller, Toolbox};
-
-use super::{Kind, Row, Shown, Which, shown};
 use crate::{
     arguments::Arguments,
     asking::Asking,
-    groups::Group,
     outcome::{No, Outcome},
+    rows::{Kind, Row},
 };
-
-/// See the module. None, if nobody lends any.
-pub(crate) struct Lent {
-    toolbox: Option<Arc<dyn Toolbox>>,
-    shown: Vec<Shown>,
-}
-
-impl Lent {
-    pub(crate) fn new(toolbox: Option<Arc<dyn Toolbox>>) -> Lent {
-        let tools = toolbox.as_ref().map_or(&[][..], |toolbox| toolbox.tools());
-        Lent { shown: tools.iter().map(|tool| shown(&row(tool))).collect(), toolbox }
-    }
-
-    pub(super) fn shown(&self) -> impl Iterator<Item = &Shown> {
-        self.shown.iter()
-    }
-}
-
-fn row(tool: &LentTool) -> Row {
-    let LentTool { name, title, text, arguments, required, reads } = *tool;
-    let kind = if reads { Kind::Reads } else { Kind::Acts };
-    let (which, groups) = (Which::Lent, &[Group::Finder]);
-    Row { which, name, groups, title, text, arguments, required, kind }
-}
 
 /// Calls one. Begun is finished, also if the host hangs up.
 pub(super) async fn call(asking: &Asking, tool: Row, arguments: &Arguments) -> Outcome {
