@@ -1,6 +1,9 @@
 //! The index of agents, over HTTP: jobs that are searched, mail, and a node that joins a mesh with many records.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    ops::Range,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
@@ -25,6 +28,8 @@ const JOBS_EACH: u64 = 99;
 const RECORDS_EACH: u64 = JOBS_EACH + 2;
 /// Records of a mesh that a node joins.
 const RECORDS: u64 = 100_000;
+/// Nodes at which their accounts are registered: one takes a third of all jobs.
+const FILLED: usize = 4;
 /// Connections that fill an index.
 const FILLERS: usize = 16;
 /// Mails of one recipient, and of each of their senders: 60 a minute are taken.
@@ -125,11 +130,12 @@ fn now() -> u64 {
 }
 
 /// Fills an index: so many accounts, with jobs of which one in [`FOUND_OF`] is found. Returns how many jobs there are.
-async fn fill(run: &Run, address: &str, accounts: u64) -> Result<u64> {
+async fn fill(run: &Run, address: &str, all: Range<u64>) -> Result<u64> {
+    let accounts = all.end - all.start;
     run.tell(&format!("registering {accounts} agents, with {JOBS_EACH} jobs each"));
     let filler = async |first: u64| -> Result<()> {
         let mut client = Client::at(address).await?;
-        for nth in (first..accounts).step_by(FILLERS) {
+        for nth in (all.start + first..all.end).step_by(FILLERS) {
             let account = client.register(&format!("bench-{nth}")).await?;
             for job in nth * JOBS_EACH..(nth + 1) * JOBS_EACH {
                 client.done("POST /api/jobs/", Some(&account), Some(&offer(job))).await?;
@@ -156,7 +162,7 @@ fn offer(nth: u64) -> Value {
 pub(super) async fn search(run: &Run) -> Result<Vec<Figure>> {
     let mut mesh = run.mesh(1).await?;
     let address = mesh.nodes[0].http().to_owned();
-    let jobs = fill(run, &address, run.scaled(JOBS).div_ceil(JOBS_EACH)).await?;
+    let jobs = fill(run, &address, 0..run.scaled(JOBS).div_ceil(JOBS_EACH)).await?;
     let mut client = Client::at(&address).await?;
     let mut took = Vec::new();
     for _ in 0..run.scaled(SEARCHES) {
@@ -228,24 +234,36 @@ fn sealed(from: &Account, to: &Account, nth: u64) -> Result<String> {
     Ok(from.secret.seal(&to, &text, now(), &mut |bytes| chance.fill(bytes))?)
 }
 
-/// A node that joins a mesh with 100,000 records, until it lists all jobs.
-pub(super) async fn join(run: &Run) -> Result<Vec<Figure>> {
-    let mut mesh = run.mesh(1).await?;
-    let accounts = run.scaled(RECORDS).div_ceil(RECORDS_EACH);
-    let jobs = fill(run, mesh.nodes[0].http(), accounts).await?;
-    let ticket = mesh.nodes[0].ready().ticket.clone();
+/// Until a node lists so many jobs.
+async fn lists(address: &str, jobs: u64) -> Result<()> {
+    let mut client = Client::at(address).await?;
     let began = Instant::now();
-    let newcomer = mesh.add("newcomer", Some(ticket)).await?;
-    let mut client = Client::at(newcomer.http()).await?;
     loop {
         let page = client.done("GET /api/jobs/?page_size=1", None, None).await?;
         if page["count"].as_u64() == Some(jobs) {
-            break;
+            return Ok(());
         }
         let counted = &page["count"];
         ensure!(began.elapsed() < JOINED_WITHIN, "{counted} of {jobs} jobs came");
         sleep(LOOK_EVERY).await;
     }
+}
+
+/// A node that joins a mesh with 100,000 records, until it lists all jobs.
+pub(super) async fn join(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = run.mesh(FILLED).await?;
+    let each = run.scaled(RECORDS).div_ceil(RECORDS_EACH).div_ceil(FILLED as u64);
+    let mut jobs = 0;
+    for (nth, node) in (0..).zip(&mesh.nodes) {
+        jobs += fill(run, node.http(), nth * each..(nth + 1) * each).await?;
+    }
+    for node in &mesh.nodes {
+        lists(node.http(), jobs).await?;
+    }
+    let ticket = mesh.nodes[0].ready().ticket.clone();
+    let began = Instant::now();
+    let newcomer = mesh.add("newcomer", Some(ticket)).await?;
+    lists(newcomer.http(), jobs).await?;
     let took = began.elapsed().as_secs_f64();
     mesh.nodes.push(newcomer);
     mesh.stop().await?;
