@@ -126,8 +126,8 @@ mod tests {
         check(&[0, 0, 0, 0], Err(FrameError::Empty));
         check(&[0, 0, 0, 1, 9], Err(FrameError::UnknownTag(9)));
         check(&[0xff; 4], Err(FrameError::TooLong(u32::MAX as usize - 1)));
-        check(&[0, 0x11, 0, 2], Err(FrameError::TooLong(FRAME_BYTES_MAX + 1)));
-        check(&[0, 0x11, 0, 1, 0], Ok(None));
+        check(&[0, 0x15, 0, 2], Err(FrameError::TooLong(FRAME_BYTES_MAX + 1)));
+        check(&[0, 0x15, 0, 1, 0], Ok(None));
         check(&[0, 0x10, 0, 0, 1], Err(FrameError::TooLong((1 << 20) - 1)));
     }
 }
