@@ -9,10 +9,17 @@ use std::{
 };
 
 /// See the module. Since the start of the node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
     by_status: Mutex<BTreeMap<u16, u64>>,
     refused_steps: AtomicU64,
+}
+
+impl Default for Requests {
+    /// Of the usual answer there was none yet: a count is seen from its beginning.
+    fn default() -> Requests {
+        Requests { by_status: Mutex::new([(200, 0)].into()), refused_steps: AtomicU64::new(0) }
+    }
 }
 
 impl Requests {
