@@ -560,7 +560,7 @@ mod tests {
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records` and the three of their changes, `contents`, `meta`, `requests` and the two of inboxes are not
+    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records` and the three of their changes, `contents`, `copied`, `meta`, `requests` and the two of inboxes are not
     /// about rooms, and ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
@@ -578,6 +578,7 @@ mod tests {
                         | "record_numbers/1"
                         | "records_gone/1"
                         | "contents/1"
+                        | "copied/1"
                         | "inboxes/1"
                         | "inbox_items/2"
                         | "requests/1"
