@@ -11,6 +11,7 @@ pub(crate) mod deferred;
 pub mod delivery;
 pub mod event;
 pub mod import;
+pub mod once;
 pub mod policy;
 pub mod proof;
 pub mod rules;

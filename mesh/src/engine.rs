@@ -36,6 +36,7 @@ mod known;
 mod listing;
 mod membership;
 mod messages;
+mod once;
 mod open;
 mod pairs;
 mod policies;
@@ -82,6 +83,7 @@ use crate::{
         inboxes::Inboxes,
         inquiries::{Inquiries, Subject},
         known::Known,
+        once::Onces,
         pairs::{Following, Pairs, Wanted, shared::Making},
         private::Private,
         receipts::Receipts,
@@ -119,6 +121,7 @@ pub struct Engine {
     voting: Voting,
     leaders: Leaders,
     claims: Claims,
+    onces: Onces,
     given: Given,
     roams: Roams,
     private: Private,
@@ -329,6 +332,7 @@ impl Engine {
             Command::UpdateTask { caller, update } => {
                 return self.claims.update_task(known, call, &caller, update);
             }
+            Command::Once(once) => return self.onces.ask(known, call, *once),
             Command::Given { caller, room, act } => self.given.act(known, &caller, (room, act)),
             Command::ListTasks { by, room, status } => tasks::list_tasks(known, &by, room, status),
             Command::MintKey(key) => self.write_key(|known| keys::mint(known, key, 0)),
@@ -598,6 +602,8 @@ fn written<'c>(known: &Known, command: &'c Command) -> Option<(&'c Caller, RoomI
         Some((caller, task.room))
     } else if let Command::UpdateTask { caller, update } = command {
         known.index.tasks.get(&update.task).map(|(room, _)| (caller, *room))
+    } else if let Command::Once(once) = command {
+        Some((&once.caller, once.room))
     } else {
         None
     }

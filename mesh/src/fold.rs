@@ -1,8 +1,10 @@
 //! States that follow from a room's acts: the same at every node that has the same logs.
 
 pub(crate) mod act;
+pub(crate) mod asked;
 pub(crate) mod deliveries;
 pub(crate) mod elections;
+pub(crate) mod once;
 pub(crate) mod tasks;
 pub(crate) mod votes;
 
@@ -10,12 +12,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     api::{boundary::Alarm, command::Refused},
-    name::id::{LogId, NodeId},
+    name::id::{LogId, LogIx, NodeId},
     wire::{acts::ElectionAct, entry::Body},
 };
 use act::{Act, Fold, Folded, Void, Written};
 use deliveries::Deliveries;
 use elections::Elections;
+use once::Onces;
 use tasks::Tasks;
 use votes::Votes;
 
@@ -26,6 +29,7 @@ pub(crate) struct Folds {
     pub(crate) elections: Elections,
     pub(crate) tasks: Tasks,
     pub(crate) deliveries: Deliveries,
+    pub(crate) onces: Onces,
 }
 
 impl Folds {
@@ -36,6 +40,7 @@ impl Folds {
             elections: Elections::new(unheard),
             tasks: Tasks::default(),
             deliveries: Deliveries::default(),
+            onces: Onces::default(),
         }
     }
 
@@ -47,6 +52,8 @@ impl Folds {
             self.elections.admits(by, act, now)
         } else if let Body::Task(act) = body {
             self.tasks.admits(by, act, now)
+        } else if let Body::Once(act) = body {
+            self.onces.admits(by, act, now)
         } else {
             Ok(())
         }
@@ -72,6 +79,7 @@ impl Folds {
             Act::Election(act) => self.elections.apply(written, act, alarms),
             Act::Task(act) => self.tasks.apply(written, act, alarms),
             Act::Delivery(act) => self.deliveries.apply(written, act, alarms),
+            Act::Once(act) => self.onces.apply(written, act, alarms),
         }
     }
 
@@ -81,17 +89,34 @@ impl Folds {
         self.elections.retract(void);
         self.tasks.retract(void);
         self.deliveries.retract(void);
+        self.onces.retract(void);
     }
 
     /// See [`Fold::bytes`].
     pub(crate) fn bytes(&self) -> usize {
         let acts = self.votes.bytes() + self.elections.bytes() + self.tasks.bytes();
-        acts + self.deliveries.bytes()
+        acts + self.deliveries.bytes() + self.onces.bytes()
     }
 
     /// Whether something may become due in them by time alone. Votes are not asked: the engine lists
     /// those itself.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.elections.is_waiting() || self.tasks.is_waiting()
+        self.elections.is_waiting() || self.has_asks()
+    }
+
+    /// Whether something waits for an answer of the room's sequencer.
+    pub(crate) fn has_asks(&self) -> bool {
+        self.tasks.is_waiting() || self.onces.is_waiting()
+    }
+
+    /// Whether it is time to see that the sequencer has what this node asks.
+    pub(crate) fn ask(&mut self, now: Duration, mine: Option<LogIx>) -> bool {
+        let tasks = self.tasks.ask(now, mine);
+        self.onces.ask(now, mine) || tasks
+    }
+
+    /// Whether something that this node asks was kept waiting for too long.
+    pub(crate) fn kept_waiting(&self, now: Duration, mine: Option<LogIx>) -> bool {
+        self.tasks.kept_waiting(now, mine) || self.onces.kept_waiting(now, mine)
     }
 }

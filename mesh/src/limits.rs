@@ -2,9 +2,11 @@
 
 mod accounts;
 mod given;
+mod once;
 mod requests;
 pub use accounts::*;
 pub use given::*;
+pub use once::*;
 pub use requests::*;
 use std::time::Duration;
 
@@ -694,8 +696,6 @@ pub const TASKS_BYTES_PER_ROOM_MAX: usize = 128 * 1024 * 1024;
 pub const TASKS_LISTED_MAX: usize = 1_000;
 /// See [`TASKS_LISTED_MAX`].
 pub const TASKS_LISTED_BYTES_MAX: usize = 1024 * 1024;
-/// Claims of tasks in one room that wait for its sequencer.
-pub const CLAIMS_OPEN_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use crate::{
     directory::removals::Cut,
     fold::{
         Folds,
-        act::{Act, Fold as _, Folded, Void, Written},
+        act::{Act, Folded, Void, Written},
     },
     name::{
         group::Group,
@@ -41,6 +41,7 @@ use crate::{
         entry::{Body, Facts},
         kinds::{self, Class, DECISION, PARTED},
         message::Head,
+        once::OnceAct,
         run::{Run, Verified},
     },
 };
@@ -233,7 +234,7 @@ impl Room {
                     cx.happens(Happened::Listed(Fact { room, at, log, facts, body }));
                 }
             }
-            Class::Vote | Class::Election | Class::Task | Class::Delivery => {
+            Class::Vote | Class::Election | Class::Task | Class::Delivery | Class::Once => {
                 if let Some(act) = Act::of(body) {
                     self.fold_act(cx, at, facts, act);
                 }
@@ -318,11 +319,9 @@ impl Room {
         if let Act::Vote(VoteAct::Imported(_)) = act {
             self.replica.takes_imports_of(by.log)
         } else if let Act::Task(TaskAct::Granted(grant)) = act {
-            let era = self.order.numbering.eras.get(&grant.era).map(|era| &era.record);
-            era.is_some_and(|era| match judged {
-                Judged::WhenItCame => era.is_issued_by(by.log, grant.by),
-                Judged::AfterStart => era.was_issued(by, grant.by),
-            })
+            self.is_sequencers(by, (grant.era, grant.by), judged)
+        } else if let Act::Once(OnceAct::Answered(answer)) = act {
+            self.is_sequencers(by, (answer.era, answer.by), judged)
         } else if let Act::Delivery(_) = act {
             // Elsewhere nobody asks somebody in particular.
             let seal = self.replica.record.seal.as_ref();
@@ -330,6 +329,20 @@ impl Room {
         } else {
             true
         }
+    }
+
+    /// Whether the author of the entry at this place is, or was, the sequencer of an era, by a handover if it names one.
+    fn is_sequencers(
+        &self,
+        at: EntryRef,
+        (era, by): (Era, Option<EntryRef>),
+        judged: Judged,
+    ) -> bool {
+        let era = self.order.numbering.eras.get(&era).map(|era| &era.record);
+        era.is_some_and(|era| match judged {
+            Judged::WhenItCame => era.is_issued_by(at.log, by),
+            Judged::AfterStart => era.was_issued(at, by),
+        })
     }
 
     // Forks and removal.
@@ -449,7 +462,7 @@ impl Room {
     pub(crate) fn advance(&mut self, cx: &mut Context, live: &mut Liveness) {
         self.drain(cx);
         self.order.leave_holes(cx, &mut self.replica);
-        let claims = self.folds.tasks.is_waiting();
+        let claims = self.folds.has_asks();
         if self.order.numbering.undelivered.is_empty() && !claims {
             return;
         }
@@ -467,7 +480,7 @@ impl Room {
             }
             SequencerStatus::Other(_) => {
                 let (now, mine) = (cx.now.mono, self.replica.logs.ix(self.replica.mine));
-                let claims_due = self.folds.tasks.ask(now, mine);
+                let claims_due = self.folds.ask(now, mine);
                 self.order.ask(cx, &mut self.replica, live, claims_due);
                 self.claim_if_kept_waiting(cx, false);
             }
@@ -480,13 +493,18 @@ impl Room {
         }
     }
 
-    /// This node is the sequencer: it answers claims of tasks.
+    /// This node is the sequencer: it answers claims of tasks, and asks for things that one agent does.
     fn answer_claims(&mut self, cx: &mut Context) {
         let era = self.order.numbering.current();
         let by = self.order.numbering.by(era);
         for claim in self.folds.tasks.due(cx.now.mono, era) {
             if let Some(grant) = self.folds.tasks.answer(claim, era, by) {
                 self.append(cx, &Body::Task(TaskAct::Granted(grant)));
+            }
+        }
+        for asked in self.folds.onces.due(cx.now.mono, era) {
+            if let Some(answer) = self.folds.onces.answer(asked, era, by, cx.now) {
+                self.append(cx, &Body::Once(OnceAct::Answered(answer)));
             }
         }
     }
@@ -496,7 +514,7 @@ impl Room {
     fn claim_if_kept_waiting(&mut self, cx: &mut Context, gone: bool) {
         let mine = self.replica.logs.ix(self.replica.mine);
         if self.order.keeps_waiting(cx, &self.replica, gone)
-            || self.folds.tasks.kept_waiting(cx.now.mono, mine)
+            || self.folds.kept_waiting(cx.now.mono, mine)
         {
             self.claim(cx);
         }

@@ -94,6 +94,8 @@ events! {
     TaskUpdated(Box<Task>) = "task_updated", none;
     /// A request in a direct room of the agent has come further. Told to clients that have asked for it, of mesh nodes alone.
     Receipt(Receipt) = "receipt", none;
+    /// The agent was granted something that it has no more. Told to that agent alone, of mesh nodes alone.
+    OnceLost(Box<OnceLost>) = "once_lost", none;
     /// The node's heartbeat: a client answers `pong` with `reply_to`.
     Ping(Heartbeat) = "ping", none;
 }
@@ -322,6 +324,32 @@ pub enum ReceiptState {
     Delivered,
     /// It was given up, or refused.
     Failed,
+}
+
+/// The agent does not have something any more that it was granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnceLost {
+    /// The room.
+    pub room_id: String,
+    /// The thing.
+    pub subject: String,
+    /// The grant that is over.
+    pub grant_id: String,
+    /// Why.
+    pub why: OnceWhy,
+    /// The agent that has it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+}
+
+/// Why an agent does not have something any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnceWhy {
+    /// Its lease had run out, and another one asked.
+    Lapsed,
+    /// Another one was granted it earlier, on the other side of a split.
+    Split,
 }
 
 /// The node's heartbeat.

@@ -77,6 +77,8 @@ fn the_requests_of_the_specification_are_read() {
         r#"{"type":"update_task","payload":{"task_id":"t","assignee":"b","if_assignee":null}}"#,
         r#"{"type":"update_task","payload":{"task_id":"t","assignee":"b","if_assignee":"a"}}"#,
         r#"{"type":"list_tasks","payload":{"room_id":"r","status":"blocked"}}"#,
+        r#"{"type":"once","payload":{"room_id":"r","subject":"s","lease_ms":30000}}"#,
+        r#"{"type":"once","payload":{"room_id":"r","subject":"s","release":"g"}}"#,
         r#"{"type":"subscribe","payload":{"room_id":"r","webhook_url":"https://e.example/h","secret":"s","kinds":["verdict"],"only_from":"a","not_from":"b","exclude_thinking":true,"since_seq":0}}"#,
         r#"{"type":"unsubscribe","payload":{"subscription_id":"s"}}"#,
         r#"{"type":"list_subscriptions","payload":{}}"#,

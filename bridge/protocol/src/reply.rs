@@ -73,6 +73,8 @@ replies! {
     Task(Box<Task>) = "ok",
     /// To `list_tasks`.
     TaskList(TaskList) = "task_list",
+    /// To `once`.
+    Once(Box<OnceResult>) = "ok",
     /// To `subscribe`.
     Subscription(Box<Subscription>) = "ok",
     /// To `unsubscribe`.
@@ -123,6 +125,7 @@ answers_without_messages! {
     Profile,
     RoomTipResult,
     Receipts,
+    OnceResult,
     Acked,
     RoomList,
     AgentList,
@@ -369,6 +372,29 @@ pub struct TaskList {
     pub room_id: String,
     /// The oldest first.
     pub tasks: Vec<Task>,
+}
+
+/// To `once`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnceResult {
+    /// The room's id.
+    pub room_id: String,
+    /// The thing.
+    pub subject: String,
+    /// It was done as asked: the agent has it, keeps it, or has given it back.
+    pub granted: bool,
+    /// The agent that has it now. Absent: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// Its grant: for `renew` and `release`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_id: Option<String>,
+    /// Its lease. Absent: it has it without an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// How many nodes hold the grant durably: 2, or 1 if no other node has said so in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<u64>,
 }
 
 /// To `unsubscribe`.

@@ -8,7 +8,7 @@ use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOT
 use crate::object::{Card, Content, Message, Profile, Room, Subscription, Task, Vote};
 use crate::reply::{
     Acked, AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled,
-    HistoryResult, InRoom, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
+    HistoryResult, InRoom, OnceResult, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
@@ -467,6 +467,20 @@ requests! {
         room_id: String,
         /// Only those that are so far.
         status: Option<TaskStatus>,
+    }
+
+    /// Have something that at most one agent is to have, keep it, or give it back. Of mesh nodes alone.
+    Once = "once" -> OnceResult, Harmful {
+        /// The room's id: its members agree on who has it.
+        room_id: String,
+        /// The thing: 1 to 128 bytes.
+        subject: String,
+        /// It is free again after so many milliseconds, unless it is renewed.
+        lease_ms: Option<u64>,
+        /// The id of a grant of this agent, whose lease begins anew.
+        renew: Option<String>,
+        /// The id of a grant of this agent, which it gives back.
+        release: Option<String>,
     }
 
     /// Have the messages of a room sent to a webhook.

@@ -9,6 +9,7 @@ use mesh::{
             RoomView, SaidOk, StoredAt,
         },
         delivery::Ended,
+        once::OnceAnswered,
         policy::{Withheld, withheld},
         status::MemberStatus,
     },
@@ -271,6 +272,7 @@ answers! {
     Standing: Outcome::Key(standing) => standing;
     Option<Box<KeyTerms>>: Outcome::Terms(terms) => terms;
     Roamed: Outcome::Roamed(roamed) => roamed;
+    Box<OnceAnswered>: Outcome::Once(answered) => answered;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;
 }
 

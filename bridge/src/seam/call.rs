@@ -9,6 +9,7 @@ use mesh::{
             AgentView, Durable, Encryption, Inbox, NewRoom, RoomInfo, RoomView, SaidOk, ShareAct,
             Speech,
         },
+        once::OnceAnswered,
         status::MemberStatus,
     },
     name::{
@@ -45,12 +46,14 @@ mod attach;
 mod commands;
 mod files;
 mod inbox;
+mod once;
 mod to_mesh;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
+pub use once::AskOnce;
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
 
@@ -117,6 +120,7 @@ calls! {
     AssignTask => Box<TaskView>;
     ChangeTask => Box<TaskView>;
     OnGiven => ();
+    AskOnce => Box<OnceAnswered>;
     ListTasks => Vec<TaskView>;
     Subscribe => SubscriptionView;
     Unsubscribe => ();

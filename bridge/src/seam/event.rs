@@ -13,6 +13,7 @@ use mesh::{
         command::{AgentView, RoomView, Speech},
         delivery::{Delivery, Stage},
         event::{Delivered, TurnReason},
+        once::OnceLost,
     },
     name::{
         id::{AgentId, EntryRef, MessageId, NodeId, RoomId},
@@ -67,6 +68,8 @@ pub enum Event {
     TaskMade(Arc<TaskView>),
     /// A task was changed.
     TaskChanged(Arc<TaskView>),
+    /// The reader was granted something that another one has now.
+    OnceLost { room: RoomId, lost: Arc<OnceLost> },
     /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
     /// The node looks whether the client is there.

@@ -3,8 +3,8 @@
 use client::client::Client;
 use client::events::Event;
 use protocol::event::{
-    AgentJoined, DecisionMade, ElectionStarted, Event as Pushed, PresenceUpdate, Receipt,
-    ReceiptState, RoomDestroyed, TypingIndicator, VoteResult,
+    AgentJoined, DecisionMade, ElectionStarted, Event as Pushed, OnceLost, OnceWhy, PresenceUpdate,
+    Receipt, ReceiptState, RoomDestroyed, TypingIndicator, VoteResult,
 };
 use protocol::object::{Message, Room, Task, Vote};
 use protocol::request::{JoinRoom, ListRooms};
@@ -118,6 +118,7 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
         Pushed::TaskAssigned(task) => (&task.room_id, task_assigned(task)),
         Pushed::TaskUpdated(task) => (&task.room_id, task_updated(task)),
         Pushed::Receipt(receipt) => (&receipt.room_id, receipt_of(receipt)),
+        Pushed::OnceLost(lost) => (&lost.room_id, once_lost(lost)),
         Pushed::Ping(_) => return None,
     };
     Some(format!("{} {text}", place(room_id)))
@@ -162,6 +163,15 @@ fn receipt_of(receipt: &Receipt) -> String {
     };
     let why = receipt.reason.as_ref().map(|why| format!(" ({})", name(why))).unwrap_or_default();
     format!("message {} {state} {}{why}", receipt.message_id, name(&receipt.agent_id))
+}
+
+fn once_lost(lost: &OnceLost) -> String {
+    let why = match lost.why {
+        OnceWhy::Lapsed => "its lease had run out",
+        OnceWhy::Split => "another one was granted it earlier, on the other side of a split",
+    };
+    let holder = or_nobody(&lost.agent_id);
+    format!("{} is no longer yours: {why}; {holder} has it", name(&lost.subject))
 }
 
 fn vote_created(vote: &Vote) -> String {

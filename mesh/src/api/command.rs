@@ -3,6 +3,7 @@
 mod access;
 mod drawn;
 mod inbox;
+mod receipts;
 mod rooms;
 pub mod traits;
 
@@ -18,6 +19,7 @@ use crate::{
             TaskUpdate, TaskView, VoteView,
         },
         budget::{Conversing, OverBudget},
+        once::{Once, OnceAnswered},
         policy::{TakesNone, Withheld},
         proof::Proof,
         rules::Broken,
@@ -43,6 +45,7 @@ use crate::{
 pub use access::Access;
 pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
+pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
@@ -162,6 +165,8 @@ pub enum Command {
     UpdateTask { caller: Caller, update: TaskUpdate },
     /// In the room of a task that the agent has given. → [`Outcome::Done`], when it is durable.
     Given { caller: Caller, room: RoomId, act: GivenAct },
+    /// → [`Outcome::Once`], when the answer has come, and of one that grants is durable.
+    Once(Box<Once>),
     /// The oldest first. → [`Outcome::Tasks`]
     ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
@@ -396,6 +401,8 @@ pub enum Outcome {
     Task(Box<TaskView>),
     /// Tasks, the oldest first.
     Tasks(Vec<TaskView>),
+    /// The answer to one that asks for something that at most one is to have.
+    Once(Box<OnceAnswered>),
     /// The fate of a message.
     Receipts(Box<MessageReceipts>),
     /// The stamps of records that were written, in their order.
@@ -452,43 +459,6 @@ pub struct SaidOk {
     pub fresh: Option<Fresh>,
     /// How many nodes have said that they hold it durably, this one included, if the command asked. Never more than did.
     pub copies: Option<usize>,
-}
-
-/// The words of other nodes about a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageReceipts {
-    /// As many nodes have the room, this one included.
-    pub of: usize,
-    /// This node, now.
-    pub here: StoredAt,
-    /// Others that hold the message durably.
-    pub stored: Vec<StoredAt>,
-    /// Others that did not answer.
-    pub unknown: Vec<NodeId>,
-    /// Agents at other nodes that were given it.
-    pub agents: Vec<AgentReceipt>,
-}
-
-/// A node that holds a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredAt {
-    /// The node.
-    pub node: NodeId,
-    /// When it said so, by the clock of the node that asked. Unix milliseconds.
-    pub at_ms: u64,
-}
-
-/// An agent that was given a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentReceipt {
-    /// The agent.
-    pub agent: AgentId,
-    /// It has confirmed the message; else it was given it.
-    pub confirmed: bool,
-    /// The node that says so: it was attached there.
-    pub node: NodeId,
-    /// When, by that node's clock. Unix milliseconds.
-    pub at_ms: u64,
 }
 
 /// All that a message which was written just now says beyond its command.

@@ -7,6 +7,7 @@ use crate::{
         agenda::{LeaderGone, TaskView, VoteResult, VoteView},
         command::{Access, AgentView, Registration, RoomView},
         delivery::Delivery,
+        once::OnceLost,
     },
     name::{
         id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
@@ -83,6 +84,8 @@ pub enum RoomEvent {
     TaskAssigned(Arc<TaskView>),
     /// To all members.
     TaskUpdated(Arc<TaskView>),
+    /// An agent of this node was granted something that another one has now. To that agent.
+    OnceLost(Arc<OnceLost>),
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// An ephemeral room ended. To every connected agent that could see it.

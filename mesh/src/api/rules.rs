@@ -84,6 +84,10 @@ pub enum Field {
     MediaType,
     /// Its bytes.
     File,
+    /// Something that at most one agent does.
+    Subject,
+    /// How long an agent has it, in milliseconds.
+    Lease,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.
@@ -92,6 +96,9 @@ pub enum Rule {
     /// It has more than white space.
     #[error("must not be blank")]
     NotBlank,
+    /// It is more than white space, without control characters.
+    #[error("must not be blank, or have control characters")]
+    Plain,
     /// It has no beginning that is kept for names which nodes give.
     #[error("must not begin with {}", RESERVED.join(" or "))]
     NotReserved,

@@ -11,6 +11,7 @@ use super::{
     digests, directories, elections, ephemeral, given, keys,
     known::Known,
     membership::{self, Departure},
+    once,
     pairs::Following,
     private, tasks,
 };
@@ -69,12 +70,14 @@ impl Engine {
             for id in rooms {
                 touched.insert(id);
                 tasks::judge_claims(&mut self.known, id);
+                once::judge(&mut self.known, id);
                 if let Some(room) = self.known.rooms.get_mut(&id) {
                     room.advance(&mut self.known.cx, &mut self.known.live);
                     room.pump(&mut self.known.cx);
                 }
                 self.voting.go_on_voting(&mut self.known, id);
                 self.claims.settle_tasks(&mut self.known, &mut self.inboxes, id);
+                self.onces.settle(&mut self.known, &mut self.receipts, id);
                 self.given.note(&self.known, &self.inboxes, id);
                 self.speaking.settle(&mut self.known, &mut self.inboxes, id);
                 self.leaders.settle_elections(&mut self.known, id);
@@ -342,6 +345,7 @@ impl Engine {
         self.waiters.refuse_ended(&mut self.known, id);
         self.voting.forget_votes(&mut self.known, &room);
         self.claims.forget_tasks(&mut self.known, &room);
+        self.onces.forget(&mut self.known, &room);
         self.leaders.forget(id);
         self.digests.forget_room(&room);
         self.turns.forget(id);
@@ -424,6 +428,7 @@ impl Engine {
         self.waiters.refuse(&mut self.known, &which);
         self.receipts.refuse(&mut self.known, &which);
         self.claims.refuse(&mut self.known, &which);
+        self.onces.refuse(&mut self.known, &which);
     }
 
     /// Registrations go on whose keys' rooms are here, or have not come in time.

@@ -16,6 +16,7 @@ use super::{
     inquiries::Inquiries,
     known::Known,
     membership,
+    once::{self, Onces},
     pairs::Pairs,
     private::{self, Private},
     reach::Reach,
@@ -71,6 +72,7 @@ impl Engine {
             voting: Voting::default(),
             leaders: Leaders::default(),
             claims: Claims::default(),
+            onces: Onces::default(),
             given: Given::default(),
             roams: Roams::default(),
             private: Private::default(),
@@ -106,6 +108,7 @@ impl Engine {
         refold::refold_acts(&mut self.known, stored.acts);
         self.voting.restore_votes(&mut self.known, stored.notes);
         tasks::note_tasks(&mut self.known);
+        once::drop_news(&mut self.known);
         deliveries::drop_news(&mut self.known);
         self.leaders.note_leaders(&mut self.known);
         directories::fold_lost(&mut self.known);

@@ -16,12 +16,13 @@ use super::{
 use crate::{
     api::{
         boundary::Effect,
-        command::{Outcome, SaidOk},
+        command::{CallId, Outcome, SaidOk},
+        once::OnceAnswered,
     },
     directory::Source,
     limits::{
         COPIES_ASKED_EVERY, COPIES_AWAITED_FOR, COPIES_AWAITED_PER_PEER_MAX, COPIES_NAMED_MAX,
-        COPIES_WANTED_MAX, COPIES_WITHIN_MAX,
+        COPIES_WANTED_MAX, COPIES_WITHIN_MAX, ONCE_DURABLE_WITHIN,
     },
     name::{
         id::{EntryRef, LocalRef, NodeId, RoomId},
@@ -31,23 +32,58 @@ use crate::{
     wire::copies::{Copied, CopyOf},
 };
 
-/// A message of this node's clients that others are asked for.
+/// A message of this node's clients, or an act, that others are asked for.
 #[derive(Debug)]
 struct Wanted {
-    /// Its number here, once it has one.
-    number: Option<Number>,
+    name: Name,
     /// Nodes that have said that they hold it, and the number that they gave.
-    said: BTreeMap<NodeId, Number>,
+    said: BTreeMap<NodeId, Option<Number>>,
     calls: Vec<Waiting>,
     asked_at: Duration,
     since: Duration,
 }
 
-/// A send that waits for copies of its message.
+/// What others are to know an entry by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    /// Its number, which it does not have yet.
+    Unnumbered,
+    /// Its number here.
+    Number(Number),
+    /// Acts have none.
+    Act,
+}
+
+impl Name {
+    fn number(self) -> Option<Number> {
+        if let Name::Number(number) = self { Some(number) } else { None }
+    }
+
+    /// Whether a node that gave this number holds it as it is here.
+    fn is(self, said: Option<Number>) -> bool {
+        match self {
+            Name::Unnumbered => false,
+            Name::Number(number) => said == Some(number),
+            Name::Act => said.is_none(),
+        }
+    }
+}
+
+/// A call that waits for copies of its entry.
 #[derive(Debug)]
 struct Waiting {
-    securing: Securing,
+    call: CallId,
+    secured: Secured,
+    /// So many, this node's included.
+    copies: usize,
     until: Duration,
+}
+
+/// The answer to a call, but for the count of copies.
+#[derive(Debug)]
+enum Secured {
+    Said(SaidOk),
+    Once(OnceAnswered),
 }
 
 /// A question of a peer for a message that is not here yet, or has no number.
@@ -94,22 +130,53 @@ impl Receipts {
         }
         let now = known.cx.now.mono;
         let (said, calls) = Default::default();
-        let wanted = Wanted { number: None, said, calls, asked_at: now, since: now };
+        let wanted = Wanted { name: Name::Unnumbered, said, calls, asked_at: now, since: now };
         self.wanted.insert(place, wanted);
         self.ask(known, place);
     }
 
     /// A message has its number: its send is answered when enough nodes hold it.
     fn secure(&mut self, known: &mut Known, place: Source, securing: Securing) {
+        let Securing { call, said, durable } = securing;
+        let name = Name::Number(said.number);
+        let until = known.cx.now.mono + durable.within.min(COPIES_WITHIN_MAX);
+        let secured = Secured::Said(said);
+        let waiting = Waiting { call, secured, copies: durable.copies, until };
+        self.wait(known, (place, name), waiting);
+    }
+
+    /// An act grants something: its client is answered when another node holds it. The node that wrote it does.
+    pub(super) fn secure_act(
+        &mut self,
+        known: &mut Known,
+        call: CallId,
+        place: Source,
+        done: OnceAnswered,
+    ) {
+        let Some(room) = known.rooms.get(&place.0) else { return };
+        let is_mine = room.replica.name_of(place.1).log == room.replica.mine;
+        let others =
+            if room.replica.record.local { 0 } else { room.replica.peers(&known.cx).len() };
+        let until = known.cx.now.mono + ONCE_DURABLE_WITHIN;
+        let secured = Secured::Once(done);
+        let waiting = Waiting { call, secured, copies: 2, until };
+        if !is_mine {
+            answer(known, waiting, 2);
+        } else if others == 0 {
+            answer(known, waiting, 1);
+        } else {
+            self.wait(known, (place, Name::Act), waiting);
+        }
+    }
+
+    fn wait(&mut self, known: &mut Known, (place, name): (Source, Name), waiting: Waiting) {
         let stopping = known.stopping;
-        if securing.durable.copies > 1 && !stopping {
+        if waiting.copies > 1 && !stopping {
             self.want(known, place);
         }
-        let until = known.cx.now.mono + securing.durable.within.min(COPIES_WITHIN_MAX);
-        let waiting = Waiting { securing, until };
         match self.wanted.get_mut(&place).filter(|_| !stopping) {
             Some(wanted) => {
-                wanted.number = Some(waiting.securing.said.number);
+                wanted.name = name;
                 wanted.calls.push(waiting);
                 self.settle(known, place);
             }
@@ -121,11 +188,11 @@ impl Receipts {
     fn settle(&mut self, known: &mut Known, place: Source) {
         let Some(wanted) = self.wanted.get_mut(&place) else { return };
         let copies = wanted.copies(known, place.0);
-        let enough = |waiting: &mut Waiting| waiting.securing.durable.copies <= copies;
+        let enough = |waiting: &mut Waiting| waiting.copies <= copies;
         for waiting in wanted.calls.extract_if(.., enough).collect::<Vec<_>>() {
             answer(known, waiting, copies);
         }
-        if wanted.number.is_some() && wanted.calls.is_empty() {
+        if wanted.name != Name::Unnumbered && wanted.calls.is_empty() {
             self.wanted.remove(&place);
         }
     }
@@ -134,10 +201,9 @@ impl Receipts {
     fn ask(&mut self, known: &Known, place: Source) {
         let Some(wanted) = self.wanted.get(&place) else { return };
         let Some(room) = known.rooms.get(&place.0) else { return };
-        let copy = CopyOf { place: room.replica.name_of(place.1), number: wanted.number };
+        let copy = CopyOf { place: room.replica.name_of(place.1), number: wanted.name.number() };
         for peer in room.replica.peers(&known.cx) {
-            let said = wanted.said.get(&peer).copied();
-            if said.is_none() || said != wanted.number {
+            if !wanted.said.get(&peer).is_some_and(|said| wanted.name.is(*said)) {
                 self.asking.entry((peer, place.0)).or_default().push(copy);
             }
         }
@@ -153,7 +219,7 @@ impl Receipts {
     ) {
         for Copied { place, number, .. } in copies {
             let log = known.rooms.get(&room).and_then(|room| room.replica.logs.ix(place.log));
-            let Some((log, number)) = log.zip(number) else { continue };
+            let Some(log) = log else { continue };
             let place = (room, LocalRef { log, seq: place.seq });
             if let Some(wanted) = self.wanted.get_mut(&place) {
                 wanted.said.insert(from, number);
@@ -183,8 +249,9 @@ impl Receipts {
             answer(known, waiting, copies);
         }
         // One that never gets its number was refused.
+        let is_named = wanted.name != Name::Unnumbered;
         let forlorn = now >= wanted.since + COPIES_WITHIN_MAX;
-        if wanted.calls.is_empty() && (wanted.number.is_some() || forlorn) {
+        if wanted.calls.is_empty() && (is_named || forlorn) {
             self.wanted.remove(&place);
         } else if now >= wanted.asked_at + COPIES_ASKED_EVERY {
             wanted.asked_at = now;
@@ -208,7 +275,7 @@ impl Receipts {
         for (room, wanted) in refused {
             let why = known.not_writable(room);
             for waiting in wanted.calls {
-                known.cx.reply(waiting.securing.call, Err(why.clone()));
+                known.cx.reply(waiting.call, Err(why.clone()));
             }
         }
     }
@@ -306,7 +373,7 @@ impl Receipts {
 impl Wanted {
     /// Nodes that hold it under its number, this one included.
     fn copies(&self, known: &Known, room: RoomId) -> usize {
-        let said = self.said.iter().filter(|(_, number)| self.number == Some(**number));
+        let said = self.said.iter().filter(|(_, number)| self.name.is(**number));
         1 + said.filter(|(node, _)| counts(known, room, **node)).count()
     }
 }
@@ -349,7 +416,11 @@ fn forget_one(of_peer: &mut BTreeMap<NodeId, usize>, peer: NodeId) {
 }
 
 fn answer(known: &mut Known, waiting: Waiting, copies: usize) {
-    let Securing { call, said, .. } = waiting.securing;
-    let said = SaidOk { copies: Some(copies), ..said };
-    known.cx.reply(call, Ok(Outcome::Said(said)));
+    let outcome = match waiting.secured {
+        Secured::Said(said) => Outcome::Said(SaidOk { copies: Some(copies), ..said }),
+        Secured::Once(done) => {
+            Outcome::Once(Box::new(OnceAnswered { durable: Some(copies), ..done }))
+        }
+    };
+    known.cx.reply(waiting.call, Ok(outcome));
 }

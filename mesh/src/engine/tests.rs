@@ -28,6 +28,7 @@ mod keys;
 mod liars;
 mod mail;
 mod membership;
+mod once;
 mod pairs;
 mod parted;
 mod peers;

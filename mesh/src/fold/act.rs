@@ -12,6 +12,7 @@ use crate::{
         acts::{ElectionAct, TaskAct, VoteAct},
         delivery::DeliveryAct,
         entry::{Body, Facts},
+        once::OnceAct,
     },
 };
 
@@ -111,6 +112,7 @@ pub(crate) enum Act {
     Election(ElectionAct),
     Task(TaskAct),
     Delivery(DeliveryAct),
+    Once(OnceAct),
 }
 
 impl Act {
@@ -124,6 +126,8 @@ impl Act {
             Some(Act::Task(act))
         } else if let Body::Delivery(act) = body {
             Some(Act::Delivery(act))
+        } else if let Body::Once(act) = body {
+            Some(Act::Once(act))
         } else {
             None
         }

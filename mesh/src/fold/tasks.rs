@@ -13,7 +13,10 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use task::{Task, is_agent_id, is_sound, is_sound_mark, is_sound_update, mark_bytes};
 
-use super::act::{Fold, Folded, Spoken, Void, Written};
+use super::{
+    act::{Fold, Folded, Spoken, Void, Written},
+    asked::{Asking, Asks},
+};
 use crate::{
     api::{
         agenda::{TaskMarks, TaskView},
@@ -21,8 +24,8 @@ use crate::{
         command::Refused,
     },
     limits::{
-        ASK_AFTER, ASK_EVERY_MAX, CLAIM_SETTLE, CLAIMS_OPEN_MAX, NUMBER_WITHIN, TASK_OVER_MAX,
-        TASKS_BYTES_PER_ROOM_MAX, TASKS_LISTED_BYTES_MAX, TASKS_LISTED_MAX, TASKS_PER_LOG_MAX,
+        CLAIMS_OPEN_MAX, TASK_OVER_MAX, TASKS_BYTES_PER_ROOM_MAX, TASKS_LISTED_BYTES_MAX,
+        TASKS_LISTED_MAX, TASKS_PER_LOG_MAX,
     },
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, LogIx, MessageId},
@@ -34,19 +37,23 @@ use crate::{
     },
 };
 
-/// A claim that has no answer.
+/// A claim, as it waits for its answer.
 #[derive(Debug)]
 struct Claim {
-    at: LocalRef,
     update: TaskUpdated,
     if_assignee: Option<AgentId>,
     era: Era,
     key: Option<KeyPrint>,
-    /// Whether it is proven to be the agent's, as far as is known here.
-    is_proven: bool,
-    since: Duration,
-    ask_at: Duration,
-    ask_step: Duration,
+}
+
+impl Asking for Claim {
+    fn spoken(&self, by: EntryRef) -> Spoken<'_> {
+        Spoken { node: by.log.author, key: self.key, agent: &self.update.by }
+    }
+
+    fn era(&self) -> Era {
+        self.era
+    }
 }
 
 /// How a claim ended.
@@ -85,7 +92,7 @@ pub(crate) struct Tasks {
     all: BTreeMap<EntryRef, Task>,
     /// Memory that they take.
     bytes: usize,
-    claims: BTreeMap<EntryRef, Claim>,
+    claims: Asks<Claim>,
     news: Vec<News>,
 }
 
@@ -219,12 +226,7 @@ impl Tasks {
             return Folded::Overflow;
         }
         if self.all.contains_key(&update.task) {
-            let (since, ask_at) = (written.now.mono, written.now.mono + ASK_AFTER);
-            let at = written.at;
-            let (is_proven, ask_step) = (false, ASK_AFTER);
-            let claim =
-                Claim { at, update, if_assignee, era, key, is_proven, since, ask_at, ask_step };
-            self.claims.insert(written.place, claim);
+            self.claims.add(written, Claim { update, if_assignee, era, key });
         }
         Folded::Taken
     }
@@ -232,13 +234,13 @@ impl Tasks {
     /// Each answer that grants is a write, also a second one: the sequencers of two eras may both
     /// have answered. So what a client was told is never taken back behind its back.
     fn fold_grant(&mut self, written: &Written, grant: Grant) -> Folded {
-        let claim = self.claims.remove(&grant.claim);
+        let claim = self.claims.remove(grant.claim);
         let granted = grant.update.as_ref().map(|update| update.task);
         let folded = grant.update.map_or(Folded::Taken, |update| self.fold_update(written, update));
         if let Some(claim) = claim {
             let task = granted.and_then(|task| self.all.get(&task));
             let answer = match (granted, task) {
-                (None, _) if grant.holder == claim.if_assignee => Answer::Unproven,
+                (None, _) if grant.holder == claim.what.if_assignee => Answer::Unproven,
                 (None, _) => Answer::Held(grant.holder),
                 (Some(_), Some(task)) => Answer::Granted(Arc::new(task.view())),
                 (Some(_), None) => Answer::Forgotten,
@@ -258,16 +260,8 @@ impl Tasks {
         let Some(task) = self.all.remove(&place) else { return };
         self.bytes -= task.bytes();
         self.news.push(News::Forgotten(task.id(), place));
-        let about: Vec<EntryRef> = self
-            .claims
-            .iter()
-            .filter(|(_, claim)| claim.update.task == place)
-            .map(|claim| *claim.0)
-            .collect();
-        for claim in about {
-            if let Some(claim) = self.claims.remove(&claim) {
-                self.news.push(News::Answered { claim: claim.at, answer: Answer::Forgotten });
-            }
+        for claim in self.claims.take(|claim| claim.update.task == place) {
+            self.news.push(News::Answered { claim: claim.at, answer: Answer::Forgotten });
         }
     }
 
@@ -275,7 +269,7 @@ impl Tasks {
     fn forget_log(&mut self, log: LogId, seq: u64) {
         let gone: Vec<EntryRef> = self.of(log).filter(|place| place.seq >= seq).collect();
         gone.into_iter().for_each(|place| self.forget(place));
-        self.claims.retain(|place, _| place.log != log || place.seq < seq);
+        self.claims.forget_log(log, seq);
         for task in self.all.values_mut() {
             let bytes = task.bytes();
             if task.forget_log(log, seq) {
@@ -325,50 +319,31 @@ impl Tasks {
 
     /// Sees which claims are their agents'. `proves`: whether an act counts as its agent's.
     pub(crate) fn judge(&mut self, proves: impl Fn(&Spoken<'_>) -> bool) {
-        for (place, claim) in &mut self.claims {
-            let (node, key, agent) = (place.log.author, claim.key, &claim.update.by);
-            claim.is_proven = proves(&Spoken { node, key, agent });
-        }
+        self.claims.judge(proves);
     }
 
-    /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
-    /// matters: the first to come was answered at once. A claim of an earlier era may have been answered
-    /// there: the answer gets a moment to come. So does the proof that a claim is its agent's.
+    /// See [`Asks::due`].
     pub(crate) fn due(&self, now: Duration, era: Era) -> Vec<EntryRef> {
-        let due = |claim: &Claim| {
-            claim.era == era && claim.is_proven || now >= claim.since + CLAIM_SETTLE
-        };
-        let mut due: Vec<(&EntryRef, &Claim)> =
-            self.claims.iter().filter(|(_, claim)| due(claim)).collect();
-        due.sort_by_key(|(place, claim)| (claim.since, **place));
-        due.into_iter().map(|(place, _)| *place).collect()
+        self.claims.due(now, era)
     }
 
     /// The answer of the sequencer of `era` to a claim.
     pub(crate) fn answer(&self, claim: EntryRef, era: Era, by: Option<EntryRef>) -> Option<Grant> {
-        let claimed = self.claims.get(&claim)?;
-        let holder = self.all.get(&claimed.update.task)?.assignee();
-        let granted = claimed.is_proven && holder == claimed.if_assignee;
-        let update = granted.then(|| self.over_what_is_known(claimed.update.clone()));
+        let claimed = self.claims.get(claim)?;
+        let holder = self.all.get(&claimed.what.update.task)?.assignee();
+        let granted = claimed.is_proven && holder == claimed.what.if_assignee;
+        let update = granted.then(|| self.over_what_is_known(claimed.what.update.clone()));
         Some(Grant { era, claim, update, holder, by })
     }
 
-    /// Whether it is time to see that the sequencer has the claims of this node.
+    /// See [`Asks::ask`].
     pub(crate) fn ask(&mut self, now: Duration, mine: Option<LogIx>) -> bool {
-        let mut due = false;
-        let own = self.claims.values_mut().filter(|claim| Some(claim.at.log) == mine);
-        for claim in own.filter(|claim| now >= claim.ask_at) {
-            claim.ask_step = (claim.ask_step * 2).min(ASK_EVERY_MAX);
-            claim.ask_at = now + claim.ask_step;
-            due = true;
-        }
-        due
+        self.claims.ask(now, mine)
     }
 
-    /// Whether a claim of this node was kept waiting for too long.
+    /// See [`Asks::kept_waiting`].
     pub(crate) fn kept_waiting(&self, now: Duration, mine: Option<LogIx>) -> bool {
-        let mut own = self.claims.values().filter(|claim| Some(claim.at.log) == mine);
-        own.any(|claim| now >= claim.since + NUMBER_WITHIN)
+        self.claims.kept_waiting(now, mine)
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Now {
     pub wall_us: u64,
 }
 
-pub(crate) fn in_ms(time: Duration) -> u64 {
+/// Whole milliseconds.
+#[must_use]
+pub fn in_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -20,6 +20,7 @@ use crate::{
         cbor::{encode, text, texts},
         conversation::Conversation,
         delivery::DeliveryAct,
+        once::OnceAct,
         signatures::KeySignature,
     },
 };
@@ -489,6 +490,8 @@ pub enum Body {
     Task(TaskAct),
     /// The fate of a request.
     Delivery(DeliveryAct),
+    /// Something that at most one agent does, a step of it.
+    Once(OnceAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,
 }

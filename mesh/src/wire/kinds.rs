@@ -20,6 +20,7 @@ use crate::{
             AgentClaimed, Body, Decision, DirectClosed, DirectOpened, EraClaimed, HandedOver,
             NodeAdmitted, NodeParted, Ordered, RoomCreated, Said,
         },
+        once::OnceAct,
         signatures::SignedLog,
     },
 };
@@ -41,15 +42,17 @@ pub enum Class {
     Task,
     /// The fate of a request.
     Delivery,
+    /// Something that at most one agent does.
+    Once,
     /// A kind of a later version, or a body that cannot be read.
     Unknown,
 }
 
 impl Class {
-    /// Votes, elections, tasks and the fate of requests: their state follows from all acts of a room.
+    /// Votes, elections, tasks, the fate of requests, and things that one agent does: their state follows from all acts of a room.
     #[must_use]
     pub fn is_act(self) -> bool {
-        matches!(self, Class::Vote | Class::Election | Class::Task | Class::Delivery)
+        matches!(self, Class::Vote | Class::Election | Class::Task | Class::Delivery | Class::Once)
     }
 }
 
@@ -240,6 +243,7 @@ kinds! {
     ELECTION      = 49, Election(ElectionAct),      "election",      Election,  Hidden,   IfHeard, ByNode;
     TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
     DELIVERY      = 51, Delivery(DeliveryAct),      "delivery",      Delivery,  Hidden,   IfHeard, ByNode;
+    ONCE          = 52, Once(OnceAct),              "once",          Once,      Hidden,   IfHeard, ByNode;
 }
 
 /// The part that takes entries of this kind in.
@@ -399,6 +403,12 @@ impl Payload for TaskAct {
 impl Payload for DeliveryAct {
     fn names(&self) -> Vec<EntryRef> {
         vec![self.request]
+    }
+}
+
+impl Payload for OnceAct {
+    fn names(&self) -> Vec<EntryRef> {
+        OnceAct::names(self)
     }
 }
 

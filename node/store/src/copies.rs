@@ -40,7 +40,7 @@ pub fn ask(reader: &Reader, room: RoomId, copies: &[CopyOf]) -> Result<Option<Me
 }
 
 /// The answer to a peer that asks for copies (`Effect::SendCopies`), ready to be sent: the messages that are here as
-/// they were asked for, with whole bodies and numbers. Of one that was asked for without a number with its lowest.
+/// they were asked for, with whole bodies and numbers. Of one that was asked for without a number with its lowest; acts have none.
 /// `None`: none is.
 ///
 /// # Errors
@@ -54,8 +54,9 @@ pub fn answer(
     let Some(view) = reader.view(room)? else { return Ok(None) };
     let mut copies = Vec::new();
     for copied in asked {
-        let number = here(&view, &copied.name())?.and_then(|here| here.number_of(copied));
-        if number.is_some() {
+        let Some(here) = here(&view, &copied.name())? else { continue };
+        let number = here.number_of(copied);
+        if number.is_some() || here.is_act(copied) {
             copies.push(Copied { number, ..*copied });
         }
     }
@@ -99,10 +100,18 @@ struct Here {
     mark: [u8; 16],
     /// Its body is kept.
     is_whole: bool,
+    /// It takes no numbers.
+    is_hidden: bool,
     numbers: Numbers,
 }
 
 impl Here {
+    /// Whether it is an act, held as it was asked for.
+    fn is_act(&self, copied: &Copied) -> bool {
+        let is_it = self.mark == copied.mark && self.is_whole;
+        is_it && self.is_hidden && copied.number.is_none()
+    }
+
     /// Its number, if it is held as it was asked for.
     fn number_of(&self, copied: &Copied) -> Option<Number> {
         if self.mark != copied.mark || !self.is_whole {
@@ -120,5 +129,6 @@ fn here(view: &View, copy: &CopyOf) -> Result<Option<Here>, ReadError> {
     let at = LocalRef { log, seq: copy.place.seq };
     let Some(entry) = view.stored(at)? else { return Ok(None) };
     let (mark, is_whole) = (mark(&entry), entry.gone.is_none());
-    Ok(Some(Here { mark, is_whole, numbers: view.numbers_of(at)? }))
+    let is_hidden = !entry.facts.visible;
+    Ok(Some(Here { mark, is_whole, is_hidden, numbers: view.numbers_of(at)? }))
 }

@@ -233,7 +233,7 @@ fn held(holder: Option<&str>) -> String {
     format!("the task is held by {}", holder.unwrap_or("nobody"))
 }
 
-const NOT_DURABLE: &str = "`durable` is not for ephemeral rooms: their messages are on no disk";
+const NOT_DURABLE: &str = "`durable` and `once` are not for ephemeral rooms, which are on no disk";
 
 const STOPPING: &str = "the node is stopping; use another one";
 
@@ -261,6 +261,7 @@ fn broken(Broken { field, rule }: Broken) -> String {
 fn must(name: &str, rule: Rule, entries: &str) -> String {
     match rule {
         Rule::NotBlank => format!("`{name}` must not be empty"),
+        Rule::Plain => format!("`{name}` must not be blank, or have control characters"),
         Rule::NotReserved => format!(
             "`{name}` must not begin with {}: nodes give such names; `dm:AGENT_ID` with no other option opens the direct \
              room with that agent",
@@ -337,6 +338,8 @@ fn name(field: Field) -> &'static str {
         Field::Path => "path",
         Field::MediaType => "type",
         Field::File => "content",
+        Field::Subject => "subject",
+        Field::Lease => "lease_ms",
     }
 }
 

@@ -34,6 +34,7 @@ mod limits;
 #[allow(clippy::unwrap_used, reason = "a reply that is none is a failed test")]
 #[cfg_attr(not(test), allow(dead_code, reason = "tests use the rest of it"))]
 mod local;
+mod once;
 mod profile;
 mod receipts;
 mod rooms;

@@ -26,7 +26,7 @@ use crate::{
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
-    receipts,
+    once, receipts,
 };
 
 /// How ClawChat's clients are told of things.
@@ -136,6 +136,9 @@ impl event::Voice for Voice {
             Event::LeaderCleared { room, why } => encode::leader_cleared(name(room), *why),
             Event::TaskMade(task) => Wire::TaskAssigned(Box::new(encode::task(self.lobby, task))),
             Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
+            Event::OnceLost { room, lost } => {
+                Wire::OnceLost(Box::new(once::lost(name(room), lost)))
+            }
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }

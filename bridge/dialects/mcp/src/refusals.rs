@@ -208,5 +208,7 @@ fn name(field: Field) -> &'static str {
         Field::Path => "path",
         Field::MediaType => "type",
         Field::File => "content",
+        Field::Subject => "subject",
+        Field::Lease => "lease_ms",
     }
 }

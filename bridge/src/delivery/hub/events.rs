@@ -13,6 +13,7 @@ use mesh::{
     api::{
         command::{Access, AgentView, RoomView},
         event::{Delivered, RoomEvent},
+        once::OnceLost,
     },
     name::{
         id::{AgentId, LocalRef, RoomId},
@@ -53,7 +54,8 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Left { .. }
         | RoomEvent::Turn { .. }
         | RoomEvent::Typing { .. }
-        | RoomEvent::Presence(_) => false,
+        | RoomEvent::Presence(_)
+        | RoomEvent::OnceLost(_) => false,
     }
 }
 
@@ -93,6 +95,7 @@ impl Hub {
             RoomEvent::Delivery { request, to, now } => {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }
+            RoomEvent::OnceLost(lost) => self.once_lost(room, lost),
             RoomEvent::Opened { view, announce } => {
                 self.opened(view, announce);
                 self.book.ring(room);
@@ -206,6 +209,14 @@ impl Hub {
         let away = self.away();
         let mentions = said.mentions.iter();
         mentions.filter(|agent| away.wants_mention(agent, room, &known.facts)).collect()
+    }
+
+    /// To the agent alone, which may stand outside the room.
+    fn once_lost(&self, room: RoomId, lost: Arc<OnceLost>) {
+        let state = self.read();
+        let Some(place) = state.agents.get(&lost.agent) else { return };
+        let told = Arc::new(Told::new(Event::OnceLost { room, lost }));
+        place.links.iter().for_each(|link| link.tell(&told));
     }
 
     /// To all members but the one that did it.

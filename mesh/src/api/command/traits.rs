@@ -6,6 +6,7 @@ use crate::{
     api::{
         account::AccountRefused,
         agenda::{NewTask, NewVote},
+        once::{Once, OnceWant},
     },
     name::{
         account::Label,
@@ -254,6 +255,7 @@ impl Command {
             Command::UpdateTask { caller, update } => Traits::of("update_task")
                 .names(Names::Task { caller, task: update.task })
                 .bytes(length(update.note.as_ref())),
+            Command::Once(once) => of_once(once),
             Command::Given { caller, room, .. } => Traits::of("given").room(caller.key, *room),
             Command::ListTasks { by, room, .. } => {
                 Traits::of("list_tasks").asks().room(by.key, *room)
@@ -338,6 +340,18 @@ fn of_new_task<'c>(caller: &'c Caller, task: &NewTask) -> Traits<'c> {
     Traits::of("assign_task").room(caller.key, task.room).bytes(bytes)
 }
 
+/// A grant that is named may be one of another node.
+fn of_once(once: &Once) -> Traits<'_> {
+    let (caller, room) = (&once.caller, once.room);
+    let names = match once.want {
+        OnceWant::Take(_) => Names::Room { key: caller.key, room },
+        OnceWant::Renew(message) | OnceWant::Release(message) => {
+            Names::Message { caller, room, message }
+        }
+    };
+    Traits::of("once").names(names).bytes(once.subject.len())
+}
+
 /// Whether an outcome says that something is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -368,6 +382,7 @@ impl Outcome {
             Outcome::Candidates(_) => Promise::Durable,
             Outcome::Task(_) => Promise::Durable,
             Outcome::Tasks(_) => Promise::None,
+            Outcome::Once(_) => Promise::Durable,
             Outcome::Receipts(_) => Promise::None,
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,

@@ -32,6 +32,19 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Whether it has stored an act.
+    fn has_act(&self, room: RoomId, place: EntryRef) -> bool {
+        let log = self.engine.known.rooms.get(&room).and_then(|it| it.replica.logs.ix(place.log));
+        self.rows.iter().any(|row| match row {
+            Change::Entry { room: of, at, entry } => {
+                (*of, Some(at.log), at.seq, entry.facts.visible) == (room, log, place.seq, false)
+            }
+            _ => false,
+        })
+    }
+}
+
 /// How time passes.
 pub(super) const STEP: Duration = Duration::from_millis(100);
 
@@ -149,7 +162,8 @@ impl World {
                     Effect::SendCopies { to, room, copies } if self.linked => {
                         let held = |it: Copied| {
                             let number = self.nodes[from].number_of(room, it.place);
-                            number.map(|number| Copied { number: Some(number), ..it })
+                            let held = number.is_some() || self.nodes[from].has_act(room, it.place);
+                            held.then_some(Copied { number, ..it })
                         };
                         let copies = copies.into_iter().filter_map(held).collect();
                         self.tell(from, to, Message::Copies { room, copies });

@@ -21,7 +21,7 @@ pub(super) fn written(body: &Body) -> Happening {
         Body::AccountClaimed(_) => Happening::Accounts,
         Body::Key(_) => Happening::Keys,
         Body::Vote(_) => Happening::Votes,
-        Body::Task(_) => Happening::Tasks,
+        Body::Task(_) | Body::Once(_) => Happening::Tasks,
         Body::Unknown => Happening::Junk,
     }
 }

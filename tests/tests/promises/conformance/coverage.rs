@@ -35,6 +35,7 @@ const COMMANDS: &[&str] = &[
     "assign_task",
     "update_task",
     "list_tasks",
+    "once",
     "subscribe",
     "unsubscribe",
     "list_subscriptions",

@@ -515,6 +515,7 @@ fn what_is_full_in_a_room_is_no_failure_of_the_node() {
         ("elect_leader", json!({"room_id": room})),
         ("assign_task", json!({"room_id": room, "title": "t"})),
         ("update_task", json!({"task_id": TASK.to_uuid(), "status": "completed"})),
+        ("once", json!({"room_id": room, "subject": "s"})),
         ("join_room", json!({"room_id": "lobby"})),
     ] {
         assert_eq!(it.refused(full(), kind, payload), "invalid_payload", "{kind}");
