@@ -9,8 +9,8 @@ use client::address::Address;
 use crate::args::{self, Node, Typed};
 use crate::commands::{
     agents, attach, daemon, dm, doctor, election, export, files, finder, generate, history, inbox,
-    keygen, lantern, mcp, mesh, monitor, presence, profile, rooms, send, sessions, shell, status,
-    sub, task, thinking, top, trace, vote, wait,
+    keygen, lantern, mcp, mesh, monitor, once, presence, profile, rooms, send, sessions, shell,
+    status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -113,6 +113,7 @@ pub enum Command {
     /// Tasks of a room
     #[command(subcommand)]
     Task(task::TaskCommand),
+    Once(once::Once),
     /// Webhooks that are told of a room's messages
     #[command(subcommand)]
     Sub(sub::Sub),
@@ -165,6 +166,7 @@ impl Command {
             Command::Vote(args) => vote::run(&cx, args).await,
             Command::Election(args) => election::run(&cx, args).await,
             Command::Task(args) => task::run(&cx, args).await,
+            Command::Once(args) => once::run(&cx, args).await,
             Command::Sub(args) => sub::run(&cx, args).await,
             Command::Finder(args) => finder::run(&cx, *args).await,
             Command::Lantern(args) => lantern::run(&cx, args).await,
@@ -302,6 +304,9 @@ mod tests {
             "clawmesh --url ftp://node/ws rooms list",
             "clawmesh --name= rooms list",
             "clawmesh history lobby --since a --since-seq 1",
+            "clawmesh once lobby s",
+            "clawmesh once lobby s true",
+            "clawmesh once lobby s --lease 0 -- true",
             "clawmesh finder register --username ../x",
             "clawmesh finder me --as a/b",
             "clawmesh finder jobs --mine --agent bob",

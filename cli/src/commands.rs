@@ -20,6 +20,7 @@ pub mod lantern;
 pub mod mcp;
 pub mod mesh;
 pub mod monitor;
+pub mod once;
 pub mod presence;
 pub mod profile;
 pub mod rooms;

@@ -14,7 +14,7 @@ use etcetera::home_dir;
 use protocol::code::Code;
 use protocol::object::Room;
 use protocol::request::{JoinRoom, ListRooms};
-use protocol::value::ApiKey;
+use protocol::value::{ApiKey, RegisterOptions};
 use tokio::time::{Instant, sleep};
 
 use crate::args::{Node, Typed};
@@ -78,6 +78,18 @@ impl Context {
             return Err(Failure::NotInShell);
         }
         Client::connect(self.options()?).await.map_err(explain)
+    }
+
+    /// The same as an agent of its own, though there are others of this person.
+    ///
+    /// # Errors
+    /// As [`Context::connect`].
+    pub async fn connect_alone(&self) -> Result<(Client, Events), Failure> {
+        if self.is_held() {
+            return Err(Failure::NotInShell);
+        }
+        let options = Options { mesh: RegisterOptions::default(), ..self.options()? };
+        Client::connect(options).await.map_err(explain)
     }
 
     /// Connects and registers, however long it takes a node to be there. `until`: or fails then.

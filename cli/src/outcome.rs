@@ -39,6 +39,10 @@ pub enum Outcome {
     Woken,
     /// The agent chose not to reply: exit 3.
     NoReply,
+    /// Another agent has what was asked for once: exit 4.
+    Taken,
+    /// `once` has run its command: the exit code of that.
+    Ran(u8),
 }
 
 impl Outcome {
@@ -49,6 +53,8 @@ impl Outcome {
             Outcome::Idle | Outcome::Unanswered | Outcome::Woken => 2,
             Outcome::Ended | Outcome::NoReply => 3,
             Outcome::Invalid | Outcome::Refused => 1,
+            Outcome::Taken => 4,
+            Outcome::Ran(code) => code,
         })
     }
 }
@@ -86,6 +92,14 @@ pub enum Failure {
     KeyEmpty {
         /// Where it was looked for.
         path: PathBuf,
+    },
+    /// The command of `once` could not be started.
+    #[error("cannot run {command}: {source}")]
+    NotRun {
+        /// It.
+        command: String,
+        /// The system's error.
+        source: io::Error,
     },
     /// A profile is of an agent that comes back.
     #[error(

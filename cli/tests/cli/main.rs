@@ -11,6 +11,7 @@ mod inbox;
 mod interactive;
 mod lantern;
 mod mcp;
+mod once;
 mod operators;
 mod running;
 mod same;
