@@ -31,6 +31,7 @@ mod kind;
 pub(crate) mod liar;
 mod network;
 mod node;
+mod onces;
 mod operators;
 mod outcome;
 mod parts;

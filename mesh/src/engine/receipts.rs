@@ -83,7 +83,7 @@ struct Waiting {
 #[derive(Debug)]
 enum Secured {
     Said(SaidOk),
-    Once(OnceAnswered),
+    Once(RoomId, OnceAnswered),
 }
 
 /// A question of a peer for a message that is not here yet, or has no number.
@@ -158,7 +158,7 @@ impl Receipts {
         let others =
             if room.replica.record.local { 0 } else { room.replica.peers(&known.cx).len() };
         let until = known.cx.now.mono + ONCE_DURABLE_WITHIN;
-        let secured = Secured::Once(done);
+        let secured = Secured::Once(place.0, done);
         let waiting = Waiting { call, secured, copies: 2, until };
         if !is_mine {
             answer(known, waiting, 2);
@@ -418,9 +418,21 @@ fn forget_one(of_peer: &mut BTreeMap<NodeId, usize>, peer: NodeId) {
 fn answer(known: &mut Known, waiting: Waiting, copies: usize) {
     let outcome = match waiting.secured {
         Secured::Said(said) => Outcome::Said(SaidOk { copies: Some(copies), ..said }),
-        Secured::Once(done) => {
-            Outcome::Once(Box::new(OnceAnswered { durable: Some(copies), ..done }))
+        Secured::Once(room, done) => {
+            let done = still(known, room, done);
+            let durable = done.granted.then_some(copies);
+            Outcome::Once(Box::new(OnceAnswered { durable, ..done }))
         }
     };
     known.cx.reply(waiting.call, Ok(outcome));
+}
+
+/// A grant may be lost while copies of it are waited for: its agent was told so, and is not told now that it has it.
+fn still(known: &Known, room: RoomId, done: OnceAnswered) -> OnceAnswered {
+    let granted = done.holder.as_ref().map(|holder| holder.grant);
+    let holder = known.rooms.get(&room).and_then(|room| room.folds.onces.holder(&done.subject));
+    if granted.is_some() && granted != holder.as_ref().map(|holder| holder.grant) {
+        return OnceAnswered { granted: false, holder, ..done };
+    }
+    done
 }

@@ -71,6 +71,9 @@ happenings! {
     EraOpened, Any, "era opened";
     EraFull, Any, "era full";
     Hole, Any, "number left as a hole";
+    OnceGranted, Any, "thing that one agent does granted";
+    OnceLapsed, Any, "lease run out, and taken by another";
+    OnceSplit, Any, "thing granted on both sides of a split";
     Copied, Any, "message held by several nodes";
     Inquired, Any, "fate of a message told";
     Lost, Losses, "disk lost for ever";
@@ -112,6 +115,7 @@ happenings! {
     Votes, Liars, "lie: votes";
     Elections, Liars, "lie: elections";
     Tasks, Liars, "lie: tasks";
+    Onces, Liars, "lie: things that one agent does";
     Heads, Liars, "lie: heads and digests";
     Questions, Liars, "lie: questions";
     Posts, Liars, "lie: posts";

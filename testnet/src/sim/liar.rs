@@ -6,6 +6,7 @@
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
 
 mod keys;
+mod once;
 mod records;
 mod spoken;
 mod subjects;
@@ -330,7 +331,7 @@ impl Liar {
     }
 
     fn body(&mut self, room: RoomId, author: NodeId) -> Body {
-        match self.dice.within(0, 16) {
+        match self.dice.within(0, 18) {
             0 => Body::Chat(self.said()),
             1 => Body::Thinking(self.said()),
             2 => Body::Decision(Decision { said: self.said(), election: self.place() }),
@@ -367,6 +368,7 @@ impl Liar {
             11 | 12 => Body::Vote(self.vote(room, author)),
             13 => Body::Election(self.election()),
             14 => Body::AccountClaimed(self.account_claimed(author)),
+            15 | 16 => Body::Once(self.once()),
             _ => Body::Task(self.task(room, author)),
         }
     }

@@ -16,6 +16,7 @@ use super::{
     elections, holders,
     kind::Kind,
     node::Node,
+    onces,
     outcome::{Failure, Report},
     parts::Answers,
     plan::{self, Plan},
@@ -74,10 +75,12 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     votes::end::converge(world)?;
     elections::end::converge(world)?;
     tasks::end::converge(world)?;
+    onces::end::converge(world)?;
     proven::all_that_can_be_is_proven(world)?;
     let election = elections::end::everybody_elects(world)?;
     votes::end::everybody_votes(world)?;
     tasks::end::everybody_claims(world)?;
+    onces::end::everybody_asks(world)?;
     nobody_waits(world)?;
     elections::end::elected_leads(world, &election)?;
     holders::alike::converge(world)?;
@@ -128,6 +131,7 @@ fn judge_among_remaining(world: &mut World) -> Result<Report, Broken> {
     judge_among_honest(world)?;
     votes::end::others_say_the_same(world, None)?;
     elections::end::others_name_the_same(world)?;
+    onces::end::others_name_the_same(world)?;
     Ok(report(world))
 }
 

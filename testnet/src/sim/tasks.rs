@@ -262,7 +262,7 @@ pub(super) struct Forged {
 
 impl Forged {
     /// Agents of this world attach to the liar's node, too, and show it their keys.
-    fn may_count(&self, cluster: &Cluster) -> bool {
+    pub(super) fn may_count(&self, cluster: &Cluster) -> bool {
         self.is_its_own || self.key.is_some_and(|key| cluster.shown.contains(&(self.node, key)))
     }
 }

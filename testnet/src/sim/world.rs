@@ -29,6 +29,7 @@ use super::{
     holders::Holders,
     liar::Liar,
     network::Way,
+    onces::Onces,
     operators::Operators,
     parts::{Part, Reply},
     plan::Plan,
@@ -43,7 +44,7 @@ use super::{
 };
 
 /// The number of parts.
-const PARTS: usize = 10;
+const PARTS: usize = 11;
 
 /// See the module.
 #[derive(Debug)]
@@ -54,6 +55,7 @@ pub(super) struct World {
     pub(super) votes: Votes,
     pub(super) elections: Elections,
     pub(super) tasks: Tasks,
+    pub(super) onces: Onces,
     pub(super) holders: Holders,
     pub(super) correspondents: Correspondents,
     pub(super) operators: Operators,
@@ -79,6 +81,7 @@ impl World {
             votes: Votes::default(),
             elections: Elections::default(),
             tasks: Tasks::default(),
+            onces: Onces::default(),
             holders: Holders::new(&mut cluster),
             correspondents: Correspondents::new(&mut cluster),
             operators: Operators::default(),
@@ -130,6 +133,7 @@ impl World {
             &self.votes,
             &self.elections,
             &self.tasks,
+            &self.onces,
             &self.holders,
             &self.correspondents,
             &self.agents,
@@ -145,6 +149,7 @@ impl World {
             &mut self.votes,
             &mut self.elections,
             &mut self.tasks,
+            &mut self.onces,
             &mut self.holders,
             &mut self.correspondents,
             &mut self.agents,
@@ -249,6 +254,7 @@ impl World {
             36..=42 => self.votes.act(cluster, agents, i),
             43..=48 => self.elections.act(cluster, agents, i),
             49..=58 => self.tasks.act(cluster, agents, i),
+            59..=66 => self.onces.act(cluster, agents, i),
             _ => agents.speak(cluster, i),
         }
         Ok(())
@@ -397,6 +403,7 @@ impl World {
         }
         self.roamers.told(cluster, node, room, event)?;
         self.tasks.told(node, event);
+        self.onces.told(cluster, node, event);
         self.script.told(cluster, node, room, event);
         Ok(())
     }

@@ -21,7 +21,8 @@ pub(super) fn written(body: &Body) -> Happening {
         Body::AccountClaimed(_) => Happening::Accounts,
         Body::Key(_) => Happening::Keys,
         Body::Vote(_) => Happening::Votes,
-        Body::Task(_) | Body::Once(_) => Happening::Tasks,
+        Body::Task(_) => Happening::Tasks,
+        Body::Once(_) => Happening::Onces,
         Body::Unknown => Happening::Junk,
     }
 }

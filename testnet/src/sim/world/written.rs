@@ -15,6 +15,7 @@ use mesh::{
         acts::{TaskAct, TaskClaimed},
         entry::{Body, Stored},
         kinds,
+        once::{OnceAct, OnceAsked},
     },
 };
 
@@ -123,6 +124,10 @@ impl World {
                     self.liar.as_ref().is_some_and(|liar| liar.may_speak(key, &update.by));
                 let forged = Forged { node: log.author, key, is_its_own };
                 self.tasks.liar_claimed(room, EntryRef { log, seq }, forged);
+            } else if let Body::Once(OnceAct::Asked(OnceAsked { by, key, .. })) = body {
+                let is_its_own = self.liar.as_ref().is_some_and(|liar| liar.may_speak(key, &by));
+                let forged = Forged { node: log.author, key, is_its_own };
+                self.onces.liar_asked(room, EntryRef { log, seq }, forged);
             }
             return Ok(());
         }
@@ -134,6 +139,8 @@ impl World {
             self.elections.stored(&self.cluster, written, &act);
         } else if let Body::Task(act) = body {
             return self.tasks.stored(&self.cluster, written, act);
+        } else if let Body::Once(act) = body {
+            return self.onces.stored(&mut self.cluster, written, act);
         }
         Ok(())
     }

@@ -1,0 +1,69 @@
+//! The holders of a room's subjects as docs/decisions/once.md defines them, over all acts at once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use mesh::{
+    name::id::{AgentId, EntryRef, MessageId, RoomId},
+    wire::once::{OnceAct, OnceAnswer, OnceGrant, OnceVerdict},
+};
+
+/// An act, as some node has written it.
+#[derive(Clone, Debug)]
+pub(super) struct Act {
+    pub(super) clock: u64,
+    /// When it was first durable anywhere.
+    pub(super) at: Duration,
+    pub(super) act: OnceAct,
+}
+
+impl Act {
+    pub(super) fn answer(&self) -> Option<&OnceAnswer> {
+        if let OnceAct::Answered(answer) = &self.act { Some(answer) } else { None }
+    }
+
+    /// The ask that it grants, and the grant.
+    pub(super) fn grant(&self) -> Option<(EntryRef, &OnceGrant)> {
+        let answer = self.answer()?;
+        if let OnceVerdict::Granted(grant) = &answer.verdict {
+            Some((answer.asked, grant))
+        } else {
+            None
+        }
+    }
+}
+
+/// Of each subject the lowest grant by position that no act ends.
+pub(super) fn fold<'a>(
+    room: RoomId,
+    acts: impl Iterator<Item = (&'a EntryRef, &'a Act)> + Clone,
+) -> BTreeMap<String, (MessageId, AgentId)> {
+    let ended: BTreeSet<EntryRef> = acts
+        .clone()
+        .filter_map(|(_, act)| act.answer())
+        .flat_map(|answer| match &answer.verdict {
+            OnceVerdict::Granted(grant) => grant.over.clone(),
+            OnceVerdict::Released(root) => vec![*root],
+            OnceVerdict::Renewed(_)
+            | OnceVerdict::Held
+            | OnceVerdict::Unproven
+            | OnceVerdict::Full => Vec::new(),
+        })
+        .collect();
+    let mut granted: Vec<(u64, EntryRef, EntryRef, &OnceGrant)> = acts
+        .filter_map(|(place, act)| {
+            let (asked, grant) = act.grant()?;
+            Some((act.clock, *place, asked, grant))
+        })
+        .filter(|(_, _, asked, _)| !ended.contains(asked))
+        .collect();
+    granted.sort_by_key(|(clock, place, ..)| (*clock, *place));
+    let mut holders = BTreeMap::new();
+    for (_, _, asked, grant) in granted {
+        let holder = (MessageId::new(room, asked.log, asked.seq), grant.by.clone());
+        holders.entry(grant.subject.clone()).or_insert(holder);
+    }
+    holders
+}
