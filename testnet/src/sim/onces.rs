@@ -253,16 +253,21 @@ impl Onces {
             cluster.coverage.count(Happening::OnceGranted);
         }
         // A sequencer that goes on from an earlier copy does not know what it has answered since.
-        let by = cluster.index(place.log.author);
-        if by.is_some_and(|node| cluster.nodes[node].is_restored()) {
+        if is_restored(cluster, place) {
             return Ok(());
         }
-        self.is_once(room, place, &answer)
+        self.is_once(cluster, room, place, &answer)
     }
 
     /// *once*: judged by the answers of one log in one era, in the order in which they were written, and by the time at which
     /// they were stored.
-    fn is_once(&self, room: RoomId, place: EntryRef, answer: &OnceAnswer) -> Result<(), Broken> {
+    fn is_once(
+        &self,
+        cluster: &Cluster,
+        room: RoomId,
+        place: EntryRef,
+        answer: &OnceAnswer,
+    ) -> Result<(), Broken> {
         let Some(acts) = self.acts.get(&room) else { return Ok(()) };
         let now = acts.get(&place).map_or(Duration::ZERO, |act| act.at);
         let before = acts.range(EntryRef { seq: 0, ..place }..place);
@@ -282,7 +287,8 @@ impl Onces {
         let verdict = |wanted: OnceVerdict| {
             before.iter().rev().find(move |(_, other)| other.verdict == wanted)
         };
-        if verdict(OnceVerdict::Released(root)).is_some() {
+        // What its node asked for from the fork of its log on is taken back.
+        if verdict(OnceVerdict::Released(root)).is_some() || is_restored(cluster, root) {
             return Ok(());
         }
         let renewed = verdict(OnceVerdict::Renewed(root)).map_or(granted_at, |(act, _)| act.at);
@@ -310,4 +316,10 @@ impl Onces {
     fn holders(&self, room: RoomId) -> BTreeMap<String, (MessageId, AgentId)> {
         fold::fold(room, self.acts.get(&room).into_iter().flatten())
     }
+}
+
+/// Whether the author of an entry went on from an earlier copy of its disk.
+fn is_restored(cluster: &Cluster, place: EntryRef) -> bool {
+    let by = cluster.index(place.log.author);
+    by.is_some_and(|node| cluster.nodes[node].is_restored())
 }
