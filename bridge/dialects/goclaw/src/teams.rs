@@ -37,11 +37,7 @@ impl Caller {
         let text = params.required(names)?;
         let missing = || No::not_found(format!("team not found: {text}"));
         let rooms = self.teams().await?;
-        let id = if text == "lobby" {
-            Some(self.shared.settings.lobby)
-        } else {
-            RoomId::from_uuid(&text)
-        };
+        let id = if text == "lobby" { Some(self.shared.lobby) } else { RoomId::from_uuid(&text) };
         if let Some(room) = rooms.iter().find(|room| Some(room.room) == id) {
             return Ok(room.clone());
         }
