@@ -46,6 +46,7 @@ mod commands;
 mod files;
 mod inbox;
 mod to_mesh;
+mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};

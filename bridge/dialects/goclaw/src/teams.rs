@@ -169,6 +169,7 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
         description: description.map(|text| Some(text).filter(|text| !text.is_empty())),
         state: None,
         settings: kept_settings(params)?,
+        ..DetailsUpdate::default()
     };
     let names = [("name", update.title.is_some()), ("description", update.description.is_some())];
     let names =
