@@ -8,7 +8,7 @@
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
 //! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
-//! (`workspace`: their files), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
+//! (`workspace`: their files), `profiles` (agents that people make), `usage`, `channels` (webhooks, `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -26,6 +26,7 @@ use mesh::name::id::RoomId;
 mod agents;
 mod answer;
 mod caller;
+mod channels;
 mod chat;
 mod connect;
 mod dispatch;
@@ -39,6 +40,7 @@ mod names;
 mod outcome;
 mod pairing;
 mod params;
+mod profiles;
 mod rates;
 mod runs;
 mod sessions;
@@ -52,6 +54,7 @@ mod teams;
 mod tests;
 mod threads;
 mod times;
+mod usage;
 mod workspace;
 
 pub use settings::{Events, Settings};

@@ -34,6 +34,7 @@ mod chat;
 mod door;
 mod frames;
 mod pairing;
+mod profiles;
 mod sessions;
 mod teams;
 
