@@ -45,7 +45,7 @@ impl Asked {
         drop(turn);
     }
 
-    async fn outcome(&self) -> Outcome {
+    pub(crate) async fn outcome(&self) -> Outcome {
         let Asked { caller, client, method, params } = self;
         match method.name {
             "health" => system::health(caller, *client).await,

@@ -37,6 +37,7 @@ mod pairing;
 mod profiles;
 mod sessions;
 mod teams;
+mod v1;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);
