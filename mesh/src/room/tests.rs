@@ -42,7 +42,7 @@ fn an_answer_to_a_claim_of_somebody_who_is_not_the_sequencer_has_no_effect() {
         let facts = Facts { clock: 9, wall_ms: 0, kind: 50, visible: false };
         let act = Act::Task(TaskAct::Granted(grant));
         room.fold_act(&mut cx, LocalRef { log, seq: 9 }, facts, act);
-        (cx.faults.void, room.folds.tasks.is_waiting())
+        (cx.faults.void, room.folds.has_asks())
     };
     assert_eq!(answer(stranger, grant.clone()), (1, true), "the claim waits on");
     let mine = made.log;

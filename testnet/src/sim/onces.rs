@@ -291,6 +291,11 @@ impl Onces {
         if verdict(OnceVerdict::Released(root)).is_some() || is_restored(cluster, root) {
             return Ok(());
         }
+        // The sequencer of the other side of a split has ended it.
+        let elsewhere = acts.iter().filter(|(at, _)| at.log != place.log);
+        if elsewhere.into_iter().any(|(_, act)| act.ends().contains(&root)) {
+            return Ok(());
+        }
         let renewed = verdict(OnceVerdict::Renewed(root)).map_or(granted_at, |(act, _)| act.at);
         let lease = lease_ms.map(Duration::from_millis);
         if lease.is_some_and(|lease| now >= renewed + lease) {

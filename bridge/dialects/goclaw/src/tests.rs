@@ -34,8 +34,10 @@ mod chat;
 mod door;
 mod frames;
 mod pairing;
+mod profiles;
 mod sessions;
 mod teams;
+mod v1;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,7 +63,7 @@ impl Node {
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
-        let goclaw = GoClaw::new(change(Settings::new(lobby())));
+        let goclaw = GoClaw::new(lobby(), change(Settings::default()));
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(goclaw), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -33,6 +33,21 @@ impl Act {
             None
         }
     }
+
+    /// The asks whose grants it ends.
+    pub(super) fn ends(&self) -> Vec<EntryRef> {
+        match self.answer().map(|answer| &answer.verdict) {
+            Some(OnceVerdict::Granted(grant)) => grant.over.clone(),
+            Some(OnceVerdict::Released(root)) => vec![*root],
+            Some(
+                OnceVerdict::Renewed(_)
+                | OnceVerdict::Held
+                | OnceVerdict::Unproven
+                | OnceVerdict::Full,
+            )
+            | None => Vec::new(),
+        }
+    }
 }
 
 /// Of each subject the lowest grant by position that no act ends.
@@ -40,18 +55,7 @@ pub(super) fn fold<'a>(
     room: RoomId,
     acts: impl Iterator<Item = (&'a EntryRef, &'a Act)> + Clone,
 ) -> BTreeMap<String, (MessageId, AgentId)> {
-    let ended: BTreeSet<EntryRef> = acts
-        .clone()
-        .filter_map(|(_, act)| act.answer())
-        .flat_map(|answer| match &answer.verdict {
-            OnceVerdict::Granted(grant) => grant.over.clone(),
-            OnceVerdict::Released(root) => vec![*root],
-            OnceVerdict::Renewed(_)
-            | OnceVerdict::Held
-            | OnceVerdict::Unproven
-            | OnceVerdict::Full => Vec::new(),
-        })
-        .collect();
+    let ended: BTreeSet<EntryRef> = acts.clone().flat_map(|(_, act)| act.ends()).collect();
     let mut granted: Vec<(u64, EntryRef, EntryRef, &OnceGrant)> = acts
         .filter_map(|(place, act)| {
             let (asked, grant) = act.grant()?;
