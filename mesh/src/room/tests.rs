@@ -3,7 +3,10 @@
 use super::*;
 use crate::{
     name::id::MeshId,
-    wire::acts::{Grant, TaskAssigned, TaskClaimed, TaskUpdated},
+    wire::{
+        acts::{Grant, TaskAssigned, TaskClaimed, TaskUpdated},
+        once::{OnceAnswer, OnceAsked, OnceWish},
+    },
 };
 
 fn log(author: NodeId) -> LogId {
@@ -47,4 +50,31 @@ fn an_answer_to_a_claim_of_somebody_who_is_not_the_sequencer_has_no_effect() {
     assert_eq!(answer(stranger, grant.clone()), (1, true), "the claim waits on");
     let mine = made.log;
     assert_eq!(answer(mine, grant), (1, false));
+}
+
+#[test]
+fn an_answer_of_somebody_who_is_not_the_sequencer_grants_nothing() {
+    let me = NodeId([1; 32]);
+    let mut cx = Context::alone(me);
+    let mut room = room(&mut cx, log(me));
+    let asked = OnceAct::Asked(OnceAsked {
+        subject: "deploy".to_owned(),
+        by: "eve".into(),
+        wish: OnceWish::Take(None),
+        era: Era::HOME,
+        key: None,
+    });
+    let asked = room.append(&mut cx, &Body::Once(asked)).expect("there is room");
+    let place = room.replica.name_of(asked);
+    room.folds.onces.judge(|_| true);
+    let answer = room.folds.onces.answer(place, Era::HOME, None, cx.now).expect("it is open");
+    let stranger = room.replica.logs.ensure(log(NodeId([2; 32]))).expect("there is room");
+    let mut answered = |log, answer: OnceAnswer| {
+        let facts = Facts { clock: 9, wall_ms: 0, kind: 52, visible: false };
+        let act = Act::Once(OnceAct::Answered(answer));
+        room.fold_act(&mut cx, LocalRef { log, seq: 9 }, facts, act);
+        (cx.faults.void, room.folds.onces.holder("deploy").is_some())
+    };
+    assert_eq!(answered(stranger, answer.clone()), (1, false), "the ask waits on");
+    assert_eq!(answered(asked.log, answer), (1, true));
 }

@@ -422,11 +422,11 @@ mod tests {
             assert_eq!(sealed(kind, true), Ok(()));
             assert_eq!(sealed(kind, false), Err(BadRun::Visible(kind)));
         }
-        for kind in [16, 17, 18, 32, 35, 36, 37, 38, 48, 49, 50, 51] {
+        for kind in [16, 17, 18, 32, 35, 36, 37, 38, 48, 49, 50, 51, 52] {
             assert_eq!(sealed(kind, false), Ok(()));
             assert_eq!(sealed(kind, true), Err(BadRun::Visible(kind)));
         }
-        for kind in [0, 4, 19, 40, 52, 63, 255] {
+        for kind in [0, 4, 19, 40, 53, 63, 255] {
             assert_eq!((sealed(kind, false), sealed(kind, true)), (Ok(()), Ok(())));
         }
     }

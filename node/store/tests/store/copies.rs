@@ -92,3 +92,20 @@ fn a_message_whose_body_was_dropped_is_held_no_more_and_known_still() {
     };
     assert_eq!((asked, nonce), (copied(1, Some(1)), 7));
 }
+
+/// A grant of something that one agent does is no message: it has no number anywhere.
+#[test]
+fn an_act_is_held_without_a_number_and_with_none_that_is_asked_for() {
+    let mut store = two();
+    let mut act = stored(3, "an act");
+    (act.facts.kind, act.facts.visible) = (52, false);
+    let asked = Copied { mark: mark(&act), ..copied(3, None) };
+    let batch = [log_settled(ROOM, 0, 3, 1), entry(ROOM, at(0, 3), act)];
+    store.commit(&batch).unwrap();
+    let reader = store.reader();
+    let held = Message::Copies { room: ROOM, copies: vec![asked] };
+    assert_eq!(copies::answer(&reader, ROOM, &[asked, copied(2, None)]).unwrap(), Some(held));
+    let numbered = Copied { number: Some(Number(1)), ..asked };
+    let another = Copied { mark: [0; 16], ..asked };
+    assert_eq!(copies::answer(&reader, ROOM, &[numbered, another]).unwrap(), None);
+}
