@@ -33,6 +33,7 @@ mod agents;
 mod chat;
 mod door;
 mod frames;
+mod keys;
 mod pairing;
 mod profiles;
 mod sessions;
