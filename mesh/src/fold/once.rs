@@ -211,7 +211,7 @@ impl Onces {
             return Folded::Void;
         }
         let ask = self.asks.remove(answer.asked);
-        let is_new = !self.grants.get(&answer.asked).is_some_and(|grant| !grant.given.is_empty());
+        let is_new = self.grants.get(&answer.asked).is_none_or(|grant| grant.given.is_empty());
         let answered = match answer.verdict {
             OnceVerdict::Granted(grant) => {
                 let (subject, by) = (Arc::from(grant.subject.as_str()), grant.by.clone());

@@ -183,7 +183,8 @@ fn what_both_sides_of_a_split_were_granted_stands_once_and_the_loser_knows() {
     let second = b.takes("deploy", "bob");
     b.answers();
     assert_eq!(b.holds("deploy").as_deref(), Some("bob"));
-    (a.news(), b.news());
+    a.news();
+    b.news();
     a.hear(&b);
     b.hear(&a);
     for it in [&a, &b] {
