@@ -280,3 +280,5 @@ pub const ANNOUNCE_LOOKED_AT_MAX: usize = 512;
 pub const ANNOUNCE_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Agents for which the operator names a room to announce in: a file that is read once.
 pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
+/// News of tasks that a dialect without seats has not heard yet: of a few hundred tasks that change at once.
+pub const OVERHEARD_MAX: usize = 1_024;

@@ -59,7 +59,7 @@ use callbacks::Callbacks;
 use hosts::Hosts;
 use signups::Signups;
 
-pub use crate::delivery::hub::{Notified, Watch};
+pub use crate::delivery::hub::{Notified, Overheard, Watch};
 pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
@@ -341,6 +341,13 @@ impl Desk {
         let reader = visitor.0.party.as_reader();
         hub.readable(room, reader.key, reader.agent.as_deref())?;
         Ok(hub.watch(Watched::Room(room)))
+    }
+
+    /// News of all rooms that are here, from now on: for a dialect whose clients have no seats. Who is told, it judges itself
+    /// ([`RoomFacts::readable_by`](crate::seam::answer::RoomFacts::readable_by)).
+    #[must_use]
+    pub fn overhear(&self) -> tokio::sync::broadcast::Receiver<Arc<Overheard>> {
+        self.office.hub.overhear()
     }
 
     /// Waits for items of the visitor's inbox.

@@ -1,6 +1,7 @@
 //! Objects as lines for people; scripts parse some of them.
 
 use protocol::object::{Agent, Message, Room, Tallied, Visibility, Vote, VoteNote, VoteStatus};
+use protocol::task::TaskState;
 use protocol::value::TaskStatus;
 
 use crate::lantern::heard::{Heard, Said};
@@ -135,6 +136,21 @@ pub fn doing(agent: &Agent) -> String {
         text += &format!(": {detail}");
     }
     text
+}
+
+/// How far a task is: as its node says, if that says more than its status.
+pub fn task_state(task: &protocol::object::Task) -> &'static str {
+    let state = task.mesh.as_ref().and_then(|note| note.state);
+    match state {
+        None => task_status(task.status),
+        Some(TaskState::Pending) => "pending",
+        Some(TaskState::InProgress) => "in_progress",
+        Some(TaskState::Blocked) => "blocked",
+        Some(TaskState::InReview) => "in_review",
+        Some(TaskState::Completed) => "completed",
+        Some(TaskState::Cancelled) => "cancelled",
+        Some(TaskState::Failed) => "failed",
+    }
 }
 
 /// How far a task is, as it stands on the wire.

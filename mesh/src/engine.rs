@@ -331,6 +331,8 @@ impl Engine {
             }
             Command::Given { caller, room, act } => self.given.act(known, &caller, (room, act)),
             Command::ListTasks { by, room, status } => tasks::list_tasks(known, &by, room, status),
+            Command::ReadTask { by, room, task } => tasks::read_task(known, &by, (room, task)),
+            Command::DeleteTask { caller, task } => tasks::delete_task(known, &caller, task),
             Command::MintKey(key) => self.write_key(|known| keys::mint(known, key, 0)),
             Command::SignUp(key) => self.write_key(|known| keys::sign_up(known, key)),
             Command::RevokeKey { key } => self.write_key(|known| keys::revoke(known, key)),

@@ -3,10 +3,12 @@
 mod accounts;
 mod given;
 mod requests;
+mod tasks;
 pub use accounts::*;
 pub use given::*;
 pub use requests::*;
 use std::time::Duration;
+pub use tasks::*;
 
 // Entries and runs.
 
@@ -682,10 +684,6 @@ pub const TASK_TITLE_BYTES_MAX: usize = 1_024;
 pub const TASK_NOTE_BYTES_MAX: usize = 4_096;
 /// Acts that one update of a task replaces: fields are seldom set in more than two places at once.
 pub const TASK_OVER_MAX: usize = 64;
-/// Replaced updates of one task that are remembered, in case their replacement is in a forked log.
-pub const TASK_WRITES_KEPT: usize = 16;
-/// Memory of these: of long notes the newest few.
-pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
 /// Tasks of one room that one node made; the oldest are forgotten for new ones.
 pub const TASKS_PER_LOG_MAX: usize = 4_096;
 /// Memory of one room's tasks: those of some nodes that all use up their share.

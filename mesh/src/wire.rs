@@ -18,3 +18,4 @@ pub mod roster;
 pub mod run;
 pub mod seal;
 pub mod signatures;
+pub mod tasks;

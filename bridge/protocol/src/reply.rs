@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::object::{
     Agent, MeshNote, Message, Profile, Room, Subscription, SubscriptionStatus, Task, Vote,
 };
+use crate::task::{TaskGone, TaskRecord};
 use crate::value::Status;
 
 /// Each row: the reply, its payload, its `type`.
@@ -73,6 +74,10 @@ replies! {
     Task(Box<Task>) = "ok",
     /// To `list_tasks`.
     TaskList(TaskList) = "task_list",
+    /// To `get_task`.
+    TaskRecord(Box<TaskRecord>) = "ok",
+    /// To `delete_task`.
+    TaskGone(TaskGone) = "ok",
     /// To `subscribe`.
     Subscription(Box<Subscription>) = "ok",
     /// To `unsubscribe`.
@@ -135,6 +140,8 @@ answers_without_messages! {
     Decided,
     Task,
     TaskList,
+    TaskRecord,
+    TaskGone,
     Subscription,
     Unsubscribed,
     Subscriptions,

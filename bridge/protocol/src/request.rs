@@ -11,6 +11,7 @@ use crate::reply::{
     HistoryResult, InRoom, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
+use crate::task::{NewTaskOptions, TaskGone, TaskOptions, TaskRecord};
 use crate::value::{
     ApiKey, IfAssignee, Metadata, Progress, RegisterOptions, RoomOptions, Secret, SendOptions,
     SettingsUpdate, Status, TaskStatus, Update,
@@ -445,6 +446,8 @@ requests! {
         description: Option<String>,
         /// The id of the agent that is to do it.
         assignee: Option<String>,
+        /// The wishes of mesh nodes alone.
+        mesh: Option<NewTaskOptions>,
     }
 
     /// Set fields of a task; absent ones stay as they are.
@@ -459,6 +462,22 @@ requests! {
         note: Option<String>,
         /// Only if it is held by this agent (`null`: by nobody). Standard servers ignore it.
         if_assignee: IfAssignee,
+        /// The wishes of mesh nodes alone.
+        mesh: Option<TaskOptions>,
+    }
+
+    /// A task with its comments. Of mesh nodes alone.
+    GetTask = "get_task" -> TaskRecord, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The task's id.
+        task_id: String,
+    }
+
+    /// Delete a task that has ended. Of mesh nodes alone.
+    DeleteTask = "delete_task" -> TaskGone, Harmful {
+        /// The task's id.
+        task_id: String,
     }
 
     /// The tasks of a room, oldest first.

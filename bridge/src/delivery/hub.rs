@@ -54,6 +54,7 @@ mod crowds;
 mod events;
 mod lingering;
 mod mail;
+mod overheard;
 mod places;
 mod watches;
 
@@ -61,10 +62,12 @@ use away::{Away, Leaver};
 use crowds::Crowds;
 use lingering::Lingering;
 use mail::Mails;
+use overheard::Overhearing;
 use places::Place;
 use watches::Watches;
 
 pub use mail::{Notified, Way};
+pub use overheard::Overheard;
 pub(crate) use places::Beside;
 pub use watches::Watch;
 pub(crate) use watches::Watched;
@@ -88,6 +91,7 @@ pub struct Hub {
     /// Locked after `state`, if both are.
     crowds: Crowds,
     watches: Arc<Watches>,
+    overhearing: Overhearing,
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
     pub(crate) announcements: Announcements,
@@ -132,6 +136,7 @@ impl Hub {
             presence: Mutex::default(),
             crowds: Crowds::default(),
             watches: Arc::default(),
+            overhearing: Overhearing::default(),
             mails: Mails::default(),
             woken: Board::default(),
             announcements: Announcements::default(),

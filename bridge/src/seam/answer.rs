@@ -3,7 +3,7 @@
 use mesh::{
     api::{
         account::{AccountClaim, AccountView},
-        agenda::{Standing, TaskView, VoteView},
+        agenda::{Standing, TaskRecord, TaskView, VoteView},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
@@ -267,6 +267,7 @@ answers! {
     Vec<AgentId>: Outcome::Candidates(agents) => agents;
     Box<TaskView>: Outcome::Task(task) => task;
     Vec<TaskView>: Outcome::Tasks(tasks) => tasks;
+    Box<TaskRecord>: Outcome::TaskRecord(record) => record;
     Vec<MemberStatus>: Outcome::Members(members) => members;
     Standing: Outcome::Key(standing) => standing;
     Option<Box<KeyTerms>>: Outcome::Terms(terms) => terms;

@@ -45,12 +45,14 @@ mod attach;
 mod commands;
 mod files;
 mod inbox;
+mod tasks;
 mod to_mesh;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
+pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use mesh::{
     Proof,
     api::{
-        agenda::{LeaderGone, TaskView, VoteResult, VoteView},
+        agenda::{LeaderGone, TaskChange, TaskView, VoteResult, VoteView},
         command::{AgentView, RoomView, Speech},
         delivery::{Delivery, Stage},
         event::{Delivered, TurnReason},
@@ -66,7 +66,9 @@ pub enum Event {
     /// A task was made.
     TaskMade(Arc<TaskView>),
     /// A task was changed.
-    TaskChanged(Arc<TaskView>),
+    TaskChanged(Arc<TaskView>, Arc<TaskChange>),
+    /// A task was deleted, by an agent.
+    TaskDeleted(Arc<TaskView>, AgentId),
     /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
     /// The node looks whether the client is there.

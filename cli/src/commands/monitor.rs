@@ -191,7 +191,7 @@ fn task_assigned(task: &Task) -> String {
 }
 
 fn task_updated(task: &Task) -> String {
-    let status = format::task_status(task.status);
+    let status = format::task_state(task);
     format!("task {} ({}) is {status}", name(&task.title), task.task_id)
 }
 

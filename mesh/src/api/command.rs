@@ -14,7 +14,7 @@ use crate::{
         account::{AccountClaim, AccountView, RecordWrites},
         agenda::{
             GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
-            TaskUpdate, TaskView, VoteView,
+            TaskRecord, TaskUpdate, TaskView, VoteView,
         },
         budget::Conversing,
         policy::Withheld,
@@ -163,6 +163,10 @@ pub enum Command {
     Given { caller: Caller, room: RoomId, act: GivenAct },
     /// The oldest first. → [`Outcome::Tasks`]
     ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
+    /// → [`Outcome::TaskRecord`]
+    ReadTask { by: Reader, room: RoomId, task: MessageId },
+    /// Of one that has ended, by the agent that made it or the key that made its room. → [`Outcome::Done`]
+    DeleteTask { caller: Caller, task: MessageId },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
     MintKey(NewKey),
     /// The same for a stranger: while there are places that are not kept for operators.
@@ -395,6 +399,8 @@ pub enum Outcome {
     Task(Box<TaskView>),
     /// Tasks, the oldest first.
     Tasks(Vec<TaskView>),
+    /// All that is remembered of a task.
+    TaskRecord(Box<TaskRecord>),
     /// The fate of a message.
     Receipts(Box<MessageReceipts>),
     /// The stamps of records that were written, in their order.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     api::{
-        agenda::{LeaderGone, TaskView, VoteResult, VoteView},
+        agenda::{LeaderGone, TaskChange, TaskView, VoteResult, VoteView},
         command::{Access, AgentView, Registration, RoomView},
         delivery::Delivery,
     },
@@ -82,7 +82,9 @@ pub enum RoomEvent {
     /// To all members.
     TaskAssigned(Arc<TaskView>),
     /// To all members.
-    TaskUpdated(Arc<TaskView>),
+    TaskUpdated(Arc<TaskView>, Arc<TaskChange>),
+    /// It was deleted. Members hear nothing of it: it is not listed any more.
+    TaskDeleted { view: Arc<TaskView>, by: AgentId },
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// An ephemeral room ended. To every connected agent that could see it.

@@ -185,6 +185,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NoElection => {
             Problem::new(Code::NoElectionActive, "no election is under way in this room")
         }
+        Refused::Stands { .. } => Problem::invalid(refused.to_string()),
         Refused::NoTask => Problem::new(Code::TaskNotFound, "no such task"),
         Refused::NoAgent(_) => Problem::from(Refusal::NoAgent),
         Refused::NoMailbox(text) => denied(&text),
@@ -322,6 +323,17 @@ fn name(field: Field) -> &'static str {
         Field::Assignee => "assignee",
         Field::Holder => "if_assignee",
         Field::Note => "note",
+        Field::Priority => "mesh.priority",
+        Field::Labels => "mesh.labels",
+        Field::Step => "mesh.progress.step",
+        Field::TaskResult => "mesh.result",
+        Field::TaskKind => "mesh.kind",
+        Field::Requirements => "mesh.requirements",
+        Field::Acceptance => "mesh.acceptance",
+        Field::Context => "mesh.context",
+        Field::Effort => "mesh.effort",
+        Field::Origin => "mesh.origin",
+        Field::BlockedBy => "mesh.blocked_by",
         Field::Emoji => "emoji",
         Field::Avatar => "avatar",
         Field::Provider => "provider",

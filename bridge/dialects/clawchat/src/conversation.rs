@@ -282,6 +282,8 @@ impl Turn {
             Request::AssignTask(task) => self.assign_task(seat, task),
             Request::UpdateTask(update) => self.update_task(seat, update),
             Request::ListTasks(list) => self.list_tasks(seat, &list),
+            Request::GetTask(get) => self.get_task(seat, &get),
+            Request::DeleteTask(delete) => self.delete_task(seat, &delete),
             Request::Subscribe(wish) => self.subscribe(seat, wish),
             Request::Unsubscribe(wish) => self.unsubscribe(seat, wish.subscription_id),
             Request::ListSubscriptions(list) => self.list_subscriptions(seat, &list),

@@ -135,7 +135,11 @@ impl event::Voice for Voice {
             }
             Event::LeaderCleared { room, why } => encode::leader_cleared(name(room), *why),
             Event::TaskMade(task) => Wire::TaskAssigned(Box::new(encode::task(self.lobby, task))),
-            Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
+            Event::TaskChanged(task, _) => {
+                Wire::TaskUpdated(Box::new(encode::task(self.lobby, task)))
+            }
+            // It is not listed any more: clients have no event for that.
+            Event::TaskDeleted(..) => return Frames::default(),
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }

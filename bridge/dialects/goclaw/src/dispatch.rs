@@ -11,7 +11,7 @@ use crate::{
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
-    sessions, skills, system, teams, workspace,
+    sessions, skills, system, tasks, teams, workspace,
 };
 
 /// A request that its client may make.
@@ -82,12 +82,21 @@ impl Asked {
             "teams.workspace.delete" => workspace::delete(caller, params).await,
             "teams.list" => teams::list(caller, params).await,
             "teams.get" => teams::get(caller, params).await,
-            "teams.tasks.list" => teams::tasks(caller, params).await,
-            "teams.tasks.create" => teams::create_task(caller, params).await,
-            "teams.tasks.assign" => teams::assign(caller, params).await,
-            "teams.tasks.comment" => teams::comment(caller, params).await,
-            "teams.tasks.get" => teams::task(caller, params, false).await,
-            "teams.tasks.get-light" => teams::task(caller, params, true).await,
+            "teams.tasks.list" => tasks::list(caller, params).await,
+            "teams.tasks.create" => tasks::create(caller, params).await,
+            "teams.tasks.assign" => tasks::assign(caller, params).await,
+            "teams.tasks.approve" => tasks::approve(caller, params).await,
+            "teams.tasks.reject" => tasks::reject(caller, params).await,
+            "teams.tasks.comment" => tasks::comment(caller, params).await,
+            "teams.tasks.comments" => tasks::comments(caller, params).await,
+            "teams.tasks.events" => tasks::events(caller, params).await,
+            "teams.tasks.delete" => tasks::delete(caller, params).await,
+            "teams.tasks.delete-bulk" => tasks::delete_some(caller, params).await,
+            "teams.tasks.active-by-session" => tasks::active_by_session(caller, params).await,
+            "teams.tasks.get" => tasks::get(caller, params).await,
+            "teams.tasks.get-light" => tasks::get_light(caller, params).await,
+            "teams.scopes" => tasks::scopes(caller, params).await,
+            "mesh.tasks.update" => tasks::update(caller, params).await,
             name => {
                 let why = method.missing.unwrap_or("this build has it not");
                 Err(No::new(Code::NotImplemented, format!("{name}: {why}")))

@@ -45,6 +45,7 @@ mod shared;
 mod skills;
 mod socket;
 mod system;
+mod tasks;
 mod teams;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,14 @@ pub const BAD_FRAMES_MAX: u32 = 16;
 pub const BAD_FRAMES_WITHIN: Duration = Duration::from_secs(10);
 /// The id of a request.
 pub const ID_BYTES_MAX: usize = 128;
+/// A task's subject, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 500;
+/// Its description, in characters: the mesh bounds it in bytes, too.
+pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
+/// Tasks that one request deletes: each is a write.
+pub const DELETED_AT_ONCE_MAX: usize = 200;
+/// Teams whose tasks are looked at for one answer.
+pub const TEAMS_LOOKED_AT_MAX: usize = 200;
 /// A user's id.
 pub const USER_BYTES_MAX: usize = 128;
 /// Reads of one connection in a minute.

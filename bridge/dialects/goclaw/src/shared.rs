@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, Once, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -29,6 +29,7 @@ use crate::{
     rates::{Buckets, Rate},
     runs::Runs,
     settings::Settings,
+    tasks,
     threads::Remembered,
 };
 
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     presented: Mutex<BTreeSet<KeyPrint>>,
     clients: Mutex<BTreeMap<u64, Client>>,
     ids: AtomicU64,
+    /// It hears what happens to tasks.
+    listening: Once,
 }
 
 /// A connection that is connected.
@@ -75,6 +78,7 @@ impl Shared {
             presented: Mutex::default(),
             clients: Mutex::default(),
             ids: AtomicU64::default(),
+            listening: Once::new(),
         }
     }
 
@@ -109,7 +113,9 @@ impl Shared {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn comes(&self, client: Client) {
+    pub(crate) fn comes(self: &Arc<Shared>, client: Client) {
+        // With the first client: only then is somebody to be told.
+        self.listening.call_once(|| tasks::listen(self));
         self.locked().insert(client.id, client);
     }
 

@@ -119,6 +119,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::TooManyIds { .. }
         | Refused::Impossible(_)
         | Refused::Held { .. }
+        | Refused::Stands { .. }
         | Refused::TooManyCopies { .. }
         | Refused::NotDurable
         | Refused::NoFile
@@ -198,6 +199,17 @@ fn name(field: Field) -> &'static str {
         Field::Note => "result",
         Field::PresenceDetail => "status_detail",
         Field::Progress => "progress",
+        Field::Priority => "priority",
+        Field::Labels => "labels",
+        Field::Step => "step",
+        Field::TaskResult => "result",
+        Field::TaskKind => "kind",
+        Field::Requirements => "requirements",
+        Field::Acceptance => "acceptance",
+        Field::Context => "context",
+        Field::Effort => "effort",
+        Field::Origin => "origin",
+        Field::BlockedBy => "blockedBy",
         Field::Emoji => "emoji",
         Field::Avatar => "avatar",
         Field::Provider => "provider",

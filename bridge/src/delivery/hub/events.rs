@@ -46,7 +46,8 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::LeaderElected { .. }
         | RoomEvent::LeaderCleared { .. }
         | RoomEvent::TaskAssigned(_)
-        | RoomEvent::TaskUpdated(_)
+        | RoomEvent::TaskUpdated(..)
+        | RoomEvent::TaskDeleted { .. }
         | RoomEvent::Delivery { .. } => true,
         RoomEvent::PassedOver { .. }
         | RoomEvent::Joined { .. }
@@ -112,8 +113,13 @@ impl Hub {
             RoomEvent::LeaderCleared { why } => {
                 self.notice(room, Event::LeaderCleared { room, why });
             }
-            RoomEvent::TaskAssigned(view) => self.notice(room, Event::TaskMade(view)),
-            RoomEvent::TaskUpdated(view) => self.notice(room, Event::TaskChanged(view)),
+            RoomEvent::TaskAssigned(view) => self.task(room, Event::TaskMade(view)),
+            RoomEvent::TaskUpdated(view, change) => {
+                self.task(room, Event::TaskChanged(view, change));
+            }
+            RoomEvent::TaskDeleted { view, by } => {
+                self.task(room, Event::TaskDeleted(view, by));
+            }
         }
     }
 
@@ -238,6 +244,11 @@ impl Hub {
         if wanted {
             away.tell_members(&notice);
         }
+    }
+
+    fn task(&self, room: RoomId, event: Event) {
+        self.overheard(room, &event);
+        self.notice(room, event);
     }
 
     fn turn(&self, room: RoomId, event: Event) {

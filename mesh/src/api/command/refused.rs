@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::{
     api::{account::AccountRefused, budget::OverBudget, policy::TakesNone, rules::Broken},
     name::id::AgentId,
+    wire::tasks::TaskStatus,
 };
 
 /// An expected no. Dialects have codes and texts of their own for clients; the texts here are for operators and logs.
@@ -110,6 +111,14 @@ pub enum Refused {
     Held {
         /// By whom.
         holder: Option<AgentId>,
+    },
+    /// The task is so far, and what was asked for is not done to such a task.
+    #[error("the task is {}{}", .is.name(), .to.map_or(String::new(), |to| format!(": it cannot become {}", to.name())))]
+    Stands {
+        /// How far it is.
+        is: TaskStatus,
+        /// What it was to become.
+        to: Option<TaskStatus>,
     },
     /// Neither the node's own nor a minted one; or revoked.
     #[error("the key is not valid here")]
