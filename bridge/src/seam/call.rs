@@ -47,6 +47,7 @@ mod files;
 mod inbox;
 mod tasks;
 mod to_mesh;
+mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};

@@ -21,6 +21,8 @@ use bridge::{
     seam::event::{Mute, Voice},
 };
 
+use mesh::name::id::RoomId;
+
 mod agents;
 mod answer;
 mod caller;
@@ -59,6 +61,7 @@ use shared::Shared;
 /// See the crate's text.
 #[derive(Clone)]
 pub struct GoClaw {
+    lobby: RoomId,
     settings: Settings,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
@@ -72,16 +75,16 @@ impl std::fmt::Debug for GoClaw {
 }
 
 impl GoClaw {
-    /// With these settings.
+    /// Of the mesh with this lobby.
     #[must_use]
-    pub fn new(settings: Settings) -> GoClaw {
-        GoClaw { settings, shared: Arc::default(), voice: Arc::new(Mute) }
+    pub fn new(lobby: RoomId, settings: Settings) -> GoClaw {
+        GoClaw { lobby, settings, shared: Arc::default(), voice: Arc::new(Mute) }
     }
 }
 
 impl Dialect for GoClaw {
     fn open(&self, desk: &Desk) {
-        let shared = || Arc::new(Shared::new(desk.clone(), self.settings.clone()));
+        let shared = || Arc::new(Shared::new(desk.clone(), self.lobby, self.settings.clone()));
         self.shared.get_or_init(shared);
     }
 

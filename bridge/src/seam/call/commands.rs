@@ -17,6 +17,7 @@ use super::{
     MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
     SetTyping, ShareRoom, StandOutside,
     to_mesh::{Row, Sends, ToMesh},
+    writers,
 };
 use crate::{
     config::Quota,
@@ -285,6 +286,8 @@ impl ToMesh for SetRoom {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         let SetRoom { room, update } = self;
+        let update = writers::understood(update)?;
+        update.check()?;
         Ok(Command::SetRoom(Box::new(command::RoomSet { caller, room, signer, update })))
     }
 }

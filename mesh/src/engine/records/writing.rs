@@ -156,6 +156,9 @@ impl Records {
         known.may_write(room)?;
         update.check()?;
         let shelf = place_for(known, caller.key, room)?;
+        if !update.writers.is_empty() && shelf.at.space != Space::Mesh {
+            return Err(impossible(ALL_WRITE));
+        }
         let drafts = update.drafts(&shelf.at);
         self.check_settings(&shelf, &drafts)?;
         let (key, signer) = (caller.key, signer.as_deref());
@@ -284,16 +287,26 @@ fn unsigned(drafts: Vec<Draft>) -> Vec<Unsigned> {
 /// The place of the records of a room, if this key writes them: it has made the room, or the room is a direct or a shared one
 /// of its own.
 pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<Shelf, Refused> {
+    let at = place_in(known, room)?;
+    let keys = known.directory.proofs().keys_of_room(room);
+    if is_of(known, key, room) { Ok(Shelf { at, keys }) } else { Err(Refused::NotYours) }
+}
+
+/// The place of the records of a room that may have some.
+pub(super) fn place_in(known: &Known, room: RoomId) -> Result<RoomPlace, Refused> {
     if room == RoomId::lobby(known.cx.mesh) {
         return Err(impossible(LOBBY));
     }
     let state = known.rooms.get(&room).ok_or(Refused::NoRoom)?;
-    let at = state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))?;
+    state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))
+}
+
+/// Whether a room is a key's own: it has made it, or has come after the key that did, or the room is a direct or a shared one of its own.
+pub(super) fn is_of(known: &Known, key: KeyPrint, room: RoomId) -> bool {
     // With a node that checks no keys nobody has one, and the signer is asked for next.
     let made = known.directory.room(room);
     let made = made.is_some_and(|made| known.directory.current(made.created.owner) == key);
-    let keys = known.directory.proofs().keys_of_room(room);
-    if made || keys.contains(&key) { Ok(Shelf { at, keys }) } else { Err(Refused::NotYours) }
+    made || known.directory.proofs().keys_of_room(room).contains(&key)
 }
 
 /// Tells those who have the space of records, in messages of the size of gossip. Others that follow a key, and are not
@@ -347,4 +360,5 @@ const NO_KEY: &str = "this node checks no keys: nothing can be signed for you he
 const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: the directory is full, or this node has no part in the mesh";
 const NOT_OWNED: &str = "your key does not own your agent id, so nobody could check that the profile is yours: register with an id of your own";
 const LOBBY: &str = "the lobby is no key's own: nobody can set anything of it";
+const ALL_WRITE: &str = "`writers` and `files` are settings of public rooms: all keys that have this one write its files";
 const EPHEMERAL: &str = "an ephemeral room ends with its members, and title, settings and files would not: make a permanent one";
