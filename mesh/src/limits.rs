@@ -1,11 +1,13 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
 mod accounts;
+mod closing;
 mod files;
 mod given;
 mod requests;
 mod tasks;
 pub use accounts::*;
+pub use closing::*;
 pub use files::*;
 pub use given::*;
 pub use requests::*;

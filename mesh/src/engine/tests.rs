@@ -13,6 +13,7 @@ mod asking;
 mod ballots;
 mod barrier;
 mod bounds;
+mod closing;
 mod deliveries;
 mod disk;
 mod elections;

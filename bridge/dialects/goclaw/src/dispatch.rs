@@ -76,6 +76,7 @@ impl Asked {
             "send" => chat::leave(caller, params).await,
             "teams.create" => teams::create(caller, params).await,
             "teams.update" => teams::update(caller, params).await,
+            "teams.delete" => teams::delete(caller, params).await,
             "teams.workspace.list" => workspace::list(caller, params).await,
             "teams.workspace.read" => workspace::read(caller, params).await,
             "teams.workspace.write" => workspace::write(caller, params).await,

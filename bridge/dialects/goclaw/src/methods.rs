@@ -44,7 +44,6 @@ const NO_FILES: &str = "this node keeps no files of agents yet";
 const NO_AGENTS: &str = "agents are not made over this dialect yet: an agent is there when a program registers under its id";
 const NO_TEAM_CHANGES: &str =
     "members of teams are not kept yet: agents join and leave rooms by themselves";
-const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
 const NO_TEAM_EVENTS: &str =
     "the events of a team are not kept yet: each task has its own, by teams.tasks.events";
 const NO_SERVING: &str =
@@ -141,7 +140,7 @@ pub(crate) const METHODS: &[Method] = &[
     ),
     has(Viewer, "status"),
     has(Admin, "teams.create"),
-    lacks(Admin, "teams.delete", NO_CLOSING),
+    has(Admin, "teams.delete"),
     lacks(Admin, "teams.events.list", NO_TEAM_EVENTS),
     has(Admin, "teams.get"),
     lacks(Admin, "teams.known_users", NO_TEAM_CHANGES),

@@ -158,6 +158,7 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
         }
     }
     let update = DetailsUpdate {
+        closes: false,
         title: name.clone().map(Some),
         description: description.map(|text| Some(text).filter(|text| !text.is_empty())),
         state: None,
@@ -176,6 +177,20 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
     let shown = name.unwrap_or_else(|| room.name.to_string());
     let told = json!({"team_id": room.room.to_uuid(), "team_name": shown, "changes": changes});
     tell(caller, "team.updated", &room, &told);
+    Ok(json!({"ok": true}))
+}
+
+/// Closes the room, for ever: from now on it is not there, at any node.
+pub(crate) async fn delete(caller: &Caller, params: &Params) -> Outcome {
+    let room = caller.team(params, THIS_TEAM).await?;
+    if room.room == caller.shared.lobby {
+        return Err(No::invalid("the lobby is nobody's own: it cannot be deleted"));
+    }
+    owned(caller, &room)?;
+    let update = DetailsUpdate { closes: true, ..DetailsUpdate::default() };
+    caller.act(&caller.speaker(), SetRoom { room: room.room, update }).await?;
+    let told = json!({"team_id": room.room.to_uuid(), "team_name": &*room.name});
+    tell(caller, "team.deleted", &room, &told);
     Ok(json!({"ok": true}))
 }
 

@@ -122,6 +122,13 @@ async fn a_team_is_made_and_changed_by_administrators_of_its_key() {
     assert_eq!(other.refused("teams.update", json!({"id": id, "name": "y"})).await, no);
     let write = json!({"teamId": id, "path": "a.md", "content": "x"});
     assert_eq!(other.refused("teams.workspace.write", write).await, no);
+    assert_eq!(other.refused("teams.delete", json!({"id": id})).await, no);
+    let lobby = client.refused("teams.delete", json!({"id": "lobby"})).await;
+    assert_eq!(lobby.0, "INVALID_REQUEST");
+    assert_eq!(client.gets("teams.delete", json!({"teamId": id})).await, json!({"ok": true}));
+    assert_eq!(client.event().await["event"], "team.deleted");
+    assert_eq!(client.refused("teams.get", json!({"id": id})).await.0, "NOT_FOUND");
+    assert_eq!(client.gets("teams.list", json!({})).await["count"], 1, "the lobby");
     node.stop().await;
 }
 
