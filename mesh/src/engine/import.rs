@@ -172,7 +172,7 @@ pub(super) fn vote(
 pub(super) fn task(known: &mut Known, brought: ImportedTask) -> Result<(), Refused> {
     let by = brought.task.created_by.clone();
     let n = known.rooms.get(&brought.room).map_or(1, |room| room.folds.tasks.next_n());
-    let facts = TaskFacts { n, ..brought.task.facts };
+    let facts = Box::new(TaskFacts { n, ..*brought.task.facts });
     let made = TaskAct::Assigned(TaskAssigned { facts, ..brought.task });
     let at = write_imported(known, brought.room, brought.created_ms, &Body::Task(made))?;
     let pending = brought.status == crate::wire::acts::TaskStatus::Pending;

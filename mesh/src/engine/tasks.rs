@@ -125,8 +125,8 @@ pub(super) fn assign_task(
         assignee: new.assignee,
         created_by: caller.agent.clone(),
         id: None,
-        facts: TaskFacts { n, ..new.facts },
-        fields: TaskFields { title: None, description: None, ..new.fields },
+        facts: Box::new(TaskFacts { n, ..*new.facts }),
+        fields: Box::new(TaskFields { title: None, description: None, ..*new.fields }),
     });
     let at = known.write_act(new.room, &Body::Task(act))?;
     let room = known.rooms.get(&new.room).ok_or(Refused::NoRoom)?;

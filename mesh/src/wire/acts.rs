@@ -331,10 +331,10 @@ pub struct TaskAssigned {
     pub id: Option<MessageId>,
     /// What is true of it from its beginning.
     #[n(5)]
-    pub facts: TaskFacts,
+    pub facts: Box<TaskFacts>,
     /// Fields that it begins with, but for its title and description.
     #[n(6)]
-    pub fields: TaskFields,
+    pub fields: Box<TaskFields>,
 }
 
 impl TaskAssigned {
@@ -347,8 +347,8 @@ impl TaskAssigned {
             assignee: None,
             created_by,
             id: None,
-            facts: TaskFacts::default(),
-            fields: TaskFields::default(),
+            facts: Box::default(),
+            fields: Box::default(),
         }
     }
 }
@@ -380,7 +380,7 @@ pub struct TaskUpdated {
     pub kind: CommentKind,
     /// More fields.
     #[n(7)]
-    pub fields: TaskFields,
+    pub fields: Box<TaskFields>,
 }
 
 impl TaskUpdated {
@@ -395,7 +395,7 @@ impl TaskUpdated {
             note: None,
             by,
             kind: CommentKind::Note,
-            fields: TaskFields::default(),
+            fields: Box::default(),
         }
     }
 }

@@ -225,7 +225,7 @@ fn some_update(cluster: &mut Cluster, agents: &Agents, task: MessageId) -> TaskU
     TaskUpdate {
         status: dice.chance(50).then(|| *dice.pick(&TaskStatus::ALL)),
         assignee: dice.chance(20).then(|| dice.chance(80).then(|| agents.somebody(dice))),
-        fields: some_fields(dice),
+        fields: Box::new(some_fields(dice)),
         note: dice.chance(50).then_some(note),
         ..TaskUpdate::of(task)
     }

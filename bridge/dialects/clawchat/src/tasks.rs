@@ -85,8 +85,8 @@ fn new_task(room: RoomId, task: request::AssignTask) -> Result<NewTask, String> 
     Ok(NewTask {
         description: task.description,
         assignee: task.assignee.map(AgentId::from),
-        facts: core_facts(facts)?,
-        fields: TaskFields { priority, labels, due_ms, ..TaskFields::default() },
+        facts: Box::new(core_facts(facts)?),
+        fields: Box::new(TaskFields { priority, labels, due_ms, ..TaskFields::default() }),
         ..NewTask::of(room, task.title)
     })
 }
@@ -132,7 +132,7 @@ fn task_update(task: MessageId, update: request::UpdateTask) -> Result<TaskUpdat
         if_assignee,
         if_status: mesh.if_state.map(encode::core_state),
         kind: kind.map_or(CoreKind::Note, core_kind),
-        fields: fields(mesh)?,
+        fields: Box::new(fields(mesh)?),
         ..TaskUpdate::of(task)
     })
 }

@@ -22,9 +22,9 @@ pub struct NewTask {
     /// The agent that is to do it.
     pub assignee: Option<AgentId>,
     /// What is true of it from its beginning; its number is the room's to say.
-    pub facts: TaskFacts,
+    pub facts: Box<TaskFacts>,
     /// Fields that it begins with, but for title and description.
-    pub fields: TaskFields,
+    pub fields: Box<TaskFields>,
 }
 
 impl NewTask {
@@ -36,8 +36,8 @@ impl NewTask {
             title: title.into(),
             description: None,
             assignee: None,
-            facts: TaskFacts::default(),
-            fields: TaskFields::default(),
+            facts: Box::default(),
+            fields: Box::default(),
         }
     }
 }
@@ -60,7 +60,7 @@ pub struct TaskUpdate {
     /// Of which kind the note is.
     pub kind: CommentKind,
     /// More fields.
-    pub fields: TaskFields,
+    pub fields: Box<TaskFields>,
     /// The status is set only if [`TaskStatus::may_become`] says so.
     pub by_steps: bool,
 }
@@ -77,7 +77,7 @@ impl TaskUpdate {
             if_assignee: None,
             if_status: None,
             kind: CommentKind::Note,
-            fields: TaskFields::default(),
+            fields: Box::default(),
             by_steps: false,
         }
     }

@@ -198,7 +198,7 @@ impl Task {
             room,
             clock: written.facts.clock,
             place,
-            facts: Arc::new(new.facts),
+            facts: Arc::from(new.facts),
             created_by: Arc::clone(&new.created_by),
             created_ms: written.facts.wall_ms,
             writes: Vec::new(),
@@ -213,7 +213,7 @@ impl Task {
             note: Some(None),
             title: Some(new.title.into()),
             description: Some(new.description.map(Arc::from)),
-            ..Values::of(new.fields)
+            ..Values::of(*new.fields)
         };
         task.write(written, new.created_by, Vec::new(), values);
         task
@@ -240,7 +240,7 @@ impl Task {
             status: update.status,
             assignee: update.assignee,
             note: note.map(Some),
-            ..Values::of(update.fields)
+            ..Values::of(*update.fields)
         };
         self.write(written, update.by, update.over, values);
     }
@@ -383,7 +383,7 @@ impl Task {
             status: update.status,
             assignee: update.assignee.clone(),
             note: update.note.as_ref().map(|_| None),
-            ..Values::of(update.fields.clone())
+            ..Values::of(*update.fields.clone())
         };
         let fields = TaskField::ALL.into_iter().filter(|field| values.sets(*field));
         let mut heads: Vec<&Write> = fields.flat_map(|field| self.heads(field)).collect();

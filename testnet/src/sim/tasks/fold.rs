@@ -163,7 +163,7 @@ fn view(room: RoomId, new: &TaskAssigned, writes: &[Write<'_>]) -> TaskView {
         created_ms: writes[0].wall_ms,
         updated_ms: updated.map(|write| write.wall_ms),
         note: note.shown().flatten().map(Into::into),
-        facts: Arc::new(new.facts.clone()),
+        facts: Arc::from(new.facts.clone()),
         priority: priority.shown().unwrap_or(1),
         labels: labels.shown().cloned().unwrap_or_default().into(),
         due_ms: due.shown().filter(|due| *due > 0),

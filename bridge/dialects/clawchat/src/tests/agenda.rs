@@ -498,7 +498,7 @@ fn fields_of_the_mesh_are_set_and_shown() {
     let new = json!({"room_id": it.room, "title": "t", "mesh": mesh});
     let (_, asked) = it.when(answer(&view), "assign_task", new);
     let Command::AssignTask { task: new, .. } = asked else { panic!("{asked:?}") };
-    let TaskFacts { kind, blocked_by, requires_approval, .. } = new.facts;
+    let TaskFacts { kind, blocked_by, requires_approval, .. } = *new.facts;
     assert_eq!(
         (kind.as_deref(), &*blocked_by, requires_approval),
         (Some("bug"), &[TASK][..], true)

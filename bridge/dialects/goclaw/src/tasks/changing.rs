@@ -76,8 +76,9 @@ pub(crate) async fn create(caller: &Caller, params: &Params) -> Outcome {
         user: Some(caller.user.clone()),
     };
     let kind = params.filled(&["taskType", "task_type"])?;
-    let facts = TaskFacts { origin: Some(origin), kind, ..TaskFacts::default() };
-    let fields = TaskFields { priority: priority(params)?, ..TaskFields::default() };
+    let facts = Box::new(TaskFacts { origin: Some(origin), kind, ..TaskFacts::default() });
+    let priority = priority(params)?;
+    let fields = Box::new(TaskFields { priority, ..TaskFields::default() });
     let room = caller.team(params, TEAM).await?;
     // Nothing is made for an agent that nobody knows.
     let assignee = match params.filled(ASSIGNEE)? {
@@ -222,7 +223,7 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
         assignee: holder(caller, params, ASSIGNED).await?,
         if_assignee: holder(caller, params, EXPECTED).await?,
         note: params.filled(&["note"])?,
-        fields: TaskFields { progress, result, ..TaskFields::default() },
+        fields: Box::new(TaskFields { progress, result, ..TaskFields::default() }),
         ..TaskUpdate::of(view.task)
     };
     let stands = format!("task is {}", view.status.name());

@@ -70,6 +70,7 @@ async fn fields_of_a_task_are_those_that_it_was_made_with_and_that_agents_set() 
         result: Some("\"soft\"".to_owned()),
         ..TaskFields::default()
     };
+    let fields = Box::new(fields);
     bob.changes(TaskUpdate { fields, ..TaskUpdate::of(id(&made["id"])) }).await;
     let row = client.gets("teams.tasks.get-light", in_team(&made["id"])).await["task"].clone();
     assert_eq!((&row["progress_percent"], &row["result"]), (&json!(40), &json!("soft")));

@@ -92,13 +92,13 @@ fn numbers_comments_and_changes_are_there_to_be_read_at_all_nodes() {
     let says = TaskUpdate {
         note: Some("it waits".to_owned()),
         kind: CommentKind::Blocker,
-        fields: TaskFields { priority: Some(3), ..TaskFields::default() },
+        fields: Box::new(TaskFields { priority: Some(3), ..TaskFields::default() }),
         ..TaskUpdate::of(first.task)
     };
     task(mesh.ask(1, update(&bob, says)));
     mesh.pass(STEP * 10);
     let read = |by: &Caller, task| Command::ReadTask { by: by.reader(), room, task };
-    let records = [0, 1].map(|i| record(mesh.ask(i, read(&[&ann, &bob][i], first.task))));
+    let records = [0, 1].map(|i| record(mesh.ask(i, read([&ann, &bob][i], first.task))));
     assert_eq!(records[0], records[1]);
     let [comment] = &*records[0].comments else { panic!("{records:?}") };
     assert_eq!((&*comment.by, &*comment.text), (&*bob.agent, "it waits"));
