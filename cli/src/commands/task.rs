@@ -30,9 +30,9 @@ pub enum TaskCommand {
         #[arg(long, value_name = "AGENT_ID")]
         assignee: Option<String>,
         #[command(flatten)]
-        more: More,
+        more: Box<More>,
     },
-    Update(Update),
+    Update(Box<Update>),
     /// Show a task with its comments
     Show {
         /// Room id, or exact name
@@ -161,8 +161,7 @@ pub struct Fields {
 impl Fields {
     fn options(self) -> Option<TaskOptions> {
         let step = self.step.unwrap_or_default();
-        let json =
-            |text: String| serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text));
+        let json = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
         let options = TaskOptions {
             state: self.state.map(TaskState::from),
             if_state: self.if_state.map(TaskState::from),
@@ -276,7 +275,7 @@ pub(crate) async fn run(cx: &Context, args: TaskCommand) -> Result<Outcome, Fail
                 Some("none") => IfAssignee::Nobody,
                 Some(id) => IfAssignee::Agent(id.to_owned()),
             };
-            let Update { task, status, assignee, note, more, .. } = args;
+            let Update { task, status, assignee, note, more, .. } = *args;
             let (status, mesh) = (status.map(TaskStatus::from), more.options());
             let update = UpdateTask { task_id: task, status, assignee, note, if_assignee, mesh };
             let task = client.call(update).await?;

@@ -519,11 +519,7 @@ impl Liar {
             status: Some(*self.dice.pick(&TaskStatus::ALL)),
             assignee: Some(self.dice.chance(80).then(|| self.agent())),
             note: Some(self.text()),
-            fields: Box::new(TaskFields {
-                priority: Some(self.dice.within(0, 9) as u8),
-                result: Some(self.text()),
-                ..TaskFields::default()
-            }),
+            fields: Box::new(TaskFields { result: Some(self.text()), ..TaskFields::default() }),
             ..TaskUpdated::of(task, self.agent())
         }
     }

@@ -444,9 +444,8 @@ fn decided_once(
     (place, task): (EntryRef, EntryRef),
     asked: Option<&TaskAct>,
 ) -> Result<(), Broken> {
-    let wanted = |act: Option<&TaskAct>| match act {
-        Some(TaskAct::Claimed(claim)) => claim.if_status,
-        _ => None,
+    let wanted = |act: Option<&TaskAct>| {
+        if let Some(TaskAct::Claimed(claim)) = act { claim.if_status } else { None }
     };
     let Some(status) = wanted(asked) else { return Ok(()) };
     let came = acts.iter().filter(|(at, act)| act.comes_into(**at, task) == Some(status)).count();

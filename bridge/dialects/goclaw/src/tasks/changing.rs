@@ -41,12 +41,14 @@ async fn say_assigned(caller: &Caller, room: RoomId, task: &TaskView) -> Result<
 /// The answer to a change. `stands`: what is said if the task is not so far that it can be.
 async fn change(caller: &Caller, update: TaskUpdate, stands: &str) -> Result<Box<TaskView>, No> {
     let changed = caller.try_act(&caller.speaker(), ChangeTask(update)).await;
-    changed.map_err(|refusal| match refusal {
-        Refusal::Mesh(Refused::Stands { .. }) => No::invalid(stands),
-        Refusal::Mesh(Refused::Held { holder: Some(holder) }) => {
+    changed.map_err(|refusal| {
+        if let Refusal::Mesh(Refused::Stands { .. }) = refusal {
+            No::invalid(stands)
+        } else if let Refusal::Mesh(Refused::Held { holder: Some(holder) }) = refusal {
             No::invalid(format!("task is held by {holder}"))
+        } else {
+            refusal.into()
         }
-        other => other.into(),
     })
 }
 
@@ -155,13 +157,17 @@ pub(crate) async fn comment(caller: &Caller, params: &Params) -> Outcome {
 /// Deletes a task that has ended.
 async fn remove(caller: &Caller, room: &RoomView, task: MessageId) -> Result<(), No> {
     let deleted = caller.try_act(&caller.speaker(), DeleteTask(task)).await;
-    deleted.map_err(|refusal| match refusal {
-        Refusal::Mesh(Refused::Stands { .. }) => No::invalid("task is not in a deletable state"),
-        Refusal::Mesh(Refused::NotYours) => No::unauthorized(format!(
-            "permission denied: neither the maker of this task nor the owner of team {}",
-            room.name
-        )),
-        other => other.into(),
+    deleted.map_err(|refusal| {
+        if let Refusal::Mesh(Refused::Stands { .. }) = refusal {
+            No::invalid("task is not in a deletable state")
+        } else if let Refusal::Mesh(Refused::NotYours) = refusal {
+            No::unauthorized(format!(
+                "permission denied: neither the maker of this task nor the owner of team {}",
+                room.name
+            ))
+        } else {
+            refusal.into()
+        }
     })
 }
 

@@ -34,11 +34,14 @@ pub(crate) fn listen(shared: &Arc<Shared>) {
 }
 
 fn tell(shared: &Shared, news: &Overheard) {
-    let events: Vec<(&str, Value)> = match &news.event {
-        Event::TaskMade(task) => made(task),
-        Event::TaskChanged(task, change) => changed(task, change),
-        Event::TaskDeleted(task, by) => vec![("deleted", payload(task, Some(by)))],
-        _ => return,
+    let events: Vec<(&str, Value)> = if let Event::TaskMade(task) = &news.event {
+        made(task)
+    } else if let Event::TaskChanged(task, change) = &news.event {
+        changed(task, change)
+    } else if let Event::TaskDeleted(task, by) = &news.event {
+        vec![("deleted", payload(task, Some(by)))]
+    } else {
+        return;
     };
     for (what, payload) in events {
         // Of the other key's room nothing is said, and of a direct room nobody is told here.

@@ -14,10 +14,8 @@ use crate::{
 
 /// The state of a task, in this dialect's words: whoever holds it is at it.
 pub(super) fn status_of(task: &TaskView) -> &'static str {
-    match task.status {
-        TaskStatus::Pending if task.assignee.is_some() => TaskStatus::InProgress.name(),
-        status => status.name(),
-    }
+    let is_taken = task.status == TaskStatus::Pending && task.assignee.is_some();
+    if is_taken { TaskStatus::InProgress.name() } else { task.status.name() }
 }
 
 pub(super) fn task_row(task: &TaskView) -> Value {

@@ -84,7 +84,7 @@ pub(super) async fn claim(asking: &Asking, arguments: &mut Arguments) -> Outcome
     if let Some((room, view)) = find(asking, task).await?
         && view.status.is_terminal()
     {
-        let no = No::error(&format!("the task is {} already", view.status.name()));
+        let no = No::error(format!("the task is {} already", view.status.name()));
         return Err(no.with("task", row(asking, &room, &view)));
     }
     let begins = TaskUpdate {
