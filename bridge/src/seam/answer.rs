@@ -3,7 +3,7 @@
 use mesh::{
     api::{
         account::{AccountClaim, AccountView},
-        agenda::{Standing, TaskRecord, TaskView, VoteView},
+        agenda::{KeyView, Standing, TaskRecord, TaskView, VoteView},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
@@ -270,6 +270,7 @@ answers! {
     Box<TaskRecord>: Outcome::TaskRecord(record) => record;
     Vec<MemberStatus>: Outcome::Members(members) => members;
     Standing: Outcome::Key(standing) => standing;
+    Vec<KeyView>: Outcome::Keys(keys) => keys;
     Option<Box<KeyTerms>>: Outcome::Terms(terms) => terms;
     Roamed: Outcome::Roamed(roamed) => roamed;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;

@@ -110,6 +110,7 @@ calls! {
     SetTyping => ();
     SetPresence => ();
     SetProfile => ();
+    SetProfileOf => ();
     GetProfile => AgentProfile;
     CreateVote => Box<VoteView>;
     CastVote => Cast;
@@ -426,6 +427,15 @@ pub struct SetPresence(pub Presence);
 /// Change one's profile.
 #[derive(Clone, Debug)]
 pub struct SetProfile(pub ProfileUpdate);
+
+/// Change the profile of an agent whose id is the caller's key's own. It need not be there.
+#[derive(Clone, Debug)]
+pub struct SetProfileOf {
+    /// The agent.
+    pub agent: AgentId,
+    /// The change.
+    pub update: ProfileUpdate,
+}
 
 /// The profile of an agent.
 #[derive(Clone, Debug)]

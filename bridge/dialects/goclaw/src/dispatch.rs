@@ -6,12 +6,12 @@ use crate::{
     agents,
     answer::Answer,
     caller::Caller,
-    chat,
+    channels, chat, keys,
     methods::Method,
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
-    sessions, skills, system, tasks, teams, workspace,
+    profiles, sessions, skills, system, tasks, teams, usage, workspace,
 };
 
 /// A request that its client may make.
@@ -45,12 +45,15 @@ impl Asked {
         drop(turn);
     }
 
-    async fn outcome(&self) -> Outcome {
+    pub(crate) async fn outcome(&self) -> Outcome {
         let Asked { caller, client, method, params } = self;
         match method.name {
             "health" => system::health(caller, *client).await,
             "status" => system::status(caller).await,
             "agents.list" => agents::list(caller, params).await,
+            "agents.create" => profiles::create(caller, params).await,
+            "agents.update" => profiles::update(caller, params).await,
+            "skills.update" => profiles::update_skill(caller, params).await,
             "agent" => agents::one(caller, params).await,
             "agent.wait" => agents::wait(caller, params).await,
             "agent.identity.get" => agents::identity(caller, params).await,
@@ -73,7 +76,28 @@ impl Asked {
             "device.pair.list" => pairing::list(caller).await,
             "device.pair.revoke" => pairing::revoke(caller, params).await,
             "browser.pairing.status" => pairing::status(&caller.shared, params).await,
+            "channels.list" => Ok(channels::list()),
+            "channels.status" => channels::status(caller).await,
+            "channels.instances.list" => channels::instances(caller).await,
+            "channels.instances.get" => channels::instance(caller, params).await,
+            "channels.instances.create" => channels::create(caller, params).await,
+            "channels.instances.update" => channels::update(caller, params).await,
+            "channels.instances.delete" => channels::delete(caller, params).await,
+            "api_keys.list" => keys::list(caller).await,
+            "api_keys.create" => keys::create(caller, params).await,
+            "api_keys.revoke" => keys::revoke(caller, params).await,
+            "usage.get" => usage::get(caller, params).await,
+            "usage.summary" => usage::summary(caller).await,
+            "quota.usage" => usage::quota(caller).await,
             "send" => chat::leave(caller, params).await,
+            _ => self.of_teams().await,
+        }
+    }
+
+    /// Teams, their files and their tasks; and what is not there.
+    async fn of_teams(&self) -> Outcome {
+        let Asked { caller, method, params, .. } = self;
+        match method.name {
             "teams.create" => teams::create(caller, params).await,
             "teams.update" => teams::update(caller, params).await,
             "teams.delete" => teams::delete(caller, params).await,

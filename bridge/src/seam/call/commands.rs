@@ -14,8 +14,8 @@ use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
     DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents,
     ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks, ListVotes,
-    MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
-    SetTyping, ShareRoom, StandOutside,
+    MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetProfileOf,
+    SetRoom, SetTyping, ShareRoom, StandOutside,
     to_mesh::{Row, Sends, ToMesh},
     writers,
 };
@@ -330,6 +330,20 @@ impl ToMesh for SetProfile {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         Ok(Command::SetProfile { caller, signer, update: Box::new(self.0) })
+    }
+}
+
+impl ToMesh for SetProfileOf {
+    const ROW: Row = Row::counted(Bound::Profile);
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.update.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let SetProfileOf { agent, update } = self;
+        let (key, signer) = (party.key(), party.signer().cloned());
+        Ok(Command::SetProfileOf(Box::new(command::OwnedProfile { key, agent, signer, update })))
     }
 }
 

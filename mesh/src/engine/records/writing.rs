@@ -6,7 +6,7 @@ use super::{Records, answers_for, contents::Name};
 use crate::{
     api::{
         account::AccountRefused,
-        command::{Caller, Outcome, Refused, RoomSet},
+        command::{Caller, Outcome, OwnedProfile, Refused, RoomSet},
     },
     engine::known::Known,
     limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
@@ -122,17 +122,25 @@ impl Records {
     ) -> Result<Outcome, Refused> {
         known.caller(caller)?;
         let Profiled { signer, update } = profiled;
+        let (key, agent) = (caller.key, caller.agent.clone());
+        self.set_profile_of(known, OwnedProfile { key, agent, signer, update })
+    }
+
+    pub(crate) fn set_profile_of(
+        &mut self,
+        known: &mut Known,
+        of: OwnedProfile,
+    ) -> Result<Outcome, Refused> {
+        let OwnedProfile { key, agent, signer, update } = of;
         update.check()?;
-        if !known.directory.proofs().owns(caller.key, &caller.agent) {
+        if !known.directory.proofs().owns(key, &agent) {
             return Err(impossible(NOT_OWNED));
         }
         let cards = self.set(Space::Mesh, profile::CARDS.number);
-        let first = profile::cards_of(&caller.agent);
-        let cards: Vec<_> =
-            cards.into_iter().flat_map(|set| set.live_of(caller.key, &first)).collect();
-        let drafts = update.drafts(&caller.agent, &cards);
-        let (key, signer) = (caller.key, signer.as_deref());
-        let by = Writing::of_key(key, signer);
+        let first = profile::cards_of(&agent);
+        let cards: Vec<_> = cards.into_iter().flat_map(|set| set.live_of(key, &first)).collect();
+        let drafts = update.drafts(&agent, &cards);
+        let by = Writing::of_key(key, signer.as_deref());
         self.write(known, &by, unsigned(drafts))?;
         Ok(Outcome::Done)
     }
