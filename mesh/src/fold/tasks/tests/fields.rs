@@ -92,6 +92,24 @@ fn the_newest_comments_are_remembered_whoever_read_them_in_whatever_order() {
     assert_eq!(a.tasks.bytes, a.tasks.all.values().map(Task::bytes).sum::<usize>());
 }
 
+/// A short one would fit in the place of a long one that was forgotten for it, where it comes late.
+#[test]
+fn a_comment_that_comes_late_is_not_remembered_in_the_place_of_a_later_one() {
+    let (mut a, mut b) = (Replica::new(1), Replica::new(2));
+    let task = a.assign("do it");
+    b.hear(&a);
+    b.update(noted(task, "short"));
+    a.update(in_status(task, TaskStatus::Blocked));
+    for _ in 0..16 {
+        a.update(noted(task, &"x".repeat(4_096)));
+    }
+    a.update(noted(task, &"y".repeat(4_000)));
+    meet(&mut a, &mut b);
+    let count = |of: &Replica| of.shows(task).comments;
+    assert_eq!((count(&a), count(&b)), (16, 16));
+    assert_eq!(a.tasks.record(task), b.tasks.record(task));
+}
+
 #[test]
 fn a_deleted_task_stays_away_whatever_else_was_written() {
     let (mut a, mut b) = (Replica::new(1), Replica::new(2));
