@@ -3,10 +3,12 @@
 mod accounts;
 mod given;
 mod requests;
+mod streams;
 pub use accounts::*;
 pub use given::*;
 pub use requests::*;
 use std::time::Duration;
+pub use streams::*;
 
 // Entries and runs.
 

@@ -55,6 +55,7 @@ mod events;
 mod lingering;
 mod mail;
 mod places;
+mod streams;
 mod watches;
 
 use away::{Away, Leaver};
@@ -62,10 +63,12 @@ use crowds::Crowds;
 use lingering::Lingering;
 use mail::Mails;
 use places::Place;
+use streams::Streams;
 use watches::Watches;
 
 pub use mail::{Notified, Way};
 pub(crate) use places::Beside;
+pub use streams::{Pieces, kind_of};
 pub use watches::Watch;
 pub(crate) use watches::Watched;
 
@@ -88,6 +91,7 @@ pub struct Hub {
     /// Locked after `state`, if both are.
     crowds: Crowds,
     watches: Arc<Watches>,
+    streams: Arc<Streams>,
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
     pub(crate) announcements: Announcements,
@@ -132,6 +136,7 @@ impl Hub {
             presence: Mutex::default(),
             crowds: Crowds::default(),
             watches: Arc::default(),
+            streams: Arc::default(),
             mails: Mails::default(),
             woken: Board::default(),
             announcements: Announcements::default(),

@@ -5,6 +5,7 @@ mod drawn;
 mod inbox;
 mod receipts;
 mod rooms;
+mod streams;
 pub mod traits;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -46,6 +47,7 @@ pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
+pub use streams::NewPiece;
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,6 +133,10 @@ pub enum Command {
     Handed { agent: AgentId, room: RoomId, requests: Vec<EntryRef> },
     /// → [`Outcome::Done`]
     SetTyping { caller: Caller, room: RoomId, typing: bool },
+    /// A piece of an answer that the agent is writing, for those that wait for it now. → [`Outcome::Done`]
+    Stream { caller: Caller, piece: Box<NewPiece> },
+    /// For a while somebody here waits for pieces of answers in these rooms. → [`Outcome::Done`]
+    AwaitPieces { rooms: Vec<RoomId> },
     /// → [`Outcome::Done`]
     SetPresence { caller: Caller, presence: Presence },
     /// Rooms that it may see, under `parent` if given. → [`Outcome::Rooms`]

@@ -45,6 +45,7 @@ mod sending;
 mod shared;
 mod spoken;
 mod starting;
+mod streams;
 mod successors;
 mod sync;
 mod tasks;

@@ -26,7 +26,7 @@ use crate::{
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
-    receipts,
+    receipts, streams,
 };
 
 /// How ClawChat's clients are told of things.
@@ -138,6 +138,9 @@ impl event::Voice for Voice {
             Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
+            }
+            Event::Piece { room, piece } => {
+                Wire::Stream(Box::new(streams::written(name(room), piece)))
             }
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {

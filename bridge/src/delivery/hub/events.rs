@@ -53,6 +53,7 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Left { .. }
         | RoomEvent::Turn { .. }
         | RoomEvent::Typing { .. }
+        | RoomEvent::Piece(_)
         | RoomEvent::Presence(_) => false,
     }
 }
@@ -89,6 +90,7 @@ impl Hub {
                 let by = agent.clone();
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
+            RoomEvent::Piece(piece) => self.piece(room, piece),
             RoomEvent::Presence(view) => self.presence(room, view),
             RoomEvent::Delivery { request, to, now } => {
                 self.everybody(room, Event::Fate { room, request, to, now });
