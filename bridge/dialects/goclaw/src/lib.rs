@@ -37,6 +37,7 @@ mod names;
 mod outcome;
 mod pairing;
 mod params;
+mod pieces;
 mod rates;
 mod runs;
 mod sessions;

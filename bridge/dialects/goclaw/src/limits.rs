@@ -89,6 +89,8 @@ pub const WAIT_MS: RangeInclusive<u64> = 1_000..=600_000;
 pub const MEDIA_MAX: usize = 32;
 /// Bytes of all of them together.
 pub const MEDIA_BYTES_MAX: usize = 8 * 1024;
+/// Events of tools that wait until a client is answered, and tools whose last use is remembered.
+pub const TOOL_EVENTS_MAX: usize = 64;
 /// Characters of a request that the event of its beginning has.
 pub const STARTED_CHARS: usize = 200;
 /// A burst of writes of one principal.

@@ -35,6 +35,7 @@ mod door;
 mod frames;
 mod pairing;
 mod sessions;
+mod streams;
 mod teams;
 
 /// Longer than anything takes on a machine that does other things, too.

@@ -18,7 +18,7 @@ use mesh::{
         id::{AgentId, LocalRef, RoomId},
         number::Number,
     },
-    wire::entry::Said,
+    wire::{entry::Said, roster::Status},
 };
 
 use super::{Hub, Room, State, Watched};
@@ -58,6 +58,15 @@ fn is_news(event: &RoomEvent) -> bool {
     }
 }
 
+/// The word of a status in which an agent is at something.
+fn busy(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Working => Some("working"),
+        Status::Thinking => Some("thinking"),
+        Status::Idle | Status::Waiting => None,
+    }
+}
+
 impl Hub {
     /// Tells local members of an event in a room. Never blocks.
     pub fn notify(&self, room: RoomId, event: RoomEvent) {
@@ -87,11 +96,19 @@ impl Hub {
                 self.turn(room, Event::Turn { room, holder, order, reason });
             }
             RoomEvent::Typing { agent, name, typing } => {
+                if typing {
+                    self.activity(room, &agent, "typing");
+                }
                 let by = agent.clone();
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
             RoomEvent::Piece(piece) => self.piece(room, piece),
-            RoomEvent::Presence(view) => self.presence(room, view),
+            RoomEvent::Presence(view) => {
+                if let Some(word) = busy(view.presence.status) {
+                    self.activity(room, &view.agent, word);
+                }
+                self.presence(room, view);
+            }
             RoomEvent::Delivery { request, to, now } => {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }

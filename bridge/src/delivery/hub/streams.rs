@@ -8,7 +8,7 @@ use std::{
 use mesh::{
     api::command::Command,
     limits::AWAITED_ROOMS_MAX,
-    name::id::RoomId,
+    name::id::{AgentId, RoomId},
     wire::piece::{Piece, PieceKind},
 };
 use tokio::sync::broadcast::{
@@ -19,7 +19,10 @@ use tokio::sync::broadcast::{
 use super::Hub;
 use crate::{
     limits::PIECES_WAITING_MAX,
-    seam::event::{Event, Told},
+    seam::{
+        answer::RoomFacts,
+        event::{Event, Told},
+    },
 };
 
 /// Readers that wait without a seat, by room.
@@ -103,6 +106,28 @@ impl Hub {
         if let Some(readers) = self.streams.lock().get(&room) {
             // An error: the last reader has just gone.
             drop(readers.send(piece));
+        }
+    }
+
+    /// An agent of the room shows that it is at something: readers without a seat hear it beside its pieces.
+    pub(super) fn activity(&self, room: RoomId, agent: &AgentId, word: &str) {
+        let is_withheld = |facts: RoomFacts| facts.withheld(agent).is_some();
+        if !self.streams.lock().contains_key(&room) || self.facts(room).is_none_or(is_withheld) {
+            return;
+        }
+        let activity = Piece {
+            agent: agent.clone(),
+            stream: String::new(),
+            reply_to: None,
+            kind: PieceKind::Activity,
+            content: Some(word.to_owned()),
+            tool: None,
+            input: None,
+            result: None,
+        };
+        if let Some(readers) = self.streams.lock().get(&room) {
+            // An error: the last reader has just gone.
+            drop(readers.send(Arc::new(activity)));
         }
     }
 
