@@ -334,6 +334,8 @@ pub struct Piece {
     pub room_id: String,
     /// The agent that writes.
     pub agent_id: String,
+    /// Its name.
+    pub agent_name: String,
     /// Its own name of this stream.
     pub stream_id: String,
     /// The message that is answered.

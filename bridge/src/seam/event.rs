@@ -71,7 +71,7 @@ pub enum Event {
     /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
     /// An agent writes an answer in a room of the reader, which has asked for such news.
-    Piece { room: RoomId, piece: Arc<Piece> },
+    Piece { room: RoomId, name: Arc<str>, piece: Arc<Piece> },
     /// The node looks whether the client is there.
     Heartbeat,
     /// The client's key was revoked: the connection ends.

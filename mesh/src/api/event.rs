@@ -89,7 +89,7 @@ pub enum RoomEvent {
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// A piece of an answer that an agent is writing. To those that have asked for such news.
-    Piece(Arc<Piece>),
+    Piece { name: Arc<str>, piece: Arc<Piece> },
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { access: Access },
 }

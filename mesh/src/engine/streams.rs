@@ -160,7 +160,7 @@ impl Streams {
     ) -> Result<Outcome, Refused> {
         new.check()?;
         let room = new.room;
-        known.may_act(caller, room)?;
+        let name = known.may_act(caller, room)?.name;
         if known.told.get(&room).is_some_and(|view| view.encrypted) {
             return Err(Refused::Plaintext);
         }
@@ -175,7 +175,7 @@ impl Streams {
         }
         let piece = new.of(caller.agent.clone());
         self.send(known, room, &piece);
-        known.cx.notify(room, RoomEvent::Piece(Arc::new(piece)));
+        known.cx.notify(room, RoomEvent::Piece { name, piece: Arc::new(piece) });
         Ok(Outcome::Done)
     }
 
@@ -216,12 +216,12 @@ impl Streams {
             known.cx.faults.stray += 1;
             return;
         };
-        if !is_seated(known, from, room, &piece.agent) {
+        let Some(name) = seated(known, from, room, &piece.agent) else {
             known.cx.faults.stray += 1;
             return;
-        }
+        };
         if heard.takes(now, &piece) {
-            known.cx.notify(room, RoomEvent::Piece(Arc::new(piece)));
+            known.cx.notify(room, RoomEvent::Piece { name, piece: Arc::new(piece) });
         }
     }
 
@@ -271,10 +271,11 @@ fn peers(known: &Known, room: RoomId) -> BTreeSet<NodeId> {
     state.map(|state| state.replica.peers(&known.cx)).unwrap_or_default()
 }
 
-/// Whether the roster of a node says that this agent is there, and in the room, as it may be.
-fn is_seated(known: &Known, node: NodeId, room: RoomId, agent: &AgentId) -> bool {
-    known.rosters.record(agent).is_some_and(|(at, record)| {
-        let seat = Seating { agent, node, key: record.key };
-        at == node && record.rooms.contains_key(&room) && known.rosters.may_sit(room, &seat)
-    })
+/// The name of an agent, if the roster of this node says that it is there, and in the room, as it may be.
+fn seated(known: &Known, node: NodeId, room: RoomId, agent: &AgentId) -> Option<Arc<str>> {
+    let (at, record) = known.rosters.record(agent)?;
+    let seat = Seating { agent, node, key: record.key };
+    let is_seated =
+        at == node && record.rooms.contains_key(&room) && known.rosters.may_sit(room, &seat);
+    is_seated.then(|| record.name.clone())
 }

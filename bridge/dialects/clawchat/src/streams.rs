@@ -35,12 +35,13 @@ impl Turn {
 }
 
 /// A piece, for clients that have asked for them.
-pub(crate) fn written(room_id: String, piece: &Piece) -> event::Piece {
+pub(crate) fn written(room_id: String, name: &str, piece: &Piece) -> event::Piece {
     // Another node may pass on what is no JSON.
     let json = |text: &Option<String>| text.as_deref().and_then(|text| Metadata::parse(text).ok());
     event::Piece {
         room_id,
         agent_id: piece.agent.to_string(),
+        agent_name: name.to_owned(),
         stream_id: piece.stream.clone(),
         reply_to: piece.reply_to.clone(),
         kind: of_mesh(piece.kind),

@@ -139,9 +139,10 @@ impl event::Voice for Voice {
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }
-            Event::Piece { room, piece } => {
-                Wire::Stream(Box::new(streams::written(name(room), piece)))
+            Event::Piece { room, name: called, piece } => {
+                Wire::Stream(Box::new(streams::written(name(room), called, piece)))
             }
+
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {
                 return self

@@ -11,7 +11,7 @@ use crate::{
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
-    sessions, skills, system, teams, workspace,
+    serve, sessions, skills, system, teams, workspace,
 };
 
 /// A request that its client may make.
@@ -74,6 +74,10 @@ impl Asked {
             "device.pair.revoke" => pairing::revoke(caller, params).await,
             "browser.pairing.status" => pairing::status(&caller.shared, params).await,
             "send" => chat::leave(caller, params).await,
+            "mesh.agent.serve" => self.serve().await,
+            "mesh.run.chunk" => serve::chunk(caller, *client, params).await,
+            "mesh.run.reply" => serve::reply(caller, *client, params).await,
+            "mesh.run.fail" => serve::fail(caller, *client, params).await,
             "teams.create" => teams::create(caller, params).await,
             "teams.update" => teams::update(caller, params).await,
             "teams.workspace.list" => workspace::list(caller, params).await,
@@ -93,6 +97,14 @@ impl Asked {
                 Err(No::new(Code::NotImplemented, format!("{name}: {why}")))
             }
         }
+    }
+
+    /// A connected client serves an agent.
+    async fn serve(&self) -> Outcome {
+        let clients = self.caller.shared.clients();
+        let own = clients.into_iter().find(|client| client.id == self.client);
+        let own = own.ok_or_else(|| No::unavailable("the connection is gone".to_owned()))?;
+        serve::serve(&self.caller, self.client, own.line, &self.params).await
     }
 
     /// A connected client asks for a device.

@@ -40,6 +40,7 @@ mod params;
 mod pieces;
 mod rates;
 mod runs;
+mod serve;
 mod sessions;
 mod settings;
 mod shared;

@@ -102,6 +102,15 @@ pub const AGENT_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A run is looked at again after this, also if nothing was heard.
 pub const RUN_LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// Agents that one connection serves.
+pub const SERVED_PER_CLIENT_MAX: usize = 64;
+/// Requests of an agent that its host was told of and that are remembered: of older ones it is as if they were over.
+pub const SERVED_RUNS_MAX: usize = 1_024;
+/// Messages of an agent that are read at once for its host.
+pub const SERVED_AT_ONCE: usize = 16;
+/// An agent that another connection served is let go in this time.
+pub const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(2);
+
 /// Pairings that wait, of all addresses.
 pub const PENDING_MAX: usize = 64;
 /// Of one address.

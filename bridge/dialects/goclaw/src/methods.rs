@@ -48,8 +48,6 @@ const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
 const NO_REVIEW: &str = "tasks have no review yet: their agents complete them";
 const NO_TASK_RECORDS: &str = "tasks keep their newest note alone: see note in teams.tasks.get";
 const NO_DELETION: &str = "tasks are not deleted yet: completed ones are forgotten by themselves";
-const NO_SERVING: &str =
-    "agents are not served over this dialect yet: let the program register over ClawChat or MCP";
 
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
@@ -118,11 +116,11 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Operator, "exec.approval.list", NO_APPROVALS),
     has(Viewer, "health"),
     own(Admin, "logs.tail", "this node sends no log over the wire yet: read the log of clawmeshd"),
-    lacks(Operator, "mesh.agent.serve", NO_SERVING),
-    lacks(Operator, "mesh.run.chunk", NO_SERVING),
-    lacks(Operator, "mesh.run.fail", NO_SERVING),
-    lacks(Operator, "mesh.run.reply", NO_SERVING),
-    lacks(Operator, "mesh.tasks.update", NO_SERVING),
+    has(Operator, "mesh.agent.serve"),
+    has(Operator, "mesh.run.chunk"),
+    has(Operator, "mesh.run.fail"),
+    has(Operator, "mesh.run.reply"),
+    lacks(Operator, "mesh.tasks.update", NO_TASK_RECORDS),
     has(Viewer, "providers.models"),
     lacks(Viewer, "quota.usage", NO_USAGE),
     has(Viewer, "run.timeline.get"),

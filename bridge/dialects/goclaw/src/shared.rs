@@ -28,6 +28,7 @@ use crate::{
     pairing::Pairings,
     rates::{Buckets, Rate},
     runs::Runs,
+    serve::Served,
     settings::Settings,
     threads::Remembered,
 };
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
+    pub(crate) served: Served,
     pub(crate) kept: Kept,
     pub(crate) pairings: Pairings,
     pub(crate) remembered: Remembered,
@@ -67,6 +69,7 @@ impl Shared {
             settings,
             started: Instant::now(),
             runs: Runs::default(),
+            served: Served::default(),
             kept: Kept::default(),
             pairings: Pairings::default(),
             remembered: Remembered::default(),
@@ -115,6 +118,7 @@ impl Shared {
 
     pub(crate) fn goes(&self, id: u64) {
         self.locked().remove(&id);
+        self.served.goes(id);
     }
 
     pub(crate) fn clients(&self) -> Vec<Client> {

@@ -34,6 +34,7 @@ mod chat;
 mod door;
 mod frames;
 mod pairing;
+mod serve;
 mod sessions;
 mod streams;
 mod teams;

@@ -53,7 +53,7 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Left { .. }
         | RoomEvent::Turn { .. }
         | RoomEvent::Typing { .. }
-        | RoomEvent::Piece(_)
+        | RoomEvent::Piece { .. }
         | RoomEvent::Presence(_) => false,
     }
 }
@@ -102,7 +102,7 @@ impl Hub {
                 let by = agent.clone();
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
-            RoomEvent::Piece(piece) => self.piece(room, piece),
+            RoomEvent::Piece { name, piece } => self.piece(room, name, piece),
             RoomEvent::Presence(view) => {
                 if let Some(word) = busy(view.presence.status) {
                     self.activity(room, &view.agent, word);

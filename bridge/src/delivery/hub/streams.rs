@@ -90,7 +90,7 @@ impl Hub {
     }
 
     /// An agent of the room writes an answer. Whose words are not taken, of that one no piece is shown.
-    pub(super) fn piece(&self, room: RoomId, piece: Arc<Piece>) {
+    pub(super) fn piece(&self, room: RoomId, name: Arc<str>, piece: Arc<Piece>) {
         let state = self.read();
         let Some(known) = state.rooms.get(&room) else { return };
         if known.facts.withheld(&piece.agent).is_some() {
@@ -99,7 +99,7 @@ impl Hub {
         let listens = |link: &&Arc<super::Link>| link.hears_pieces() && !link.is(&piece.agent);
         let mut listeners = known.seats.values().filter(listens).peekable();
         if listeners.peek().is_some() {
-            let told = Arc::new(Told::new(Event::Piece { room, piece: piece.clone() }));
+            let told = Arc::new(Told::new(Event::Piece { room, name, piece: piece.clone() }));
             listeners.for_each(|link| link.tell(&told));
         }
         drop(state);
@@ -163,7 +163,7 @@ mod tests {
     use crate::testing::{Fake, lobby};
 
     fn piece(text: &str) -> RoomEvent {
-        RoomEvent::Piece(Arc::new(Piece {
+        let piece = Arc::new(Piece {
             agent: "a".into(),
             stream: "s".to_owned(),
             reply_to: None,
@@ -172,7 +172,8 @@ mod tests {
             tool: None,
             input: None,
             result: None,
-        }))
+        });
+        RoomEvent::Piece { name: "a".into(), piece }
     }
 
     #[tokio::test]

@@ -51,7 +51,7 @@ impl Live {
         }
         let shown = self.streams.entry(name.clone()).or_default();
         shown.reply_to.clone_from(&piece.reply_to);
-        let who = format::name(&piece.agent_id);
+        let who = format::name(&piece.agent_name);
         if !is_text {
             out.push_str(&format!("  {who} … ({})\n", format::printable(&text, " ")));
             return out;
@@ -83,10 +83,12 @@ impl Live {
         let was_open = self.open.as_ref() == Some(&name);
         let end = self.close();
         let shown = self.streams.remove(&name).unwrap_or_default();
-        let said = shown.text.trim_end_matches('\n');
-        match message.content.strip_prefix(said) {
-            Some("") => After::Above(end.to_owned()),
-            Some(rest) if was_open && shown.text == said => {
+        // The newline that ends a text is no part of its message.
+        if message.content == shown.text.trim_end_matches('\n') {
+            return After::Above(end.to_owned());
+        }
+        match message.content.strip_prefix(&shown.text) {
+            Some(rest) if was_open => {
                 After::Above(format!("{}\n", format::printable(rest, "\n  ")))
             }
             Some(_) | None => After::Whole(end),
@@ -120,6 +122,7 @@ mod tests {
         Piece {
             room_id: "r".to_owned(),
             agent_id: "bob".to_owned(),
+            agent_name: "bob".to_owned(),
             stream_id: stream.to_owned(),
             reply_to: None,
             kind,
@@ -148,6 +151,9 @@ mod tests {
         live.piece(&piece("s", PieceKind::Chunk, "one"));
         let rest = live.message(&message("bob", "one more"));
         assert_eq!(rest, After::Above(" more\n".to_owned()), "the last piece was lost");
+        live.piece(&piece("s", PieceKind::Chunk, "one\n"));
+        let rest = live.message(&message("bob", "one\ntwo"));
+        assert_eq!(rest, After::Above("two\n".to_owned()), "it ended at once");
         live.piece(&piece("s", PieceKind::Chunk, "two"));
         assert_eq!(live.message(&message("bob", "one two")), After::Whole("\n"), "the first was");
         assert!(live.streams.is_empty() && live.open.is_none());

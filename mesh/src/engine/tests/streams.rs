@@ -39,7 +39,7 @@ fn sent(node: NodeId, room: RoomId, (agent, piece): (&str, u64)) -> Message<Veri
 
 fn texts<'e>(events: impl IntoIterator<Item = &'e RoomEvent>) -> Vec<(String, String)> {
     let pieces = events.into_iter().filter_map(|event| match event {
-        RoomEvent::Piece(piece) => Some(piece),
+        RoomEvent::Piece { piece, .. } => Some(piece),
         _ => None,
     });
     let text = |piece: &Piece| piece.content.clone().unwrap_or_default();

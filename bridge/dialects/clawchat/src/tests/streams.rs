@@ -39,7 +39,7 @@ fn who_asks_for_streams_hears_pieces_in_their_order_and_nobody_else_does() {
     for text in ["one", " two", " three"] {
         let told = bob.event("stream").expect("it came");
         let expected = json!({
-            "room_id": "lobby", "agent_id": "ann", "stream_id": "s", "kind": "chunk", "content": text,
+            "room_id": "lobby", "agent_id": "ann", "agent_name": "ann", "stream_id": "s", "kind": "chunk", "content": text,
         });
         assert_eq!(told, expected);
     }
