@@ -541,7 +541,9 @@ impl Reads for Fake {
             let records = records.values().map(|record| &**record);
             let keys = self.proofs.keys_of_room(*room);
             let mut details = details::read(at, records, &keys, secret().mesh_id());
-            if !settings {
+            if settings {
+                details.show_writers(&self.proofs.writers_of_room(*room));
+            } else {
                 details.settings.clear();
             }
             Some(details)
@@ -552,7 +554,8 @@ impl Reads for Fake {
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
         let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
         let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
-        let keys = self.proofs.keys_of_room(room);
+        let owners = records.values().map(|record| record.owner());
+        let keys = self.proofs.file_keys(room, owners);
         let showing = showing(records.values().map(|record| &**record), &keys, secret().mesh_id());
         let showing = showing.into_iter();
         let mut files: Vec<_> =
@@ -564,7 +567,8 @@ impl Reads for Fake {
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
         let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
         let Some(at) = places.get(&room) else { return Ok(None) };
-        let (keys, id) = (self.proofs.keys_of_room(room), files::id(at, path));
+        let owners = records.values().map(|record| record.owner());
+        let (keys, id) = (self.proofs.file_keys(room, owners), files::id(at, path));
         let states = records.values().map(|record| &**record).filter(|record| record.id == id);
         let showing = showing(states, &keys, secret().mesh_id());
         let found = showing.into_iter().find_map(|record| {

@@ -345,6 +345,7 @@ impl Engine {
             Command::SetProfile { caller, signer, update } => {
                 self.records.set_profile(known, &caller, Profiled { signer, update: *update })
             }
+            Command::SetProfileOf(of) => self.records.set_profile_of(known, *of),
             Command::SetRoom(set) => self.records.set_room(known, *set),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
             Command::ClaimAccount { account, labels } => {

@@ -1,10 +1,12 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
 mod accounts;
+mod files;
 mod given;
 mod requests;
 mod streams;
 pub use accounts::*;
+pub use files::*;
 pub use given::*;
 pub use requests::*;
 use std::time::Duration;
@@ -195,27 +197,6 @@ pub const DETAIL_RECORDS_PER_NODE_MAX: usize = 14_400;
 pub const SETTING_RECORDS_PER_KEY_MAX: usize = 3_600;
 /// The same of settings.
 pub const SETTING_RECORDS_PER_NODE_MAX: usize = 14_400;
-
-// Files of rooms.
-
-/// A file. Sealed it is 28 bytes longer; a message has one at least.
-pub const FILE_BYTES_MAX: usize = 256 * 1024;
-/// Its path.
-pub const FILE_PATH_BYTES_MAX: usize = 512;
-/// Its media type.
-pub const MEDIA_TYPE_BYTES_MAX: usize = 128;
-/// Files of one room up to which its clients are not refused.
-pub const FILES_PER_ROOM_MAX: usize = 1_000;
-/// All files of one room, as they are written. Bytes.
-pub const ROOM_FILES_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// All files of one key in one space, as they are written. Bytes.
-pub const KEY_FILES_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Records of files of one key, deletions included, up to which its clients are not refused. A set keeps ten ninths of this,
-/// and so of a key that others sign for 556 MiB at most.
-pub const FILE_RECORDS_PER_KEY_MAX: usize = 2_000;
-/// The same of all keys that one node minted: of a member that makes up keys, and fills them with the largest files, 2.2 GiB
-/// of others' disks.
-pub const FILE_RECORDS_PER_NODE_MAX: usize = 8_000;
 
 // Contents that travel apart.
 

@@ -4,7 +4,7 @@
 //! of one kind are kept; a [`set`] keeps the heads of one collection in one space, the same ones at every node that has
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
-//! in the files of the features that own them: [`profile`] of agents, [`details`] and [`files`] of rooms,
+//! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`] and [`writers`] of rooms,
 //! [`pair`] and [`shared`] of keys.
 
 mod all;
@@ -21,3 +21,4 @@ pub mod profile;
 pub mod set;
 pub mod shared;
 pub mod space;
+pub mod writers;

@@ -174,17 +174,22 @@ impl backend::Reads for FromStore {
 
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
         let keys = |room| self.proofs.keys_of_room(room);
-        records::details(&self.reader, self.mesh, rooms, keys, settings).map_err(ReadError::new)
+        let found = records::details(&self.reader, self.mesh, rooms, keys, settings);
+        let mut found = found.map_err(ReadError::new)?;
+        if settings {
+            for (details, room) in found.iter_mut().zip(rooms) {
+                details.show_writers(&self.proofs.writers_of_room(*room));
+            }
+        }
+        Ok(found)
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
-        let keys = self.proofs.keys_of_room(room);
-        records::files(&self.reader, self.mesh, room, &keys).map_err(ReadError::new)
+        records::files(&self.reader, self.mesh, room, &self.proofs).map_err(ReadError::new)
     }
 
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
-        let keys = self.proofs.keys_of_room(room);
-        let found = records::file(&self.reader, self.mesh, (room, path), &keys);
+        let found = records::file(&self.reader, self.mesh, (room, path), &self.proofs);
         let found = found.map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
     }

@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod finder;
 mod generate;
 mod import;
 mod invite;
@@ -45,6 +46,8 @@ enum Command {
     Keys(keys::Keys),
     #[command(subcommand)]
     Tokens(tokens::Tokens),
+    #[command(subcommand)]
+    Finder(finder::Finder),
     Import(Box<import::Import>),
     Members(members::Members),
     Expel(members::Expel),
@@ -76,6 +79,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Key(key) => key.run(),
         Command::Keys(keys) => keys.run(),
         Command::Tokens(tokens) => tokens.run(),
+        Command::Finder(finder) => finder.run(),
         Command::Import(import) => import.run(),
         Command::Members(members) => members.run(),
         Command::Expel(expel) => expel.run(),

@@ -2,6 +2,7 @@
 //! its owner can open.
 
 pub(crate) mod client;
+mod finder;
 mod mail;
 mod tokens;
 
@@ -17,6 +18,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use bridge::{Bridge, config::Auth};
+use clawfinder::Overseer;
 use mesh::{
     api::command::{Command, Outcome},
     name::{
@@ -64,7 +66,7 @@ pub(crate) struct Control {
     pub(crate) me: NodeId,
     pub(crate) secret: Arc<Keeper>,
     pub(crate) invitations: Arc<Invitations>,
-    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) words: Words,
     /// Of tools. `None`: there are none.
     pub(crate) calls: Option<Arc<mcp::Calls>>,
     pub(crate) net: Net,
@@ -74,10 +76,33 @@ pub(crate) struct Control {
     pub(crate) meters: Arc<Meters>,
     pub(crate) clocks: Arc<Clocks>,
     pub(crate) files: Files,
-    pub(crate) marks: Arc<marks::Keeper>,
     pub(crate) lobby: RoomId,
     /// Where clients connect by HTTP.
     pub(crate) http: Option<SocketAddr>,
+}
+
+/// What the operator has said of tokens, sessions and accounts, each kept in a file of its own.
+#[derive(Debug)]
+pub(crate) struct Words {
+    tokens: Arc<Tokens>,
+    marks: Arc<marks::Keeper>,
+    /// `None`: there is no index here.
+    index: Option<Arc<finder::Index>>,
+}
+
+impl Words {
+    pub(crate) fn open(
+        dir: &DataDir,
+        config: &bridge::Config,
+        overseer: Option<Overseer>,
+    ) -> Result<Words> {
+        let index = overseer.map(|overseer| finder::Index::open(overseer, dir.clone()));
+        Ok(Words {
+            tokens: Tokens::open(dir.clone(), config.here, config.tokens.clone())?,
+            marks: Arc::new(marks::Keeper::new(dir.clone(), config.policies.clone())),
+            index: index.transpose()?.map(Arc::new),
+        })
+    }
 }
 
 /// The node's files.
@@ -268,6 +293,8 @@ impl Control {
                 Answer::Entry(Box::new(self.entry(&room_id, seq).await?))
             }
             Request::MarkSession(wanted) => self.mark_session(wanted).await?,
+            Request::Finder => self.finder().await?,
+            Request::HideAccount { id, hidden } => self.hide_account(&id, hidden).await?,
             Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })
     }
@@ -275,7 +302,7 @@ impl Control {
     /// Sets a mark on a session.
     async fn mark_session(&self, wanted: WantedMark) -> Result<Answer> {
         let of = marks::marked(&wanted, &self.status().await?.rooms, self.lobby)?;
-        let (marks, mark, key) = (self.marks.clone(), wanted.mark, of.key.clone());
+        let (marks, mark, key) = (self.words.marks.clone(), wanted.mark, of.key.clone());
         let set = tokio::task::spawn_blocking(move || marks.set(of, mark)).await;
         set.context("the thread has ended")??;
         tracing::info!(session = key, ?mark, "a session was marked");

@@ -7,13 +7,17 @@ pub(crate) mod private;
 mod tokens;
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail};
-use mesh::{MeshSecret, name::id::parse_hex};
+use mesh::{
+    MeshSecret,
+    name::id::{KeyPrint, parse_hex},
+};
 use net::PeerAddress;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -151,6 +155,20 @@ impl DataDir {
 
     pub(crate) fn write_session_marks(&self, kept: &[KeptMark]) -> Result<()> {
         write_json(&self.file("sessions.json"), &kept)
+    }
+
+    /// Accounts of the index that the operator hides here.
+    pub(crate) fn hidden_accounts(&self) -> Result<BTreeSet<KeyPrint>> {
+        let what = || self.damaged("hidden.json", "prints of accounts");
+        let kept: Option<Vec<String>> = read_json(&self.file("hidden.json")).with_context(what)?;
+        let prints = kept.unwrap_or_default();
+        let prints = prints.iter().map(|text| parse_hex(text).map(KeyPrint));
+        prints.collect::<Option<_>>().with_context(what)
+    }
+
+    pub(crate) fn write_hidden_accounts(&self, all: &BTreeSet<KeyPrint>) -> Result<()> {
+        let prints: Vec<String> = all.iter().map(ToString::to_string).collect();
+        write_json(&self.file("hidden.json"), &prints)
     }
 
     /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason

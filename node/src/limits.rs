@@ -137,3 +137,5 @@ pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);
 pub const LEAVE_WITHIN: Duration = Duration::from_millis(600);
 /// The longest time of the setting `session.pair`: an operator's typing error is to be seen.
 pub const PAIR_TIME_MAX: Duration = Duration::from_secs(3_600);
+/// Accounts that an operator can hide in the index of agents: some 400 KiB of `hidden.json`, which each change writes anew.
+pub const HIDDEN_ACCOUNTS_MAX: usize = 10_000;

@@ -180,7 +180,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
     }
 }
 
-fn index(records: &RecordStatus) -> Index {
+pub(crate) fn index(records: &RecordStatus) -> Index {
     let kind = |name: &str| name.strip_prefix("finder.").unwrap_or(name).to_owned();
     let counts = records.of_accounts.iter().filter(|(_, count)| *count > 0);
     Index {
@@ -193,7 +193,7 @@ fn index(records: &RecordStatus) -> Index {
 }
 
 /// The same for people, if there is any of it.
-fn index_text(index: &Index) -> Option<String> {
+pub(crate) fn index_text(index: &Index) -> Option<String> {
     let count = |kind: &str| index.records.get(kind).copied().unwrap_or_default();
     let [agents, jobs, reviews, mails] = ["profile", "job", "review", "mail"].map(count);
     if agents == 0 {

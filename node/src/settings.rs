@@ -23,7 +23,6 @@ use net::Discovery;
 
 use error::{Result, SettingsError, bad};
 pub use finder::Finder;
-pub use goclaw::GoClaw;
 pub(crate) use layer::Layer;
 use layer::{McpTable, SessionTable};
 pub use limits::Limits;
@@ -62,7 +61,7 @@ pub struct Settings {
     /// Bytes of mail that are carried for agents that were never at this node.
     pub carry: u64,
     /// GoClaw on `/ws`.
-    pub goclaw: GoClaw,
+    pub goclaw: ::goclaw::Settings,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -189,7 +188,7 @@ impl Settings {
             mcp: Some(Mcp::default()),
             finder: Some(Finder::default()),
             carry: mesh::limits::CARRY_BYTES,
-            goclaw: GoClaw::default(),
+            goclaw: ::goclaw::Settings::default(),
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),

@@ -17,7 +17,7 @@ use bridge::{
     secret::Secret,
 };
 use clawchat::ClawChat;
-use clawfinder::ClawFinder;
+use clawfinder::{ClawFinder, Overseer};
 use goclaw::GoClaw;
 use mcp::Mcp;
 use mesh::{
@@ -42,7 +42,7 @@ use crate::{
     catching_up, certificate, chance,
     clock::Clock,
     clocks::Clocks,
-    control::{self, Control, Files},
+    control::{self, Control, Files, Words},
     driver::Driver,
     ending::{End, Ending},
     facing,
@@ -69,7 +69,6 @@ use crate::{
     secret::{Keeper, pre_shared_keys},
     settings::{self, Auth, HttpRead, Listen, Settings, Signup, WakeAt},
     telling,
-    tokens::Tokens,
     topics::TOPICS,
 };
 
@@ -193,7 +192,7 @@ struct Parts {
 struct Optional {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
-    goclaw: settings::GoClaw,
+    goclaw: goclaw::Settings,
     /// The name of this node.
     node: String,
 }
@@ -206,7 +205,8 @@ impl Parts {
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
         let stored = FromStore::new(reader.clone(), mesh, &engine);
-        let Clients { hub, bridge, counts } = Clients::new(mesh, config, extra, stored, &queue);
+        let Clients { hub, bridge, counts, overseer } =
+            Clients::new(mesh, config, extra, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -229,15 +229,14 @@ impl Parts {
         .start(ending)?;
         let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
         let from = (net.clone(), queue.clone(), connected);
-        let to = (meters.clone(), clocks.clone());
-        Intake::new(mesh, from, to, learned).start(inbox)?;
+        Intake::new(mesh, from, (meters.clone(), clocks.clone()), learned).start(inbox)?;
         let remembered = Remembered::start(dir.clone(), member.peers, addresses);
         let control = Arc::new(Control {
             name: name.clone(),
             me,
             invitations: Invitations::open(dir.clone(), me, secret.clone(), net.clone())?,
             calls: counts.calls.clone(),
-            tokens: tokens_of(&dir, bridge.config())?,
+            words: Words::open(&dir, bridge.config(), overseer)?,
             secret,
             net: net.clone(),
             queue: queue.clone(),
@@ -245,7 +244,6 @@ impl Parts {
             bridge: bridge.clone(),
             meters: meters.clone(),
             clocks,
-            marks: Arc::new(marks::Keeper::new(dir.clone(), bridge.config().policies.clone())),
             lobby: RoomId::lobby(mesh),
             files: Files::new(dir.clone(), key_file.clone()),
             http: doors.http.as_ref().map(|(_, at)| *at),
@@ -271,10 +269,6 @@ impl Parts {
             joining: Arc::new(joining),
         })
     }
-}
-
-fn tokens_of(dir: &DataDir, config: &bridge::Config) -> Result<Arc<Tokens>> {
-    Tokens::open(dir.clone(), config.here, config.tokens.clone())
 }
 
 impl Running {
@@ -548,6 +542,8 @@ struct Clients {
     hub: Arc<Hub>,
     bridge: Bridge,
     counts: Counts,
+    /// Of the index of agents.
+    overseer: Option<Overseer>,
 }
 
 impl Clients {
@@ -581,32 +577,18 @@ impl Clients {
             calls: mcp.as_ref().map(Mcp::calls),
             finder: finder.as_ref().map(ClawFinder::requests),
         };
+        let overseer = finder.as_ref().map(ClawFinder::overseer);
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
         // Also where it is switched off: it refuses in its own form.
-        let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(of_people(lobby, goclaw)));
+        let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(lobby, goclaw));
         // The last one has all connections that no other recognises.
         let optional = mcp.into_iter().chain([goclaw]).chain(finder);
         let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
-        Clients { hub, bridge, counts }
-    }
-}
-
-/// The settings of GoClaw, whose clients are people's.
-fn of_people(lobby: RoomId, settings: settings::GoClaw) -> goclaw::Settings {
-    let settings::GoClaw { on, events, default_agent, run_limit, .. } = settings;
-    goclaw::Settings {
-        lobby,
-        on,
-        events,
-        default_agent,
-        run_limit,
-        reply_wait: settings.reply_wait,
-        requests_per_minute: settings.requests_per_minute,
-        pairing: settings.pairing,
+        Clients { hub, bridge, counts, overseer }
     }
 }
 

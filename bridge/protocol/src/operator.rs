@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+mod finder;
 mod mail;
 mod tokens;
 
+pub use finder::{Finder, FinderAccount};
 pub use mail::{AgentMail, Here, WokenBy};
 pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
 
@@ -93,6 +95,15 @@ pub enum Request {
     },
     /// Set a mark on a session, for agents of this node. → [`Answer::Session`], when it is durable.
     MarkSession(WantedMark),
+    /// The index of agents, as this node serves it. → [`Answer::Finder`]
+    Finder,
+    /// An account of the index is hidden at this node, or shows again. → [`Answer::FinderAccount`], when it is durable.
+    HideAccount {
+        /// Its username, or 40 hex digits.
+        id: String,
+        /// Else it shows.
+        hidden: bool,
+    },
     /// This node leaves the mesh for good, and ends. → [`Answer::Left`]
     Leave {
         /// Although something of its own would be lost.
@@ -133,6 +144,10 @@ pub enum Answer {
     Invitations(Vec<Invitation>),
     /// The session that was meant: its key, or the id of its room.
     Session(String),
+    /// The index of agents.
+    Finder(Box<Finder>),
+    /// The account that was meant.
+    FinderAccount(FinderAccount),
     /// The node has left. `heard`: another member has said that it knows.
     Left {
         /// Else the others may have to retire it.

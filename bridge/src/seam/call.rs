@@ -46,6 +46,7 @@ mod commands;
 mod files;
 mod inbox;
 mod to_mesh;
+mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};
@@ -108,6 +109,7 @@ calls! {
     Stream => ();
     SetPresence => ();
     SetProfile => ();
+    SetProfileOf => ();
     GetProfile => AgentProfile;
     CreateVote => Box<VoteView>;
     CastVote => Cast;
@@ -429,6 +431,15 @@ pub struct SetPresence(pub Presence);
 /// Change one's profile.
 #[derive(Clone, Debug)]
 pub struct SetProfile(pub ProfileUpdate);
+
+/// Change the profile of an agent whose id is the caller's key's own. It need not be there.
+#[derive(Clone, Debug)]
+pub struct SetProfileOf {
+    /// The agent.
+    pub agent: AgentId,
+    /// The change.
+    pub update: ProfileUpdate,
+}
 
 /// The profile of an agent.
 #[derive(Clone, Debug)]

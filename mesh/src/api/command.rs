@@ -3,6 +3,7 @@
 mod access;
 mod drawn;
 mod inbox;
+mod owned;
 mod receipts;
 mod rooms;
 mod streams;
@@ -45,6 +46,7 @@ use crate::{
 pub use access::Access;
 pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
+pub use owned::OwnedProfile;
 pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
 pub use streams::NewPiece;
@@ -188,6 +190,8 @@ pub enum Command {
     /// The profile of the agent is to say this: fields that are not named stay as they are. `signer`: signs for its key;
     /// `None` on a node that checks none. → [`Outcome::Done`], when it is durable.
     SetProfile { caller: Caller, signer: Option<Arc<KeySecret>>, update: Box<ProfileUpdate> },
+    /// The same, of an agent that need not be there, by the key that owns its id. → [`Outcome::Done`], when it is durable.
+    SetProfileOf(Box<OwnedProfile>),
     /// The details of a room that the caller's key has made are to be these: those that are not named stay as they are.
     /// → [`Outcome::Done`], when it is durable.
     SetRoom(Box<RoomSet>),
@@ -749,23 +753,4 @@ pub enum Apart {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_private_room_is_its_keys_and_where_there_are_no_keys_everybodys_of_the_node() {
-        let (own, other) = (KeyPrint([1; 16]), KeyPrint([2; 16]));
-        let access =
-            |public, sealed| Access { public, owner: Some(own), sealed, sides: None, shared: None };
-        let may =
-            |access: Access| [own, other, KeyPrint::OPEN].map(|key| access.includes(key, None));
-        assert_eq!(may(access(true, false)), [true; 3]);
-        assert_eq!(may(access(false, false)), [true, false, true]);
-        assert_eq!(may(access(false, true)), [true, false, false], "it is of a key of the mesh");
-    }
-
-    #[test]
-    fn what_was_drawn_is_not_shown() {
-        assert!(!format!("{:?}", Drawn::new([77; 32])).contains("77"));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! Rules for what the fields of a command hold, in no dialect's words: a dialect has names of its own for the fields.
 
+use std::collections::BTreeSet;
+
 use crate::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
@@ -12,7 +14,7 @@ use crate::{
         MODEL_BYTES_MAX, NAME_BYTES_MAX, REPLY_TO_BYTES_MAX, ROOM_SETTINGS_MAX,
         ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX,
         TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX,
-        VOTE_TITLE_BYTES_MAX,
+        VOTE_TITLE_BYTES_MAX, WRITERS_PER_ROOM_MAX,
     },
     name::group::{RESERVED, is_reserved},
     records::{
@@ -78,6 +80,10 @@ pub enum Field {
     SettingValue,
     /// All settings of a room.
     Settings,
+    /// The setting that names the keys that write files of a room.
+    Writers,
+    /// The setting that lets all keys write them.
+    FileWriters,
     /// Of a file.
     Path,
     /// Its media type.
@@ -132,6 +138,12 @@ pub enum Rule {
     /// A path names one file on every system.
     #[error("{0}")]
     Path(PathRule),
+    /// Fingerprints of keys.
+    #[error("must be a list of at most {0} fingerprints of keys, of 32 hex digits each, or null")]
+    Keys(usize),
+    /// The one word that there is.
+    #[error("must be {0:?}, or null")]
+    Word(&'static str),
     /// A whole number.
     #[error("must be within {min} to {max}")]
     Between {
@@ -307,6 +319,9 @@ impl DetailsUpdate {
         let text = |text: &Option<Option<String>>| text.clone().flatten();
         at_most(Field::Title, text(&self.title).as_deref(), ROOM_TITLE_BYTES_MAX)?;
         at_most(Field::Description, text(&self.description).as_deref(), DESCRIPTION_BYTES_MAX)?;
+        let named = self.writers.named.iter().flatten().map(BTreeSet::len).max();
+        let max = WRITERS_PER_ROOM_MAX;
+        holds(named.unwrap_or_default() <= max, Field::Writers, Rule::Keys(max))?;
         let (min, max) = (0, ROOM_SETTINGS_MAX);
         holds(self.settings.len() <= max, Field::Settings, Rule::Count { min, max })?;
         self.settings.iter().try_for_each(|(name, value)| {

@@ -30,9 +30,11 @@ use crate::{
         key::KeyHalves,
         number::Number,
     },
+    records::writers::{RoomWriters, Writers},
     wire::{
         acts::KeyAct,
         entry::{AgentClaimed, Said},
+        record::{Record, RecordKey},
     },
 };
 
@@ -51,6 +53,8 @@ pub(super) struct Shown {
     pub(super) shared: BTreeMap<RoomId, BTreeSet<KeyPrint>>,
     /// The public halves of keys that the mesh's directory names. They certify themselves, so nothing takes them back.
     pub(super) halves: BTreeMap<KeyPrint, KeyHalves>,
+    /// The keys that write files of rooms of others.
+    pub(super) writers: RoomWriters,
     /// Withdrawals: a log was cut, or another claim of an id turned out to be the first.
     revision: Revision,
 }
@@ -93,6 +97,42 @@ impl Proofs {
         keys.filter(|key| !known.keys.is_revoked(*key)).collect()
     }
 
+    /// The keys that the maker of a public room lets write its files.
+    #[must_use]
+    pub fn writers_of_room(&self, room: RoomId) -> Writers {
+        let known = self.read();
+        known.writers_of(room).cloned().unwrap_or_default()
+    }
+
+    /// The keys whose files of a room show: [`Proofs::keys_of_room`], and those that its maker lets write. `owners`: those that
+    /// have written some, if all may ([`Writers::anyone`]).
+    #[must_use]
+    pub fn file_keys(
+        &self,
+        room: RoomId,
+        owners: impl IntoIterator<Item = KeyPrint>,
+    ) -> BTreeSet<KeyPrint> {
+        let mut keys = self.keys_of_room(room);
+        let known = self.read();
+        let Some(writers) = known.writers_of(room) else { return keys };
+        let counts =
+            |key: &KeyPrint| !known.keys.is_revoked(*key) && known.keys.current(*key) == *key;
+        keys.extend(writers.named.iter().map(|key| known.keys.current(*key)).filter(counts));
+        if writers.anyone {
+            keys.extend(owners.into_iter().filter(counts));
+        }
+        keys
+    }
+
+    /// A record about the writers of a room is kept, in this state; `None`: it is not any more.
+    pub(crate) fn learn_writers(&self, key: RecordKey, record: Option<&Record>) {
+        let writers = &mut self.write().writers;
+        match record {
+            Some(record) => writers.learn(key, record),
+            None => writers.forget(key),
+        }
+    }
+
     /// The keys, as long as this is held.
     pub(crate) fn keys(&self) -> KnownKeys<'_> {
         KnownKeys(self.read())
@@ -109,6 +149,12 @@ impl Proofs {
 }
 
 impl Shown {
+    /// As the key says to which a room belongs now. A revoked one says nothing.
+    fn writers_of(&self, room: RoomId) -> Option<&Writers> {
+        let maker = self.keys.current(KeyPrint::checked(*self.rooms.get(&room)?)?);
+        self.writers.of(room, maker).filter(|_| !self.keys.is_revoked(maker))
+    }
+
     /// An act that is to be taken in carries a key's public halves. There are as many as there are keys and vouchers.
     pub(super) fn learn_halves(&mut self, entry: &KeyEntry, act: &KeyAct) {
         if entry.of != Directories::Mesh || self.halves.len() >= KEYS_MAX + VOUCHERS_MAX {

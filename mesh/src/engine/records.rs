@@ -41,6 +41,7 @@ use crate::{
         set::{Fate, Offer, Set},
         shared,
         space::{Brief, Sets},
+        writers,
     },
     wire::{
         contents::{SentContents, WantedContents},
@@ -228,6 +229,9 @@ impl Records {
         if shares && name.space == Space::Mesh {
             known.directory.shared.forget(name.key);
         }
+        if name.collection == writers::COLLECTION.number {
+            known.directory.proofs().learn_writers(name.key, None);
+        }
         self.about.set((name.collection, name.key), None);
         let founds = Collection::of(name.collection).is_some_and(Collection::founds);
         if let (true, Some(owner)) = (founds, name.key.owner) {
@@ -413,6 +417,9 @@ fn answers_now(
 
 /// Takes in what a record says of the keys of a shared room.
 fn learn(known: &mut Known, key: RecordKey, record: &Record) {
+    if record.collection == writers::COLLECTION.number {
+        known.directory.proofs().learn_writers(key, Some(record));
+    }
     let Some(body) = record.content() else { return };
     let sharing = if record.collection == shared::GIVEN.number {
         minicbor::decode(body).map(Sharing::Given)

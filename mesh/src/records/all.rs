@@ -1,10 +1,10 @@
 //! All collections that there are.
 
-use super::{collection::Collection, details, files, finder, pair, profile, shared};
+use super::{collection::Collection, details, files, finder, pair, profile, shared, writers};
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 17] = [
+static ALL: [&Collection; 18] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -22,6 +22,7 @@ static ALL: [&Collection; 17] = [
     &finder::DELIVERED,
     &finder::PRESENTED,
     &finder::NOTICES,
+    &writers::COLLECTION,
 ];
 
 impl Collection {

@@ -12,6 +12,7 @@ use minicbor::{Decode, Encode};
 use super::{
     collection::{Collection, Merge, Owners, Place, Writer},
     place::{RoomPlace, showing},
+    writers::{ANYONE, FILES, WRITERS, Writers, WritersUpdate},
 };
 use crate::{
     limits::{
@@ -109,6 +110,8 @@ pub struct DetailsUpdate {
     pub state: Option<Option<RoomState>>,
     /// Names with their values, texts of JSON; `None`: the setting is deleted. The last one of a name counts.
     pub settings: Vec<(String, Option<String>)>,
+    /// The keys that write its files.
+    pub writers: WritersUpdate,
 }
 
 /// The details of a room as they show.
@@ -236,6 +239,7 @@ impl DetailsUpdate {
             let body = value.as_ref().map(|value| encode(&record(value)));
             drafts.push(draft(&SETTINGS, setting_id(cover, *room, name), body));
         }
+        drafts.extend(self.writers.drafts(at));
         drafts
     }
 }
@@ -266,6 +270,18 @@ pub fn read<'r>(
 }
 
 impl Details {
+    /// The keys that write its files are shown as settings.
+    pub fn show_writers(&mut self, writers: &Writers) {
+        if !writers.named.is_empty() {
+            let keys: Vec<String> = writers.named.iter().map(|key| format!("\"{key}\"")).collect();
+            self.settings.push((WRITERS.to_owned(), format!("[{}]", keys.join(","))));
+        }
+        if writers.anyone {
+            self.settings.push((FILES.to_owned(), format!("\"{ANYONE}\"")));
+        }
+        self.settings.sort_unstable();
+    }
+
     /// `None`: it is about something else, or of a later version.
     fn take(&mut self, at: &RoomPlace, record: &Record, content: &[u8]) -> Option<()> {
         // Of a sealed one nobody has looked whether its name is that of its content.
@@ -334,6 +350,7 @@ mod tests {
                 ("a".to_owned(), Some("{}".to_owned())),
                 ("b".to_owned(), Some("2".to_owned())),
             ],
+            writers: WritersUpdate::default(),
         }
     }
 
@@ -399,6 +416,7 @@ mod tests {
             description: Some(Some(long(DESCRIPTION_BYTES_MAX))),
             state: Some(None),
             settings: vec![(long(SETTING_NAME_BYTES_MAX), Some(long(SETTING_BYTES_MAX)))],
+            writers: WritersUpdate::default(),
         };
         assert_eq!(largest.check(), Ok(()));
         for at in [open(ROOM), sealed(ROOM, &key(1))] {

@@ -223,6 +223,13 @@ pub fn places(agent: &str) -> [(CollectionNumber, [u8; RecordId::SUBJECT_BYTES])
     [(COLLECTION.number, fields), (CARDS.number, cards_of(agent))]
 }
 
+/// The agent whose profile a record's content is part of, as its writer says: whether its key owns that id says the directory.
+#[must_use]
+pub fn agent_of(content: &[u8]) -> Option<crate::name::id::AgentId> {
+    let said: TextRecord = minicbor::decode(content).ok()?;
+    Some(said.agent.as_str().into())
+}
+
 /// The profile that these records say. `owns`: whether a key owns the agent's id now; records of others do not show.
 #[must_use]
 pub fn read(agent: &str, records: &[Record], owns: impl Fn(KeyPrint) -> bool) -> Profile {

@@ -30,7 +30,7 @@ impl Control {
         let name = terms.name.clone().unwrap_or_else(|| terms.agent.to_string());
         let presented = self.bridge.desk().present(key.clone(), &terms.agent, &name).await;
         presented.map_err(|refusal| because(&refusal))?;
-        let tokens = self.tokens.clone();
+        let tokens = self.words.tokens.clone();
         let making = tokio::task::spawn_blocking(move || tokens.make(&key, terms)).await;
         Ok(Answer::Token(making.context("the thread has ended")??))
     }
@@ -40,7 +40,7 @@ impl Control {
             return Err(wrong_answer());
         };
         let now = Clock::start().now().wall_ms;
-        let known = self.tokens.list().into_iter().map(|token| {
+        let known = self.words.tokens.list().into_iter().map(|token| {
             let is_own = self.bridge.config().auth.owns(token.key);
             let is_valid = is_own || keys.iter().any(|key| key.key == token.key && opens(key, now));
             known(token, is_valid, now)
@@ -49,7 +49,7 @@ impl Control {
     }
 
     pub(super) async fn revoke_token(&self, id: String) -> Result<Answer> {
-        let tokens = self.tokens.clone();
+        let tokens = self.words.tokens.clone();
         let revoking = tokio::task::spawn_blocking(move || tokens.revoke(&id)).await;
         revoking.context("the thread has ended")??;
         Ok(Answer::Done)

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use goclaw::Events;
+use ::goclaw::{Events, Settings};
 use serde::Deserialize;
 
 use super::error::{Result, bad};
@@ -27,39 +27,6 @@ pub(crate) struct GoClawTable {
     pub(crate) pairing: Option<bool>,
 }
 
-/// Decisions about GoClaw.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoClaw {
-    /// Whether its clients are served. Else they are refused, and told why.
-    pub on: bool,
-    /// The form of events about runs.
-    pub events: Events,
-    /// The agent of clients that name none.
-    pub default_agent: Option<String>,
-    /// A run without an answer is over after this.
-    pub run_limit: Duration,
-    /// Clients without a stream are answered after this at the latest.
-    pub reply_wait: Duration,
-    /// Messages of one user in a minute.
-    pub requests_per_minute: u32,
-    /// Whether devices may ask to be paired.
-    pub pairing: bool,
-}
-
-impl Default for GoClaw {
-    fn default() -> GoClaw {
-        GoClaw {
-            on: true,
-            events: Events::Auto,
-            default_agent: None,
-            run_limit: Duration::from_secs(600),
-            reply_wait: Duration::from_secs(25),
-            requests_per_minute: 60,
-            pairing: true,
-        }
-    }
-}
-
 /// A day: an agent that needs longer is asked for a task instead.
 const RUN_LIMIT_MS: RangeInclusive<u64> = 1_000..=86_400_000;
 /// As clients may say it themselves.
@@ -67,10 +34,10 @@ const REPLY_WAIT_MS: RangeInclusive<u64> = 1_000..=600_000;
 const PER_MINUTE: RangeInclusive<u32> = 1..=60_000;
 
 /// `off`: as a flag or a variable has it.
-pub(super) fn read(off: Option<bool>, table: &GoClawTable) -> Result<GoClaw> {
+pub(super) fn read(off: Option<bool>, table: &GoClawTable) -> Result<Settings> {
     // A flag or a variable stands over the file.
     let on = !off.unwrap_or(table.enabled == Some(false));
-    let mut goclaw = GoClaw { on, ..GoClaw::default() };
+    let mut goclaw = Settings { on, ..Settings::default() };
     if let Some(name) = &table.events {
         let why = "write auto, flat, envelope or both";
         goclaw.events = Events::named(name).ok_or_else(|| bad("goclaw.events", name, why))?;

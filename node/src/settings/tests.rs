@@ -384,7 +384,7 @@ fn hosts_that_are_woken_stand_in_the_file_and_their_tokens_beside_it() {
 
 #[test]
 fn goclaw_is_on_until_an_operator_says_otherwise_and_a_file_says_how() {
-    assert_eq!(settings(&[], &[], None).goclaw, GoClaw::default());
+    assert_eq!(settings(&[], &[], None).goclaw, ::goclaw::Settings::default());
     assert!(!settings(&["--no-goclaw"], &[], None).goclaw.on);
     assert!(!settings(&[], &[("CLAWMESH_NO_GOCLAW", "1")], None).goclaw.on);
     let off = "[goclaw]\nenabled = false";

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, panic::resume_unwind, thread};
 
 use mesh::{
+    Proofs,
     api::batch::StoredRecord,
     limits::{
         ACCOUNT_RECORD_BYTES_MAX, FILE_BYTES_MAX, FRAME_BYTES_MAX, RECORDS_IN_MESSAGE_MAX,
@@ -158,10 +159,13 @@ fn place_in(read: &ReadTransaction, room: RoomId) -> Result<Option<RoomPlace>, R
     Ok(record.and_then(|record| record.place_of_records(room)))
 }
 
+/// The table of records.
+type Rows = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 /// The records of these owners whose ids begin so, by id, with deletions. Those of others are passed over unread. The bounds of
 /// what one key may write bound them.
 fn owned(
-    shelves: &redb::ReadOnlyTable<&'static [u8], &'static [u8]>,
+    shelves: &Rows,
     shelf: &Shelf,
     first: &[u8],
     owners: &BTreeSet<KeyPrint>,
@@ -233,7 +237,30 @@ pub fn contents(
     Ok(Message::Contents(SentContents { space, collection, contents, lacking }))
 }
 
-/// The files of a room of a mesh, by path. `keys`: those that write them.
+/// The keys whose files of a room show, of those that wrote the rows that begin so. All rows are looked through if all keys
+/// may write: not even then are contents of those that do not count read.
+fn writers(
+    proofs: &Proofs,
+    room: RoomId,
+    shelves: &Rows,
+    prefix: &[u8],
+) -> Result<BTreeSet<KeyPrint>, ReadError> {
+    let mut owners = BTreeSet::new();
+    if proofs.writers_of_room(room).anyone {
+        for row in shelves.range(prefix..)? {
+            let (key, _) = row?;
+            let (key, length) = (key.value(), size_of::<KeyPrint>());
+            if !key.starts_with(prefix) {
+                break;
+            }
+            let owner = key.last_chunk().filter(|_| key.len() >= prefix.len() + length);
+            owners.extend(owner.map(|owner| KeyPrint(*owner)));
+        }
+    }
+    Ok(proofs.file_keys(room, owners))
+}
+
+/// The files of a room of a mesh, by path. `proofs`: say whose show.
 ///
 /// # Errors
 ///
@@ -242,13 +269,15 @@ pub fn files(
     reader: &Reader,
     mesh: MeshId,
     room: RoomId,
-    keys: &BTreeSet<KeyPrint>,
+    proofs: &Proofs,
 ) -> Result<Vec<FileView>, ReadError> {
     let read = reader.databases().disk.read()?;
     let Some(at) = place_in(&read, room)? else { return Ok(Vec::new()) };
     let shelf = Shelf { mesh, space: at.space, collection: files::COLLECTION.number };
     let first = at.subject(shelf.collection);
-    let records = owned(&table(&read, RECORDS)?, &shelf, &first, keys)?;
+    let rows = table(&read, RECORDS)?;
+    let keys = &writers(proofs, room, &rows, &shelf.beginning(&first))?;
+    let records = owned(&rows, &shelf, &first, keys)?;
     let showing = showing(&records, keys, mesh).into_iter();
     let mut found: Vec<_> = showing.filter_map(|record| files::read(&at, record, keys)).collect();
     found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
@@ -267,13 +296,14 @@ pub fn file(
     reader: &Reader,
     mesh: MeshId,
     (room, path): (RoomId, &str),
-    keys: &BTreeSet<KeyPrint>,
+    proofs: &Proofs,
 ) -> Result<Option<FoundFile>, ReadError> {
     let read = reader.databases().disk.read()?;
     let Some(at) = place_in(&read, room)? else { return Ok(None) };
     let (collection, id) = (files::COLLECTION.number, files::id(&at, path));
     let shelf = Shelf { mesh, space: at.space, collection };
     let (rows, mut states) = (table(&read, RECORDS)?, Vec::<Record>::new());
+    let keys = &writers(proofs, room, &rows, &shelf.beginning(&id.0))?;
     for key in keys {
         let row = rows.get(shelf.row(RecordKey { id, owner: Some(*key) }).as_slice())?;
         states.extend(row.map(|row| decode(row.value(), "record")).transpose()?);

@@ -199,6 +199,36 @@ fn what_a_node_answered_is_there_after_it_was_killed() {
     assert!(alice.ask(&off, "GET", "/api/jobs/", None).unwrap_err().starts_with("404"));
 }
 
+#[test]
+fn an_operator_hides_an_account_at_one_node_alone() {
+    let Some(mut alice) = Client::new("alice-bot") else { return };
+    let dirs = [temp(), temp(), temp()];
+    let [first, second, _third] = three(&dirs);
+    let made = alice.register(&first).unwrap();
+    let shows = |node: &Daemon| alice.ask(node, "GET", "/api/agents/alice-bot/", None).is_ok();
+    until("she is known elsewhere", || shows(&second));
+    let dir = dirs[0].path().to_owned();
+    let run = |arguments: &[&str]| {
+        let arguments = [arguments, &["--data-dir", dir.to_str().unwrap()]].concat();
+        let output = crate::harness::clawmeshd(&arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    let (is_done, text) = run(&["finder", "hide", "nobody"]);
+    assert!(!is_done && text.contains("no account shows here under \"nobody\""), "{text}");
+    let (is_done, text) = run(&["finder", "hide", "alice-bot"]);
+    let id = alice.fingerprint();
+    assert!(is_done && text.contains(&id), "{text}");
+    assert!(!shows(&first) && shows(&second));
+    first.kill();
+    let first = crate::harness::up(dirs[0].path(), &[]);
+    assert!(!shows(&first), "a restart forgets nothing");
+    let (is_done, text) = run(&["finder", "status"]);
+    assert!(is_done && text.contains(&format!("Hidden here: alice-bot ({id})")), "{text}");
+    assert!(run(&["finder", "show", made["id"].as_str().unwrap()]).0);
+    assert!(shows(&first));
+}
+
 impl Client {
     /// `message send`: it looks the recipient up, takes the key as it comes, and encrypts to that alone.
     fn send(&self, node: &Daemon, to: &str, (subject, text): (&str, &str)) -> Value {

@@ -59,6 +59,7 @@ happenings! {
     DenSet, Any, "private room set";
     FilePut, Any, "file written";
     FileGone, Any, "file deleted";
+    FileOfGuest, Any, "file of another key written";
     AccountClaimed, Any, "account claimed";
     AccountEnded, Any, "account ended";
     Listed, Any, "record of an account written";

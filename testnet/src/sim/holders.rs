@@ -636,6 +636,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         Asked::File(_) if *refused == Refused::NoFile => true,
+        Asked::File(said) if *refused == Refused::NotYours => !said.own,
         // A node may not know of the key any more, or of the room yet.
         Asked::Details(_) | Asked::File(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)

@@ -276,7 +276,7 @@ fn must(name: &str, rule: Rule, entries: &str) -> String {
             format!("each of `{name}` must have 1 to {max} bytes and not be blank")
         }
         Rule::Distinct => format!("`{name}` must have {entries} of different names"),
-        Rule::Path(rule) => format!("`{name}` {rule}"),
+        Rule::Path(_) | Rule::Keys(_) | Rule::Word(_) => format!("`{name}` {rule}"),
         Rule::Between { min, max } => format!("`{name}` must be within {min} to {max}"),
     }
 }
@@ -334,6 +334,8 @@ fn name(field: Field) -> &'static str {
         Field::SettingName => "names of settings",
         Field::SettingValue => "values of settings",
         Field::Settings => "settings",
+        Field::Writers => "settings.writers",
+        Field::FileWriters => "settings.files",
         Field::Path => "path",
         Field::MediaType => "type",
         Field::File => "content",

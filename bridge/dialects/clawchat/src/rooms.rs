@@ -143,6 +143,7 @@ fn update(set: request::SetRoom) -> Result<DetailsUpdate, Problem> {
         description: change(description),
         state,
         settings: settings.collect(),
+        ..DetailsUpdate::default()
     })
 }
 

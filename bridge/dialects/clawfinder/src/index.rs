@@ -26,6 +26,7 @@ use openpgp::{Certificate, Fingerprint};
 
 use crate::{
     claims::Claims,
+    overseer::Hidden,
     proof,
     usernames::{folded, is_reserved, problem},
 };
@@ -100,10 +101,12 @@ pub(crate) struct Index {
     pub(crate) letters: Letters,
     /// What the directory says of accounts that want the same id or username as another one.
     pub(crate) claims: Claims,
+    /// By the operator of this node.
+    hidden: Arc<Hidden>,
 }
 
 impl Index {
-    pub(crate) fn new(mesh: MeshId, texts_max: usize) -> Index {
+    pub(crate) fn new(mesh: MeshId, texts_max: usize, hidden: Arc<Hidden>) -> Index {
         Index {
             accounts: HashMap::new(),
             deleted: HashSet::new(),
@@ -119,6 +122,7 @@ impl Index {
             seen: HashMap::new(),
             letters: Letters::default(),
             claims: Claims::new(mesh),
+            hidden,
         }
     }
 
@@ -330,8 +334,18 @@ impl Index {
         self.named(username).is_none()
     }
 
-    /// An account by anything that names it.
+    /// An account that shows, and that the operator has not hidden.
+    pub(crate) fn visible(&self, print: KeyPrint) -> Option<&Account> {
+        self.live(print).filter(|account| !self.hidden.contains(account.print))
+    }
+
+    /// A visible account by anything that names it.
     pub(crate) fn find(&self, named: &str) -> Option<&Account> {
+        self.resolve(named).and_then(|account| self.visible(account.print))
+    }
+
+    /// An account that shows, by anything that names it.
+    pub(crate) fn resolve(&self, named: &str) -> Option<&Account> {
         let print = if let Ok(id) = named.parse::<Fingerprint>() {
             self.holder(id).or_else(|| {
                 let all = self.by_former.get(&id)?.iter().filter_map(|print| self.live(*print));
@@ -346,14 +360,14 @@ impl Index {
         self.live(print?)
     }
 
-    /// A job of an account that shows.
+    /// A job of a visible account.
     pub(crate) fn job(&self, id: RecordId) -> Option<&JobRow> {
-        self.jobs.get(&id).filter(|job| self.live(job.owner).is_some())
+        self.jobs.get(&id).filter(|job| self.visible(job.owner).is_some())
     }
 
     /// All of them.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobRow> {
-        self.jobs.values().filter(|job| self.live(job.owner).is_some())
+        self.jobs.values().filter(|job| self.visible(job.owner).is_some())
     }
 
     /// How many jobs an account has.
@@ -367,7 +381,7 @@ impl Index {
         there.or_else(|| self.gone_jobs.get(&id).map(|owner| (*owner, "")))
     }
 
-    /// A review between accounts that show.
+    /// A review between visible accounts.
     pub(crate) fn review(&self, id: RecordId) -> Option<&ReviewRow> {
         self.reviews.get(&id).filter(|row| self.shows(row))
     }
@@ -381,8 +395,8 @@ impl Index {
         // One of a job that is somebody else's is void.
         let offered_by = self.job_owner(row.job).map_or(row.offered_by, |(owner, _)| owner);
         offered_by == row.offered_by
-            && self.live(row.reviewer).is_some()
-            && self.live(row.reviewee).is_some()
+            && self.visible(row.reviewer).is_some()
+            && self.visible(row.reviewee).is_some()
     }
 
     /// The last request of an account, as records say. Milliseconds.

@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `resource` (the table of pages), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
-//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators),
+//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators), `overseer` (accounts that they hide),
 //! `tools` (lent to the hosts of agents; `linked`: the accounts of agents, `results`), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -31,6 +31,7 @@ mod jobs;
 pub mod limits;
 mod mail;
 mod negotiation;
+mod overseer;
 mod page;
 mod problem;
 mod proof;
@@ -50,9 +51,11 @@ mod times;
 mod tools;
 mod usernames;
 
+use overseer::Hidden;
 use registry::Registry;
 use tools::Tools;
 
+pub use overseer::{Overseen, Overseer};
 pub use requests::Requests;
 pub use settings::{SEEN_EVERY, Settings, Signup};
 
@@ -60,6 +63,7 @@ pub use settings::{SEEN_EVERY, Settings, Signup};
 pub struct ClawFinder {
     settings: Settings,
     requests: Arc<Requests>,
+    hidden: Arc<Hidden>,
     registry: Opened,
 }
 
@@ -76,13 +80,25 @@ impl ClawFinder {
     /// With these settings.
     #[must_use]
     pub fn new(settings: Settings) -> ClawFinder {
-        ClawFinder { settings, requests: Arc::default(), registry: Opened::default() }
+        let (requests, hidden) = (Arc::default(), Arc::default());
+        ClawFinder { settings, requests, hidden, registry: Opened::default() }
     }
 
     /// The counts of its requests.
     #[must_use]
     pub fn requests(&self) -> Arc<Requests> {
         self.requests.clone()
+    }
+
+    /// For the operator of the node.
+    #[must_use]
+    pub fn overseer(&self) -> Overseer {
+        Overseer {
+            registry: self.registry.clone(),
+            hidden: self.hidden.clone(),
+            requests: self.requests.clone(),
+            signup: self.settings.signup,
+        }
     }
 
     /// Its tools for agents that have a key of another dialect.
@@ -94,7 +110,7 @@ impl ClawFinder {
     fn registry(&self, desk: &Desk) -> Arc<Registry> {
         let registry = || {
             let (settings, requests) = (self.settings.clone(), self.requests.clone());
-            Arc::new(Registry::new(desk.clone(), settings, requests))
+            Arc::new(Registry::new(desk.clone(), settings, requests, self.hidden.clone()))
         };
         self.registry.get_or_init(registry).clone()
     }

@@ -34,6 +34,7 @@ use crate::{
         REQUESTS_PER_MINUTE, STRANGERS_REQUESTS_PER_MINUTE, WRITES_PER_MINUTE,
     },
     mail::opened::Readers,
+    overseer::Hidden,
     problem::{Answer, Problem},
     proof::Document,
     rates::{Origin, PerMinute, Registrations},
@@ -60,6 +61,7 @@ pub(crate) struct Registry {
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) registrations: Registrations,
     pub(crate) counts: Arc<Requests>,
+    hidden: Arc<Hidden>,
     /// Envelopes of mail that accounts have opened.
     pub(crate) readers: Readers,
     /// Accounts whose keys were shown here, as this node has noted it.
@@ -92,12 +94,19 @@ const COLLECTIONS: [CollectionNumber; 7] = [
 ];
 
 impl Registry {
-    pub(crate) fn new(desk: Desk, settings: Settings, counts: Arc<Requests>) -> Registry {
+    pub(crate) fn new(
+        desk: Desk,
+        settings: Settings,
+        counts: Arc<Requests>,
+        hidden: Arc<Hidden>,
+    ) -> Registry {
+        let index = Index::new(settings.mesh, settings.search_bytes, hidden.clone());
         Registry {
             desk,
             document: Document { mesh: settings.mesh },
             visitor: Visitor::stranger(),
-            index: RwLock::new(Index::new(settings.mesh, settings.search_bytes)),
+            index: RwLock::new(index),
+            hidden,
             progress: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
             registering: tokio::sync::Mutex::default(),
@@ -129,7 +138,8 @@ impl Registry {
             let follow = FollowRecords { collections, after, limit: RECORDS_AT_ONCE };
             let news = self.desk.ask(&self.visitor, follow).await?;
             if news.anew {
-                fresh = Some(Index::new(self.settings.mesh, self.settings.search_bytes));
+                let Settings { mesh, search_bytes, .. } = self.settings;
+                fresh = Some(Index::new(mesh, search_bytes, self.hidden.clone()));
             }
             is_new |= news.anew || !news.records.is_empty();
             match &mut fresh {
@@ -243,6 +253,11 @@ impl Registry {
     /// Whether an account may act. `None`: nobody here knows it.
     pub(crate) fn standing(&self, print: KeyPrint) -> Option<Answer<()>> {
         let index = self.index();
+        if self.hidden.contains(print) {
+            return Some(Err(Problem::forbidden(
+                "the operator of this node has hidden this account here; use another node",
+            )));
+        }
         if index.live(print).is_some() {
             return Some(Ok(()));
         }

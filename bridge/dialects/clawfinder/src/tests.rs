@@ -6,6 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bridge::{
     Bridge,
+    read::Desk,
     testing::{Fake, echo::Echo, here, keyed},
     toolbox::Toolbox,
 };
@@ -19,10 +20,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{ClawFinder, Settings};
+use crate::{ClawFinder, Overseer, Settings};
 
 mod accounts;
 mod door;
+mod hidden;
 mod hosted;
 mod listings;
 mod mail;
@@ -32,6 +34,8 @@ mod tools;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Node {
+    desk: Desk,
+    overseer: Overseer,
     tools: Arc<dyn Toolbox>,
     at: SocketAddr,
     stop: watch::Sender<bool>,
@@ -69,9 +73,10 @@ impl Node {
         let (fake, hub) = Fake::new();
         let settings = change(Settings::new(here().mesh));
         let finder = ClawFinder::new(settings);
-        let tools = finder.toolbox();
+        let (overseer, tools) = (finder.overseer(), finder.toolbox());
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(keyed(), hub, fake, vec![Arc::new(finder), last]);
+        let desk = bridge.desk().clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, mut stopped) = watch::channel(false);
@@ -79,7 +84,7 @@ impl Node {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
             bridge.serve_http(listener, until).await.unwrap();
         });
-        Node { tools, at, stop, serving }
+        Node { desk, overseer, tools, at, stop, serving }
     }
 
     async fn stop(self) {

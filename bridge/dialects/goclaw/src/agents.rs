@@ -1,17 +1,21 @@
 //! Agents as people look at them: `agents.list`, `agent`, `agent.wait`, `agent.identity.get`.
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Instant,
+};
 
 use bridge::seam::{
     answer::AgentProfile,
-    call::{FindAgent, GetProfile, ListAttached, NameNodes},
+    call::{FindAgent, GetProfile, ListAttached, ListRecords, NameNodes},
     refusal::Refusal,
 };
 use mesh::{
     api::command::AgentView,
     limits::AGENT_ID_BYTES_MAX,
     name::id::{AgentId, NodeId},
-    records::profile::{Field, Profile},
+    records::profile::{self, Field, Profile},
     wire::roster::Status,
 };
 use serde_json::{Map, Value, json};
@@ -19,7 +23,10 @@ use tokio::time::sleep;
 
 use crate::{
     caller::Caller,
-    limits::{AGENT_LOOK_EVERY, AGENTS_MAX, AMBIGUOUS_MAX, PROFILES_READ_MAX, WAIT_MS},
+    limits::{
+        AGENT_LOOK_EVERY, AGENTS_MAX, AMBIGUOUS_MAX, PROFILE_PAGES_MAX, PROFILE_ROWS,
+        PROFILES_READ_MAX, WAIT_MS,
+    },
     names::{self, Session, is_principal, uuid_of},
     outcome::{No, Outcome},
     params::{AGENT, Params, SESSION, is_required},
@@ -114,7 +121,26 @@ impl Caller {
         }
     }
 
-    /// Agents that are attached somewhere, and those with which there are sessions.
+    /// Agents of its key that have a profile, whether they are there or not.
+    async fn made(&self) -> Result<BTreeSet<AgentId>, No> {
+        let mut made = BTreeSet::new();
+        let mut after = None;
+        for _ in 0..PROFILE_PAGES_MAX {
+            let (collection, owner) = (profile::COLLECTION.number, Some(self.print()));
+            let first = Vec::new();
+            let list = ListRecords { collection, owner, first, after, limit: PROFILE_ROWS };
+            let page = self.read(list).await?;
+            let bodies = page.records.iter().filter_map(|record| record.body.as_deref());
+            made.extend(bodies.filter_map(profile::agent_of));
+            after = page.records.last().map(|record| (record.id, record.owner));
+            if !page.more {
+                break;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Agents that are attached somewhere, those with which there are sessions, and those of its key that have a profile.
     async fn everybody(&self) -> Result<BTreeMap<AgentId, Option<AgentView>>, No> {
         let attached = self.attached(false).await?;
         let mut all: BTreeMap<AgentId, Option<AgentView>> =
@@ -122,6 +148,11 @@ impl Caller {
         for direct in self.direct_rooms().await? {
             if all.len() < AGENTS_MAX {
                 all.entry(direct.agent).or_default();
+            }
+        }
+        for agent in self.made().await? {
+            if all.len() < AGENTS_MAX && !is_principal(&agent) {
+                all.entry(agent).or_default();
             }
         }
         Ok(all)

@@ -8,7 +8,7 @@
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
 //! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
-//! (`workspace`: their files), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
+//! (`workspace`: their files), `profiles` (agents that people make), `usage`, `channels` (webhooks, `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -21,9 +21,12 @@ use bridge::{
     seam::event::{Mute, Voice},
 };
 
+use mesh::name::id::RoomId;
+
 mod agents;
 mod answer;
 mod caller;
+mod channels;
 mod chat;
 mod connect;
 mod dispatch;
@@ -38,6 +41,7 @@ mod outcome;
 mod pairing;
 mod params;
 mod pieces;
+mod profiles;
 mod rates;
 mod runs;
 mod serve;
@@ -52,6 +56,7 @@ mod teams;
 mod tests;
 mod threads;
 mod times;
+mod usage;
 mod workspace;
 
 pub use settings::{Events, Settings};
@@ -60,6 +65,7 @@ use shared::Shared;
 /// See the crate's text.
 #[derive(Clone)]
 pub struct GoClaw {
+    lobby: RoomId,
     settings: Settings,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
@@ -73,16 +79,16 @@ impl std::fmt::Debug for GoClaw {
 }
 
 impl GoClaw {
-    /// With these settings.
+    /// Of the mesh with this lobby.
     #[must_use]
-    pub fn new(settings: Settings) -> GoClaw {
-        GoClaw { settings, shared: Arc::default(), voice: Arc::new(Mute) }
+    pub fn new(lobby: RoomId, settings: Settings) -> GoClaw {
+        GoClaw { lobby, settings, shared: Arc::default(), voice: Arc::new(Mute) }
     }
 }
 
 impl Dialect for GoClaw {
     fn open(&self, desk: &Desk) {
-        let shared = || Arc::new(Shared::new(desk.clone(), self.settings.clone()));
+        let shared = || Arc::new(Shared::new(desk.clone(), self.lobby, self.settings.clone()));
         self.shared.get_or_init(shared);
     }
 

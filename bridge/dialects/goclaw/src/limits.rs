@@ -129,3 +129,14 @@ pub const POLL_EVERY: Duration = Duration::from_secs(1);
 pub const WRONG_CODES_MAX: u32 = 16;
 /// The name that a device gives itself.
 pub const SENDER_BYTES_MAX: usize = 128;
+
+/// Rows of usage in one answer.
+pub const USAGE_ROWS_MAX: u64 = 1_000;
+/// The name of a webhook, for people.
+pub const INSTANCE_NAME_BYTES_MAX: usize = 128;
+/// An agent's id that is made of its name.
+pub const SLUG_BYTES_MAX: usize = 64;
+/// Records of profiles that are read at once, and how often: those of one key are at most four thousand.
+pub const PROFILE_ROWS: usize = 500;
+/// See [`PROFILE_ROWS`].
+pub const PROFILE_PAGES_MAX: usize = 8;

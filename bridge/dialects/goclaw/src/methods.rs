@@ -33,15 +33,15 @@ pub(crate) struct Method {
 const NO_CRON: &str =
     "this node has no scheduler yet: have a timer of the system run a program that calls chat.send";
 const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
-const NO_CHANNELS: &str =
-    "this node has no channels over the wire yet: webhooks are made with ClawChat's subscribe";
+const NO_TOGGLE: &str =
+    "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
 const NO_KEYS: &str =
     "this node makes no keys over the wire yet: its operator makes one with `clawmeshd keys mint`";
 const NO_APPROVALS: &str =
     "this node has no approvals yet: an agent asks with a message in its room";
-const NO_USAGE: &str = "this node counts no tokens yet: the reply of each chat.send has the usage that its agent reported";
 const NO_FILES: &str = "this node keeps no files of agents yet";
-const NO_AGENTS: &str = "agents are not made over this dialect yet: an agent is there when a program registers under its id";
+const NO_RETIRING: &str =
+    "agents are not retired yet: stop the program that attaches under this id";
 const NO_TEAM_CHANGES: &str =
     "members of teams are not kept yet: agents join and leave rooms by themselves";
 const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
@@ -68,25 +68,25 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "agent"),
     has(Viewer, "agent.identity.get"),
     has(Viewer, "agent.wait"),
-    lacks(Admin, "agents.create", NO_AGENTS),
-    lacks(Admin, "agents.delete", NO_AGENTS),
+    has(Admin, "agents.create"),
+    lacks(Admin, "agents.delete", NO_RETIRING),
     lacks(Admin, "agents.files.get", NO_FILES),
     lacks(Admin, "agents.files.list", NO_FILES),
     lacks(Admin, "agents.files.set", NO_FILES),
     has(Viewer, "agents.list"),
-    lacks(Admin, "agents.update", NO_AGENTS),
+    has(Admin, "agents.update"),
     lacks(Admin, "api_keys.create", NO_KEYS),
     lacks(Admin, "api_keys.list", NO_KEYS),
     lacks(Admin, "api_keys.revoke", NO_KEYS),
     has(Viewer, "browser.pairing.status"),
-    lacks(Admin, "channels.instances.create", NO_CHANNELS),
-    lacks(Admin, "channels.instances.delete", NO_CHANNELS),
-    lacks(Viewer, "channels.instances.get", NO_CHANNELS),
-    lacks(Viewer, "channels.instances.list", NO_CHANNELS),
-    lacks(Admin, "channels.instances.update", NO_CHANNELS),
-    lacks(Viewer, "channels.list", NO_CHANNELS),
-    lacks(Viewer, "channels.status", NO_CHANNELS),
-    own(Admin, "channels.toggle", NO_CHANNELS),
+    has(Admin, "channels.instances.create"),
+    has(Admin, "channels.instances.delete"),
+    has(Viewer, "channels.instances.get"),
+    has(Viewer, "channels.instances.list"),
+    has(Admin, "channels.instances.update"),
+    has(Viewer, "channels.list"),
+    has(Viewer, "channels.status"),
+    own(Admin, "channels.toggle", NO_TOGGLE),
     has(Operator, "chat.abort"),
     has(Viewer, "chat.history"),
     has(Operator, "chat.inject"),
@@ -122,7 +122,7 @@ pub(crate) const METHODS: &[Method] = &[
     has(Operator, "mesh.run.reply"),
     lacks(Operator, "mesh.tasks.update", NO_TASK_RECORDS),
     has(Viewer, "providers.models"),
-    lacks(Viewer, "quota.usage", NO_USAGE),
+    has(Viewer, "quota.usage"),
     has(Viewer, "run.timeline.get"),
     has(Operator, "send"),
     lacks(Operator, "sessions.compact", "a node has no model to summarise with"),
@@ -133,11 +133,7 @@ pub(crate) const METHODS: &[Method] = &[
     has(Operator, "sessions.reset"),
     has(Viewer, "skills.get"),
     has(Viewer, "skills.list"),
-    lacks(
-        Operator,
-        "skills.update",
-        "an agent writes its cards by itself: see set_profile of ClawChat",
-    ),
+    has(Operator, "skills.update"),
     has(Viewer, "status"),
     has(Admin, "teams.create"),
     lacks(Admin, "teams.delete", NO_CLOSING),
@@ -166,8 +162,8 @@ pub(crate) const METHODS: &[Method] = &[
     has(Admin, "teams.workspace.list"),
     has(Admin, "teams.workspace.read"),
     has(Admin, "teams.workspace.write"),
-    lacks(Viewer, "usage.get", NO_USAGE),
-    lacks(Viewer, "usage.summary", NO_USAGE),
+    has(Viewer, "usage.get"),
+    has(Viewer, "usage.summary"),
 ];
 
 const NO_USAGE_OF_OTHERS: &str =

@@ -1,6 +1,6 @@
 //! Refusals, in the codes and words of this dialect.
 
-use bridge::seam::refusal::{Broken, Refusal};
+use bridge::seam::refusal::{Broken, Refusal, WebhookField, WebhookRule};
 use mesh::api::{budget::OverBudget, command::Refused};
 use serde_json::{Value, json};
 
@@ -141,15 +141,36 @@ impl From<Refusal> for No {
                 No::unavailable("another connection has just taken this place; try again")
             }
             Refusal::Unreadable(error) => No::internal(&error.to_string()),
+            Refusal::Webhook(field, rule) => No::invalid(webhook(field, &rule)),
+            Refusal::NoSubscription => No::not_found("instance not found"),
+            Refusal::KeySubscriptionsFull { max } => No::exhausted(
+                format!("this key has {max} webhooks here, which is the most"),
+                LATER_MS,
+            ),
+            Refusal::SubscriptionsFull => {
+                No::exhausted("this node has as many webhooks as it takes", LATER_MS)
+            }
             // Of calls that this dialect does not make.
-            Refusal::Webhook(..)
-            | Refusal::NoSubscription
-            | Refusal::KeySubscriptionsFull { .. }
-            | Refusal::SubscriptionsFull
-            | Refusal::TooManyKeys { .. }
-            | Refusal::NoSignup
-            | Refusal::NotOperator => No::internal("a refusal of another call"),
+            Refusal::TooManyKeys { .. } | Refusal::NoSignup | Refusal::NotOperator => {
+                No::internal("a refusal of another call")
+            }
         }
+    }
+}
+
+/// Why a webhook cannot be made so.
+fn webhook(field: WebhookField, rule: &WebhookRule) -> String {
+    let name = match field {
+        WebhookField::Url => "url",
+        WebhookField::Secret => "secret",
+        WebhookField::Kinds => "kinds",
+        WebhookField::OnlyFrom => "only_from",
+        WebhookField::NotFrom => "not_from",
+    };
+    match rule {
+        WebhookRule::Text(rule) => format!("{name} {rule}"),
+        WebhookRule::Url(bad) => format!("{name} must {bad}"),
+        WebhookRule::Reachable(why) => format!("{name} cannot be used: {why}"),
     }
 }
 

@@ -41,6 +41,7 @@ impl Listed {
     fn row(&self, name: &str, provider: &str) -> Value {
         let Listed { direct, thread, facts } = self;
         let user = thread.user.clone().unwrap_or_default();
+        let (input, output) = thread.tokens();
         json!({
             "key": thread.key,
             "session_key": thread.key,
@@ -56,10 +57,10 @@ impl Listed {
             "agent_id": &*direct.agent,
             "agentName": name,
             "provider": provider,
-            "inputTokens": thread.input_tokens,
-            "input_tokens": thread.input_tokens,
-            "outputTokens": thread.output_tokens,
-            "output_tokens": thread.output_tokens,
+            "inputTokens": input,
+            "input_tokens": input,
+            "outputTokens": output,
+            "output_tokens": output,
         })
     }
 }

@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use mesh::name::id::RoomId;
-
 /// Decisions of the operator.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The lobby of the mesh.
-    pub lobby: RoomId,
     /// Whether clients are served. Else they are refused, and told why.
     pub on: bool,
     /// The shape of events about runs.
@@ -53,12 +49,9 @@ impl Events {
     }
 }
 
-impl Settings {
-    /// The defaults.
-    #[must_use]
-    pub fn new(lobby: RoomId) -> Settings {
+impl Default for Settings {
+    fn default() -> Settings {
         Settings {
-            lobby,
             on: true,
             events: Events::Auto,
             default_agent: None,

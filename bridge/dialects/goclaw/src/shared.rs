@@ -16,7 +16,7 @@ use bridge::{
     seam::call::{Attach, Identity},
     secret::Secret,
 };
-use mesh::name::id::{AgentId, KeyPrint};
+use mesh::name::id::{AgentId, KeyPrint, RoomId};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -36,6 +36,7 @@ use crate::{
 /// See the module.
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
+    pub(crate) lobby: RoomId,
     pub(crate) settings: Settings,
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
@@ -63,9 +64,10 @@ pub(crate) struct Client {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Desk, settings: Settings) -> Shared {
+    pub(crate) fn new(desk: Desk, lobby: RoomId, settings: Settings) -> Shared {
         Shared {
             desk,
+            lobby,
             settings,
             started: Instant::now(),
             runs: Runs::default(),

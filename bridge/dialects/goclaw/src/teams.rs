@@ -37,11 +37,7 @@ impl Caller {
         let text = params.required(names)?;
         let missing = || No::not_found(format!("team not found: {text}"));
         let rooms = self.teams().await?;
-        let id = if text == "lobby" {
-            Some(self.shared.settings.lobby)
-        } else {
-            RoomId::from_uuid(&text)
-        };
+        let id = if text == "lobby" { Some(self.shared.lobby) } else { RoomId::from_uuid(&text) };
         if let Some(room) = rooms.iter().find(|room| Some(room.room) == id) {
             return Ok(room.clone());
         }
@@ -173,6 +169,7 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
         description: description.map(|text| Some(text).filter(|text| !text.is_empty())),
         state: None,
         settings: kept_settings(params)?,
+        ..DetailsUpdate::default()
     };
     let names = [("name", update.title.is_some()), ("description", update.description.is_some())];
     let names =

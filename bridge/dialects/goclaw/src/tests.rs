@@ -34,6 +34,7 @@ mod chat;
 mod door;
 mod frames;
 mod pairing;
+mod profiles;
 mod serve;
 mod sessions;
 mod streams;
@@ -63,7 +64,7 @@ impl Node {
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
-        let goclaw = GoClaw::new(change(Settings::new(lobby())));
+        let goclaw = GoClaw::new(lobby(), change(Settings::default()));
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(goclaw), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::{
     caller::{Caller, Speaker},
-    limits::{ROOM_MESSAGES_MAX, ROOMS_REMEMBERED_MAX},
+    limits::{MODEL_BYTES_MAX, ROOM_MESSAGES_MAX, ROOMS_REMEMBERED_MAX},
     names,
     outcome::No,
 };
@@ -62,8 +62,29 @@ pub(crate) struct Thread {
     pub(crate) last_ms: u64,
     /// The numbers of its messages, rising.
     pub(crate) numbers: Vec<u64>,
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
+    /// Replies that reported their usage.
+    pub(crate) used: Vec<Used>,
+    /// When its user asked for something. Unix milliseconds.
+    pub(crate) asked: Vec<u64>,
+}
+
+/// The usage of a reply, as its agent has reported it.
+#[derive(Clone, Debug)]
+pub(crate) struct Used {
+    pub(crate) at_ms: u64,
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) model: Option<String>,
+    pub(crate) provider: Option<String>,
+}
+
+impl Thread {
+    /// Tokens in, and out.
+    pub(crate) fn tokens(&self) -> (u64, u64) {
+        self.used.iter().fold((0, 0), |(input, output), used| {
+            (input.saturating_add(used.input), output.saturating_add(used.output))
+        })
+    }
 }
 
 /// Threads of rooms, as long as nothing more is said in these.
@@ -213,8 +234,8 @@ fn threads_of(messages: &[Message], direct: &Direct) -> Vec<Thread> {
                 first_ms: message.wall_ms,
                 last_ms: message.wall_ms,
                 numbers: Vec::new(),
-                input_tokens: 0,
-                output_tokens: 0,
+                used: Vec::new(),
+                asked: Vec::new(),
             });
             threads.len() - 1
         });
@@ -224,10 +245,14 @@ fn threads_of(messages: &[Message], direct: &Direct) -> Vec<Thread> {
         if message.said.agent == direct.principal {
             let from = metadata["from"].as_str().map(str::to_owned);
             thread.user = thread.user.take().or(from).or_else(|| Some(message.said.name.clone()));
-        }
-        if let Some((input, output)) = usage(&metadata) {
-            thread.input_tokens = thread.input_tokens.saturating_add(input);
-            thread.output_tokens = thread.output_tokens.saturating_add(output);
+            thread.asked.push(message.wall_ms);
+        } else if let Some((input, output)) = usage(&metadata) {
+            let text = |name: &str| {
+                let text = metadata[name].as_str().filter(|text| text.len() <= MODEL_BYTES_MAX);
+                text.map(str::to_owned)
+            };
+            let (model, provider) = (text("model"), text("provider"));
+            thread.used.push(Used { at_ms: message.wall_ms, input, output, model, provider });
         }
     }
     threads

@@ -207,7 +207,11 @@ fn name(field: Field) -> &'static str {
         Field::Model => "model",
         Field::Cards | Field::CardName | Field::CardText | Field::CardTags => "cards",
         Field::CardVisibility => "cards",
-        Field::SettingName | Field::SettingValue | Field::Settings => "settings",
+        Field::SettingName
+        | Field::SettingValue
+        | Field::Settings
+        | Field::Writers
+        | Field::FileWriters => "settings",
         Field::Path => "path",
         Field::MediaType => "type",
         Field::File => "content",

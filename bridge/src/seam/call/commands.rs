@@ -14,9 +14,10 @@ use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
     DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents,
     ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks, ListVotes,
-    MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetRoom,
-    SetTyping, ShareRoom, StandOutside, Stream,
+    MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetProfileOf,
+    SetRoom, SetTyping, ShareRoom, StandOutside, Stream,
     to_mesh::{Row, Sends, ToMesh},
+    writers,
 };
 use crate::{
     config::Quota,
@@ -285,6 +286,8 @@ impl ToMesh for SetRoom {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         let SetRoom { room, update } = self;
+        let update = writers::understood(update)?;
+        update.check()?;
         Ok(Command::SetRoom(Box::new(command::RoomSet { caller, room, signer, update })))
     }
 }
@@ -347,6 +350,20 @@ impl ToMesh for SetProfile {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
         Ok(Command::SetProfile { caller, signer, update: Box::new(self.0) })
+    }
+}
+
+impl ToMesh for SetProfileOf {
+    const ROW: Row = Row::counted(Bound::Profile);
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.update.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let SetProfileOf { agent, update } = self;
+        let (key, signer) = (party.key(), party.signer().cloned());
+        Ok(Command::SetProfileOf(Box::new(command::OwnedProfile { key, agent, signer, update })))
     }
 }
 

@@ -281,6 +281,7 @@ impl Command {
             Command::ListKeys => Traits::of("list_keys").asks(),
             Command::CheckKey { .. } => Traits::of("check_key").asks(),
             Command::SetProfile { update, .. } => Traits::of("set_profile").bytes(update.bytes()),
+            Command::SetProfileOf(of) => Traits::of("set_profile_of").bytes(of.update.bytes()),
             Command::SetRoom(set) => {
                 Traits::of("set_room").room(set.caller.key, set.room).bytes(set.update.bytes())
             }

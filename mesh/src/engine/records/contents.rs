@@ -85,6 +85,34 @@ pub(super) struct Contents {
     asked: BTreeMap<NodeId, Question>,
     /// Something can be asked for before the next tick.
     hurry: bool,
+    /// Of those that have a place on a shelf: [`Contents::status`] is asked for often, and there can be many.
+    counts: Counts,
+}
+
+/// For operators: how many contents are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    missing: usize,
+    own_bytes: u64,
+    carried_bytes: u64,
+    /// Here, and not known to be at another node.
+    alone: usize,
+}
+
+impl Counts {
+    fn add(&mut self, one: Counts) {
+        self.missing += one.missing;
+        self.own_bytes += one.own_bytes;
+        self.carried_bytes += one.carried_bytes;
+        self.alone += one.alone;
+    }
+
+    fn take(&mut self, one: Counts) {
+        self.missing -= one.missing;
+        self.own_bytes -= one.own_bytes;
+        self.carried_bytes -= one.carried_bytes;
+        self.alone -= one.alone;
+    }
 }
 
 impl Contents {
@@ -99,6 +127,7 @@ impl Contents {
             bytes: BTreeMap::new(),
             asked: BTreeMap::new(),
             hurry: false,
+            counts: Counts::default(),
         }
     }
 
@@ -109,7 +138,7 @@ impl Contents {
             self.lack(known, name);
         }
         if here.copied {
-            self.copied.insert(name);
+            self.counted(name, |contents| contents.copied.insert(name));
         }
         self.shelve(known, name, told);
     }
@@ -123,7 +152,7 @@ impl Contents {
         self.replace(name, told);
         if before.map(|before| before.apart) != told.map(|told| told.apart) {
             self.let_go(known, name, before.is_some());
-            self.left.remove(&name);
+            self.counted(name, |contents| contents.left.remove(&name));
             if told.is_some() {
                 self.lack(known, name);
             }
@@ -154,10 +183,10 @@ impl Contents {
     fn follow(&mut self, known: &mut Known, moved: Moved) {
         for name in moved.left {
             self.let_go(known, name, !self.left.contains(&name));
-            self.left.insert(name);
+            self.counted(name, |contents| contents.left.insert(name));
         }
         for name in moved.kept {
-            if self.left.remove(&name) {
+            if self.counted(name, |contents| contents.left.remove(&name)) {
                 self.lack(known, name);
             }
         }
@@ -165,22 +194,26 @@ impl Contents {
 
     /// Bytes are not wanted any more. `was_known`: they may be here.
     fn let_go(&mut self, known: &mut Known, name: Name, was_known: bool) {
-        self.copied.remove(&name);
-        if self.missing.remove(&name).is_none() && was_known && !self.left.contains(&name) {
+        let was_missing = self.counted(name, |contents| {
+            contents.copied.remove(&name);
+            contents.missing.remove(&name).is_some()
+        });
+        if !was_missing && was_known && !self.left.contains(&name) {
             keep(known, name, None);
         }
     }
 
     fn lack(&mut self, known: &Known, name: Name) {
-        self.missing.insert(name, Missing { next: known.cx.now.mono, turn: 0, rounds: 0 });
+        let missing = Missing { next: known.cx.now.mono, turn: 0, rounds: 0 };
+        self.counted(name, |contents| contents.missing.insert(name, missing));
         self.hurry = true;
     }
 
     fn replace(&mut self, name: Name, told: Option<Told>) {
-        let before = match told {
-            Some(told) => self.known.insert(name, told),
-            None => self.known.remove(&name),
-        };
+        let before = self.counted(name, |contents| match told {
+            Some(told) => contents.known.insert(name, told),
+            None => contents.known.remove(&name),
+        });
         let Some(owner) = name.key.owner else { return };
         let length = |told: Option<Told>| told.map_or(0, |told| u64::from(told.apart.length));
         let bytes = self.bytes.entry((name.space, owner)).or_default();
@@ -198,7 +231,8 @@ impl Contents {
         (hash, bytes): (Hash, ByteVec),
     ) -> bool {
         let fits = self.known.get(&name).is_some_and(|told| told.apart.hash == hash);
-        let is_new = fits && self.missing.remove(&name).is_some();
+        let is_new =
+            fits && self.counted(name, |contents| contents.missing.remove(&name).is_some());
         if is_new {
             keep(known, name, Some(Arc::new(bytes)));
         }
@@ -210,7 +244,8 @@ impl Contents {
     /// Another node has all of a content that is here.
     fn note_copy(&mut self, known: &mut Known, name: Name) {
         let is_shelved = self.known.get(&name).is_some_and(|told| told.at.is_some());
-        if is_shelved && self.is_held(&name) && self.copied.insert(name) {
+        let is_shelved = is_shelved && self.is_held(&name);
+        if is_shelved && self.counted(name, |contents| contents.copied.insert(name)) {
             let (mesh, Name { space, collection, key }) = (known.cx.mesh, name);
             known.cx.change(Change::Copied { mesh, space, collection, key });
         }
@@ -231,21 +266,39 @@ impl Contents {
 
     /// For operators, of contents that have a place on a shelf.
     pub(super) fn status(&self, of_accounts: Vec<(&'static str, usize)>) -> RecordStatus {
-        let mut status = RecordStatus { of_accounts, ..RecordStatus::default() };
-        for (name, told) in &self.known {
-            let Some(at) = told.at else { continue };
-            if self.missing.contains_key(name) {
-                status.missing += 1;
-            } else if self.is_held(name) {
-                let bytes = match at.shelf {
-                    Shelf::Sent(_) | Shelf::Received(_) => &mut status.own_bytes,
-                    Shelf::Carried => &mut status.carried_bytes,
-                };
-                *bytes += u64::from(told.apart.length);
-                status.alone += usize::from(!self.copied.contains(name));
-            }
+        debug_assert_eq!(self.counts, self.counted_anew(), "each change was counted");
+        let Counts { missing, own_bytes, carried_bytes, alone } = self.counts;
+        RecordStatus { of_accounts, missing, own_bytes, carried_bytes, alone }
+    }
+
+    /// Changes the state of one content, and counts it.
+    fn counted<T>(&mut self, name: Name, change: impl FnOnce(&mut Contents) -> T) -> T {
+        self.counts.take(self.count(&name));
+        let changed = change(self);
+        self.counts.add(self.count(&name));
+        changed
+    }
+
+    fn count(&self, name: &Name) -> Counts {
+        let mut one = Counts::default();
+        let Some(Told { apart, at: Some(at) }) = self.known.get(name) else { return one };
+        if self.missing.contains_key(name) {
+            one.missing = 1;
+        } else if !self.left.contains(name) {
+            let bytes = match at.shelf {
+                Shelf::Sent(_) | Shelf::Received(_) => &mut one.own_bytes,
+                Shelf::Carried => &mut one.carried_bytes,
+            };
+            *bytes = apart.length.into();
+            one.alone = usize::from(!self.copied.contains(name));
         }
-        status
+        one
+    }
+
+    fn counted_anew(&self) -> Counts {
+        let mut all = Counts::default();
+        self.known.keys().for_each(|name| all.add(self.count(name)));
+        all
     }
 
     // Bounds of clients.
@@ -289,13 +342,30 @@ impl Contents {
         }
     }
 
-    /// Asks peers for contents that are due.
+    /// Asks peers for contents that are due: first for those that not all peers have said to lack. A member can sign many
+    /// contents of which there are no bytes, and nobody is to wait for those.
     pub(super) fn ask(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
         self.asked.retain(|_, question| now < question.since + CONTENT_ASKED_AGAIN);
+        let mut questions = BTreeMap::new();
+        for lacked in [false, true] {
+            self.choose(known, lacked, &mut questions);
+        }
+        for (peer, names) in questions {
+            let Some(Name { space, collection, .. }) = names.first().copied() else { continue };
+            let keys = names.iter().map(|name| name.key).collect();
+            let wanted = WantedContents { space, collection, keys };
+            known.cx.send(peer, Message::WantContents(wanted));
+            self.asked.insert(peer, Question { since: now, names });
+        }
+    }
+
+    /// Which peer is asked for which contents. `lacked`: of those that all peers have said to lack, or of the others.
+    fn choose(&mut self, known: &Known, lacked: bool, questions: &mut BTreeMap<NodeId, Vec<Name>>) {
+        let now = known.cx.now.mono;
         let mut peers: BTreeMap<Space, Vec<NodeId>> = BTreeMap::new();
-        let mut questions: BTreeMap<NodeId, Vec<Name>> = BTreeMap::new();
-        for (name, missing) in self.missing.iter_mut().filter(|(_, missing)| missing.next <= now) {
+        let is_due = |missing: &Missing| missing.next <= now && (missing.rounds > 0) == lacked;
+        for (name, missing) in self.missing.iter_mut().filter(|(_, missing)| is_due(missing)) {
             let of_space = peers.entry(name.space).or_insert_with(|| {
                 let up = known.cx.up.iter().copied();
                 up.filter(|peer| shares(known, *peer, name.space)).collect()
@@ -311,13 +381,6 @@ impl Contents {
                 missing.next = now + CONTENT_ASKED_AGAIN;
                 missing.turn = missing.turn.wrapping_add(1);
             }
-        }
-        for (peer, names) in questions {
-            let Some(Name { space, collection, .. }) = names.first().copied() else { continue };
-            let keys = names.iter().map(|name| name.key).collect();
-            let wanted = WantedContents { space, collection, keys };
-            known.cx.send(peer, Message::WantContents(wanted));
-            self.asked.insert(peer, Question { since: now, names });
         }
     }
 

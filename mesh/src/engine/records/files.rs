@@ -3,7 +3,7 @@
 use super::{
     Records,
     contents::Name,
-    writing::{Shelf, Unsigned, Writing, impossible, latest, place_for},
+    writing::{Shelf, Unsigned, Writing, impossible, is_of, latest, place_in},
 };
 use crate::{
     api::{
@@ -32,7 +32,7 @@ impl Records {
         match act {
             FileAct::Put(file, encryption) => {
                 file.check()?;
-                let shelf = admit(known, key, room, agent.as_ref())?;
+                let shelf = self.admit(known, key, room, agent.as_ref())?;
                 let is_encrypted = known.told.get(&room).is_some_and(|view| view.encrypted);
                 if is_encrypted && encryption == Encryption::None {
                     return Err(Refused::Plaintext);
@@ -44,7 +44,7 @@ impl Records {
             }
             FileAct::Remove(path) => {
                 files::check_path(&path).map_err(bad_path)?;
-                let shelf = admit(known, key, room, agent.as_ref())?;
+                let shelf = self.admit(known, key, room, agent.as_ref())?;
                 let draft = files::deletion(&shelf.at, &path);
                 let set = self.set(shelf.at.space, draft.collection);
                 // Beneath the deletion of another key one's own state still takes its place.
@@ -60,6 +60,33 @@ impl Records {
             }
         }
         Ok(Outcome::Done)
+    }
+
+    /// The place of the files of a room, if the key may write there, in this agent's name.
+    fn admit(
+        &self,
+        known: &Known,
+        key: KeyPrint,
+        room: RoomId,
+        agent: Option<&AgentId>,
+    ) -> Result<Shelf, Refused> {
+        known.may_read(&Reader { key, agent: agent.cloned() }, room)?;
+        known.may_write(room)?;
+        let proofs = known.directory.proofs();
+        let is_own = |agent: &AgentId| {
+            let seated = known.rosters.record(agent).is_some_and(|(_, record)| record.key == key);
+            seated || proofs.owns(key, agent)
+        };
+        if !agent.is_none_or(is_own) {
+            return Err(impossible(NOT_ITS_AGENT));
+        }
+        let at = place_in(known, room)?;
+        let writers = proofs.writers_of_room(room);
+        let owners = self.set(at.space, files::COLLECTION.number).into_iter().flat_map(Set::owners);
+        // The key need not have written anything yet.
+        let keys = proofs.file_keys(room, owners.chain([key]));
+        let may_write = is_of(known, key, room) || writers.anyone || keys.contains(&key);
+        if may_write { Ok(Shelf { at, keys }) } else { Err(Refused::NotYours) }
     }
 
     /// A client's file is refused where there are too many, or too much of them.
@@ -104,25 +131,6 @@ fn written(at: &RoomPlace, key: KeyPrint, file: NewFile, by: Option<&str>) -> Un
     // An empty one has nothing to travel.
     let apart = Some(file.bytes).filter(|bytes| !bytes.is_empty());
     Unsigned { draft, apart: apart.map(|bytes| at.cover.write_apart(&name, bytes)) }
-}
-
-/// The place of the files of a room, if the key may write there, in this agent's name.
-fn admit(
-    known: &Known,
-    key: KeyPrint,
-    room: RoomId,
-    agent: Option<&AgentId>,
-) -> Result<Shelf, Refused> {
-    known.may_read(&Reader { key, agent: agent.cloned() }, room)?;
-    known.may_write(room)?;
-    let is_own = |agent: &AgentId| {
-        let seated = known.rosters.record(agent).is_some_and(|(_, record)| record.key == key);
-        seated || known.directory.proofs().owns(key, agent)
-    };
-    if !agent.is_none_or(is_own) {
-        return Err(impossible(NOT_ITS_AGENT));
-    }
-    place_for(known, key, room)
 }
 
 fn bad_path(rule: files::PathRule) -> Refused {

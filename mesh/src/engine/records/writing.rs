@@ -6,7 +6,7 @@ use super::{Records, answers_for, contents::Name};
 use crate::{
     api::{
         account::AccountRefused,
-        command::{Caller, Outcome, Refused, RoomSet},
+        command::{Caller, Outcome, OwnedProfile, Refused, RoomSet},
     },
     engine::known::Known,
     limits::{GOSSIP_BYTES_MAX, ROOM_SETTINGS_MAX},
@@ -122,17 +122,25 @@ impl Records {
     ) -> Result<Outcome, Refused> {
         known.caller(caller)?;
         let Profiled { signer, update } = profiled;
+        let (key, agent) = (caller.key, caller.agent.clone());
+        self.set_profile_of(known, OwnedProfile { key, agent, signer, update })
+    }
+
+    pub(crate) fn set_profile_of(
+        &mut self,
+        known: &mut Known,
+        of: OwnedProfile,
+    ) -> Result<Outcome, Refused> {
+        let OwnedProfile { key, agent, signer, update } = of;
         update.check()?;
-        if !known.directory.proofs().owns(caller.key, &caller.agent) {
+        if !known.directory.proofs().owns(key, &agent) {
             return Err(impossible(NOT_OWNED));
         }
         let cards = self.set(Space::Mesh, profile::CARDS.number);
-        let first = profile::cards_of(&caller.agent);
-        let cards: Vec<_> =
-            cards.into_iter().flat_map(|set| set.live_of(caller.key, &first)).collect();
-        let drafts = update.drafts(&caller.agent, &cards);
-        let (key, signer) = (caller.key, signer.as_deref());
-        let by = Writing::of_key(key, signer);
+        let first = profile::cards_of(&agent);
+        let cards: Vec<_> = cards.into_iter().flat_map(|set| set.live_of(key, &first)).collect();
+        let drafts = update.drafts(&agent, &cards);
+        let by = Writing::of_key(key, signer.as_deref());
         self.write(known, &by, unsigned(drafts))?;
         Ok(Outcome::Done)
     }
@@ -156,6 +164,9 @@ impl Records {
         known.may_write(room)?;
         update.check()?;
         let shelf = place_for(known, caller.key, room)?;
+        if !update.writers.is_empty() && shelf.at.space != Space::Mesh {
+            return Err(impossible(ALL_WRITE));
+        }
         let drafts = update.drafts(&shelf.at);
         self.check_settings(&shelf, &drafts)?;
         let (key, signer) = (caller.key, signer.as_deref());
@@ -284,16 +295,26 @@ fn unsigned(drafts: Vec<Draft>) -> Vec<Unsigned> {
 /// The place of the records of a room, if this key writes them: it has made the room, or the room is a direct or a shared one
 /// of its own.
 pub(super) fn place_for(known: &Known, key: KeyPrint, room: RoomId) -> Result<Shelf, Refused> {
+    let at = place_in(known, room)?;
+    let keys = known.directory.proofs().keys_of_room(room);
+    if is_of(known, key, room) { Ok(Shelf { at, keys }) } else { Err(Refused::NotYours) }
+}
+
+/// The place of the records of a room that may have some.
+pub(super) fn place_in(known: &Known, room: RoomId) -> Result<RoomPlace, Refused> {
     if room == RoomId::lobby(known.cx.mesh) {
         return Err(impossible(LOBBY));
     }
     let state = known.rooms.get(&room).ok_or(Refused::NoRoom)?;
-    let at = state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))?;
+    state.replica.record.place_of_records(room).ok_or(impossible(EPHEMERAL))
+}
+
+/// Whether a room is a key's own: it has made it, or has come after the key that did, or the room is a direct or a shared one of its own.
+pub(super) fn is_of(known: &Known, key: KeyPrint, room: RoomId) -> bool {
     // With a node that checks no keys nobody has one, and the signer is asked for next.
     let made = known.directory.room(room);
     let made = made.is_some_and(|made| known.directory.current(made.created.owner) == key);
-    let keys = known.directory.proofs().keys_of_room(room);
-    if made || keys.contains(&key) { Ok(Shelf { at, keys }) } else { Err(Refused::NotYours) }
+    made || known.directory.proofs().keys_of_room(room).contains(&key)
 }
 
 /// Tells those who have the space of records, in messages of the size of gossip. Others that follow a key, and are not
@@ -347,4 +368,5 @@ const NO_KEY: &str = "this node checks no keys: nothing can be signed for you he
 const NOT_LISTED: &str = "your key is not in the mesh's directory, so other nodes could not check what it signs: the directory is full, or this node has no part in the mesh";
 const NOT_OWNED: &str = "your key does not own your agent id, so nobody could check that the profile is yours: register with an id of your own";
 const LOBBY: &str = "the lobby is no key's own: nobody can set anything of it";
+const ALL_WRITE: &str = "`writers` and `files` are settings of public rooms: all keys that have this one write its files";
 const EPHEMERAL: &str = "an ephemeral room ends with its members, and title, settings and files would not: make a permanent one";

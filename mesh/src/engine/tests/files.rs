@@ -9,12 +9,14 @@ use crate::{
     api::command::{FileAct, FileChange},
     limits::{CONTENT_ASKED_AGAIN, FILE_BYTES_MAX, FILES_PER_ROOM_MAX, ROOM_FILES_BYTES_MAX},
     records::{
+        details::DetailsUpdate,
         files::{self, FileView, NewFile},
         place::{RoomPlace, showing},
+        writers::WritersUpdate,
     },
     wire::{
         contents::{Content, SentContents, WantedContents},
-        record::{Apart, Record, RecordKey, Space, Stamp},
+        record::{Apart, Draft, Record, RecordKey, Space, Stamp},
     },
 };
 
@@ -64,7 +66,8 @@ impl Node {
             return None;
         }
         let at = self.place(room);
-        let keys = self.engine.proofs().keys_of_room(room);
+        let owners = self.records().into_iter().map(|record| record.owner());
+        let keys = self.engine.proofs().file_keys(room, owners);
         let (id, records) = (files::id(&at, path), self.records());
         let states = records.iter().filter(|record| record.id == id);
         let record = *showing(states, &keys, self.secret.mesh_id()).first()?;
@@ -311,3 +314,104 @@ fn an_encrypted_room_takes_no_plain_file() {
     let sealed = Command::ChangeFile(Box::new(changes(&callers[0], room, act)));
     node.ask(sealed).expect("a client has sealed it");
 }
+
+/// The keys that write files of a room.
+fn let_write(caller: &Caller, room: RoomId, writers: WritersUpdate) -> Command {
+    let update = DetailsUpdate { writers, ..DetailsUpdate::default() };
+    super::room_records::set(caller, room, update)
+}
+
+fn named(keys: &[KeyPrint]) -> WritersUpdate {
+    WritersUpdate { named: Some(Some(keys.iter().copied().collect())), anyone: None }
+}
+
+#[test]
+fn keys_that_the_maker_names_write_files_and_the_latest_shows() {
+    let mut world = World::new(3);
+    let (callers, room) = world.with_room(true);
+    let other = world.presents_another(2);
+    let shown = |world: &World, n: usize| world.nodes[n].bytes(room, "x").unwrap_or_default();
+    world.ask(0, put(&callers[0], room, file("x", b"maker"))).expect("its room");
+    world.pass(STEP * 3);
+    let refused = world.ask(2, put(&other, room, file("x", b"other"))).err();
+    assert_eq!(refused, Some(Refused::NotYours));
+    // Its node may lie: what it writes shows nowhere.
+    let draft = files::draft(&world.nodes[2].place(room), &file("x", b"forged"), None);
+    let lies = world.lies(draft, Some(Apart::of(b"forged")));
+    for n in 0..3 {
+        world.nodes[n].hear_record(lies.clone());
+        assert_eq!(shown(&world, n), b"maker");
+    }
+    world.ask(0, let_write(&callers[0], room, named(&[other.key]))).expect("its room");
+    world.pass(STEP * 3);
+    world.ask(2, put(&other, room, file("x", b"other"))).expect("it may now");
+    world.pass(STEP * 3);
+    assert!((0..3).all(|n| shown(&world, n) == b"other"));
+    world.ask(1, put(&callers[1], room, file("x", b"again"))).expect("its room");
+    world.pass(STEP * 3);
+    assert!((0..3).all(|n| shown(&world, n) == b"again"), "later than what the other has written");
+    world.ask(2, remove(&other, room, "x")).expect("it may");
+    world.pass(STEP * 3);
+    assert!((0..3).all(|n| world.nodes[n].file(room, "x").is_none()));
+    // What it wrote goes with its leave to write.
+    world.ask(2, put(&other, room, file("y", b"other"))).expect("it may");
+    world.pass(STEP * 3);
+    // A restart knows it from the disk.
+    world.restart_reading(1);
+    assert_eq!(world.nodes[1].bytes(room, "y").as_deref(), Some(&b"other"[..]));
+    let nobody = WritersUpdate { named: Some(None), anyone: None };
+    world.ask(0, let_write(&callers[0], room, nobody)).expect("its room");
+    world.pass(STEP * 3);
+    assert!((0..3).all(|n| world.nodes[n].file(room, "y").is_none()));
+    assert!((0..3).all(|n| shown(&world, n) == b"again"), "a deletion that counts no more");
+}
+
+#[test]
+fn a_room_that_is_open_takes_files_of_all_keys_and_its_maker_alone_opens_it() {
+    let mut world = World::new(3);
+    let (callers, room) = world.with_room(true);
+    let other = world.presents_another(2);
+    let open = |yes| WritersUpdate { named: None, anyone: Some(yes) };
+    let refused = world.ask(2, let_write(&other, room, open(true))).err();
+    assert_eq!(refused, Some(Refused::NotYours));
+    let draft = open(true).drafts(&world.nodes[2].place(room)).remove(0);
+    let lie = world.lies(draft, None);
+    for n in 0..3 {
+        world.nodes[n].hear_record(lie.clone());
+    }
+    assert!(world.ask(2, put(&other, room, file("x", b"other"))).is_err(), "its word counts not");
+    world.ask(0, let_write(&callers[0], room, open(true))).expect("its room");
+    world.pass(STEP * 3);
+    world.ask(2, put(&other, room, file("x", b"other"))).expect("all may");
+    world.pass(STEP * 3);
+    assert!((0..3).all(|n| world.nodes[n].bytes(room, "x").as_deref() == Some(b"other")));
+    world.ask(1, let_write(&callers[1], room, open(false))).expect("its room");
+    world.pass(STEP * 3);
+    assert!((0..3).all(|n| world.nodes[n].file(room, "x").is_none()));
+    // Of a private room nobody else knows.
+    let private = world.makes(0, &callers[0], super::room_records::new_room("den", false, false));
+    let refused = world.ask(0, let_write(&callers[0], private, open(true))).err();
+    assert!(matches!(refused, Some(Refused::Impossible(_))), "{refused:?}");
+}
+
+impl World {
+    /// An agent of another key, which a node minted.
+    fn presents_another(&mut self, n: usize) -> Caller {
+        self.nodes[n].mints(OTHER);
+        self.pass(STEP * 3);
+        let call = self.begin(n, Command::Attach(registers("other", (OTHER, false))));
+        self.pass(STEP * 20);
+        let reply = self.reply(n, call);
+        let Some(Ok(Outcome::Attached(it))) = reply else { panic!("{reply:?}") };
+        Caller { agent: "other".into(), key: OTHER, registration: it.registration }
+    }
+
+    /// A record that a node signs for a key that it was shown, whatever its engine would say.
+    fn lies(&self, draft: Draft, apart: Option<Apart>) -> Record {
+        let (node, key) = (&self.nodes[2], signer(OTHER).expect("it is one of the tests'"));
+        let stamp = Stamp::at(node.now.wall_us + 1_000_000);
+        draft.sign_with(apart, &key, node.secret.mesh_id(), stamp).expect("it is long enough")
+    }
+}
+
+const OTHER: KeyPrint = PRINTS[3];

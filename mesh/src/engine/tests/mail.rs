@@ -10,7 +10,10 @@ use super::{
 use crate::{
     api::account::{AccountRefused, RecordWrite, RecordWrites},
     engine::records::Records,
-    limits::{CONTENT_ASKED_AGAIN, EXPIRY_EVERY, FINDER_LETTER_BYTES_MAX},
+    limits::{
+        CONTENT_ASKED_AGAIN, CONTENT_WAIT_DOUBLES, CONTENTS_ASKED_MAX, EXPIRY_EVERY,
+        FINDER_LETTER_BYTES_MAX,
+    },
     name::{account::Label, key::KeySecret},
     records::finder::{Correspondence, Envelope, Form, MAILS, Mail, PRESENTED},
     wire::record::{Record, Space, Stamp},
@@ -244,4 +247,39 @@ fn mail_is_refused_by_form_and_bound() {
     assert_eq!(refused, Some(Refused::Account(AccountRefused::Form)), "no single mail is deleted");
     let all = world.nodes[0].records();
     assert!(all.iter().all(|record| record.space != Space::Node || record.owner() == ann.print()));
+}
+
+#[test]
+fn texts_that_nobody_has_delay_no_others() {
+    let mut world = World::new(2);
+    let [ann, bob] = world.with_accounts();
+    // As of a member that signs mail without texts.
+    let empty: Vec<_> =
+        (0..CONTENTS_ASKED_MAX * 2).map(|n| mail(&world, &ann, &bob, &n.to_string())).collect();
+    let last = empty.iter().map(|mail| mail.id).max().expect("there are some");
+    for mail in empty {
+        world.begin(0, write(&ann, vec![mail]));
+    }
+    world.nodes[0].rows.retain(|row| !matches!(row, Change::Content { .. }));
+    world.restart_reading(0);
+    world.pass(CONTENT_ASKED_AGAIN * 10);
+    let lacked = |world: &World| world.nodes[1].engine.records.status().missing;
+    assert_eq!((world.texts(1), lacked(&world)), (0, CONTENTS_ASKED_MAX * 2));
+    // All of them are due, and all stand before this one by name.
+    world.nodes[1].now.mono += CONTENT_ASKED_AGAIN * (2 << CONTENT_WAIT_DOUBLES);
+    let texts = (0..).map(|n| format!("a text, and the {n}. of them"));
+    let honest = texts
+        .map(|text| mail(&world, &bob, &ann, &text))
+        .find(|mail| mail.id > last)
+        .expect("there is one");
+    world.told_to.clear();
+    let id = honest.id;
+    world.begin(0, write(&bob, vec![honest]));
+    world.carry();
+    let asked = world.told_to.iter().find_map(|(_, bytes)| match Message::decode(bytes) {
+        Ok(Message::WantContents(wanted)) => Some(wanted.keys),
+        _ => None,
+    });
+    assert!(asked.expect("it asks").iter().any(|key| key.id == id), "with the first question");
+    assert_eq!((world.texts(1), lacked(&world)), (1, CONTENTS_ASKED_MAX * 2));
 }

@@ -98,6 +98,7 @@ fn details_of_a_public_room_are_durable_and_show_at_all_nodes() {
         description: Some(text("where ships come in")),
         state: Some(Some(RoomState::Active)),
         settings: vec![("theme".to_owned(), text("\"dark\""))],
+        ..DetailsUpdate::default()
     };
     world.ask(0, set(&callers[0], room, update)).expect("its key");
     for node in &world.nodes {

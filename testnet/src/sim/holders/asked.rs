@@ -73,6 +73,8 @@ pub(super) struct FileSaid {
     pub(super) room: RoomId,
     pub(super) key: KeyPrint,
     pub(super) path: String,
+    /// The key made the room. Else it may write only if its maker says so.
+    pub(super) own: bool,
     /// `None`: the file is to go.
     pub(super) text: Option<String>,
 }

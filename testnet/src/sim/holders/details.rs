@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use mesh::{
     api::command::{Command, RoomSet},
-    name::id::RoomId,
-    records::details::{DetailsUpdate, RoomState},
+    name::id::{KeyPrint, RoomId},
+    records::{
+        details::{DetailsUpdate, RoomState},
+        writers::WritersUpdate,
+    },
     wire::record::{RecordKey, Space},
 };
 use store::records::{self, find};
@@ -35,16 +38,44 @@ impl Holders {
         (!made.is_empty()).then(|| *cluster.dice.pick(&made))
     }
 
+    /// A lasting room that all read: as a rule one whose files this key may write, as its node knows.
+    pub(super) fn public_room(
+        &self,
+        cluster: &mut Cluster,
+        (node, key): (usize, KeyPrint),
+    ) -> Option<(RoomId, bool)> {
+        let any = cluster.dice.chance(20);
+        let proofs = cluster.nodes[node].running.as_ref()?.engine.proofs();
+        let is_open = |room| proofs.file_keys(room, [key]).contains(&key);
+        let made = self.made.iter().filter(|made| made.public && !made.ephemeral);
+        let made = made.filter(|made| any || is_open(made.room));
+        let made: Vec<(RoomId, bool)> = made.map(|made| (made.room, true)).collect();
+        (!made.is_empty()).then(|| *cluster.dice.pick(&made))
+    }
+
     /// An agent sets something of a room that its key has made.
     pub(super) fn set_room(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
         let Some((room, public)) = self.own_room(cluster, i) else { return };
-        let update = update(&mut cluster.dice, if public { "for all" } else { MARK });
+        let mut update = update(&mut cluster.dice, if public { "for all" } else { MARK });
+        if public {
+            update.writers = self.writers(&mut cluster.dice);
+        }
         self.texts.entry(room).or_default().extend(texts(&update));
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let said = DetailsSaid { room, key: by.caller.key, update: update.clone() };
         let set = RoomSet { caller: by.caller, room, signer, update };
         let command = Command::SetRoom(Box::new(set));
         self.calls.ask(cluster, by.node, Asked::Details(said), command);
+    }
+
+    /// Keys that are to write the files of a room, beside its own.
+    fn writers(&self, dice: &mut Dice) -> WritersUpdate {
+        let mut some = || dice.chance(50);
+        let named = self.keys.iter().filter(|_| some()).map(|key| key.print).collect();
+        let named = Some(named).filter(|_| dice.chance(80));
+        let (named, anyone) =
+            (dice.chance(50).then_some(named), dice.chance(40).then(|| dice.chance(70)));
+        WritersUpdate { named, anyone }
     }
 
     /// A node has done it: that is on its disk.
@@ -89,7 +120,7 @@ fn update(dice: &mut Dice, mark: &str) -> DetailsUpdate {
     });
     let settings = settings.collect();
     let state = dice.chance(30).then(|| Some(*dice.pick(&RoomState::ALL)));
-    DetailsUpdate { title, description, state, settings }
+    DetailsUpdate { title, description, state, settings, ..DetailsUpdate::default() }
 }
 
 fn texts(update: &DetailsUpdate) -> impl Iterator<Item = String> {

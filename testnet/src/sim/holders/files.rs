@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mesh::{
     api::command::{Command, Encryption, FileAct, FileChange},
     records::files::{self, NewFile},
-    wire::record::{Apart, Record, RecordKey},
+    wire::record::{Apart, RecordKey},
 };
 use store::records::{self, find};
 
@@ -25,9 +25,15 @@ use crate::sim::{
 };
 
 impl Holders {
-    /// An agent writes or deletes a file of a room that its key has made.
+    /// An agent writes or deletes a file of a room that its key has made, or of a public one whose maker may let it.
     pub(super) fn change_file(&mut self, cluster: &mut Cluster, i: usize, by: Seated) {
-        let Some((room, public)) = self.own_room(cluster, i) else { return };
+        let place = if cluster.dice.chance(50) {
+            self.public_room(cluster, (by.node, by.caller.key))
+        } else {
+            self.own_room(cluster, i)
+        };
+        let Some((room, public)) = place else { return };
+        let own = self.made.iter().any(|it| it.room == room && it.key == self.holders[i].key);
         let path = format!("dir/{}", cluster.dice.within(0, 3));
         let mark = if public { "for all" } else { MARK };
         // Some take more than one message.
@@ -35,7 +41,7 @@ impl Holders {
         let text = cluster.dice.chance(80).then(|| format!("{}{pad}{mark}", cluster.dice.draw()));
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let (key, agent) = (by.caller.key, Some(by.caller.agent));
-        let said = FileSaid { room, key, path: path.clone(), text: text.clone() };
+        let said = FileSaid { room, key, path: path.clone(), own, text: text.clone() };
         let act = match text {
             Some(text) => {
                 self.texts.entry(room).or_default().insert(text.clone());
@@ -55,6 +61,9 @@ impl Holders {
         node: usize,
         said: &FileSaid,
     ) -> Result<(), Broken> {
+        if !said.own {
+            cluster.coverage.count(Happening::FileOfGuest);
+        }
         let happened = if said.text.is_some() { Happening::FilePut } else { Happening::FileGone };
         cluster.coverage.count(happened);
         let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
@@ -67,20 +76,24 @@ impl Holders {
         };
         let (collection, id) = (files::COLLECTION.number, files::id(&at, &said.path));
         let shelf = shelf(cluster, at.space, collection);
-        let own = |record: &Record| record.owner() == said.key;
-        let found = find(&running.reader, &shelf, &id.0, own).expect("a sound store reads");
-        let [record] = found.as_slice() else {
+        let found = find(&running.reader, &shelf, &id.0, |_| true).expect("a sound store reads");
+        let own = found.iter().find(|record| record.owner() == said.key);
+        let Some(record) = own else {
             return broken("records", format!("node{node} has changed nothing of {said:?}"));
         };
         let file = (said.room, said.path.as_str());
-        let shown = records::file(&running.reader, shelf.mesh, file, &[said.key].into());
+        let proofs = running.engine.proofs();
+        let shown = records::file(&running.reader, shelf.mesh, file, &proofs);
         let shown = shown.expect("a sound store reads").and_then(|(_, bytes)| bytes);
+        // Others may write the same file, and the latest state shows.
+        let shows = proofs.file_keys(said.room, [said.key]).contains(&said.key)
+            && found.iter().all(|other| other.stamp <= record.stamp);
         // Another agent may have changed it at another node, and that may have come in the same turn.
         let written = said.text.as_ref().map(|text| {
             let bytes = text.clone().into_bytes();
             at.cover.write_apart(&files::apart_name(id, said.key), bytes)
         });
-        let is_own = record.apart == written.as_deref().map(Apart::of);
+        let is_own = shows && record.apart == written.as_deref().map(Apart::of);
         if is_own && shown.as_deref() != said.text.as_ref().map(String::as_bytes) {
             return broken("contents", format!("node{node} has not kept the content of {said:?}"));
         }

@@ -51,7 +51,7 @@ impl One {
 }
 
 fn index(records: &[RecordView]) -> Index {
-    let mut index = Index::new(MESH, 1 << 20);
+    let mut index = Index::new(MESH, 1 << 20, Arc::default());
     index.take_all(records, DOCUMENT);
     index
 }

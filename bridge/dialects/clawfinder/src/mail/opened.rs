@@ -105,6 +105,11 @@ impl Registry {
     /// # Errors
     /// No connected node has it. Or it does not open: then its sender has sealed something else.
     pub(crate) async fn text(&self, own: &Caller, letter: &Letter) -> Answer<String> {
+        let damaged = || Problem::missing("this message is damaged: its sender sealed no text");
+        if letter.bytes == 0 {
+            // No other node has one, either.
+            return Err(damaged());
+        }
         let began = Instant::now();
         let get = GetContent { collection: MAILS.number, id: letter.id, owner: letter.from };
         let sealed = loop {
@@ -122,7 +127,7 @@ impl Registry {
         let both = self.between(own, other(own.print, letter));
         let ends = (letter.from, letter.to);
         let text = both.and_then(|both| both.open_text(ends, letter.id, &sealed));
-        text.ok_or_else(|| Problem::missing("this message is damaged: its sender sealed no text"))
+        text.ok_or_else(damaged)
     }
 }
 

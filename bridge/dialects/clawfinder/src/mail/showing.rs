@@ -63,7 +63,7 @@ pub(crate) async fn inbox(registry: &Registry, coming: &Coming) -> Answer<Done> 
     let mut rows: Vec<Row> = {
         let index = registry.index();
         let letters = index.letters.received(caller.print).filter(|letter| {
-            index.live(letter.from).is_some() && is_wanted(index.letters.is_read(letter))
+            index.visible(letter.from).is_some() && is_wanted(index.letters.is_read(letter))
         });
         let notices = notices.into_iter().filter(|notice| is_wanted(notice.notice.is_read));
         letters.map(Row::Letter).chain(notices.map(Row::Notice)).collect()
@@ -234,7 +234,7 @@ fn find(registry: &Registry, id: &str, is_own: impl Fn(&Letter) -> bool) -> Answ
 }
 
 fn find_received(registry: &Registry, caller: &Caller, id: &str) -> Answer<Letter> {
-    let shows = |letter: &Letter| registry.index().live(letter.from).is_some();
+    let shows = |letter: &Letter| registry.index().visible(letter.from).is_some();
     find(registry, id, |letter| letter.to == caller.print && shows(letter))
 }
 

@@ -1,5 +1,12 @@
 //! Mail and negotiations at one node.
 
+use bridge::{read::Visitor, seam::call::WriteRecords};
+use mesh::{
+    api::account::RecordWrite,
+    name::key::KeySecret,
+    records::finder::{Correspondence, Envelope, Form, MAILS},
+    wire::record::Stamp,
+};
 use openpgp::Certificate;
 
 use super::*;
@@ -317,5 +324,27 @@ async fn with_an_account_its_mail_goes_and_senders_are_told() {
     assert!(ann.list(&node, &format!("{INBOX}?is_read=false")).await.is_empty());
     assert_eq!(ann.list(&node, INBOX).await.len(), 1, "it is told once");
     node.get("/api/agents/mesh/").await.is(404, "Not Found: no agent has this id or username");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn mail_whose_sender_sealed_no_text_is_damaged_and_not_waited_for() {
+    let node = Node::new().await;
+    let (ann, bob) = (Person::new(&node, "ann").await, Person::new(&node, "bob").await);
+    // As a node that lies writes it.
+    let [from, to] = [&ann, &bob].map(|one| Arc::new(KeySecret::of(&one.agent.key)));
+    let ends = (from.print(), to.print());
+    let own = from.mailbox().unwrap();
+    let both = Correspondence::of(here().mesh, own, &to.halves().mailbox).unwrap();
+    let envelope = Envelope::new("no text".to_owned(), Form::Pgp, ([1; 20], [2; 20]));
+    let mail = both.seal(ends, [3; 16], &envelope);
+    let id = mail.id(from.print());
+    let writes = vec![RecordWrite::new(MAILS.number, id, Some(mail.encode()))];
+    let write = WriteRecords { account: from, writes, above: Stamp::default() };
+    node.desk.ask(&Visitor::stranger(), write).await.unwrap();
+    let listed = bob.list(&node, INBOX).await;
+    assert_eq!(listed.len(), 1);
+    let read = bob.read(&node, &format!("{INBOX}{}/", super::mail::id(&listed[0]))).await;
+    read.is(404, "Not Found: this message is damaged: its sender sealed no text");
     node.stop().await;
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use mesh::{
     name::id::RoomId,
-    records::{details::Details, place::RoomPlace},
+    records::{details::Details, place::RoomPlace, writers::Writers},
 };
 use store::{Reader, records};
 
@@ -14,29 +14,34 @@ use crate::sim::{
     world::World,
 };
 
+/// A room as a node shows it.
+struct Shown {
+    at: RoomPlace,
+    details: Details,
+    writers: Writers,
+}
+
 /// The details of a room as a node shows them. `None`: it does not have the room.
-fn shown(
-    world: &World,
-    reader: &Reader,
-    node: usize,
-    room: RoomId,
-) -> Option<(RoomPlace, Details)> {
+fn shown(world: &World, reader: &Reader, node: usize, room: RoomId) -> Option<Shown> {
     let cluster = &world.cluster;
     let at = records::place(reader, room).expect("a sound store reads")?;
     let proofs = cluster.nodes[node].running.as_ref()?.engine.proofs();
     let mesh = cluster.secret.mesh_id();
     let details = records::details(reader, mesh, &[room], |room| proofs.keys_of_room(room), true);
-    Some((at, details.expect("a sound store reads").remove(0)))
+    let details = details.expect("a sound store reads").remove(0);
+    Some(Shown { at, details, writers: proofs.writers_of_room(room) })
 }
 
 /// *forged*, at all nodes that promises are kept to.
 pub(super) fn converge(world: &World) -> Result<(), Broken> {
     let cluster = &world.cluster;
     for made in world.holders.made.iter().filter(|made| !made.ephemeral) {
-        let mut first: Option<(usize, Details)> = None;
+        let mut first: Option<(usize, (Details, Writers))> = None;
         for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
             let Some(running) = &cluster.nodes[node].running else { continue };
-            let Some((at, details)) = shown(world, &running.reader, node, made.room) else {
+            let Some(Shown { at, details, writers }) =
+                shown(world, &running.reader, node, made.room)
+            else {
                 continue;
             };
             let known = world.holders.texts.get(&made.room);
@@ -45,6 +50,7 @@ pub(super) fn converge(world: &World) -> Result<(), Broken> {
                     format!("node{node} shows {text:?} of {:?}, which nobody has said", at.room);
                 return broken("forged", what);
             }
+            let details = (details, writers);
             match &first {
                 Some((other, before))
                     if *before != details && is_the_same_everywhere(world, made.key) =>

@@ -16,11 +16,11 @@ pub(super) fn converge(world: &World) -> Result<(), Broken> {
         let known = world.holders.texts.get(&made.room);
         for node in (0..cluster.nodes.len()).filter(|node| !cluster.is_exempt(*node)) {
             let Some(running) = &cluster.nodes[node].running else { continue };
-            let keys = running.engine.proofs().keys_of_room(made.room);
-            let list = records::files(&running.reader, mesh, made.room, &keys);
+            let proofs = running.engine.proofs();
+            let list = records::files(&running.reader, mesh, made.room, &proofs);
             for view in list.expect("a sound store reads") {
                 let file = (made.room, view.path.as_str());
-                let found = records::file(&running.reader, mesh, file, &keys);
+                let found = records::file(&running.reader, mesh, file, &proofs);
                 let bytes = found.expect("a sound store reads").and_then(|(_, bytes)| bytes);
                 let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 let Some(text) = text else {

@@ -4,9 +4,12 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::{Answer, Client, Node};
+use super::{
+    super::keys::{PRO, mint},
+    Answer, Client, Node,
+};
 use bridge::testing::{KEY, keyed};
-use mesh::limits::FILE_BYTES_MAX;
+use mesh::{limits::FILE_BYTES_MAX, name::id::KeyPrint, wire::acts::Tier};
 
 const HERE: (&str, &str) = ("host", "127.0.0.1:80");
 const SHOWN: (&str, &str) = ("x-clawchat-key", KEY);
@@ -147,5 +150,43 @@ async fn files_of_a_direct_room_are_its_two_agents() {
     }
     assert_eq!(ask("DELETE", "a", "").await.status, StatusCode::NO_CONTENT);
     assert_eq!(ask("GET", "b", "").await.status, StatusCode::NOT_FOUND);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn other_keys_write_files_where_the_maker_of_the_room_lets_them() {
+    let node = Node::start(keyed()).await;
+    mint(&node.fake, PRO, Tier::High);
+    let (room, mut a) = node.room("a", &json!({})).await;
+    let path = format!("/api/rooms/{room}/files/x");
+    let guest = [HERE, ("x-clawchat-key", PRO), ("content-type", "text/json")];
+    let put = async |text: &str| node.http("PUT", &path, &guest, text).await.status;
+    assert_eq!(put("1").await, StatusCode::FORBIDDEN);
+    let print = KeyPrint::of(PRO).to_string();
+    let set = async |a: &mut Client<TcpStream>, settings: Value| {
+        let set = a.call("set_room", json!({"room_id": &room, "settings": settings})).await;
+        set["mesh"]["settings"].clone()
+    };
+    let shown = set(&mut a, json!({"writers": [&print], "theme": "dark"})).await;
+    assert_eq!(shown, json!({"writers": [&print], "theme": "dark"}));
+    assert_eq!(put("2").await, StatusCode::NO_CONTENT);
+    assert_eq!(node.file("GET", &room, "/x", "").await.body, json!(2));
+    assert_eq!(set(&mut a, json!({"writers": null})).await, json!({"theme": "dark"}));
+    assert_eq!(put("3").await, StatusCode::FORBIDDEN);
+    assert_eq!(node.file("GET", &room, "/x", "").await.status, StatusCode::NOT_FOUND);
+    let open = set(&mut a, json!({"files": "anyone"})).await;
+    assert_eq!(open, json!({"files": "anyone", "theme": "dark"}));
+    assert_eq!(node.file("GET", &room, "/x", "").await.body, json!(2), "it shows again");
+    assert_eq!(put("4").await, StatusCode::NO_CONTENT);
+    assert_eq!(node.file("GET", &room, "", "").await.body["files"].as_array().unwrap().len(), 1);
+    for (settings, text) in [
+        (json!({"writers": ["x"]}), "`settings.writers` must be a list of at most 64 fingerprints"),
+        (json!({"files": "me"}), "`settings.files` must be \"anyone\", or null"),
+    ] {
+        a.post("bad", "set_room", json!({"room_id": &room, "settings": settings})).await;
+        let refused = a.find(|line| line["reply_to"] == "bad").await;
+        assert_eq!(refused["payload"]["code"], "invalid_payload");
+        assert!(refused["payload"]["message"].as_str().unwrap().contains(text), "{refused}");
+    }
     node.stop().await;
 }

@@ -1,0 +1,24 @@
+//! Changes that the holder of a key makes of what is its agents', whether these are there or not.
+
+use std::sync::Arc;
+
+use crate::{
+    name::{
+        id::{AgentId, KeyPrint},
+        key::KeySecret,
+    },
+    records::profile::ProfileUpdate,
+};
+
+/// The profile that an agent is to have.
+#[derive(Clone, Debug)]
+pub struct OwnedProfile {
+    /// The key that asks.
+    pub key: KeyPrint,
+    /// An agent whose id is its own.
+    pub agent: AgentId,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// The change.
+    pub update: ProfileUpdate,
+}
