@@ -71,6 +71,7 @@ impl Engine {
         self.known.stir_busy();
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub(super) fn on_message(&mut self, from: NodeId, message: Message<Verified>) {
         if self.known.cx.parted.has(from) {
             return;

@@ -254,11 +254,7 @@ impl Told {
         let told = metadata(message);
         let of = message.said.reply_to.as_deref().and_then(MessageId::from_uuid);
         match (told["kind"].as_str(), of) {
-            (Some("cancel" | "timeout"), Some(run)) => {
-                if self.serving.end(run) {
-                    self.line.certain("mesh.cancel", &json!({"runId": run.to_uuid()}));
-                }
-            }
+            (Some("cancel" | "timeout"), Some(run)) => self.ends(run),
             (Some("injected"), Some(run)) => {
                 let open = self.serving.requests().get(&run).cloned();
                 if let Some(request) = open.filter(|request| !request.is_over) {
@@ -279,6 +275,13 @@ impl Told {
                 drop(desk.ask(visitor, call).await);
             }
             _ => {}
+        }
+    }
+
+    /// A run is over, if it was open until now.
+    fn ends(&self, run: MessageId) {
+        if self.serving.end(run) {
+            self.line.certain("mesh.cancel", &json!({"runId": run.to_uuid()}));
         }
     }
 

@@ -111,6 +111,7 @@ const fn of_agents(name: &'static str, agents: &[AgentState]) -> Traits {
 impl<R> Message<R> {
     /// Its row of the table.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub fn traits(&self) -> Traits {
         use Answer::{FromEngine, FromStore};
         use Class::{Entries, Holdings, Life, Membership, Receipts, Records, Rosters, Wants};
