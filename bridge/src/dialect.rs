@@ -182,9 +182,9 @@ pub struct Site {
     pub paths: &'static [&'static str],
     /// Methods that pages of allowed origins may use.
     pub methods: &'static [&'static str],
-    /// Whether a request by this method is answered only under names that cannot have been pointed at this node: a page
+    /// Whether a request for this path by this method is answered only under names that cannot have been pointed at this node: a page
     /// that was taken for the node's own could read the answer.
-    pub checks_names: fn(&Method) -> bool,
+    pub checks_names: fn(&str, &Method) -> bool,
     /// Headers that pages of allowed origins may send, besides `content-type`.
     pub headers: &'static [&'static str],
     /// How a request is refused before it comes to the router.

@@ -52,6 +52,7 @@ mod address;
 mod callbacks;
 mod credentials;
 mod hosts;
+mod keys;
 mod rows;
 mod signups;
 

@@ -3,7 +3,7 @@
 use mesh::{
     api::{
         account::{AccountClaim, AccountView},
-        agenda::{Standing, TaskView, VoteView},
+        agenda::{KeyView, Standing, TaskView, VoteView},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
@@ -269,6 +269,7 @@ answers! {
     Vec<TaskView>: Outcome::Tasks(tasks) => tasks;
     Vec<MemberStatus>: Outcome::Members(members) => members;
     Standing: Outcome::Key(standing) => standing;
+    Vec<KeyView>: Outcome::Keys(keys) => keys;
     Option<Box<KeyTerms>>: Outcome::Terms(terms) => terms;
     Roamed: Outcome::Roamed(roamed) => roamed;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;

@@ -105,7 +105,7 @@ impl Dialect for Echo {
                 .fallback(async move || nothing()),
             paths: &["/echo/"],
             methods: &["POST", "PUT"],
-            checks_names: |_| true,
+            checks_names: |_, _| true,
             headers: &["x-echo"],
             refuse: |why| answer(StatusCode::FORBIDDEN, &json!({"refused": format!("{why:?}")})),
         })

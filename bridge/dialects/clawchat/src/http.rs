@@ -67,7 +67,7 @@ pub(crate) fn site(desk: Desk, voice: Arc<Voice>) -> Site {
         paths: &["/api/", "/clawmesh.py", "/skill.md"],
         methods: &["GET", "POST", "PUT", "DELETE"],
         // The others show a key, which a page that was pointed here does not have.
-        checks_names: |method| method != Method::POST,
+        checks_names: |_, method| method != Method::POST,
         headers: &[keys::ADMIN_HEADER, KEY_HEADER, "authorization", files::AGENT_HEADER],
         refuse: |why| Failed::from(why).into_response(),
     }

@@ -42,7 +42,7 @@ pub(crate) fn site(registry: Arc<Registry>) -> Site {
         router,
         paths: PATHS,
         methods: &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-        checks_names: |_| true,
+        checks_names: |_, _| true,
         headers: &["authorization"],
         refuse: |why| refuse(why).into_response(),
     }

@@ -45,7 +45,7 @@ pub(crate) enum Connected {
 }
 
 /// What a client shows and says of itself.
-struct Shown {
+pub(crate) struct Shown {
     token: Option<String>,
     sender: Option<String>,
     user: String,
@@ -54,6 +54,12 @@ struct Shown {
 }
 
 impl Shown {
+    /// Of a request over HTTP, which names a protocol by its path.
+    pub(crate) fn bearer(token: String, params: &Params) -> Result<Shown, No> {
+        let shown = Shown::of(params)?;
+        Ok(Shown { token: Some(token), sender: None, modern: true, ..shown })
+    }
+
     fn of(params: &Params) -> Result<Shown, No> {
         let protocol = params.get(&["protocol", "protocolVersion"]);
         if let Some(version) = protocol.filter(|version| version.as_u64() != Some(PROTOCOL)) {
@@ -150,7 +156,8 @@ pub(crate) async fn connect(
     own: Option<Secret>,
 ) -> Result<Connected, No> {
     let shown = Shown::of(&params)?;
-    let Some((key, holder, allowed)) = identified(&shared, &shown).await? else {
+    let locale = shown.locale.clone();
+    let Some(caller) = caller_of(shared.clone(), shown).await? else {
         if !shared.settings.pairing {
             return Err(No::unauthorized(DENIED));
         }
@@ -164,6 +171,18 @@ pub(crate) async fn connect(
             "server": server(&shared).await?,
         });
         return Ok(Connected::Pending { issued, result });
+    };
+    let result = welcome(&caller, &locale).await?;
+    Ok(Connected::Yes { caller, result })
+}
+
+/// The client that shows this. `None`: it shows nothing that opens anything.
+pub(crate) async fn caller_of(
+    shared: Arc<Shared>,
+    shown: Shown,
+) -> Result<Option<Arc<Caller>>, No> {
+    let Some((key, holder, allowed)) = identified(&shared, &shown).await? else {
+        return Ok(None);
     };
     let Allowed { role, owner, approves, user, device } = allowed;
     let user = user.unwrap_or(shown.user);
@@ -184,8 +203,7 @@ pub(crate) async fn connect(
     if matches!(caller.holder.standing(), Standing::Minted { writes: true, .. }) {
         caller.shared.present(caller.key.clone(), caller.print());
     }
-    let result = welcome(&caller, &shown.locale).await?;
-    Ok(Connected::Yes { caller, result })
+    Ok(Some(caller))
 }
 
 async fn welcome(caller: &Caller, locale: &str) -> Outcome {

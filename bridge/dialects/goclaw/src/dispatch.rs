@@ -6,7 +6,7 @@ use crate::{
     agents,
     answer::Answer,
     caller::Caller,
-    channels, chat,
+    channels, chat, keys,
     methods::Method,
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
@@ -45,7 +45,7 @@ impl Asked {
         drop(turn);
     }
 
-    async fn outcome(&self) -> Outcome {
+    pub(crate) async fn outcome(&self) -> Outcome {
         let Asked { caller, client, method, params } = self;
         match method.name {
             "health" => system::health(caller, *client).await,
@@ -83,6 +83,9 @@ impl Asked {
             "channels.instances.create" => channels::create(caller, params).await,
             "channels.instances.update" => channels::update(caller, params).await,
             "channels.instances.delete" => channels::delete(caller, params).await,
+            "api_keys.list" => keys::list(caller).await,
+            "api_keys.create" => keys::create(caller, params).await,
+            "api_keys.revoke" => keys::revoke(caller, params).await,
             "usage.get" => usage::get(caller, params).await,
             "usage.summary" => usage::summary(caller).await,
             "quota.usage" => usage::quota(caller).await,

@@ -1,24 +1,27 @@
-//! `GET /health`: the one page of this dialect, for programs that look whether a node is there.
+//! The pages of this dialect: `GET /health`, for programs that look whether a node is there, and `/v1`, its methods.
+
+use std::sync::{Arc, OnceLock};
 
 use axum::{
     Router,
-    http::{Method, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
 use bridge::dialect::{Intrusion, Site};
 
-const PATH: &str = "/health";
+use crate::{outcome::No, shared::Shared, v1};
 
-pub(crate) fn site() -> Site {
-    let missing = async || StatusCode::NOT_FOUND;
+const HEALTH: &str = "/health";
+
+pub(crate) fn site(shared: Arc<OnceLock<Arc<Shared>>>) -> Site {
     Site {
-        router: Router::new().route(PATH, get(health)).fallback(missing),
-        paths: &[PATH],
-        methods: &["GET"],
-        // It tells nothing of this node.
-        checks_names: |_: &Method| false,
-        headers: &[],
+        router: Router::new().route(HEALTH, get(health)).merge(v1::router(shared)),
+        paths: &[HEALTH, v1::PATH],
+        methods: &["GET", "POST", "PUT", "PATCH", "DELETE"],
+        // That page tells nothing of this node.
+        checks_names: |path, _| path != HEALTH,
+        headers: &["authorization"],
         refuse,
     }
 }
@@ -28,6 +31,12 @@ async fn health() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-fn refuse(_: Intrusion) -> Response {
-    StatusCode::FORBIDDEN.into_response()
+fn refuse(why: Intrusion) -> Response {
+    let text = match why {
+        Intrusion::Origin => "web pages of this origin may not ask; allow it with --http-origin",
+        Intrusion::Name => {
+            "this node does not answer under that name; use its address, or start it with --http-host NAME"
+        }
+    };
+    v1::refused(StatusCode::FORBIDDEN, &No::unauthorized(text))
 }

@@ -8,7 +8,7 @@
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
 //! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
-//! (`workspace`: their files), `profiles` (agents that people make), `usage`, `channels` (webhooks, `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` (one page), `shared`, `settings`, `limits`.
+//! (`workspace`: their files), `profiles` (agents that people make), `keys` (of the mesh), `usage`, `channels` (webhooks), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` and `v1` (pages), `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -33,6 +33,7 @@ mod dispatch;
 mod facts;
 mod frame;
 mod http;
+mod keys;
 pub mod limits;
 mod line;
 mod methods;
@@ -57,6 +58,7 @@ mod tests;
 mod threads;
 mod times;
 mod usage;
+mod v1;
 mod workspace;
 
 pub use settings::{Events, Settings};
@@ -110,6 +112,6 @@ impl Dialect for GoClaw {
     }
 
     fn site(&self, _: &Desk) -> Option<Site> {
-        self.settings.on.then(http::site)
+        self.settings.on.then(|| http::site(self.shared.clone()))
     }
 }

@@ -140,3 +140,7 @@ pub const SLUG_BYTES_MAX: usize = 64;
 pub const PROFILE_ROWS: usize = 500;
 /// See [`PROFILE_ROWS`].
 pub const PROFILE_PAGES_MAX: usize = 8;
+/// The body of a request over HTTP: as long as a message over a socket.
+pub const BODY_BYTES_MAX: usize = 512 * 1024;
+/// A part of a path, or a value of a query, when it is decoded.
+pub const PATH_PART_BYTES_MAX: usize = 1_024;

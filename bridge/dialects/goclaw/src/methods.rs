@@ -35,8 +35,6 @@ const NO_CRON: &str =
 const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
 const NO_TOGGLE: &str =
     "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
-const NO_KEYS: &str =
-    "this node makes no keys over the wire yet: its operator makes one with `clawmeshd keys mint`";
 const NO_APPROVALS: &str =
     "this node has no approvals yet: an agent asks with a message in its room";
 const NO_FILES: &str = "this node keeps no files of agents yet";
@@ -75,9 +73,9 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Admin, "agents.files.set", NO_FILES),
     has(Viewer, "agents.list"),
     has(Admin, "agents.update"),
-    lacks(Admin, "api_keys.create", NO_KEYS),
-    lacks(Admin, "api_keys.list", NO_KEYS),
-    lacks(Admin, "api_keys.revoke", NO_KEYS),
+    has(Admin, "api_keys.create"),
+    has(Admin, "api_keys.list"),
+    has(Admin, "api_keys.revoke"),
     has(Viewer, "browser.pairing.status"),
     has(Admin, "channels.instances.create"),
     has(Admin, "channels.instances.delete"),

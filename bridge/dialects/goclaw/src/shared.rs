@@ -23,14 +23,19 @@ use tokio::sync::Semaphore;
 use crate::{
     caller::Caller,
     facts::Kept,
-    limits::{KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, ROOMS_READ_AT_ONCE},
+    limits::{
+        ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
+        ROOMS_READ_AT_ONCE,
+    },
     line::Line,
+    outcome::No,
     pairing::Pairings,
     rates::{Buckets, Rate},
     runs::Runs,
     serve::Served,
     settings::Settings,
     threads::Remembered,
+    times,
 };
 
 /// See the module.
@@ -47,6 +52,8 @@ pub(crate) struct Shared {
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
     writes: Mutex<Buckets<AgentId>>,
+    /// Of clients over HTTP that are not on this machine.
+    requests: Mutex<Buckets<IpAddr>>,
     /// Keys that were presented here since the start.
     presented: Mutex<BTreeSet<KeyPrint>>,
     clients: Mutex<BTreeMap<u64, Client>>,
@@ -77,6 +84,7 @@ impl Shared {
             remembered: Remembered::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
+            requests: Mutex::new(Buckets::new(ADDRESSES_COUNTED_MAX)),
             presented: Mutex::default(),
             clients: Mutex::default(),
             ids: AtomicU64::default(),
@@ -86,6 +94,18 @@ impl Shared {
     pub(crate) fn count_write(&self, who: &AgentId, rate: Rate) -> Result<(), Duration> {
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         writes.take(who, rate, Instant::now())
+    }
+
+    /// Counts a request over HTTP, unless it comes from this machine.
+    pub(crate) fn count_request(&self, address: IpAddr) -> Result<(), No> {
+        if address.is_loopback() {
+            return Ok(());
+        }
+        let rate = Rate { burst: READS_PER_MINUTE, per_minute: READS_PER_MINUTE };
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.take(&address, rate, Instant::now()).map_err(|wait| {
+            No::exhausted(format!("over {READS_PER_MINUTE} requests a minute"), times::ms(wait))
+        })
     }
 
     /// Presents a key here, once: this node gets the rooms of its agents from others, also if its users only read.

@@ -33,12 +33,14 @@ mod agents;
 mod chat;
 mod door;
 mod frames;
+mod keys;
 mod pairing;
 mod profiles;
 mod serve;
 mod sessions;
 mod streams;
 mod teams;
+mod v1;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

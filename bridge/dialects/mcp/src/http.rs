@@ -74,7 +74,7 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         router,
         paths: &["/mcp", "/tools/invoke"],
         methods: &["POST"],
-        checks_names: |_| true,
+        checks_names: |_, _| true,
         headers: &[
             "authorization",
             "accept",

@@ -54,7 +54,7 @@ impl Sites {
     /// Whether a request by this method to this path is answered only under names that are the node's own. `None`: the
     /// path has no owner.
     pub(super) fn checks_names(&self, path: &str, method: &Method) -> Option<bool> {
-        self.owner(path).map(|ready| (ready.site.checks_names)(method))
+        self.owner(path).map(|ready| (ready.site.checks_names)(path, method))
     }
 
     pub(super) fn refuse(&self, path: &str, why: Intrusion) -> Response {
@@ -110,7 +110,7 @@ mod tests {
             router: Router::new(),
             paths,
             methods: Box::leak(Box::new([method])),
-            checks_names: |_| true,
+            checks_names: |_, _| true,
             headers: &[],
             refuse: |_| StatusCode::FORBIDDEN.into_response(),
         }
