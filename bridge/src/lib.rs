@@ -27,6 +27,7 @@ pub mod dialect;
 pub mod ids;
 pub mod limits;
 pub mod listen;
+pub mod log_tail;
 pub mod mails;
 pub mod policy;
 pub mod read;

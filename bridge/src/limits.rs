@@ -282,3 +282,8 @@ pub const ANNOUNCE_LOOKED_AT_MAX: usize = 512;
 pub const ANNOUNCE_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Agents for which the operator names a room to announce in: a file that is read once.
 pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
+
+/// Lines of the node's log that are kept for those who begin to watch it.
+pub const LOG_LINES_KEPT: usize = 100;
+/// Lines that wait for one who watches; of more the oldest are missed.
+pub const LOG_LINES_WAITING_MAX: usize = 256;

@@ -37,6 +37,7 @@ pub mod joining;
 mod keys;
 pub mod limits;
 mod listen;
+mod log_tail;
 mod marks;
 mod members;
 mod membership;

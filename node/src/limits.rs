@@ -139,3 +139,5 @@ pub const LEAVE_WITHIN: Duration = Duration::from_millis(600);
 pub const PAIR_TIME_MAX: Duration = Duration::from_secs(3_600);
 /// Accounts that an operator can hide in the index of agents: some 400 KiB of `hidden.json`, which each change writes anew.
 pub const HIDDEN_ACCOUNTS_MAX: usize = 10_000;
+/// A text in a line of the log that is shown over the wire.
+pub const LOG_TEXT_BYTES_MAX: usize = 4_096;

@@ -13,10 +13,11 @@ use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-use bridge::tokens::Visibility;
+use bridge::{log_tail::LogTail, tokens::Visibility};
 use mcp::{Groups, SoftTimeout, limits::IDLE_DETACH};
 use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER, name::id::AgentId};
 use net::Discovery;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub carry: u64,
     /// GoClaw on `/ws`.
     pub goclaw: ::goclaw::Settings,
+    /// The log of this process, if it is shown to the operator over the wire.
+    pub log_tail: Option<Arc<LogTail>>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -189,6 +192,7 @@ impl Settings {
             finder: Some(Finder::default()),
             carry: mesh::limits::CARRY_BYTES,
             goclaw: ::goclaw::Settings::default(),
+            log_tail: None,
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
@@ -331,6 +335,8 @@ impl Layered {
         let listen = listen.unwrap_or_else(|| vec!["auto:9231".to_owned()]);
         let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
+            // Whoever runs the node says it.
+            log_tail: None,
             data_dir: self.data_dir()?,
             socket,
             group: self.first(|layer| layer.group.clone()).map(|name| group(&name)).transpose()?,

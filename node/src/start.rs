@@ -13,6 +13,7 @@ use bridge::{
     Announcing, Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
     dialect::Dialect,
+    log_tail::LogTail,
     policy::{Marks, Policies},
     secret::Secret,
 };
@@ -156,6 +157,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
         mcp: settings.mcp,
         finder: settings.finder,
         goclaw: settings.goclaw.clone(),
+        log_tail: settings.log_tail.clone(),
         node: name.clone(),
     };
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, extra };
@@ -193,6 +195,7 @@ struct Optional {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
     goclaw: goclaw::Settings,
+    log_tail: Option<Arc<LogTail>>,
     /// The name of this node.
     node: String,
 }
@@ -558,7 +561,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Optional { mcp, finder, goclaw, node } = extra;
+        let Optional { mcp, finder, goclaw, log_tail, node } = extra;
         let finder = finder.map(|settings::Finder { signup, seen_every }| {
             let own = clawfinder::Settings::new(mesh);
             ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
@@ -581,7 +584,7 @@ impl Clients {
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
         // Also where it is switched off: it refuses in its own form.
-        let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(lobby, goclaw));
+        let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(lobby, goclaw).with_log(log_tail));
         // The last one has all connections that no other recognises.
         let optional = mcp.into_iter().chain([goclaw]).chain(finder);
         let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();

@@ -1,19 +1,25 @@
 //! Results on stdout, notes and logs on stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::Arc,
+};
 
 use anyhow::{Result, anyhow};
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use bridge::log_tail::LogTail;
+use tracing_subscriber::{
+    EnvFilter, filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
-use crate::settings::LogFormat;
+use crate::{log_tail::Tailing, settings::LogFormat};
 
 /// Logs to stderr, for people. `filter` is `--log`.
 pub(super) fn log_to_stderr(filter: &str) -> Result<()> {
-    log_as(filter, LogFormat::Text)
+    log_as(filter, LogFormat::Text, None)
 }
 
-/// The same, in a format (`--log-format`).
-pub(super) fn log_as(filter: &str, format: LogFormat) -> Result<()> {
+/// The same, in a format (`--log-format`), and to a tail.
+pub(super) fn log_as(filter: &str, format: LogFormat, tail: Option<&Arc<LogTail>>) -> Result<()> {
     let directives = directives(filter)?;
     let filter =
         EnvFilter::try_new(directives).map_err(|error| anyhow!("--log {filter}: {error}"))?;
@@ -24,25 +30,31 @@ pub(super) fn log_as(filter: &str, format: LogFormat) -> Result<()> {
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal());
     // A program that calls `run` twice has its log already.
+    let tailing = tail.cloned().map(Tailing);
     match format {
-        LogFormat::Text => drop(logs.try_init()),
-        LogFormat::Json => drop(logs.json().flatten_event(true).try_init()),
+        LogFormat::Text => drop(logs.finish().with(tailing).try_init()),
+        LogFormat::Json => {
+            drop(logs.json().flatten_event(true).finish().with(tailing).try_init());
+        }
     }
     Ok(())
 }
 
 /// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library
 /// does on its way.
-const OURS: [&str; 11] = [
+const OURS: [&str; 14] = [
     "bridge",
     "clawchat",
+    "clawfinder",
     "clawmeshd",
     "client",
+    "goclaw",
     "import",
     "mcp",
     "mesh",
     "net",
     "node",
+    "openpgp",
     "protocol",
     "store",
 ];

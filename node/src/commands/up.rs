@@ -1,8 +1,9 @@
 //! `clawmeshd up`.
 
-use std::{path::PathBuf, process};
+use std::{path::PathBuf, process, sync::Arc};
 
 use anyhow::{Context, Result};
+use bridge::log_tail::LogTail;
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
@@ -40,8 +41,10 @@ pub(super) struct Up {
 impl Up {
     pub(super) fn run(self) -> Result<()> {
         let layered = layered(self.layer, self.config)?;
-        log_as(&layered.log().unwrap_or_else(|| LOG.to_owned()), layered.log_format()?)?;
-        let settings = layered.resolve()?;
+        let tail = Arc::new(LogTail::default());
+        let filter = layered.log().unwrap_or_else(|| LOG.to_owned());
+        log_as(&filter, layered.log_format()?, Some(&tail))?;
+        let settings = Settings { log_tail: Some(tail), ..layered.resolve()? };
         let runtime = Runtime::new().context("start the runtime")?;
         let done = runtime.block_on(serve(settings, layered.json()));
         // Tasks that still wait, wait for somebody who has been given up.

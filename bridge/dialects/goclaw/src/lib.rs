@@ -8,7 +8,7 @@
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
 //! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
-//! (`workspace`: their files), `profiles` (agents that people make), `keys` (of the mesh), `usage`, `channels` (webhooks), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` and `v1` (pages), `shared`, `settings`, `limits`.
+//! (`workspace`: their files), `profiles` (agents that people make), `keys` (of the mesh), `logs`, `usage`, `channels` (webhooks), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` and `v1` (pages), `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 use bridge::{
     Transport,
     dialect::{Conversation, Dialect, First, Manners, Site},
+    log_tail::LogTail,
     read::Desk,
     seam::event::{Mute, Voice},
 };
@@ -36,6 +37,7 @@ mod http;
 mod keys;
 pub mod limits;
 mod line;
+mod logs;
 mod methods;
 mod names;
 mod outcome;
@@ -69,6 +71,7 @@ use shared::Shared;
 pub struct GoClaw {
     lobby: RoomId,
     settings: Settings,
+    log: Option<Arc<LogTail>>,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
     voice: Arc<Mute>,
@@ -84,13 +87,25 @@ impl GoClaw {
     /// Of the mesh with this lobby.
     #[must_use]
     pub fn new(lobby: RoomId, settings: Settings) -> GoClaw {
-        GoClaw { lobby, settings, shared: Arc::default(), voice: Arc::new(Mute) }
+        GoClaw { lobby, settings, log: None, shared: Arc::default(), voice: Arc::new(Mute) }
+    }
+}
+
+impl GoClaw {
+    /// Its operator is shown this log.
+    #[must_use]
+    pub fn with_log(self, log: Option<Arc<LogTail>>) -> GoClaw {
+        GoClaw { log, ..self }
     }
 }
 
 impl Dialect for GoClaw {
     fn open(&self, desk: &Desk) {
-        let shared = || Arc::new(Shared::new(desk.clone(), self.lobby, self.settings.clone()));
+        let shared = || {
+            let mut shared = Shared::new(desk.clone(), self.lobby, self.settings.clone());
+            shared.log.clone_from(&self.log);
+            Arc::new(shared)
+        };
         self.shared.get_or_init(shared);
     }
 

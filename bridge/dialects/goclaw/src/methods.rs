@@ -59,6 +59,10 @@ const fn own(role: Role, name: &'static str, why: &'static str) -> Method {
     Method { name, role, own: true, missing: Some(why) }
 }
 
+const fn has_own(role: Role, name: &'static str) -> Method {
+    Method { name, role, own: true, missing: None }
+}
+
 use Role::{Admin, Operator, Viewer};
 
 /// All methods but `connect`, by name.
@@ -113,7 +117,7 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Operator, "exec.approval.deny", NO_APPROVALS),
     lacks(Operator, "exec.approval.list", NO_APPROVALS),
     has(Viewer, "health"),
-    own(Admin, "logs.tail", "this node sends no log over the wire yet: read the log of clawmeshd"),
+    has_own(Admin, "logs.tail"),
     has(Operator, "mesh.agent.serve"),
     has(Operator, "mesh.run.chunk"),
     has(Operator, "mesh.run.fail"),

@@ -12,6 +12,7 @@ use std::{
 
 use bridge::{
     delivery::ending::Ending,
+    log_tail::LogTail,
     read::Desk,
     seam::call::{Attach, Identity},
     secret::Secret,
@@ -28,6 +29,7 @@ use crate::{
         ROOMS_READ_AT_ONCE,
     },
     line::Line,
+    logs::Tails,
     outcome::No,
     pairing::Pairings,
     rates::{Buckets, Rate},
@@ -48,6 +50,9 @@ pub(crate) struct Shared {
     pub(crate) served: Served,
     pub(crate) kept: Kept,
     pub(crate) pairings: Pairings,
+    /// The node's log, if it is shown.
+    pub(crate) log: Option<Arc<LogTail>>,
+    pub(crate) tails: Tails,
     pub(crate) remembered: Remembered,
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
@@ -81,6 +86,8 @@ impl Shared {
             served: Served::default(),
             kept: Kept::default(),
             pairings: Pairings::default(),
+            log: None,
+            tails: Tails::default(),
             remembered: Remembered::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
@@ -139,6 +146,7 @@ impl Shared {
     }
 
     pub(crate) fn goes(&self, id: u64) {
+        self.tails.end(id);
         self.locked().remove(&id);
         self.served.goes(id);
     }

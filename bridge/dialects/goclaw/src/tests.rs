@@ -5,6 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 use bridge::{
     Bridge, Config,
     config::Auth,
+    log_tail::LogTail,
     read::Visitor,
     seam::{
         call::{Attach, From, History, Identity, ListRooms, Say},
@@ -34,6 +35,7 @@ mod chat;
 mod door;
 mod frames;
 mod keys;
+mod logs;
 mod pairing;
 mod profiles;
 mod serve;
@@ -49,6 +51,7 @@ const MINTED: &str = "a minted key of somebody, for tests";
 
 struct Node {
     fake: Arc<Fake>,
+    log: Arc<LogTail>,
     bridge: Bridge,
     at: SocketAddr,
     stop: watch::Sender<bool>,
@@ -66,7 +69,9 @@ impl Node {
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
         let (fake, hub) = Fake::new();
+        let log = Arc::<LogTail>::default();
         let goclaw = GoClaw::new(lobby(), change(Settings::default()));
+        let goclaw = goclaw.with_log(Some(log.clone()));
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(goclaw), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -77,7 +82,7 @@ impl Node {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
             serves.serve_http(listener, until).await.unwrap();
         });
-        Node { fake, bridge, at, stop, serving }
+        Node { fake, log, bridge, at, stop, serving }
     }
 
     async fn stop(self) {
