@@ -211,6 +211,8 @@ pub const GIVEN_DUE_MAX: usize = 16_384;
 pub const GIVEN_AFTER: Duration = Duration::from_secs(5);
 /// Messages after one that are searched for answers to it: a page.
 pub const ANSWERS_SEARCHED_MAX: usize = 1_000;
+/// Pieces of answers that wait for a reader without a seat: a few seconds of one agent's.
+pub const PIECES_WAITING_MAX: usize = 256;
 /// How often changes of it are written.
 pub const READERS_KEPT_EVERY: Duration = Duration::from_secs(1);
 /// And how many at once: in some commits together.

@@ -21,6 +21,14 @@ pub fn message(output: &Output, message: &Message) -> String {
     format!("[{time}] #{seq} {who}: {}", printable(&message.content, "\n  "))
 }
 
+/// The same of a message whose text stands above already.
+pub fn message_above(output: &Output, message: &Message) -> String {
+    let who = output.strong(&name(&message.agent_name));
+    let (time, seq) = (clock(&message.timestamp), seq(output, message.seq));
+    let mark = if output.is_for_people() { mark(message) } else { "" };
+    format!("[{time}] {mark}#{seq} {who}: (as above)")
+}
+
 /// For people: how a message differs from words, and what it says. ` (thinking)`, ` (PROBE)` with the question instead of the
 /// JSON that programs read, or nothing. The name before it cannot look so: it is followed by a colon.
 pub fn said(message: &Message) -> (String, String) {

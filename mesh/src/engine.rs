@@ -49,6 +49,7 @@ mod roaming;
 mod roster_sync;
 mod secret;
 mod speaking;
+mod streams;
 mod tasks;
 mod turn_token;
 mod unvouched;
@@ -91,6 +92,7 @@ use crate::{
         roster_sync::RosterSync,
         secret::Renewal,
         speaking::{Saying, Speaking},
+        streams::Streams,
         tasks::Claims,
         turn_token::Turns,
         unvouched::Unvouched,
@@ -133,6 +135,7 @@ pub struct Engine {
     unvouched: Unvouched,
     receipts: Receipts,
     inquiries: Inquiries,
+    streams: Streams,
     pairs: Pairs,
     records: Records,
     next_tick: Duration,
@@ -308,6 +311,8 @@ impl Engine {
                 &caller,
                 Typing { room, typing },
             ),
+            Command::Stream { caller, piece } => self.streams.write(known, &caller, *piece),
+            Command::AwaitPieces { rooms } => Ok(self.streams.await_pieces(known, rooms)),
             Command::SetPresence { caller, presence } => {
                 agents::set_presence(known, &caller, presence)
             }
@@ -557,6 +562,7 @@ impl Engine {
         let clock_is_sound = self.pruning.trusts(self.known.cx.now);
         self.records.expire(&mut self.known, clock_is_sound);
         self.inquiries.go_on(&mut self.known);
+        self.streams.go_on(&mut self.known);
         self.speaking.deliveries.go_on(&mut self.known);
         self.records.ask_contents(&mut self.known, true);
         self.known.stir_busy();

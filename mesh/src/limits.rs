@@ -5,6 +5,7 @@ mod closing;
 mod files;
 mod given;
 mod requests;
+mod streams;
 mod tasks;
 pub use accounts::*;
 pub use closing::*;
@@ -12,6 +13,7 @@ pub use files::*;
 pub use given::*;
 pub use requests::*;
 use std::time::Duration;
+pub use streams::*;
 pub use tasks::*;
 
 // Entries and runs.
@@ -321,14 +323,6 @@ pub const COPIES_ASKED_EVERY: Duration = Duration::from_millis(500);
 pub const COPIES_AWAITED_PER_PEER_MAX: usize = 512;
 /// For how long such a question is kept. It is asked again before that, as long as anybody waits.
 pub const COPIES_AWAITED_FOR: Duration = Duration::from_secs(2);
-/// How long nodes are asked about the fate of a message. One that does not answer by then is unknown.
-pub const INQUIRY_FOR: Duration = Duration::from_secs(1);
-/// Inquiries that run at once at one node. A further one asks nobody.
-pub const INQUIRIES_MAX: usize = 256;
-/// Questions of one peer within a tick that are answered: each looks at all connections in a room.
-pub const INQUIRIES_ANSWERED_PER_TICK: u32 = 10;
-/// Agents that one node names for one message: some 40 KiB, if their ids are as long as they may be.
-pub const RECEIPT_AGENTS_MAX: usize = 256;
 /// Messages that wait for the lobby of a mesh that this node has just joined.
 pub const HELD_MAX: usize = 1_024;
 /// The most members that are told after every message whose turn it is. All of them are named each time, to each of

@@ -13,6 +13,7 @@ pub mod entry;
 pub mod given;
 pub mod kinds;
 pub mod message;
+pub mod piece;
 pub mod record;
 pub mod roster;
 pub mod run;

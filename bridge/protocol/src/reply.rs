@@ -48,6 +48,8 @@ replies! {
     RoomTip(RoomTipResult) = "room_tip_result",
     /// To `get_receipts`.
     Receipts(Receipts) = "ok",
+    /// To `stream`.
+    Streamed(Empty) = "ok",
     /// To `ack`.
     Acked(Acked) = "ok",
     /// To `list_rooms`.

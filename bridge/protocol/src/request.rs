@@ -13,8 +13,8 @@ use crate::reply::{
 };
 use crate::task::{NewTaskOptions, TaskGone, TaskOptions, TaskRecord};
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, Progress, RegisterOptions, RoomOptions, Secret, SendOptions,
-    SettingsUpdate, Status, TaskStatus, Update,
+    ApiKey, IfAssignee, Metadata, PieceKind, Progress, RegisterOptions, RoomOptions, Secret,
+    SendOptions, SettingsUpdate, Status, TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -286,6 +286,27 @@ requests! {
         room_id: String,
         /// The message's id.
         message_id: String,
+    }
+
+    /// A piece of an answer that the agent is writing. The answer is sent as a message when it is whole. Standard servers do not
+    /// know it.
+    Stream = "stream" -> Empty, Harmful {
+        /// The room's id.
+        room_id: String,
+        /// The agent's own name of the stream.
+        stream_id: String,
+        /// Id of the message it answers.
+        reply_to: Option<String>,
+        /// The kind of the piece.
+        kind: PieceKind,
+        /// The text.
+        content: Option<String>,
+        /// The name of a tool.
+        tool: Option<String>,
+        /// Given to the tool.
+        input: Option<Metadata>,
+        /// Given by the tool.
+        result: Option<Metadata>,
     }
 
     /// Say that one has all messages of a room up to a number. Standard servers do not know it.

@@ -56,6 +56,7 @@ mod lingering;
 mod mail;
 mod overheard;
 mod places;
+mod streams;
 mod watches;
 
 use away::{Away, Leaver};
@@ -64,11 +65,13 @@ use lingering::Lingering;
 use mail::Mails;
 use overheard::Overhearing;
 use places::Place;
+use streams::Streams;
 use watches::Watches;
 
 pub use mail::{Notified, Way};
 pub use overheard::Overheard;
 pub(crate) use places::Beside;
+pub use streams::{Pieces, kind_of};
 pub use watches::Watch;
 pub(crate) use watches::Watched;
 
@@ -92,6 +95,7 @@ pub struct Hub {
     crowds: Crowds,
     watches: Arc<Watches>,
     overhearing: Overhearing,
+    streams: Arc<Streams>,
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
     pub(crate) announcements: Announcements,
@@ -137,6 +141,7 @@ impl Hub {
             crowds: Crowds::default(),
             watches: Arc::default(),
             overhearing: Overhearing::default(),
+            streams: Arc::default(),
             mails: Mails::default(),
             woken: Board::default(),
             announcements: Announcements::default(),

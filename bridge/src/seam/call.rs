@@ -6,8 +6,8 @@ use mesh::{
         agenda::{GivenAct, NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         budget::Conversing,
         command::{
-            AgentView, Durable, Encryption, Inbox, NewRoom, RoomInfo, RoomView, SaidOk, ShareAct,
-            Speech,
+            AgentView, Durable, Encryption, Inbox, NewPiece, NewRoom, RoomInfo, RoomView, SaidOk,
+            ShareAct, Speech,
         },
         status::MemberStatus,
     },
@@ -108,6 +108,7 @@ calls! {
     PutFile => ();
     RemoveFile => ();
     SetTyping => ();
+    Stream => ();
     SetPresence => ();
     SetProfile => ();
     SetProfileOf => ();
@@ -249,6 +250,11 @@ impl Say {
         }
     }
 }
+
+/// A piece of an answer that the agent is writing, for those that wait for it now. The answer itself is said when it is
+/// whole.
+#[derive(Clone, Debug)]
+pub struct Stream(pub NewPiece);
 
 /// A message with its place in a conversation.
 #[derive(Debug)]

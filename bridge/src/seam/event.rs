@@ -21,6 +21,7 @@ use mesh::{
     wire::{
         entry::{Facts, Said},
         kinds::{CHAT, DECISION, THINKING},
+        piece::Piece,
     },
 };
 
@@ -71,6 +72,8 @@ pub enum Event {
     TaskDeleted(Arc<TaskView>, AgentId),
     /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
+    /// An agent writes an answer in a room of the reader, which has asked for such news.
+    Piece { room: RoomId, name: Arc<str>, piece: Arc<Piece> },
     /// The node looks whether the client is there.
     Heartbeat,
     /// The client's key was revoked: the connection ends.

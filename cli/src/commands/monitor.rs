@@ -118,7 +118,8 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
         Pushed::TaskAssigned(task) => (&task.room_id, task_assigned(task)),
         Pushed::TaskUpdated(task) => (&task.room_id, task_updated(task)),
         Pushed::Receipt(receipt) => (&receipt.room_id, receipt_of(receipt)),
-        Pushed::Ping(_) => return None,
+        // It is not asked for: the message follows.
+        Pushed::Stream(_) | Pushed::Ping(_) => return None,
     };
     Some(format!("{} {text}", place(room_id)))
 }

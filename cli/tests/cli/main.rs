@@ -14,6 +14,7 @@ mod mcp;
 mod operators;
 mod running;
 mod same;
+mod streams;
 mod stub;
 mod support;
 mod talk;

@@ -4,8 +4,10 @@ mod access;
 mod drawn;
 mod inbox;
 mod owned;
+mod receipts;
 mod refused;
 mod rooms;
+mod streams;
 pub mod traits;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -43,8 +45,10 @@ pub use access::Access;
 pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use owned::OwnedProfile;
+pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use refused::{Apart, Refused};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
+pub use streams::NewPiece;
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +134,10 @@ pub enum Command {
     Handed { agent: AgentId, room: RoomId, requests: Vec<EntryRef> },
     /// → [`Outcome::Done`]
     SetTyping { caller: Caller, room: RoomId, typing: bool },
+    /// A piece of an answer that the agent is writing, for those that wait for it now. → [`Outcome::Done`]
+    Stream { caller: Caller, piece: Box<NewPiece> },
+    /// For a while somebody here waits for pieces of answers in these rooms. → [`Outcome::Done`]
+    AwaitPieces { rooms: Vec<RoomId> },
     /// → [`Outcome::Done`]
     SetPresence { caller: Caller, presence: Presence },
     /// Rooms that it may see, under `parent` if given. → [`Outcome::Rooms`]
@@ -461,43 +469,6 @@ pub struct SaidOk {
     pub fresh: Option<Fresh>,
     /// How many nodes have said that they hold it durably, this one included, if the command asked. Never more than did.
     pub copies: Option<usize>,
-}
-
-/// The words of other nodes about a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageReceipts {
-    /// As many nodes have the room, this one included.
-    pub of: usize,
-    /// This node, now.
-    pub here: StoredAt,
-    /// Others that hold the message durably.
-    pub stored: Vec<StoredAt>,
-    /// Others that did not answer.
-    pub unknown: Vec<NodeId>,
-    /// Agents at other nodes that were given it.
-    pub agents: Vec<AgentReceipt>,
-}
-
-/// A node that holds a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredAt {
-    /// The node.
-    pub node: NodeId,
-    /// When it said so, by the clock of the node that asked. Unix milliseconds.
-    pub at_ms: u64,
-}
-
-/// An agent that was given a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentReceipt {
-    /// The agent.
-    pub agent: AgentId,
-    /// It has confirmed the message; else it was given it.
-    pub confirmed: bool,
-    /// The node that says so: it was attached there.
-    pub node: NodeId,
-    /// When, by that node's clock. Unix milliseconds.
-    pub at_ms: u64,
 }
 
 /// All that a message which was written just now says beyond its command.

@@ -12,7 +12,10 @@ use crate::{
         id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
         number::Number,
     },
-    wire::entry::{Facts, Said},
+    wire::{
+        entry::{Facts, Said},
+        piece::Piece,
+    },
 };
 
 /// A message was delivered here. In rising order of `number` within a room.
@@ -87,6 +90,8 @@ pub enum RoomEvent {
     TaskDeleted { view: Arc<TaskView>, by: AgentId },
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
+    /// A piece of an answer that an agent is writing. To those that have asked for such news.
+    Piece { name: Arc<str>, piece: Arc<Piece> },
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { access: Access },
 }

@@ -113,6 +113,12 @@ pub enum Field {
     MediaType,
     /// Its bytes.
     File,
+    /// An agent's own name of a stream.
+    Stream,
+    /// The name of a tool.
+    Tool,
+    /// All that a piece of a stream says.
+    Piece,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.

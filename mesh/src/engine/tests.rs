@@ -46,6 +46,7 @@ mod sending;
 mod shared;
 mod spoken;
 mod starting;
+mod streams;
 mod successors;
 mod sync;
 mod tasks;

@@ -351,6 +351,9 @@ fn name(field: Field) -> &'static str {
         Field::Path => "path",
         Field::MediaType => "type",
         Field::File => "content",
+        Field::Stream => "stream_id",
+        Field::Tool => "tool",
+        Field::Piece => "content, tool, input and result together",
     }
 }
 

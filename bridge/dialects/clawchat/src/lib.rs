@@ -37,6 +37,7 @@ mod local;
 mod profile;
 mod receipts;
 mod rooms;
+mod streams;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -13,3 +13,4 @@ mod shared;
 mod sockets;
 mod sought;
 mod stranger;
+mod streams;

@@ -26,7 +26,7 @@ use crate::{
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
-    receipts,
+    receipts, streams,
 };
 
 /// How ClawChat's clients are told of things.
@@ -143,6 +143,10 @@ impl event::Voice for Voice {
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }
+            Event::Piece { room, name: called, piece } => {
+                Wire::Stream(Box::new(streams::written(name(room), called, piece)))
+            }
+
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {
                 return self

@@ -11,7 +11,7 @@ use crate::{
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
-    profiles, sessions, skills, system, tasks, teams, usage, workspace,
+    profiles, serve, sessions, skills, system, tasks, teams, usage, workspace,
 };
 
 /// A request that its client may make.
@@ -91,6 +91,10 @@ impl Asked {
             "usage.summary" => usage::summary(caller).await,
             "quota.usage" => usage::quota(caller).await,
             "send" => chat::leave(caller, params).await,
+            "mesh.agent.serve" => self.serve().await,
+            "mesh.run.chunk" => serve::chunk(caller, *client, params).await,
+            "mesh.run.reply" => serve::reply(caller, *client, params).await,
+            "mesh.run.fail" => serve::fail(caller, *client, params).await,
             _ => self.of_teams().await,
         }
     }
@@ -128,6 +132,14 @@ impl Asked {
                 Err(No::new(Code::NotImplemented, format!("{name}: {why}")))
             }
         }
+    }
+
+    /// A connected client serves an agent.
+    async fn serve(&self) -> Outcome {
+        let clients = self.caller.shared.clients();
+        let own = clients.into_iter().find(|client| client.id == self.client);
+        let own = own.ok_or_else(|| No::unavailable("the connection is gone".to_owned()))?;
+        serve::serve(&self.caller, self.client, own.line, &self.params).await
     }
 
     /// A connected client asks for a device.

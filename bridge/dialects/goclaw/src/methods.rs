@@ -44,8 +44,6 @@ const NO_TEAM_CHANGES: &str =
     "members of teams are not kept yet: agents join and leave rooms by themselves";
 const NO_TEAM_EVENTS: &str =
     "the events of a team are not kept yet: each task has its own, by teams.tasks.events";
-const NO_SERVING: &str =
-    "agents are not served over this dialect yet: let the program register over ClawChat or MCP";
 
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
@@ -118,10 +116,10 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Operator, "exec.approval.list", NO_APPROVALS),
     has(Viewer, "health"),
     has_own(Admin, "logs.tail"),
-    lacks(Operator, "mesh.agent.serve", NO_SERVING),
-    lacks(Operator, "mesh.run.chunk", NO_SERVING),
-    lacks(Operator, "mesh.run.fail", NO_SERVING),
-    lacks(Operator, "mesh.run.reply", NO_SERVING),
+    has(Operator, "mesh.agent.serve"),
+    has(Operator, "mesh.run.chunk"),
+    has(Operator, "mesh.run.fail"),
+    has(Operator, "mesh.run.reply"),
     has(Operator, "mesh.tasks.update"),
     has(Viewer, "providers.models"),
     has(Viewer, "quota.usage"),

@@ -34,6 +34,7 @@ use crate::{
     pairing::Pairings,
     rates::{Buckets, Rate},
     runs::Runs,
+    serve::Served,
     settings::Settings,
     tasks,
     threads::Remembered,
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
+    pub(crate) served: Served,
     pub(crate) kept: Kept,
     pub(crate) pairings: Pairings,
     /// The node's log, if it is shown.
@@ -84,6 +86,7 @@ impl Shared {
             settings,
             started: Instant::now(),
             runs: Runs::default(),
+            served: Served::default(),
             kept: Kept::default(),
             pairings: Pairings::default(),
             log: None,
@@ -151,6 +154,7 @@ impl Shared {
     pub(crate) fn goes(&self, id: u64) {
         self.tails.end(id);
         self.locked().remove(&id);
+        self.served.goes(id);
     }
 
     pub(crate) fn clients(&self) -> Vec<Client> {

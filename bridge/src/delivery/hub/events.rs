@@ -18,7 +18,7 @@ use mesh::{
         id::{AgentId, LocalRef, RoomId},
         number::Number,
     },
-    wire::entry::Said,
+    wire::{entry::Said, roster::Status},
 };
 
 use super::{Hub, Room, State, Watched};
@@ -54,7 +54,17 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Left { .. }
         | RoomEvent::Turn { .. }
         | RoomEvent::Typing { .. }
+        | RoomEvent::Piece { .. }
         | RoomEvent::Presence(_) => false,
+    }
+}
+
+/// The word of a status in which an agent is at something.
+fn busy(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Working => Some("working"),
+        Status::Thinking => Some("thinking"),
+        Status::Idle | Status::Waiting => None,
     }
 }
 
@@ -87,10 +97,19 @@ impl Hub {
                 self.turn(room, Event::Turn { room, holder, order, reason });
             }
             RoomEvent::Typing { agent, name, typing } => {
+                if typing {
+                    self.activity(room, &agent, "typing");
+                }
                 let by = agent.clone();
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
-            RoomEvent::Presence(view) => self.presence(room, view),
+            RoomEvent::Piece { name, piece } => self.piece(room, name, piece),
+            RoomEvent::Presence(view) => {
+                if let Some(word) = busy(view.presence.status) {
+                    self.activity(room, &view.agent, word);
+                }
+                self.presence(room, view);
+            }
             RoomEvent::Delivery { request, to, now } => {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }

@@ -221,6 +221,13 @@ impl Command {
             Command::SetTyping { caller, room, .. } => {
                 Traits::of("set_typing").room(caller.key, *room)
             }
+            Command::Stream { caller, piece } => {
+                let names = piece.stream.len() + length(piece.reply_to.as_ref());
+                Traits::of("stream").room(caller.key, piece.room).bytes(piece.bytes() + names)
+            }
+            Command::AwaitPieces { rooms } => {
+                Traits::of("await_pieces").asks().bytes(rooms.len() * size_of::<RoomId>())
+            }
             Command::SetPresence { presence, .. } => {
                 Traits::of("set_presence").bytes(length(presence.detail.as_ref()))
             }
