@@ -211,6 +211,8 @@ pub const GIVEN_DUE_MAX: usize = 16_384;
 pub const GIVEN_AFTER: Duration = Duration::from_secs(5);
 /// Messages after one that are searched for answers to it: a page.
 pub const ANSWERS_SEARCHED_MAX: usize = 1_000;
+/// Pieces of answers that wait for a reader without a seat: a few seconds of one agent's.
+pub const PIECES_WAITING_MAX: usize = 256;
 /// How often changes of it are written.
 pub const READERS_KEPT_EVERY: Duration = Duration::from_secs(1);
 /// And how many at once: in some commits together.
@@ -280,6 +282,8 @@ pub const ANNOUNCE_LOOKED_AT_MAX: usize = 512;
 pub const ANNOUNCE_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Agents for which the operator names a room to announce in: a file that is read once.
 pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
+/// News of tasks that a dialect without seats has not heard yet: of a few hundred tasks that change at once.
+pub const OVERHEARD_MAX: usize = 1_024;
 
 /// Lines of the node's log that are kept for those who begin to watch it.
 pub const LOG_LINES_KEPT: usize = 100;

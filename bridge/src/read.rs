@@ -60,7 +60,7 @@ use callbacks::Callbacks;
 use hosts::Hosts;
 use signups::Signups;
 
-pub use crate::delivery::hub::{Notified, Watch};
+pub use crate::delivery::hub::{Notified, Overheard, Pieces, Watch, kind_of};
 pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
@@ -344,6 +344,25 @@ impl Desk {
         Ok(hub.watch(Watched::Room(room)))
     }
 
+    /// News of all rooms that are here, from now on: for a dialect whose clients have no seats. Who is told, it judges itself
+    /// ([`RoomFacts::readable_by`](crate::seam::answer::RoomFacts::readable_by)).
+    #[must_use]
+    pub fn overhear(&self) -> tokio::sync::broadcast::Receiver<Arc<Overheard>> {
+        self.office.hub.overhear()
+    }
+
+    /// Hears pieces of answers in a room that the visitor may read, also of agents at other nodes: as soon as these know that
+    /// somebody does.
+    pub fn hear_pieces(&self, visitor: &Visitor, room: RoomId) -> Result<Pieces, Refusal> {
+        let hub = &self.office.hub;
+        let reader = visitor.0.party.as_reader();
+        hub.readable(room, reader.key, reader.agent.as_deref())?;
+        let pieces = hub.hear_pieces(room);
+        // It is said again for as long as somebody waits.
+        self.office.mesh.call(Command::AwaitPieces { rooms: vec![room] }, Reply::once().0);
+        Ok(pieces)
+    }
+
     /// Waits for items of the visitor's inbox.
     pub fn watch_inbox(&self, visitor: &Visitor) -> Result<Watch, Refusal> {
         let agent = visitor.agent().ok_or(Refusal::NotAttached)?;
@@ -499,6 +518,7 @@ impl Desk {
             | Step::Hold(_)
             | Step::Release(..)
             | Step::GoOnFrom(..)
+            | Step::HearPieces
             | Step::Open
             | Step::Close(_) => {}
         }

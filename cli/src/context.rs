@@ -32,6 +32,8 @@ pub struct Context {
     pub output: Output,
     /// A connection that is there already: the one of the shell.
     held: Option<Client>,
+    /// Events that nodes tell only to those who ask for them.
+    events: Vec<String>,
 }
 
 /// Between two tries of a command that waits for a node.
@@ -42,7 +44,7 @@ impl Context {
     /// Nothing is opened yet.
     pub fn new(node: Node) -> Self {
         let output = Output::new(node.json);
-        Self { node, output, held: None }
+        Self { node, output, held: None, events: Vec::new() }
     }
 
     /// For a command that is given over a connection that is there: with its own way to print.
@@ -50,7 +52,12 @@ impl Context {
         let mut node = self.node.clone();
         // They stand at the shell, and not at the command.
         node.typed = Typed::default();
-        Self { node, output: Output::new(json), held: Some(client) }
+        Self { node, output: Output::new(json), held: Some(client), events: Vec::new() }
+    }
+
+    /// Asks for events of this kind with the next connection.
+    pub fn ask_for(&mut self, event: &str) {
+        self.events.push(event.to_owned());
     }
 
     /// Whether the command is given over a connection that is there, as in the shell.
@@ -125,7 +132,10 @@ impl Context {
             key: self.key()?,
             name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),
-            mesh: person::wishes(self.node.name.as_deref()),
+            mesh: RegisterOptions {
+                events: self.events.clone(),
+                ..person::wishes(self.node.name.as_deref())
+            },
             capabilities: Vec::new(),
             secrets: secrets.unwrap_or_default(),
             policy: Policy::default(),

@@ -1,6 +1,7 @@
 //! Objects as lines for people; scripts parse some of them.
 
 use protocol::object::{Agent, Message, Room, Tallied, Visibility, Vote, VoteNote, VoteStatus};
+use protocol::task::TaskState;
 use protocol::value::TaskStatus;
 
 use crate::lantern::heard::{Heard, Said};
@@ -18,6 +19,14 @@ pub fn message(output: &Output, message: &Message) -> String {
         return format!("[{time}] {}#{seq} {who}{kind}: {content}", mark(message));
     }
     format!("[{time}] #{seq} {who}: {}", printable(&message.content, "\n  "))
+}
+
+/// The same of a message whose text stands above already.
+pub fn message_above(output: &Output, message: &Message) -> String {
+    let who = output.strong(&name(&message.agent_name));
+    let (time, seq) = (clock(&message.timestamp), seq(output, message.seq));
+    let mark = if output.is_for_people() { mark(message) } else { "" };
+    format!("[{time}] {mark}#{seq} {who}: (as above)")
 }
 
 /// For people: how a message differs from words, and what it says. ` (thinking)`, ` (PROBE)` with the question instead of the
@@ -135,6 +144,21 @@ pub fn doing(agent: &Agent) -> String {
         text += &format!(": {detail}");
     }
     text
+}
+
+/// How far a task is: as its node says, if that says more than its status.
+pub fn task_state(task: &protocol::object::Task) -> &'static str {
+    let state = task.mesh.as_ref().and_then(|note| note.state);
+    match state {
+        None => task_status(task.status),
+        Some(TaskState::Pending) => "pending",
+        Some(TaskState::InProgress) => "in_progress",
+        Some(TaskState::Blocked) => "blocked",
+        Some(TaskState::InReview) => "in_review",
+        Some(TaskState::Completed) => "completed",
+        Some(TaskState::Cancelled) => "cancelled",
+        Some(TaskState::Failed) => "failed",
+    }
 }
 
 /// How far a task is, as it stands on the wire.

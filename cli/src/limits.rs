@@ -10,6 +10,12 @@ pub const ENVELOPE_BYTES_MAX: u64 = 1024 * 1024;
 /// is, but only what is needed of each such message is kept: some million of them fit.
 pub const JOURNAL_BYTES_MAX: usize = 512 * 1024 * 1024;
 
+/// Bytes of an answer that are remembered while it is written: as a message may have. Of a longer one the message is shown whole.
+pub const LIVE_BYTES_MAX: usize = 256 * 1024;
+
+/// Answers that are written at once and remembered: of further ones the message is shown whole.
+pub const LIVE_STREAMS_MAX: usize = 64;
+
 /// Bytes of the messages of one thread that are shown.
 pub const THREAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 

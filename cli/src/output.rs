@@ -163,6 +163,21 @@ impl Output {
         out.flush()
     }
 
+    /// A part of a line of the result, flushed.
+    ///
+    /// # Errors
+    /// If stdout is closed.
+    pub fn part(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        write!(out, "{}", shown(text, self.out_is_terminal, false))?;
+        out.flush()
+    }
+
+    /// Whether results go where somebody may see them as they come, in words.
+    pub fn is_live(&self) -> bool {
+        !self.json && self.file.is_none()
+    }
+
     /// One line beside the result.
     ///
     /// # Errors

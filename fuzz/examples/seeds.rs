@@ -58,14 +58,7 @@ fn bodies() -> Vec<(u8, Body)> {
     let log = LogId { author: Identity::from_seed(&[2; 32]).node_id(), incarnation: 0 };
     let place = |seq| EntryRef { log, seq };
     let named = || Named { agent: "a".into(), name: "n".to_owned() };
-    let update = TaskUpdated {
-        task: place(9),
-        over: vec![],
-        status: Some(TaskStatus::Completed),
-        assignee: Some("a".into()),
-        note: Some("n".to_owned()),
-        by: "a".into(),
-    };
+    let update = TaskUpdated { over: vec![], status: Some(TaskStatus::Completed), assignee: Some(Some("a".into())), note: Some("n".to_owned()), ..TaskUpdated::of(place(9), "a".into()) };
     let era = Era::new(1, 5).unwrap_or(Era::HOME);
     let cut = vec![Reached { era: Era::HOME, n: 0 }];
     let created = RoomCreated {
@@ -95,13 +88,7 @@ fn bodies() -> Vec<(u8, Body)> {
         candidates: vec![Candidate { agent: "a".into(), name: "n".to_owned(), node: log.author }],
         started_by: "a".into(),
     };
-    let assigned = TaskAssigned {
-        title: "t".to_owned(),
-        description: None,
-        assignee: None,
-        created_by: "a".into(),
-        id: Some(MessageId([0x44; 16])),
-    };
+    let assigned = TaskAssigned { id: Some(MessageId([0x44; 16])), ..TaskAssigned::of("t", "a".into()) };
     let commitment = [0; 32];
     let items = vec![Items { log: 0, from: 1, count: 1 }];
     vec![
@@ -115,7 +102,7 @@ fn bodies() -> Vec<(u8, Body)> {
         (0, Body::Election(ElectionAct::Closed { election: place(6), commitments: vec![place(7)], declined: vec![] })),
         (0, Body::Task(TaskAct::Assigned(assigned))),
         (0, Body::Task(TaskAct::Updated(update.clone()))),
-        (0, Body::Task(TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era: Era::HOME, key: None }))),
+        (0, Body::Task(TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era: Era::HOME, key: None, if_status: None }))),
         (0, Body::Decision(Decision { said: said(), election: place(6) })),
         (3, Body::NodeAdmitted(NodeAdmitted { lane: 5, name: "n".to_owned() })),
         (0, Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut, seen: Vec::new() })),

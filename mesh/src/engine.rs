@@ -50,6 +50,7 @@ mod roaming;
 mod roster_sync;
 mod secret;
 mod speaking;
+mod streams;
 mod tasks;
 mod turn_token;
 mod unvouched;
@@ -93,6 +94,7 @@ use crate::{
         roster_sync::RosterSync,
         secret::Renewal,
         speaking::{Saying, Speaking},
+        streams::Streams,
         tasks::Claims,
         turn_token::Turns,
         unvouched::Unvouched,
@@ -136,6 +138,7 @@ pub struct Engine {
     unvouched: Unvouched,
     receipts: Receipts,
     inquiries: Inquiries,
+    streams: Streams,
     pairs: Pairs,
     records: Records,
     next_tick: Duration,
@@ -311,6 +314,8 @@ impl Engine {
                 &caller,
                 Typing { room, typing },
             ),
+            Command::Stream { caller, piece } => self.streams.write(known, &caller, *piece),
+            Command::AwaitPieces { rooms } => Ok(self.streams.await_pieces(known, rooms)),
             Command::SetPresence { caller, presence } => {
                 agents::set_presence(known, &caller, presence)
             }
@@ -335,6 +340,8 @@ impl Engine {
             Command::Once(once) => return self.onces.ask(known, call, *once),
             Command::Given { caller, room, act } => self.given.act(known, &caller, (room, act)),
             Command::ListTasks { by, room, status } => tasks::list_tasks(known, &by, room, status),
+            Command::ReadTask { by, room, task } => tasks::read_task(known, &by, (room, task)),
+            Command::DeleteTask { caller, task } => tasks::delete_task(known, &caller, task),
             Command::MintKey(key) => self.write_key(|known| keys::mint(known, key, 0)),
             Command::SignUp(key) => self.write_key(|known| keys::sign_up(known, key)),
             Command::RevokeKey { key } => self.write_key(|known| keys::revoke(known, key)),
@@ -559,6 +566,7 @@ impl Engine {
         let clock_is_sound = self.pruning.trusts(self.known.cx.now);
         self.records.expire(&mut self.known, clock_is_sound);
         self.inquiries.go_on(&mut self.known);
+        self.streams.go_on(&mut self.known);
         self.speaking.deliveries.go_on(&mut self.known);
         self.records.ask_contents(&mut self.known, true);
         self.known.stir_busy();

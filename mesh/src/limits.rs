@@ -1,16 +1,22 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
 mod accounts;
+mod closing;
 mod files;
 mod given;
 mod once;
 mod requests;
+mod streams;
+mod tasks;
 pub use accounts::*;
+pub use closing::*;
 pub use files::*;
 pub use given::*;
 pub use once::*;
 pub use requests::*;
 use std::time::Duration;
+pub use streams::*;
+pub use tasks::*;
 
 // Entries and runs.
 
@@ -319,14 +325,6 @@ pub const COPIES_ASKED_EVERY: Duration = Duration::from_millis(500);
 pub const COPIES_AWAITED_PER_PEER_MAX: usize = 512;
 /// For how long such a question is kept. It is asked again before that, as long as anybody waits.
 pub const COPIES_AWAITED_FOR: Duration = Duration::from_secs(2);
-/// How long nodes are asked about the fate of a message. One that does not answer by then is unknown.
-pub const INQUIRY_FOR: Duration = Duration::from_secs(1);
-/// Inquiries that run at once at one node. A further one asks nobody.
-pub const INQUIRIES_MAX: usize = 256;
-/// Questions of one peer within a tick that are answered: each looks at all connections in a room.
-pub const INQUIRIES_ANSWERED_PER_TICK: u32 = 10;
-/// Agents that one node names for one message: some 40 KiB, if their ids are as long as they may be.
-pub const RECEIPT_AGENTS_MAX: usize = 256;
 /// Messages that wait for the lobby of a mesh that this node has just joined.
 pub const HELD_MAX: usize = 1_024;
 /// The most members that are told after every message whose turn it is. All of them are named each time, to each of
@@ -665,10 +663,6 @@ pub const TASK_TITLE_BYTES_MAX: usize = 1_024;
 pub const TASK_NOTE_BYTES_MAX: usize = 4_096;
 /// Acts that one update of a task replaces: fields are seldom set in more than two places at once.
 pub const TASK_OVER_MAX: usize = 64;
-/// Replaced updates of one task that are remembered, in case their replacement is in a forked log.
-pub const TASK_WRITES_KEPT: usize = 16;
-/// Memory of these: of long notes the newest few.
-pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
 /// Tasks of one room that one node made; the oldest are forgotten for new ones.
 pub const TASKS_PER_LOG_MAX: usize = 4_096;
 /// Memory of one room's tasks: those of some nodes that all use up their share.

@@ -4,10 +4,11 @@
 //! of one kind are kept; a [`set`] keeps the heads of one collection in one space, the same ones at every node that has
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
-//! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`] and [`writers`] of rooms,
+//! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`] and [`closing`] of rooms,
 //! [`pair`] and [`shared`] of keys.
 
 mod all;
+pub mod closing;
 pub mod collection;
 pub mod comparison;
 pub mod details;

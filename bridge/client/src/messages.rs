@@ -118,6 +118,11 @@ impl Messages {
         self.cursor
     }
 
+    /// The room.
+    pub fn room_id(&self) -> &str {
+        &self.room_id
+    }
+
     /// The client, for calls in between.
     pub fn client(&self) -> &Client {
         &self.client

@@ -5,11 +5,12 @@ use crate::event::{
     Ballot, DecisionMade, ElectionStarted, LeaderCleared, LeaderElected, VoteResult,
 };
 use crate::object::{
-    MeshNote, Subscription, SubscriptionStatus, Tallied, Task, TaskNote, Vote, VoteNote, VoteStatus,
+    MeshNote, Subscription, SubscriptionStatus, Tallied, Task, Vote, VoteNote, VoteStatus,
 };
 use crate::reply::{
     BallotCast, Decided, Declined, Election, Enabled, Subscriptions, TaskList, Unsubscribed, Votes,
 };
+use crate::task::TaskNote;
 use crate::value::{Metadata, TaskStatus};
 
 const TIME: &str = "2026-03-01T12:00:00Z";
@@ -87,7 +88,7 @@ fn updated_task() -> Task {
         assignee: Some("b".into()),
         updated_at: Some(TIME.into()),
         note: Some("n".into()),
-        mesh: Some(TaskNote { contested: vec!["assignee".into()] }),
+        mesh: Some(TaskNote { contested: vec!["assignee".into()], ..TaskNote::default() }),
         ..task()
     }
 }

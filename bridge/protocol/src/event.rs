@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::object::{Content, MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
-use crate::value::{Metadata, Progress, Status};
+use crate::value::{Metadata, PieceKind, Progress, Status};
 
 /// By the place of an event's content.
 macro_rules! content_of {
@@ -96,6 +96,9 @@ events! {
     Receipt(Receipt) = "receipt", none;
     /// The agent was granted something that it has no more. Told to that agent alone, of mesh nodes alone.
     OnceLost(Box<OnceLost>) = "once_lost", none;
+    /// An agent in a room of the agent writes an answer. Told to clients that have asked for it, of mesh nodes alone; not kept
+    /// anywhere, and not repeated.
+    Stream(Box<Piece>) = "stream", none;
     /// The node's heartbeat: a client answers `pong` with `reply_to`.
     Ping(Heartbeat) = "ping", none;
 }
@@ -350,6 +353,36 @@ pub enum OnceWhy {
     Lapsed,
     /// Another one was granted it earlier, on the other side of a split.
     Split,
+}
+
+/// A piece of an answer that is being written. The message that follows has the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// The room.
+    pub room_id: String,
+    /// The agent that writes.
+    pub agent_id: String,
+    /// Its name.
+    pub agent_name: String,
+    /// Its own name of this stream.
+    pub stream_id: String,
+    /// The message that is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// The kind of the piece.
+    pub kind: PieceKind,
+    /// The text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The name of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Given to the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Metadata>,
+    /// Given by the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Metadata>,
 }
 
 /// The node's heartbeat.

@@ -23,4 +23,5 @@ pub mod object;
 pub mod operator;
 pub mod reply;
 pub mod request;
+pub mod task;
 pub mod value;

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::task::TaskNote;
 use crate::value::{Metadata, Progress, Settings, Status, TaskStatus};
 
 /// The keys that may see a room.
@@ -403,14 +404,6 @@ pub struct Task {
     /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<TaskNote>,
-}
-
-/// The peculiarities of a task on a mesh; none in calm weather.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TaskNote {
-    /// Fields that were set at the same time in two places (`status`, `assignee`, `note`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contested: Vec<String>,
 }
 
 /// A webhook that is told of a room's messages. Its secret is never returned.

@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::object::{
     Agent, MeshNote, Message, Profile, Room, Subscription, SubscriptionStatus, Task, Vote,
 };
+use crate::task::{TaskGone, TaskRecord};
 use crate::value::Status;
 
 /// Each row: the reply, its payload, its `type`.
@@ -47,6 +48,8 @@ replies! {
     RoomTip(RoomTipResult) = "room_tip_result",
     /// To `get_receipts`.
     Receipts(Receipts) = "ok",
+    /// To `stream`.
+    Streamed(Empty) = "ok",
     /// To `ack`.
     Acked(Acked) = "ok",
     /// To `list_rooms`.
@@ -75,6 +78,10 @@ replies! {
     TaskList(TaskList) = "task_list",
     /// To `once`.
     Once(Box<OnceResult>) = "ok",
+    /// To `get_task`.
+    TaskRecord(Box<TaskRecord>) = "ok",
+    /// To `delete_task`.
+    TaskGone(TaskGone) = "ok",
     /// To `subscribe`.
     Subscription(Box<Subscription>) = "ok",
     /// To `unsubscribe`.
@@ -138,6 +145,8 @@ answers_without_messages! {
     Decided,
     Task,
     TaskList,
+    TaskRecord,
+    TaskGone,
     Subscription,
     Unsubscribed,
     Subscriptions,

@@ -11,9 +11,10 @@ use crate::reply::{
     HistoryResult, InRoom, OnceResult, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
     RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
+use crate::task::{NewTaskOptions, TaskGone, TaskOptions, TaskRecord};
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, Progress, RegisterOptions, RoomOptions, Secret, SendOptions,
-    SettingsUpdate, Status, TaskStatus, Update,
+    ApiKey, IfAssignee, Metadata, PieceKind, Progress, RegisterOptions, RoomOptions, Secret,
+    SendOptions, SettingsUpdate, Status, TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -287,6 +288,27 @@ requests! {
         message_id: String,
     }
 
+    /// A piece of an answer that the agent is writing. The answer is sent as a message when it is whole. Standard servers do not
+    /// know it.
+    Stream = "stream" -> Empty, Harmful {
+        /// The room's id.
+        room_id: String,
+        /// The agent's own name of the stream.
+        stream_id: String,
+        /// Id of the message it answers.
+        reply_to: Option<String>,
+        /// The kind of the piece.
+        kind: PieceKind,
+        /// The text.
+        content: Option<String>,
+        /// The name of a tool.
+        tool: Option<String>,
+        /// Given to the tool.
+        input: Option<Metadata>,
+        /// Given by the tool.
+        result: Option<Metadata>,
+    }
+
     /// Say that one has all messages of a room up to a number. Standard servers do not know it.
     Ack = "ack" -> Acked, Harmless {
         /// The room's id.
@@ -445,6 +467,8 @@ requests! {
         description: Option<String>,
         /// The id of the agent that is to do it.
         assignee: Option<String>,
+        /// The wishes of mesh nodes alone.
+        mesh: Option<NewTaskOptions>,
     }
 
     /// Set fields of a task; absent ones stay as they are.
@@ -459,6 +483,22 @@ requests! {
         note: Option<String>,
         /// Only if it is held by this agent (`null`: by nobody). Standard servers ignore it.
         if_assignee: IfAssignee,
+        /// The wishes of mesh nodes alone.
+        mesh: Option<TaskOptions>,
+    }
+
+    /// A task with its comments. Of mesh nodes alone.
+    GetTask = "get_task" -> TaskRecord, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The task's id.
+        task_id: String,
+    }
+
+    /// Delete a task that has ended. Of mesh nodes alone.
+    DeleteTask = "delete_task" -> TaskGone, Harmful {
+        /// The task's id.
+        task_id: String,
     }
 
     /// The tasks of a room, oldest first.

@@ -264,6 +264,28 @@ impl Field for Status {
     }
 }
 
+/// The kind of a piece of an answer that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PieceKind {
+    /// More of the text.
+    Chunk,
+    /// The agent uses a tool.
+    ToolCall,
+    /// And has its result.
+    ToolResult,
+    /// A word about the work.
+    Activity,
+}
+
+impl Field for PieceKind {
+    const EXPECTED: &'static str = "one of chunk, tool_call, tool_result, activity";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}
+
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -508,13 +530,16 @@ pub struct RegisterOptions {
     /// Without an `agent_id`: the random part of the id that the node draws. The same part and key have the same id.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "hexadecimal")]
     pub draw: Option<[u8; DRAWN_BYTES]>,
-    /// Events that clients are not told of unless they ask: [`RECEIPT`]. Names that a node does not know are of no effect.
+    /// Events that clients are not told of unless they ask: [`RECEIPT`], [`STREAM`]. Names that a node does not know are of no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
 }
 
 /// The event that a request in a direct room has come further.
 pub const RECEIPT: &str = "receipt";
+
+/// The event that an agent writes an answer: a piece of it.
+pub const STREAM: &str = "stream";
 
 impl RegisterOptions {
     /// Whether the client wants to be told of such events.

@@ -54,18 +54,24 @@ mod crowds;
 mod events;
 mod lingering;
 mod mail;
+mod overheard;
 mod places;
+mod streams;
 mod watches;
 
 use away::{Away, Leaver};
 use crowds::Crowds;
 use lingering::Lingering;
 use mail::Mails;
+use overheard::Overhearing;
 use places::Place;
+use streams::Streams;
 use watches::Watches;
 
 pub use mail::{Notified, Way};
+pub use overheard::Overheard;
 pub(crate) use places::Beside;
+pub use streams::{Pieces, kind_of};
 pub use watches::Watch;
 pub(crate) use watches::Watched;
 
@@ -88,6 +94,8 @@ pub struct Hub {
     /// Locked after `state`, if both are.
     crowds: Crowds,
     watches: Arc<Watches>,
+    overhearing: Overhearing,
+    streams: Arc<Streams>,
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
     pub(crate) announcements: Announcements,
@@ -132,6 +140,8 @@ impl Hub {
             presence: Mutex::default(),
             crowds: Crowds::default(),
             watches: Arc::default(),
+            overhearing: Overhearing::default(),
+            streams: Arc::default(),
             mails: Mails::default(),
             woken: Board::default(),
             announcements: Announcements::default(),

@@ -61,6 +61,8 @@ pub(crate) struct Link {
     me: OnceLock<Registered>,
     /// It has come to some room with a cursor that may be of another node.
     has_come: AtomicBool,
+    /// Its client has asked for pieces of answers.
+    hears_pieces: AtomicBool,
     inner: Mutex<Inner>,
     to_session: Notify,
     to_writer: Notify,
@@ -83,6 +85,7 @@ impl Link {
             id,
             me: OnceLock::new(),
             has_come: AtomicBool::new(false),
+            hears_pieces: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 life: Life::Open,
                 ending: None,
@@ -109,6 +112,14 @@ impl Link {
     pub(crate) fn register(&self, me: Me, voice: Arc<dyn Voice>) {
         // Set already: then it is the same agent, the session asks once only.
         drop(self.me.set(Registered { me, voice }));
+    }
+
+    pub(crate) fn hear_pieces(&self) {
+        self.hears_pieces.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn hears_pieces(&self) -> bool {
+        self.hears_pieces.load(Ordering::Relaxed)
     }
 
     /// Whether it is this agent's.

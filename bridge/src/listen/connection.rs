@@ -303,6 +303,7 @@ impl<R: Source> Connection<'_, R> {
                     self.link.go_on_from(room, cursor, tip);
                 }
                 Step::Release(room, seen) => self.link.release(room, seen),
+                Step::HearPieces => self.link.hear_pieces(),
                 Step::Open => self.link.open(),
                 Step::Close(ending) => self.link.drain(ending),
             }

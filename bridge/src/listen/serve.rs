@@ -186,6 +186,10 @@ impl Bridge {
             // One that is not taken is said when the message is answered.
             self.shared.mesh.call(command, Reply::once().0);
         }
+        if let Some(command) = hub.await_pieces() {
+            // One that is not taken is asked again.
+            self.shared.mesh.call(command, Reply::once().0);
+        }
         hub.note_all_live();
         loop {
             let unkept = hub.readers().take_unkept(limits::READERS_KEPT_AT_ONCE);

@@ -3,7 +3,7 @@
 use mesh::{
     api::{
         account::{AccountClaim, AccountView},
-        agenda::{KeyView, Standing, TaskView, VoteView},
+        agenda::{KeyView, Standing, TaskRecord, TaskView, VoteView},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
@@ -268,6 +268,7 @@ answers! {
     Vec<AgentId>: Outcome::Candidates(agents) => agents;
     Box<TaskView>: Outcome::Task(task) => task;
     Vec<TaskView>: Outcome::Tasks(tasks) => tasks;
+    Box<TaskRecord>: Outcome::TaskRecord(record) => record;
     Vec<MemberStatus>: Outcome::Members(members) => members;
     Standing: Outcome::Key(standing) => standing;
     Vec<KeyView>: Outcome::Keys(keys) => keys;

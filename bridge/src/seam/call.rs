@@ -6,8 +6,8 @@ use mesh::{
         agenda::{GivenAct, NewTask, NewVote, TaskUpdate, TaskView, VoteView},
         budget::Conversing,
         command::{
-            AgentView, Durable, Encryption, Inbox, NewRoom, RoomInfo, RoomView, SaidOk, ShareAct,
-            Speech,
+            AgentView, Durable, Encryption, Inbox, NewPiece, NewRoom, RoomInfo, RoomView, SaidOk,
+            ShareAct, Speech,
         },
         once::OnceAnswered,
         status::MemberStatus,
@@ -47,6 +47,7 @@ mod commands;
 mod files;
 mod inbox;
 mod once;
+mod tasks;
 mod to_mesh;
 mod writers;
 
@@ -55,6 +56,7 @@ pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteR
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use once::AskOnce;
+pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
 
@@ -109,6 +111,7 @@ calls! {
     PutFile => ();
     RemoveFile => ();
     SetTyping => ();
+    Stream => ();
     SetPresence => ();
     SetProfile => ();
     SetProfileOf => ();
@@ -251,6 +254,11 @@ impl Say {
         }
     }
 }
+
+/// A piece of an answer that the agent is writing, for those that wait for it now. The answer itself is said when it is
+/// whole.
+#[derive(Clone, Debug)]
+pub struct Stream(pub NewPiece);
 
 /// A message with its place in a conversation.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use mesh::{
     Proof,
     api::{
-        agenda::{LeaderGone, TaskView, VoteResult, VoteView},
+        agenda::{LeaderGone, TaskChange, TaskView, VoteResult, VoteView},
         command::{AgentView, RoomView, Speech},
         delivery::{Delivery, Stage},
         event::{Delivered, TurnReason},
@@ -22,6 +22,7 @@ use mesh::{
     wire::{
         entry::{Facts, Said},
         kinds::{CHAT, DECISION, THINKING},
+        piece::Piece,
     },
 };
 
@@ -67,11 +68,15 @@ pub enum Event {
     /// A task was made.
     TaskMade(Arc<TaskView>),
     /// A task was changed.
-    TaskChanged(Arc<TaskView>),
+    TaskChanged(Arc<TaskView>, Arc<TaskChange>),
+    /// A task was deleted, by an agent.
+    TaskDeleted(Arc<TaskView>, AgentId),
     /// The reader was granted something that another one has now.
     OnceLost { room: RoomId, lost: Arc<OnceLost> },
     /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
+    /// An agent writes an answer in a room of the reader, which has asked for such news.
+    Piece { room: RoomId, name: Arc<str>, piece: Arc<Piece> },
     /// The node looks whether the client is there.
     Heartbeat,
     /// The client's key was revoked: the connection ends.

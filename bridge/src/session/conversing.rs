@@ -173,13 +173,13 @@ fn tell_end(
     note: Option<String>,
     then: Then<Box<TaskView>>,
 ) {
-    let has_ended = matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked);
+    let has_ended = matches!(task.status.basic(), TaskStatus::Completed | TaskStatus::Blocked);
     let is_for_task = seat.rules.hub.facts(task.room).is_some_and(|facts| facts.task && has_ended);
     let Some(by) = me.agent().filter(|_| is_for_task).cloned() else {
         return then(seat, Ok(task));
     };
-    let bare = if task.status == TaskStatus::Blocked { "blocked" } else { "completed" };
-    let note = note.filter(|note| !note.is_empty()).unwrap_or_else(|| bare.to_owned());
+    let bare = || task.status.name().to_owned();
+    let note = note.filter(|note| !note.is_empty()).unwrap_or_else(bare);
     let (room, me) = (task.room, me.clone());
     let (reply_to, expects_reply) = (ReplyTo::Nothing, Some(false));
     // An agent that ends a task knows of it.
@@ -207,7 +207,7 @@ fn tell_end(
 
 /// The end of a task as a message.
 fn said_of(room: RoomId, note: String, status: TaskStatus) -> Say {
-    let metadata = if status == TaskStatus::Blocked {
+    let metadata = if status.basic() == TaskStatus::Blocked {
         json!({"kind": "result", "error": note, "expects_reply": false})
     } else {
         json!({"kind": "result", "expects_reply": false})
@@ -229,11 +229,11 @@ fn update_of(me: &Party, tasks: &[TaskView], status: TaskStatus) -> Option<TaskU
     let agent = me.agent()?;
     let goes_on = |task: &&TaskView| {
         let is_mine = task.assignee.as_ref() == Some(agent) && task.created_by != *agent;
-        is_mine && matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress)
+        is_mine && matches!(task.status.basic(), TaskStatus::Pending | TaskStatus::InProgress)
     };
     let task = tasks.iter().find(goes_on)?.task;
     let status = Some(status);
-    Some(TaskUpdate { task, status, assignee: None, note: None, if_assignee: None })
+    Some(TaskUpdate { status, ..TaskUpdate::of(task) })
 }
 
 /// Find the place of a message that is to be said. None: it is in no conversation.

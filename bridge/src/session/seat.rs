@@ -89,6 +89,8 @@ pub(crate) enum Step {
     Release(RoomId, Number),
     /// No longer; live messages begin with the first above this cursor of the client.
     GoOnFrom(RoomId, Number),
+    /// Its client is to be told of pieces of answers.
+    HearPieces,
     /// Events may go out.
     Open,
     /// Write the queue, then end.
@@ -280,6 +282,11 @@ impl Seat {
     /// Ends the connection when everything before is written.
     pub fn close(&mut self, ending: Ending) {
         self.steps.push(Step::Close(ending));
+    }
+
+    /// The client is told of pieces of answers as they are written, in its agent's rooms.
+    pub fn hear_pieces(&mut self) {
+        self.steps.push(Step::HearPieces);
     }
 
     /// Events come in this voice from now on. To be called before an agent is attached.

@@ -171,6 +171,7 @@ impl Connection {
                     self.link.go_on_from(room, cursor, tip);
                 }
                 Step::Release(room, seen) => self.link.release(room, seen),
+                Step::HearPieces => self.link.hear_pieces(),
                 Step::Open => self.link.open(),
                 Step::Close(ending) => self.link.drain(ending),
             }

@@ -4,17 +4,24 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use client::client::Client;
+use client::events::Event;
 use client::limits::PAGE_MESSAGES;
 use client::messages::{Item, Messages, Start};
+use protocol::event::Event as Pushed;
 use protocol::limits::HISTORY_LIMIT_DEFAULT;
 use protocol::object::Message;
 use protocol::request::{GetHistory, RoomTip};
+use protocol::value::STREAM;
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
 use crate::pick::Pick;
 use crate::seq::Seq;
+
+mod live;
+
+use live::After;
 
 /// Read the messages of a room.
 #[derive(Debug, clap::Args)]
@@ -43,6 +50,10 @@ pub struct History {
 
 pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failure> {
     cx.output.redirect(args.output.as_deref())?;
+    let is_live = args.follow && cx.output.is_live() && args.kind.is_empty();
+    if is_live {
+        cx.ask_for(STREAM);
+    }
     let (client, events) = if args.follow {
         let (client, events) = cx.connect_patiently(None).await?;
         (client, Some(events))
@@ -139,9 +150,24 @@ pub(super) async fn follow(
     pick: &Pick,
     messages: &mut Messages,
 ) -> Result<Outcome, Failure> {
+    let room_id = messages.room_id().to_owned();
+    let mut live = live::Live::default();
     loop {
         match messages.next().await? {
-            Item::Message(message) => show(cx, pick, &message)?,
+            Item::Message(message) => match live.message(&message) {
+                After::Whole(end) => {
+                    cx.output.part(end)?;
+                    show(cx, pick, &message)?;
+                }
+                After::Above(rest) => {
+                    cx.output.part(&rest)?;
+                    cx.output.line(&format::message_above(&cx.output, &message))?;
+                }
+            },
+            // They come to those who have asked for them.
+            Item::Event(Event::Pushed(Pushed::Stream(piece))) if piece.room_id == room_id => {
+                cx.output.part(&live.piece(&piece))?;
+            }
             Item::Event(_) => {}
         }
     }

@@ -119,7 +119,8 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
         Pushed::TaskUpdated(task) => (&task.room_id, task_updated(task)),
         Pushed::Receipt(receipt) => (&receipt.room_id, receipt_of(receipt)),
         Pushed::OnceLost(lost) => (&lost.room_id, once_lost(lost)),
-        Pushed::Ping(_) => return None,
+        // It is not asked for: the message follows.
+        Pushed::Stream(_) | Pushed::Ping(_) => return None,
     };
     Some(format!("{} {text}", place(room_id)))
 }
@@ -201,7 +202,7 @@ fn task_assigned(task: &Task) -> String {
 }
 
 fn task_updated(task: &Task) -> String {
-    let status = format::task_status(task.status);
+    let status = format::task_state(task);
     format!("task {} ({}) is {status}", name(&task.title), task.task_id)
 }
 

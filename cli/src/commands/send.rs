@@ -11,6 +11,8 @@ use crate::format;
 use crate::outcome::{Failure, Outcome};
 use crate::pick::END;
 
+mod stream;
+
 /// More than any node takes for one message: it says so, and not this program's memory.
 const STDIN_BYTES_MAX: u64 = 1 << 20;
 
@@ -20,7 +22,11 @@ pub struct Send {
     /// Room id, or exact name
     pub room: String,
     /// The text; - reads it from standard input
-    pub text: String,
+    #[arg(required_unless_present = "stream")]
+    pub text: Option<String>,
+    /// Read the text from standard input and show it to others piece by piece as it comes; at its end it is sent as one message
+    #[arg(long, conflicts_with = "text")]
+    pub stream: bool,
     /// Id of the message it answers
     #[arg(long, value_name = "MESSAGE_ID")]
     pub reply_to: Option<String>,
@@ -44,9 +50,20 @@ pub struct Send {
 
 pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
     let metadata = args.kind().map(|kind| Metadata::of_texts(&[("kind", kind)], None));
-    let content = if args.text == "-" { from_stdin(cx)? } else { args.text };
+    let content = match args.text.as_deref() {
+        Some("-") => Some(from_stdin(cx)?),
+        Some(text) => Some(text.to_owned()),
+        None => None,
+    };
     let client = cx.client().await?;
     let room_id = cx.join(&client, &args.room).await?;
+    let content = match content {
+        Some(content) => content,
+        None => {
+            let target = stream::Target { room_id: &room_id, reply_to: args.reply_to.as_deref() };
+            stream::from_stdin(cx, &client, target).await?
+        }
+    };
     let message = SendMessage {
         room_id,
         content,
@@ -82,8 +99,12 @@ pub(super) fn from_stdin(cx: &Context) -> Result<String, Failure> {
     }
     let mut text = String::new();
     std::io::stdin().take(STDIN_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(without_last_newline(text))
+}
+
+fn without_last_newline(mut text: String) -> String {
     text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
-    Ok(text)
+    text
 }
 
 fn nodes(count: u64) -> &'static str {

@@ -15,6 +15,7 @@ mod once;
 mod operators;
 mod running;
 mod same;
+mod streams;
 mod stub;
 mod support;
 mod talk;

@@ -207,6 +207,26 @@ fn votes_elections_decisions_and_tasks() {
     assert!(second.contains("ada-1"), "it says who has it: {second}");
     assert!(me(&["task", "list", "council", "--status", "in_progress"]).contains("write it"));
     assert_eq!(me(&["task", "list", "council", "--status", "blocked"]), "");
+    task_states(&me, &id);
+}
+
+/// The states and fields of a mesh.
+fn task_states(me: &dyn Fn(&[&str]) -> String, id: &str) {
+    let fields = ["--priority", "3", "--label", "red", "--progress", "40", "--step", "digs"];
+    let review = [&["task", "update", id, "--state", "in_review"], &fields[..]].concat();
+    let shown = me(&review);
+    for part in ["in_review", "3", "red", "40 % digs"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let back = ["task", "update", id, "--release", "--state", "pending", "--note", "not yet"];
+    let back = me(&back);
+    assert!(back.contains("pending") && !back.contains("ada-1"), "{back}");
+    let record = json(&me(&["task", "show", "council", id, "--json"]));
+    let texts = record["comments"].as_array().into_iter().flatten().map(|it| &it["text"]);
+    assert_eq!(texts.collect::<Vec<_>>(), ["mine", "not yet"]);
+    me(&["task", "update", id, "--state", "cancelled"]);
+    assert!(me(&["task", "delete", id]).contains("deleted"));
+    assert_eq!(me(&["task", "list", "council"]), "");
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! The agenda of a room as clients ask for and see it: votes, elections, tasks. And keys.
 
+mod tasks;
+
 use std::{sync::Arc, time::Duration};
 
 use crate::{
     name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
     wire::{
-        acts::{KeyMinted, KeyReplaced, KeyTerms, TaskStatus, Tier},
-        given::{TaskMark, TaskTerms},
+        acts::{KeyMinted, KeyReplaced, KeyTerms, Tier},
         signatures::KeySignature,
     },
+};
+
+pub use tasks::{
+    GivenAct, NewTask, TaskChange, TaskComment, TaskField, TaskMarks, TaskRecord, TaskUpdate,
+    TaskView, TaskWrite,
 };
 
 // Votes.
@@ -79,117 +85,6 @@ pub struct VoteResult {
     pub vote: VoteView,
     /// All ballots: agent, name, index of the option.
     pub ballots: Vec<(AgentId, String, u32)>,
-}
-
-// Tasks.
-
-/// A task to be made.
-#[derive(Clone, Debug)]
-pub struct NewTask {
-    /// Where.
-    pub room: RoomId,
-    /// The work.
-    pub title: String,
-    /// More about it.
-    pub description: Option<String>,
-    /// The agent that is to do it.
-    pub assignee: Option<AgentId>,
-}
-
-/// Fields of a task to be set. `None` leaves a field as it is.
-#[derive(Clone, Debug)]
-pub struct TaskUpdate {
-    /// Which.
-    pub task: MessageId,
-    /// How far it is.
-    pub status: Option<TaskStatus>,
-    /// The agent that is to do it.
-    pub assignee: Option<AgentId>,
-    /// Free text.
-    pub note: Option<String>,
-    /// Only if it is held by this agent (`Some(None)`: by nobody).
-    pub if_assignee: Option<Option<AgentId>>,
-}
-
-/// A task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskView {
-    /// Its id: that of the entry which made it.
-    pub task: MessageId,
-    /// Where.
-    pub room: RoomId,
-    /// The work.
-    pub title: Arc<str>,
-    /// More about it.
-    pub description: Option<Arc<str>>,
-    /// How far it is.
-    pub status: TaskStatus,
-    /// The agent that is to do it.
-    pub assignee: Option<AgentId>,
-    /// The agent that made it.
-    pub created_by: AgentId,
-    /// Unix milliseconds.
-    pub created_ms: u64,
-    /// Unix milliseconds of the newest update.
-    pub updated_ms: Option<u64>,
-    /// The note of the newest update that had one.
-    pub note: Option<Arc<str>>,
-    /// Fields that were set at the same time in two places (`status`, `assignee`, `note`): the
-    /// later by position is shown.
-    pub contested: Vec<&'static str>,
-    /// Of a task that one agent gave to another.
-    pub marks: TaskMarks,
-}
-
-/// What is true of a task beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct TaskMarks {
-    /// The terms on which it was given, if it was given on any.
-    pub terms: Option<Arc<TaskTerms>>,
-    /// See [`TaskMark::RanOut`].
-    pub ran_out: bool,
-    /// See [`TaskMark::Dismissed`].
-    pub dismissed: bool,
-    /// See [`TaskMark::Untaken`].
-    pub untaken: bool,
-    /// See [`TaskMark::Read`].
-    pub read: bool,
-}
-
-impl TaskMarks {
-    /// All these marks, the oldest first.
-    pub(crate) fn of<'m>(marks: impl Iterator<Item = &'m TaskMark>) -> TaskMarks {
-        let mut all = TaskMarks::default();
-        for mark in marks {
-            match mark {
-                TaskMark::Terms(terms) => {
-                    all.terms.get_or_insert_with(|| Arc::new(terms.clone()));
-                }
-                TaskMark::RanOut => all.ran_out = true,
-                TaskMark::Dismissed => all.dismissed = true,
-                TaskMark::Untaken => all.untaken = true,
-                TaskMark::Read => all.read = true,
-            }
-        }
-        all
-    }
-}
-
-/// An act of an agent in the room of a task that it gave to another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GivenAct {
-    /// The task is given on these terms.
-    Terms(TaskTerms),
-    /// The agent that was chosen has not begun, and is not to begin any more: the room is closed.
-    Dismiss,
-    /// No agent that was chosen has begun: the agent that gave it is told so in its inbox.
-    GiveUp,
-    /// The agent that gave it has the result: it has said so.
-    HasResult,
-    /// A call has returned the result. Its host may never have got it, and finds it for a while.
-    Returned,
-    /// The agent that gave it knows that its time was up, or that nobody took it.
-    HasNotice,
 }
 
 // Elections.

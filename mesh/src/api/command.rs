@@ -5,25 +5,24 @@ mod drawn;
 mod inbox;
 mod owned;
 mod receipts;
+mod refused;
 mod rooms;
+mod streams;
 pub mod traits;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use thiserror::Error;
-
 use crate::{
     api::{
-        account::{AccountClaim, AccountRefused, AccountView, RecordWrites},
+        account::{AccountClaim, AccountView, RecordWrites},
         agenda::{
             GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
-            TaskUpdate, TaskView, VoteView,
+            TaskRecord, TaskUpdate, TaskView, VoteView,
         },
-        budget::{Conversing, OverBudget},
+        budget::Conversing,
         once::{Once, OnceAnswered},
-        policy::{TakesNone, Withheld},
+        policy::Withheld,
         proof::Proof,
-        rules::Broken,
     },
     name::{
         account::Label,
@@ -48,7 +47,9 @@ pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
 pub use owned::OwnedProfile;
 pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
+pub use refused::{Apart, Refused};
 pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
+pub use streams::NewPiece;
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,6 +135,10 @@ pub enum Command {
     Handed { agent: AgentId, room: RoomId, requests: Vec<EntryRef> },
     /// → [`Outcome::Done`]
     SetTyping { caller: Caller, room: RoomId, typing: bool },
+    /// A piece of an answer that the agent is writing, for those that wait for it now. → [`Outcome::Done`]
+    Stream { caller: Caller, piece: Box<NewPiece> },
+    /// For a while somebody here waits for pieces of answers in these rooms. → [`Outcome::Done`]
+    AwaitPieces { rooms: Vec<RoomId> },
     /// → [`Outcome::Done`]
     SetPresence { caller: Caller, presence: Presence },
     /// Rooms that it may see, under `parent` if given. → [`Outcome::Rooms`]
@@ -171,6 +176,10 @@ pub enum Command {
     Once(Box<Once>),
     /// The oldest first. → [`Outcome::Tasks`]
     ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
+    /// → [`Outcome::TaskRecord`]
+    ReadTask { by: Reader, room: RoomId, task: MessageId },
+    /// Of one that has ended, by the agent that made it or the key that made its room. → [`Outcome::Done`]
+    DeleteTask { caller: Caller, task: MessageId },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
     MintKey(NewKey),
     /// The same for a stranger: while there are places that are not kept for operators.
@@ -407,6 +416,8 @@ pub enum Outcome {
     Tasks(Vec<TaskView>),
     /// The answer to one that asks for something that at most one is to have.
     Once(Box<OnceAnswered>),
+    /// All that is remembered of a task.
+    TaskRecord(Box<TaskRecord>),
     /// The fate of a message.
     Receipts(Box<MessageReceipts>),
     /// The stamps of records that were written, in their order.
@@ -580,175 +591,6 @@ pub struct RoomInfo {
     pub turn: Option<AgentId>,
     /// Its leader.
     pub leader: Option<LeaderView>,
-}
-
-/// An expected no. Dialects have codes and texts of their own for clients; the texts here are for operators and logs.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refused {
-    /// No such room, or none that the caller may know of.
-    #[error("no such room")]
-    NoRoom,
-    /// A private room of another key.
-    #[error("the room belongs to another key")]
-    NotYours,
-    /// Joined members only.
-    #[error("join the room first")]
-    NotMember,
-    /// The name is taken.
-    #[error("a room named {0:?} exists already")]
-    NameTaken(String),
-    /// The id is connected, or belongs to another key.
-    #[error("agent id {0:?} is taken")]
-    AgentTaken(AgentId),
-    /// The room takes only end-to-end encrypted content.
-    #[error("the room takes end-to-end encrypted content only")]
-    Plaintext,
-    /// Too large to be an entry.
-    #[error("message is too large: {len} bytes, allowed are {max}")]
-    TooLarge {
-        /// As given.
-        len: usize,
-        /// At most.
-        max: usize,
-    },
-    /// A field of the command breaks a rule that holds for everybody.
-    #[error(transparent)]
-    Field(#[from] Broken),
-    /// The key owns as many stable ids of agents, claimed at this node, as it may.
-    #[error("the key owns {max} stable agent ids of this node, which is its limit")]
-    TooManyIds {
-        /// Its limit.
-        max: usize,
-    },
-    /// A command of an operator cannot be done. The text says why, and what to do.
-    #[error("{0}")]
-    Impossible(String),
-    /// Kept from before this node joined the mesh: to be read only.
-    #[error("the room is from before this node joined the mesh and can only be read")]
-    Closed,
-    /// A session that has ended: a room that is kept, and takes nothing more.
-    #[error("this session is closed")]
-    SessionClosed,
-    /// A bound of this node was reached. The text names it.
-    #[error("{0}")]
-    Full(String),
-    /// More copies of a message are wanted than there are nodes that have its room.
-    #[error("{max} nodes have the room, and no more can hold the message")]
-    TooManyCopies {
-        /// Nodes that have it.
-        max: usize,
-    },
-    /// A message of an ephemeral room is to be held durably.
-    #[error("the room is memory only: no node holds its messages durably")]
-    NotDurable,
-    /// The agent registered anew elsewhere.
-    #[error("the agent registered again on a newer connection")]
-    Superseded,
-    /// No such vote, or none that the caller may know of.
-    #[error("no such vote")]
-    NoVote,
-    /// It takes no more ballots.
-    #[error("the vote is closed")]
-    VoteClosed,
-    /// One ballot each.
-    #[error("you have voted already")]
-    AlreadyVoted,
-    /// Only those who were members when it was opened.
-    #[error("only those who were in the room when the vote was opened may vote")]
-    NotEligible,
-    /// Not an option. The ballot is not used up.
-    #[error("there is no such option: they are 0 to {max}")]
-    NoOption {
-        /// The last one.
-        max: usize,
-    },
-    /// Decisions are the leader's.
-    #[error("only the room's leader may do this: hold an election")]
-    NotLeader,
-    /// One at a time.
-    #[error("an election is under way in this room")]
-    ElectionRuns,
-    /// Too late, or too early.
-    #[error("no election is under way in this room")]
-    NoElection,
-    /// No such task, or none that the caller may know of.
-    #[error("no such task")]
-    NoTask,
-    /// The room has no such file.
-    #[error("no such file")]
-    NoFile,
-    /// Of an account, or of its records.
-    #[error(transparent)]
-    Account(AccountRefused),
-    /// A claim came too late.
-    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |holder| holder))]
-    Held {
-        /// By whom.
-        holder: Option<AgentId>,
-    },
-    /// Neither the node's own nor a minted one; or revoked.
-    #[error("the key is not valid here")]
-    NoKey,
-    /// The agent that is to be written to.
-    #[error("no such agent: {0:?}")]
-    NoAgent(AgentId),
-    /// A key has no mailbox that others know, so no secret with another key.
-    #[error("{0}")]
-    NoMailbox(String),
-    /// The other agent is attached here, and takes no messages of the caller.
-    #[error("{0}")]
-    TakesNone(TakesNone),
-    /// The conversation, or the agent, has used what there is for it.
-    #[error(transparent)]
-    Budget(#[from] OverBudget),
-    /// The key's agents at this node.
-    #[error("the key has {max} agents connected here already, which is its limit")]
-    TooManyAgents {
-        /// Its limit.
-        max: usize,
-    },
-    /// The key's rooms made at this node.
-    #[error("the key has made {max} rooms here, which is its limit")]
-    TooManyRooms {
-        /// Its limit.
-        max: usize,
-    },
-    /// Nothing that this node writes counts any more.
-    #[error("{0}")]
-    Apart(Apart),
-    /// The node's disk is full. Said by the driver: the core knows of no disk.
-    #[error(
-        "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
-         when its operator has made room, or use another node"
-    )]
-    DiskFull,
-    /// The node is stopping.
-    #[error("the node is stopping; use another one")]
-    Stopping,
-}
-
-/// Why nothing that this node writes counts any more: it can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Apart {
-    /// Another member shut it out.
-    #[error(
-        "this node was expelled from the mesh: it can be read, and takes nothing new; use another node"
-    )]
-    Expelled,
-    /// Another member said that it is gone for good.
-    #[error(
-        "this node was retired from the mesh: it can be read, and takes nothing new; use another node"
-    )]
-    Retired,
-    /// It said so itself.
-    #[error("this node has left the mesh: it can be read, and takes nothing new; use another node")]
-    Left,
-    /// It has signed two histories.
-    #[error(
-        "this node's log has forked, so nobody takes what it writes: it can be read, and takes nothing new; use another \
-         node, and tell its operator to stop it"
-    )]
-    Forked,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     api::{
-        agenda::{LeaderGone, TaskView, VoteResult, VoteView},
+        agenda::{LeaderGone, TaskChange, TaskView, VoteResult, VoteView},
         command::{Access, AgentView, Registration, RoomView},
         delivery::Delivery,
         once::OnceLost,
@@ -13,7 +13,10 @@ use crate::{
         id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
         number::Number,
     },
-    wire::entry::{Facts, Said},
+    wire::{
+        entry::{Facts, Said},
+        piece::Piece,
+    },
 };
 
 /// A message was delivered here. In rising order of `number` within a room.
@@ -83,11 +86,15 @@ pub enum RoomEvent {
     /// To all members.
     TaskAssigned(Arc<TaskView>),
     /// To all members.
-    TaskUpdated(Arc<TaskView>),
+    TaskUpdated(Arc<TaskView>, Arc<TaskChange>),
+    /// It was deleted. Members hear nothing of it: it is not listed any more.
+    TaskDeleted { view: Arc<TaskView>, by: AgentId },
     /// An agent of this node was granted something that another one has now. To that agent.
     OnceLost(Arc<OnceLost>),
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
+    /// A piece of an answer that an agent is writing. To those that have asked for such news.
+    Piece { name: Arc<str>, piece: Arc<Piece> },
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { access: Access },
 }

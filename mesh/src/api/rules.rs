@@ -1,10 +1,12 @@
 //! Rules for what the fields of a command hold, in no dialect's words: a dialect has names of its own for the fields.
 
+mod tasks;
+
 use std::collections::BTreeSet;
 
 use crate::{
     api::{
-        agenda::{NewTask, NewVote, TaskUpdate},
+        agenda::NewVote,
         command::{Attach, NewRoom},
     },
     limits::{
@@ -12,9 +14,8 @@ use crate::{
         CARD_TAG_BYTES_MAX, CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX,
         DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, MENTIONS_MAX,
         MODEL_BYTES_MAX, NAME_BYTES_MAX, REPLY_TO_BYTES_MAX, ROOM_SETTINGS_MAX,
-        ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, TASK_NOTE_BYTES_MAX,
-        TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX,
-        VOTE_TITLE_BYTES_MAX, WRITERS_PER_ROOM_MAX,
+        ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, VOTE_FOR_MAX,
+        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX, WRITERS_PER_ROOM_MAX,
     },
     name::group::{RESERVED, is_reserved},
     records::{
@@ -56,6 +57,28 @@ pub enum Field {
     Holder,
     /// Of a task.
     Note,
+    /// How urgent a task is.
+    Priority,
+    /// Words that a task is found by.
+    Labels,
+    /// The step that a task is at.
+    Step,
+    /// What has come of a task.
+    TaskResult,
+    /// The kind of a task.
+    TaskKind,
+    /// What a task has to do.
+    Requirements,
+    /// How it is seen that a task is done.
+    Acceptance,
+    /// More about a task.
+    Context,
+    /// How much work a task is.
+    Effort,
+    /// Where a task came from.
+    Origin,
+    /// Tasks that a task waits for.
+    BlockedBy,
     /// An agent's sign.
     Emoji,
     /// The address of an agent's picture.
@@ -94,6 +117,12 @@ pub enum Field {
     Subject,
     /// How long an agent has it, in milliseconds.
     Lease,
+    /// An agent's own name of a stream.
+    Stream,
+    /// The name of a tool.
+    Tool,
+    /// All that a piece of a stream says.
+    Piece,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.
@@ -255,25 +284,6 @@ impl NewVote {
         let (min, max) = (1, VOTE_FOR_MAX.as_secs());
         let good = self.duration_secs.is_none_or(|secs| (min..=max).contains(&secs));
         holds(good, Field::Duration, Rule::Between { min, max })
-    }
-}
-
-impl NewTask {
-    /// # Errors
-    /// The first field that breaks a rule.
-    pub fn check(&self) -> Result<(), Broken> {
-        titled(&self.title, self.description.as_deref(), TASK_TITLE_BYTES_MAX)?;
-        agent_id(Field::Assignee, self.assignee.as_deref())
-    }
-}
-
-impl TaskUpdate {
-    /// # Errors
-    /// The first field that breaks a rule.
-    pub fn check(&self) -> Result<(), Broken> {
-        at_most(Field::Note, self.note.as_deref(), TASK_NOTE_BYTES_MAX)?;
-        agent_id(Field::Holder, self.if_assignee.as_ref().and_then(Option::as_deref))?;
-        agent_id(Field::Assignee, self.assignee.as_deref())
     }
 }
 

@@ -180,6 +180,7 @@ impl Engine {
         self.barriers.peers.forget(node);
         self.receipts.forget_peer(node);
         self.inquiries.forget_peer(&mut self.known, node);
+        self.streams.forget_peer(node);
         self.renewal.about.remove(&node);
         self.roster_sync.forget(node);
         self.known.rosters.set_alive(now, node, false);

@@ -199,7 +199,7 @@ fn is_after(known: &Known, first: RoomId, room: RoomId) -> bool {
 }
 
 fn has_ended(task: &TaskView) -> bool {
-    matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked)
+    matches!(task.status.basic(), TaskStatus::Completed | TaskStatus::Blocked)
 }
 
 fn is_for_task(known: &Known, room: RoomId) -> bool {
@@ -239,17 +239,11 @@ fn run_out(known: &mut Known, room: RoomId) -> Result<(), Refused> {
 }
 
 fn block(known: &mut Known, room: RoomId, place: EntryRef, task: &TaskView) -> Result<(), Refused> {
-    if task.status == TaskStatus::Blocked {
+    if task.status.basic() == TaskStatus::Blocked {
         return Ok(());
     }
-    let update = TaskUpdated {
-        task: place,
-        over: Vec::new(),
-        status: Some(TaskStatus::Blocked),
-        assignee: None,
-        note: None,
-        by: task.created_by.clone(),
-    };
+    let by = task.created_by.clone();
+    let update = TaskUpdated { status: Some(TaskStatus::Blocked), ..TaskUpdated::of(place, by) };
     let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
     let update = state.folds.tasks.over_what_is_known(update);
     known.write_act(room, &Body::Task(TaskAct::Updated(update))).map(drop)

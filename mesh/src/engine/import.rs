@@ -14,8 +14,9 @@ use crate::{
     room::Room,
     turn::context::Context,
     wire::{
-        acts::{TaskAct, TaskUpdated, VoteAct, VoteImported},
+        acts::{TaskAct, TaskAssigned, TaskUpdated, VoteAct, VoteImported},
         entry::{AgentClaimed, Body, Decision, Imported, RoomCreated, Said},
+        tasks::TaskFacts,
     },
 };
 
@@ -170,7 +171,9 @@ pub(super) fn vote(
 /// In the ordinary forms: made then, and updated once since.
 pub(super) fn task(known: &mut Known, brought: ImportedTask) -> Result<(), Refused> {
     let by = brought.task.created_by.clone();
-    let made = TaskAct::Assigned(brought.task);
+    let n = known.rooms.get(&brought.room).map_or(1, |room| room.folds.tasks.next_n());
+    let facts = Box::new(TaskFacts { n, ..*brought.task.facts });
+    let made = TaskAct::Assigned(TaskAssigned { facts, ..brought.task });
     let at = write_imported(known, brought.room, brought.created_ms, &Body::Task(made))?;
     let pending = brought.status == crate::wire::acts::TaskStatus::Pending;
     if pending && brought.note.is_none() && brought.updated_ms.is_none() {
@@ -180,7 +183,7 @@ pub(super) fn task(known: &mut Known, brought: ImportedTask) -> Result<(), Refus
     let task = EntryRef { log, seq: at.seq };
     let over = vec![task];
     let (status, note) = (Some(brought.status), brought.note);
-    let update = TaskUpdated { task, over, status, assignee: None, note, by };
+    let update = TaskUpdated { over, status, note, ..TaskUpdated::of(task, by) };
     let wall_ms = brought.updated_ms.unwrap_or(brought.created_ms);
     write_imported(known, brought.room, wall_ms, &Body::Task(TaskAct::Updated(update)))?;
     Ok(())

@@ -29,6 +29,7 @@ use crate::{
     presence::rosters::Rosters,
     room::Room,
     turn::context::Context,
+    wire::record::{RecordId, Space},
 };
 
 /// See the module.
@@ -50,6 +51,8 @@ pub(super) struct Known {
     pub(super) node_changed: bool,
     /// Rooms that clients were told of, as they were told.
     pub(super) told: BTreeMap<RoomId, RoomView>,
+    /// Records by which keys have closed rooms, by their places and names: whichever rooms those are.
+    pub(super) closings: BTreeSet<(Space, RecordId, KeyPrint)>,
     /// The registration that counts of each agent here.
     pub(super) registrations: BTreeMap<AgentId, Registration>,
     /// Agents of this node that write without seats, as they were registered when they said so.
@@ -107,6 +110,7 @@ impl Known {
             node: NodeRecord { clean: false, ..node },
             node_changed: true,
             told: BTreeMap::new(),
+            closings: BTreeSet::new(),
             registrations: BTreeMap::new(),
             outside: BTreeMap::new(),
             own_keys: BTreeSet::new(),

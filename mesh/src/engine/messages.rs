@@ -63,6 +63,7 @@ impl Engine {
         self.digests.forget_peer(peer);
         self.receipts.forget_peer(peer);
         self.inquiries.forget_peer(&mut self.known, peer);
+        self.streams.forget_peer(peer);
         self.records.forget_peer(peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
@@ -70,6 +71,7 @@ impl Engine {
         self.known.stir_busy();
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub(super) fn on_message(&mut self, from: NodeId, message: Message<Verified>) {
         if self.known.cx.parted.has(from) {
             return;
@@ -133,6 +135,8 @@ impl Engine {
             Message::Receipt { nonce, held, agents } => {
                 self.inquiries.on_answer(known, from, Answer { nonce, held, agents });
             }
+            Message::Awaits(rooms) => self.streams.on_awaits(known, from, rooms),
+            Message::Piece(piece) => self.streams.on_piece(known, from, &piece),
             Message::Records(records) => self.records.on_records(known, from, records),
             Message::Comparing(comparing) => self.records.on_comparing(known, from, comparing),
             Message::WantContents(wanted) => self.records.on_want_contents(known, from, wanted),

@@ -33,6 +33,7 @@ use crate::{
         id::{KeyPrint, NodeId, RoomId},
     },
     records::{
+        closing,
         collection::{Collection, Merge},
         digest::Bucket,
         filling::Filling,
@@ -184,6 +185,9 @@ impl Records {
         let (name, apart) = (Name { space, collection, key }, record.apart);
         let at = Collection::of(collection).and_then(|kind| self.shelved(kind, &head, about));
         learn(known, key, &record);
+        if collection == closing::COLLECTION.number {
+            known.tell_of_closed(space, head.id);
+        }
         change(known, name, Some(Arc::new(record)));
         self.contents.change(known, name, apart.map(|apart| ContentTold { apart, at }));
         if collection == PRESENTED.number {
@@ -231,6 +235,11 @@ impl Records {
         }
         if name.collection == writers::COLLECTION.number {
             known.directory.proofs().learn_writers(name.key, None);
+        }
+        if let (true, Some(owner)) = (name.collection == closing::COLLECTION.number, name.key.owner)
+        {
+            known.closings.remove(&(name.space, name.key.id, owner));
+            known.tell_of_closed(name.space, name.key.id);
         }
         self.about.set((name.collection, name.key), None);
         let founds = Collection::of(name.collection).is_some_and(Collection::founds);
@@ -419,6 +428,9 @@ fn answers_now(
 fn learn(known: &mut Known, key: RecordKey, record: &Record) {
     if record.collection == writers::COLLECTION.number {
         known.directory.proofs().learn_writers(key, Some(record));
+    }
+    if record.collection == closing::COLLECTION.number {
+        known.closings.insert((record.space, record.id, record.owner()));
     }
     let Some(body) = record.content() else { return };
     let sharing = if record.collection == shared::GIVEN.number {

@@ -92,14 +92,7 @@ mod tests {
     #[test]
     fn acts_are_folded_about_as_they_came_and_after_what_they_name() {
         let log = |n| LogId { author: NodeId([n; 32]), incarnation: 0 };
-        let nothing = |task| TaskUpdated {
-            task,
-            over: Vec::new(),
-            status: None,
-            assignee: None,
-            note: None,
-            by: "ann".into(),
-        };
+        let nothing = |task| TaskUpdated::of(task, "ann".into());
         let act = |(seq, clock): (u64, u64), act| {
             let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
             Act { at: LocalRef { log: 0, seq }, facts, body: Body::Task(act) }
@@ -111,13 +104,15 @@ mod tests {
                 if_assignee: None,
                 era: Era::HOME,
                 key: None,
+                if_status: None,
             });
             act((seq, 10 * seq), claimed)
         };
         // The last answer's clock is below that of the claim that it names.
         let grant = |seq: u64| {
             let claim = EntryRef { log: log(1), seq };
-            let grant = Grant { era: Era::HOME, claim, update: None, holder: None, by: None };
+            let grant =
+                Grant { era: Era::HOME, claim, update: None, holder: None, by: None, status: None };
             act((seq, if seq < 5 { 10 * seq + 1 } else { 42 }), TaskAct::Granted(grant))
         };
         let logs = BTreeMap::from([

@@ -13,11 +13,12 @@ use crate::{
         act::Fold as _,
         tasks::{Answer, News},
     },
-    name::id::{EntryRef, LocalRef, RoomId},
+    name::id::{EntryRef, LocalRef, MessageId, RoomId},
     room::Room,
     wire::{
-        acts::{TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
+        acts::{TaskAct, TaskAssigned, TaskClaimed, TaskUpdated},
         entry::Body,
+        tasks::{TaskDeleted, TaskFacts, TaskFields, TaskStatus},
     },
 };
 
@@ -56,7 +57,16 @@ impl Claims {
                     known.index.tasks.entry(view.task).or_insert((id, place));
                     known.cx.notify(id, RoomEvent::TaskAssigned(view));
                 }
-                News::Updated(view) => known.cx.notify(id, RoomEvent::TaskUpdated(view)),
+                News::Updated(view, change) => {
+                    known.cx.notify(id, RoomEvent::TaskUpdated(view, change));
+                }
+                News::Deleted { place, view, by } => {
+                    forget(&mut known.index.tasks, view.task, (id, place));
+                    known.cx.notify(id, RoomEvent::TaskDeleted { view, by });
+                }
+                News::Restored(place, task) => {
+                    known.index.tasks.entry(task).or_insert((id, place));
+                }
                 News::Ended(view) => inboxes.on_task_ended(known, &view),
                 News::Forgotten(task, place) => forget(&mut known.index.tasks, task, (id, place)),
                 News::Answered { claim, answer } => {
@@ -108,12 +118,15 @@ pub(super) fn assign_task(
 ) -> Result<Outcome, Refused> {
     known.may_contribute(caller, new.room)?;
     new.check()?;
+    let n = known.rooms.get(&new.room).map_or(1, |room| room.folds.tasks.next_n());
     let act = TaskAct::Assigned(TaskAssigned {
         title: new.title,
         description: new.description,
         assignee: new.assignee,
         created_by: caller.agent.clone(),
         id: None,
+        facts: Box::new(TaskFacts { n, ..*new.facts }),
+        fields: Box::new(TaskFields { title: None, description: None, ..*new.fields }),
     });
     let at = known.write_act(new.room, &Body::Task(act))?;
     let room = known.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
@@ -126,7 +139,11 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
     let (room, task) = known.index.tasks.get(&change.task).copied().ok_or(Refused::NoTask)?;
     known.may_contribute(caller, room).map_err(no_task_without_room)?;
     change.check()?;
-    let sets = change.status.is_some() || change.assignee.is_some() || change.note.is_some();
+    let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
+    if change.by_steps {
+        goes_by_steps(&state.folds.tasks.view(task).ok_or(Refused::NoTask)?, &change)?;
+    }
+    let sets = change.sets();
     let update = TaskUpdated {
         task,
         over: Vec::new(),
@@ -134,13 +151,14 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
         assignee: change.assignee,
         note: change.note,
         by: caller.agent.clone(),
+        kind: change.kind,
+        fields: change.fields,
     };
-    let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
     if let Some(if_assignee) = change.if_assignee {
         let era = state.order.numbering.current();
         known.may_speak(caller)?;
-        let key = caller.key.checked();
-        let claim = TaskClaimed { update, if_assignee, era, key };
+        let (key, if_status) = (caller.key.checked(), change.if_status);
+        let claim = TaskClaimed { update, if_assignee, era, key, if_status };
         let at = known.write_act(room, &Body::Task(TaskAct::Claimed(claim)))?;
         return Ok(Started::Claimed(room, at));
     }
@@ -149,6 +167,52 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
         known.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
     }
     view(known, room, task).map(|outcome| Started::Done(Box::new(outcome)))
+}
+
+/// Whether it is set to a state that it may have next.
+fn goes_by_steps(task: &TaskView, change: &TaskUpdate) -> Result<(), Refused> {
+    let Some(to) = change.status else { return Ok(()) };
+    let held = task.assignee.is_some();
+    let stays_held = change.assignee.as_ref().map_or(held, Option::is_some);
+    // Who takes a task may begin with it in one go.
+    if task.status.may_become(to, held || stays_held, stays_held) {
+        return Ok(());
+    }
+    Err(Refused::Stands { is: task.status, to: Some(to) })
+}
+
+pub(super) fn read_task(
+    known: &Known,
+    by: &Reader,
+    (room, task): (RoomId, MessageId),
+) -> Result<Outcome, Refused> {
+    known.may_read(by, room)?;
+    let found = known.index.tasks.get(&task).filter(|(of, _)| *of == room);
+    let (_, place) = *found.ok_or(Refused::NoTask)?;
+    let record = known.rooms.get(&room).and_then(|room| room.folds.tasks.record(place));
+    record.map(|record| Outcome::TaskRecord(Box::new(record))).ok_or(Refused::NoTask)
+}
+
+pub(super) fn delete_task(
+    known: &mut Known,
+    caller: &Caller,
+    task: MessageId,
+) -> Result<Outcome, Refused> {
+    known.caller(caller)?;
+    let (room, place) = known.index.tasks.get(&task).copied().ok_or(Refused::NoTask)?;
+    known.may_contribute(caller, room).map_err(no_task_without_room)?;
+    let view = known.rooms.get(&room).and_then(|room| room.folds.tasks.view(place));
+    let view = view.ok_or(Refused::NoTask)?;
+    let owner = known.told.get(&room).and_then(|room| room.owner);
+    if view.created_by != caller.agent && owner != Some(caller.key) {
+        return Err(Refused::NotYours);
+    }
+    if !view.status.is_terminal() {
+        return Err(Refused::Stands { is: view.status, to: None });
+    }
+    let deleted = TaskDeleted { task: place, by: caller.agent.clone() };
+    known.write_act(room, &Body::Task(TaskAct::Deleted(deleted)))?;
+    Ok(Outcome::Done)
 }
 
 pub(super) fn list_tasks(
@@ -200,6 +264,7 @@ fn told(answer: Answer) -> Result<Outcome, Refused> {
     match answer {
         Answer::Granted(view) => Ok(Outcome::Task(Box::new(TaskView::clone(&view)))),
         Answer::Held(holder) => Err(Refused::Held { holder }),
+        Answer::Stands(is) => Err(Refused::Stands { is, to: None }),
         Answer::Unproven => Err(Refused::Full(UNPROVEN.to_owned())),
         Answer::Forgotten => Err(Refused::NoTask),
     }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     api::{
-        agenda::{TaskMarks, TaskView},
+        agenda::{TaskChange, TaskField, TaskMarks, TaskRecord, TaskView},
         boundary::Alarm,
         command::Refused,
     },
@@ -32,8 +32,9 @@ use crate::{
         number::Era,
     },
     wire::{
-        acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskStatus, TaskUpdated},
+        acts::{Grant, TaskAct, TaskAssigned, TaskClaimed, TaskUpdated},
         given::TaskMarked,
+        tasks::{TaskDeleted, TaskStatus},
     },
 };
 
@@ -42,6 +43,7 @@ use crate::{
 struct Claim {
     update: TaskUpdated,
     if_assignee: Option<AgentId>,
+    if_status: Option<TaskStatus>,
     era: Era,
     key: Option<KeyPrint>,
 }
@@ -63,6 +65,8 @@ pub(crate) enum Answer {
     Granted(Arc<TaskView>),
     /// It was held by somebody else.
     Held(Option<AgentId>),
+    /// It was so far, and the claim names another state.
+    Stands(TaskStatus),
     /// The sequencer did not know that the claim's node can speak for the agent.
     Unproven,
     /// The task is not known any more.
@@ -76,7 +80,15 @@ pub(crate) enum News {
         place: EntryRef,
         view: Arc<TaskView>,
     },
-    Updated(Arc<TaskView>),
+    Updated(Arc<TaskView>, Arc<TaskChange>),
+    /// It is there no more.
+    Deleted {
+        place: EntryRef,
+        view: Arc<TaskView>,
+        by: AgentId,
+    },
+    /// A log has forked that had deleted it: it is there again.
+    Restored(EntryRef, MessageId),
     /// It has ended without an answer of its assignee: its time was up, or nobody took it.
     Ended(Arc<TaskView>),
     Forgotten(MessageId, EntryRef),
@@ -108,7 +120,8 @@ impl Fold for Tasks {
                 let full_log = self.of(by).count() >= TASKS_PER_LOG_MAX;
                 let oldest = self.of(by).next().filter(|_| full_log);
                 let oldest = oldest.and_then(|place| self.all.get(&place));
-                if oldest.is_some_and(|task| task.status() != TaskStatus::Completed) {
+                let is_open = |task: &Task| !task.status().is_terminal() && !task.is_deleted();
+                if oldest.is_some_and(is_open) {
                     return full("too many tasks of this node in this room: complete the oldest");
                 }
                 Task::new_bytes(new).saturating_sub(oldest.map_or(0, Task::bytes))
@@ -119,7 +132,7 @@ impl Fold for Tasks {
             TaskAct::Updated(update) | TaskAct::Claimed(TaskClaimed { update, .. }) => {
                 task::update_bytes(update)
             }
-            TaskAct::Granted(_) => 0,
+            TaskAct::Granted(_) | TaskAct::Deleted(_) => 0,
             TaskAct::Marked(marked) => mark_bytes(&marked.mark),
         };
         if more > 0 && self.bytes + more > TASKS_BYTES_PER_ROOM_MAX {
@@ -136,6 +149,7 @@ impl Fold for Tasks {
             // Its author was the sequencer: this was asked before.
             TaskAct::Granted(grant) => self.fold_grant(&written, grant),
             TaskAct::Marked(marked) => self.fold_mark(&written, marked),
+            TaskAct::Deleted(deleted) => self.fold_deleted(&written, deleted),
         }
     }
 
@@ -188,12 +202,33 @@ impl Tasks {
             return Folded::Void;
         }
         let Some(task) = self.all.get_mut(&update.task) else { return Folded::Taken };
+        if self.bytes + task::update_bytes(&update) > TASKS_BYTES_PER_ROOM_MAX {
+            return Folded::Overflow;
+        }
         let (before, bytes) = (task.view(), task.bytes());
+        let comment = update.note.clone().filter(|note| !note.is_empty()).map(Arc::from);
+        let by = Some(Arc::clone(&update.by));
         task.update(written, update);
         self.bytes = self.bytes + task.bytes() - bytes;
         let view = task.view();
-        if view != before {
-            self.news.push(News::Updated(Arc::new(view)));
+        if view != before && !task.is_deleted() {
+            let change = TaskChange { by, comment, ..changed(&before, &view) };
+            self.news.push(News::Updated(Arc::new(view), Arc::new(change)));
+        }
+        Folded::Taken
+    }
+
+    /// What waits for it waits in vain.
+    fn fold_deleted(&mut self, written: &Written, deleted: TaskDeleted) -> Folded {
+        let TaskDeleted { task: place, by } = deleted;
+        let Some(task) = self.all.get_mut(&place) else { return Folded::Taken };
+        let (was_deleted, bytes) = (task.is_deleted(), task.bytes());
+        task.delete(written);
+        self.bytes = self.bytes + task.bytes() - bytes;
+        if !was_deleted {
+            let view = Arc::new(task.view());
+            self.news.push(News::Deleted { place, view, by });
+            self.forget_claims(place);
         }
         Folded::Taken
     }
@@ -218,15 +253,15 @@ impl Tasks {
     }
 
     fn fold_claim(&mut self, written: &Written, claimed: TaskClaimed) -> Folded {
-        let TaskClaimed { update, if_assignee, era, key } = claimed;
+        let TaskClaimed { update, if_assignee, era, key, if_status } = claimed;
         if !is_sound_update(&update) || !is_agent_id(if_assignee.as_deref()) {
             return Folded::Void;
         }
         if self.claims.len() >= CLAIMS_OPEN_MAX {
             return Folded::Overflow;
         }
-        if self.all.contains_key(&update.task) {
-            self.claims.add(written, Claim { update, if_assignee, era, key });
+        if self.all.get(&update.task).is_some_and(|task| !task.is_deleted()) {
+            self.claims.add(written, Claim { update, if_assignee, if_status, era, key });
         }
         Folded::Taken
     }
@@ -240,6 +275,9 @@ impl Tasks {
         if let Some(claim) = claim {
             let task = granted.and_then(|task| self.all.get(&task));
             let answer = match (granted, task) {
+                (None, _) if grant.status.is_some() => {
+                    Answer::Stands(grant.status.unwrap_or(TaskStatus::Pending))
+                }
                 (None, _) if grant.holder == claim.what.if_assignee => Answer::Unproven,
                 (None, _) => Answer::Held(grant.holder),
                 (Some(_), Some(task)) => Answer::Granted(Arc::new(task.view())),
@@ -260,6 +298,11 @@ impl Tasks {
         let Some(task) = self.all.remove(&place) else { return };
         self.bytes -= task.bytes();
         self.news.push(News::Forgotten(task.id(), place));
+        self.forget_claims(place);
+    }
+
+    /// The claims of a task that is not there any more.
+    fn forget_claims(&mut self, place: EntryRef) {
         for claim in self.claims.take(|claim| claim.update.task == place) {
             self.news.push(News::Answered { claim: claim.at, answer: Answer::Forgotten });
         }
@@ -270,10 +313,15 @@ impl Tasks {
         let gone: Vec<EntryRef> = self.of(log).filter(|place| place.seq >= seq).collect();
         gone.into_iter().for_each(|place| self.forget(place));
         self.claims.forget_log(log, seq);
-        for task in self.all.values_mut() {
-            let bytes = task.bytes();
-            if task.forget_log(log, seq) {
-                self.news.push(News::Updated(Arc::new(task.view())));
+        for (place, task) in &mut self.all {
+            let (was_deleted, bytes, before) = (task.is_deleted(), task.bytes(), task.view());
+            if task.forget_log(log, seq) && !task.is_deleted() {
+                if was_deleted {
+                    self.news.push(News::Restored(*place, task.id()));
+                }
+                let view = task.view();
+                let change = changed(&before, &view);
+                self.news.push(News::Updated(Arc::new(view), Arc::new(change)));
             }
             self.bytes = self.bytes + task.bytes() - bytes;
         }
@@ -281,17 +329,35 @@ impl Tasks {
 
     /// The oldest task: of a room that is for one task, that one.
     pub(crate) fn first(&self) -> Option<(EntryRef, TaskView)> {
-        let first = self.all.iter().min_by_key(|(_, task)| task.position());
+        let there = self.all.iter().filter(|(_, task)| !task.is_deleted());
+        let first = there.min_by_key(|(_, task)| task.position());
         first.map(|(place, task)| (*place, task.view()))
     }
 
     pub(crate) fn view(&self, task: EntryRef) -> Option<TaskView> {
-        self.all.get(&task).map(Task::view)
+        self.there(task).map(Task::view)
     }
 
-    /// The newest tasks of this status, or of any, the oldest of them first: as many as one answer holds.
+    /// All that is remembered of a task.
+    pub(crate) fn record(&self, task: EntryRef) -> Option<TaskRecord> {
+        self.there(task).map(Task::record)
+    }
+
+    fn there(&self, task: EntryRef) -> Option<&Task> {
+        self.all.get(&task).filter(|task| !task.is_deleted())
+    }
+
+    /// The number of the next task that this node makes here.
+    pub(crate) fn next_n(&self) -> u64 {
+        self.all.values().map(Task::n).max().unwrap_or_default().saturating_add(1)
+    }
+
+    /// The newest tasks of this status, as far as every client knows it ([`TaskStatus::basic`]), or of any, the oldest of them first: as many as one answer holds.
     pub(crate) fn newest(&self, status: Option<TaskStatus>) -> Vec<TaskView> {
-        let asked = |task: &&Task| status.is_none_or(|status| task.status() == status);
+        let basic = status.map(TaskStatus::basic);
+        let asked = |task: &&Task| {
+            !task.is_deleted() && basic.is_none_or(|basic| task.status().basic() == basic)
+        };
         let mut tasks: Vec<&Task> = self.all.values().filter(asked).collect();
         tasks.sort_by_key(|task| Reverse(task.position()));
         let mut bytes = 0;
@@ -306,7 +372,8 @@ impl Tasks {
 
     /// All tasks by id.
     pub(crate) fn ids(&self) -> impl Iterator<Item = (MessageId, EntryRef)> + '_ {
-        self.all.iter().map(|(place, task)| (task.id(), *place))
+        let there = self.all.iter().filter(|(_, task)| !task.is_deleted());
+        there.map(|(place, task)| (task.id(), *place))
     }
 
     /// An update with the writes that it replaces, as far as they are known here.
@@ -330,10 +397,14 @@ impl Tasks {
     /// The answer of the sequencer of `era` to a claim.
     pub(crate) fn answer(&self, claim: EntryRef, era: Era, by: Option<EntryRef>) -> Option<Grant> {
         let claimed = self.claims.get(claim)?;
-        let holder = self.all.get(&claimed.what.update.task)?.assignee();
-        let granted = claimed.is_proven && holder == claimed.what.if_assignee;
+        let task = self.all.get(&claimed.what.update.task)?;
+        let (holder, stands) = (task.assignee(), task.status());
+        let is_held = holder == claimed.what.if_assignee;
+        let elsewhere = claimed.what.if_status.is_some_and(|wanted| wanted != stands);
+        let status = (is_held && elsewhere).then_some(stands);
+        let granted = claimed.is_proven && is_held && !elsewhere;
         let update = granted.then(|| self.over_what_is_known(claimed.what.update.clone()));
-        Some(Grant { era, claim, update, holder, by })
+        Some(Grant { era, claim, update, holder, by, status })
     }
 
     /// See [`Asks::ask`].
@@ -353,7 +424,32 @@ fn view_bytes(view: &TaskView) -> usize {
     const FRAME: usize = 400;
     let len = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
     let agents = view.created_by.len() + len(&view.assignee);
-    FRAME + view.title.len() + len(&view.description) + len(&view.note) + agents
+    let labels = view.labels.iter().map(String::len).sum::<usize>();
+    let step = view.progress.as_ref().map_or(0, |at| at.step.len());
+    let texts = len(&view.description) + len(&view.note) + len(&view.result);
+    FRAME + view.title.len() + texts + agents + labels + step + view.facts.bytes()
+}
+
+/// The fields that show something else now, changed by nobody.
+fn changed(before: &TaskView, now: &TaskView) -> TaskChange {
+    let differs = |field: &TaskField| match field {
+        TaskField::Status => before.status != now.status,
+        TaskField::Assignee => before.assignee != now.assignee,
+        TaskField::Note => before.note != now.note,
+        TaskField::Title => before.title != now.title,
+        TaskField::Description => before.description != now.description,
+        TaskField::Priority => before.priority != now.priority,
+        TaskField::Labels => before.labels != now.labels,
+        TaskField::Due => before.due_ms != now.due_ms,
+        TaskField::Progress => before.progress != now.progress,
+        TaskField::Result => before.result != now.result,
+    };
+    TaskChange {
+        by: None,
+        fields: TaskField::ALL.into_iter().filter(differs).collect(),
+        was: (before.status != now.status).then_some(before.status),
+        comment: None,
+    }
 }
 
 #[cfg(test)]

@@ -39,3 +39,11 @@ pub const GIVE_UP_AFTER_START: Duration = Duration::from_secs(10);
 pub const GIVE_UP_BEHIND_AFTER: Duration = Duration::from_secs(60);
 /// Requests that are given up, or handed over, at once: no turn takes long.
 pub const REQUESTS_AT_ONCE_MAX: usize = 1_000;
+/// How long nodes are asked about the fate of a message. One that does not answer by then is unknown.
+pub const INQUIRY_FOR: Duration = Duration::from_secs(1);
+/// Inquiries that run at once at one node. A further one asks nobody.
+pub const INQUIRIES_MAX: usize = 256;
+/// Questions of one peer within a tick that are answered: each looks at all connections in a room.
+pub const INQUIRIES_ANSWERED_PER_TICK: u32 = 10;
+/// Agents that one node names for one message: some 40 KiB, if their ids are as long as they may be.
+pub const RECEIPT_AGENTS_MAX: usize = 256;

@@ -1,10 +1,12 @@
 //! All collections that there are.
 
-use super::{collection::Collection, details, files, finder, pair, profile, shared, writers};
+use super::{
+    closing, collection::Collection, details, files, finder, pair, profile, shared, writers,
+};
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 18] = [
+static ALL: [&Collection; 19] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -23,6 +25,7 @@ static ALL: [&Collection; 18] = [
     &finder::PRESENTED,
     &finder::NOTICES,
     &writers::COLLECTION,
+    &closing::COLLECTION,
 ];
 
 impl Collection {

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::{Decode, Encode};
 
 use super::{
+    closing,
     collection::{Collection, Merge, Owners, Place, Writer},
     place::{RoomPlace, showing},
     writers::{ANYONE, FILES, WRITERS, Writers, WritersUpdate},
@@ -112,6 +113,8 @@ pub struct DetailsUpdate {
     pub settings: Vec<(String, Option<String>)>,
     /// The keys that write its files.
     pub writers: WritersUpdate,
+    /// The room is closed, for ever: by the key that made it alone.
+    pub closes: bool,
 }
 
 /// The details of a room as they show.
@@ -240,6 +243,7 @@ impl DetailsUpdate {
             drafts.push(draft(&SETTINGS, setting_id(cover, *room, name), body));
         }
         drafts.extend(self.writers.drafts(at));
+        drafts.extend(self.closes.then(|| closing::draft(at)));
         drafts
     }
 }
@@ -351,6 +355,7 @@ mod tests {
                 ("b".to_owned(), Some("2".to_owned())),
             ],
             writers: WritersUpdate::default(),
+            closes: false,
         }
     }
 
@@ -417,6 +422,7 @@ mod tests {
             state: Some(None),
             settings: vec![(long(SETTING_NAME_BYTES_MAX), Some(long(SETTING_BYTES_MAX)))],
             writers: WritersUpdate::default(),
+            closes: false,
         };
         assert_eq!(largest.check(), Ok(()));
         for at in [open(ROOM), sealed(ROOM, &key(1))] {

@@ -23,20 +23,19 @@ fn an_answer_to_a_claim_of_somebody_who_is_not_the_sequencer_has_no_effect() {
     let me = NodeId([1; 32]);
     let mut cx = Context::alone(me);
     let mut room = room(&mut cx, log(me));
-    let assigned = TaskAct::Assigned(TaskAssigned {
-        title: "do it".to_owned(),
-        description: None,
-        assignee: None,
-        created_by: "ann".into(),
-        id: None,
-    });
+    let assigned = TaskAct::Assigned(TaskAssigned::of("do it", "ann".into()));
     let made = room.append(&mut cx, &Body::Task(assigned)).expect("there is room");
     let task = room.replica.name_of(made);
     let (status, note) = (None, None);
-    let assignee = Some("eve".into());
-    let update = TaskUpdated { task, over: Vec::new(), status, assignee, note, by: "eve".into() };
-    let claimed =
-        TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era: Era::HOME, key: None });
+    let assignee = Some(Some("eve".into()));
+    let update = TaskUpdated { status, assignee, note, ..TaskUpdated::of(task, "eve".into()) };
+    let claimed = TaskAct::Claimed(TaskClaimed {
+        update,
+        if_assignee: None,
+        era: Era::HOME,
+        key: None,
+        if_status: None,
+    });
     let claim = room.append(&mut cx, &Body::Task(claimed)).expect("there is room");
     let claim = room.replica.name_of(claim);
     let grant = room.folds.tasks.answer(claim, Era::HOME, None).expect("it is open");

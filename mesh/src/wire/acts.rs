@@ -15,11 +15,14 @@ use crate::{
         number::Era,
     },
     wire::{
-        cbor::{encode, maybe_text, text},
+        cbor::{encode, maybe_holder, maybe_text, text},
         given::TaskMarked,
         signatures::{KeySignature, SignedLog},
+        tasks::{CommentKind, TaskDeleted, TaskFacts, TaskFields},
     },
 };
+
+pub use super::tasks::TaskStatus;
 
 /// An agent by id and name, as it was when this was written.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -303,6 +306,9 @@ pub enum TaskAct {
     /// Something of a task that one agent gave to another, beside its fields.
     #[n(4)]
     Marked(#[n(0)] TaskMarked),
+    /// It is there no more, for ever.
+    #[n(5)]
+    Deleted(#[n(0)] TaskDeleted),
 }
 
 /// See [`TaskAct::Assigned`].
@@ -323,6 +329,28 @@ pub struct TaskAssigned {
     /// The id that it was given elsewhere ([`crate::api::import`]). By the founder alone.
     #[n(4)]
     pub id: Option<MessageId>,
+    /// What is true of it from its beginning.
+    #[n(5)]
+    pub facts: Box<TaskFacts>,
+    /// Fields that it begins with, but for its title and description.
+    #[n(6)]
+    pub fields: Box<TaskFields>,
+}
+
+impl TaskAssigned {
+    /// A task with nothing but a title.
+    #[must_use]
+    pub fn of(title: impl Into<String>, created_by: AgentId) -> TaskAssigned {
+        TaskAssigned {
+            title: title.into(),
+            description: None,
+            assignee: None,
+            created_by,
+            id: None,
+            facts: Box::default(),
+            fields: Box::default(),
+        }
+    }
 }
 
 /// See [`TaskAct::Updated`]. A field that is `None` stays as it is.
@@ -338,15 +366,38 @@ pub struct TaskUpdated {
     /// How far it is.
     #[n(2)]
     pub status: Option<TaskStatus>,
-    /// The agent that is to do it.
-    #[cbor(n(3), with = "maybe_text")]
-    pub assignee: Option<AgentId>,
-    /// A note, in the words of the agent that updates.
+    /// The agent that is to do it, or nobody.
+    #[cbor(n(3), with = "maybe_holder")]
+    pub assignee: Option<Option<AgentId>>,
+    /// A note, in the words of the agent that updates: a comment, too.
     #[n(4)]
     pub note: Option<String>,
     /// The agent that updates.
     #[cbor(n(5), with = "text")]
     pub by: AgentId,
+    /// Of which kind the note is.
+    #[n(6)]
+    pub kind: CommentKind,
+    /// More fields.
+    #[n(7)]
+    pub fields: Box<TaskFields>,
+}
+
+impl TaskUpdated {
+    /// An update that sets nothing.
+    #[must_use]
+    pub fn of(task: EntryRef, by: AgentId) -> TaskUpdated {
+        TaskUpdated {
+            task,
+            over: Vec::new(),
+            status: None,
+            assignee: None,
+            note: None,
+            by,
+            kind: CommentKind::Note,
+            fields: Box::default(),
+        }
+    }
 }
 
 /// See [`TaskAct::Claimed`].
@@ -364,24 +415,9 @@ pub struct TaskClaimed {
     /// The key in whose name the agent's node speaks, as of [`crate::wire::entry::Said`].
     #[n(3)]
     pub key: Option<KeyPrint>,
-}
-
-/// How far a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-#[cbor(index_only)]
-pub enum TaskStatus {
-    /// Nobody has begun.
-    #[n(0)]
-    Pending,
-    /// Somebody is at it.
-    #[n(1)]
-    InProgress,
-    /// Done.
-    #[n(2)]
-    Completed,
-    /// Waits for something.
-    #[n(3)]
-    Blocked,
+    /// So far it must be. `None`: as far as it is.
+    #[n(4)]
+    pub if_status: Option<TaskStatus>,
 }
 
 /// See [`TaskAct::Granted`].
@@ -402,6 +438,9 @@ pub struct Grant {
     /// As of [`crate::wire::entry::Ordered`].
     #[n(4)]
     pub by: Option<EntryRef>,
+    /// It is refused because the task is so far, and that is not where the claim wants it.
+    #[n(5)]
+    pub status: Option<TaskStatus>,
 }
 
 // Keys.
@@ -721,6 +760,7 @@ impl TaskAct {
                 update.chain([grant.claim]).chain(grant.by).collect()
             }
             TaskAct::Marked(marked) => vec![marked.task],
+            TaskAct::Deleted(deleted) => vec![deleted.task],
         }
     }
 }

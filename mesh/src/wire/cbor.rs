@@ -79,3 +79,27 @@ pub(crate) mod maybe_text {
         d.str().map(|text| Some(Arc::from(text)))
     }
 }
+
+/// The holder of a task as an update sets it: null leaves it, the empty text is nobody.
+pub(crate) mod maybe_holder {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        holder: &Option<Option<Arc<str>>>,
+        e: &mut Encoder<W>,
+        c: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        let text = holder.as_ref().map(|agent| agent.clone().unwrap_or_else(|| Arc::from("")));
+        super::maybe_text::encode(&text, e, c)
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        c: &mut C,
+    ) -> Result<Option<Option<Arc<str>>>, minicbor::decode::Error> {
+        let text = super::maybe_text::decode(d, c)?;
+        Ok(text.map(|agent| Some(agent).filter(|agent| !agent.is_empty())))
+    }
+}

@@ -22,6 +22,7 @@ use crate::{
         contents::{Content, SentContents, WantedContents},
         copies::{AgentState, Copied},
         entry::Parted,
+        piece::SentPiece,
         record::Record,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
@@ -418,6 +419,13 @@ pub enum Message<R = Run> {
         #[n(2)]
         agents: Vec<AgentState>,
     },
+    /// To a peer that has these rooms: somebody at the sender wants to see, for a while, answers there as they are
+    /// written.
+    #[n(28)]
+    Awaits(#[n(0)] Vec<RoomId>),
+    /// To a peer that has said so: a piece of one.
+    #[n(29)]
+    Piece(#[n(0)] SentPiece),
     /// Records: new ones by gossip, or those that a peer lacks.
     #[n(30)]
     Records(#[n(0)] Vec<Record>),
@@ -578,6 +586,8 @@ impl Message<Run> {
                 Message::AskReceipt { nonce, room, copied }
             }
             Message::Receipt { nonce, held, agents } => Message::Receipt { nonce, held, agents },
+            Message::Awaits(rooms) => Message::Awaits(rooms),
+            Message::Piece(piece) => Message::Piece(piece),
         })
     }
 

@@ -103,6 +103,48 @@ impl Seal {
     }
 }
 
+impl Seal {
+    /// The keys that seal pieces of answers in this room.
+    #[must_use]
+    pub fn of_pieces(&self) -> PieceSeal {
+        PieceSeal {
+            body: mac(&self.body, &[b"clawmesh piece body"]),
+            nonce: mac(&self.nonce, &[b"clawmesh piece nonce"]),
+        }
+    }
+}
+
+/// The keys that seal the pieces of answers in one room, made of its [`Seal`]. Secret; never stored.
+pub struct PieceSeal {
+    body: [u8; 32],
+    nonce: [u8; 32],
+}
+
+impl PieceSeal {
+    /// As [`Seal::seal`].
+    pub(super) fn seal(&self, spot: &[u8], body: &[u8]) -> Vec<u8> {
+        seal_with(&self.body, &self.nonce, spot, body)
+    }
+
+    /// As [`Seal::open`].
+    pub(super) fn open(&self, spot: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        open_with(&self.body, spot, sealed)
+    }
+}
+
+impl fmt::Debug for PieceSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PieceSeal")
+    }
+}
+
+impl Drop for PieceSeal {
+    fn drop(&mut self) {
+        self.body.zeroize();
+        self.nonce.zeroize();
+    }
+}
+
 /// The keys that seal and name the records of one room, made of its [`Seal`]. Secret; never stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordSeal {

@@ -5,12 +5,16 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Result;
 use bytes::Bytes;
 use mesh::{
+    limits::AWAITED_ROOMS_MAX,
     name::{
         digest::Digest,
         id::{LogId, RoomId},
         number::{Era, Number},
     },
-    wire::message::{Head, Message, Span},
+    wire::{
+        message::{Head, Message, Span},
+        piece::{Piece, PieceKind, PieceSpot, SentPiece},
+    },
 };
 use net::{
     NodeId,
@@ -72,6 +76,7 @@ pub(super) async fn perform(insider: Insider, abuse: Abuse, scene: Scene) -> Res
         Abuse::Oversized => format!("{done} frames and payloads too large"),
         Abuse::GossipFlood => format!("{done} gossip messages"),
         Abuse::RequestFlood => format!("{done} questions"),
+        Abuse::PieceFlood => format!("{done} pieces and waits"),
         Abuse::Topics => format!("{TOPICS_TOO_MANY} topics, {done} changes of them"),
         Abuse::SlowLoris => format!("{done} bytes"),
         Abuse::Streams => format!("{done} streams"),
@@ -183,6 +188,15 @@ impl Misuse<'_> {
                     self.done += 64;
                 }
             }
+            Abuse::PieceFlood => loop {
+                let mut frames = Vec::new();
+                for _ in 0..64 {
+                    self.done += 1;
+                    let message = piece(self.insider, self.done, &mut self.dice);
+                    frames.extend(frame(0, &message.encode()));
+                }
+                stream.write(&frames).await?;
+            },
             Abuse::GossipFlood | Abuse::Topics | Abuse::HalfOpen => Ok(()),
         }
     }
@@ -203,6 +217,31 @@ fn question(room: RoomId, insider: &Insider, dice: &mut Dice) -> Message {
         4 => Message::WantBodies { room, at: vec![Head { log, seq: 1 }; 64] },
         _ => Message::Ask { room, era: Era::HOME, tip: Number(1), spans: vec![span; 64] },
     }
+}
+
+/// A piece of an answer that nobody waits for or may be read by nobody; now and then as many rooms as a peer may wait for.
+fn piece(insider: &Insider, nth: u64, dice: &mut Dice) -> Message {
+    let room = RoomId::lobby(insider.mesh());
+    if dice.within(0, 15) == 0 {
+        let room = |n: u64| {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&(nth ^ n << 32).to_be_bytes());
+            RoomId(id)
+        };
+        return Message::Awaits((0..AWAITED_ROOMS_MAX as u64).map(room).collect());
+    }
+    let piece = Piece {
+        agent: format!("made{}", dice.within(0, 1_000)).as_str().into(),
+        stream: "s".to_owned(),
+        reply_to: None,
+        kind: PieceKind::Chunk,
+        content: Some("x".repeat(dice.index(1_024))),
+        tool: None,
+        input: None,
+        result: None,
+    };
+    let spot = PieceSpot { room, node: insider.node(), boot: u64::MAX, run: nth, piece: nth };
+    Message::Piece(SentPiece::new(spot, None, &piece))
 }
 
 /// Connections that say nothing, or a little that means nothing.

@@ -37,6 +37,8 @@ pub enum Kind {
     GossipFlood,
     /// Questions as fast as they go, whose answers it does not read
     RequestFlood,
+    /// Pieces of answers without end, of agents of its own and of others, and rooms without end that it waits for
+    PieceFlood,
     /// Thousands of topics, again and again
     Topics,
     /// Frames whose bytes come one by one
@@ -76,6 +78,7 @@ pub(super) enum Abuse {
     Oversized,
     GossipFlood,
     RequestFlood,
+    PieceFlood,
     Topics,
     SlowLoris,
     Streams,
@@ -144,6 +147,10 @@ impl Kind {
             Kind::RequestFlood => Row::nobody(
                 Means::Abuse(Abuse::RequestFlood),
                 "as much as is answered anyway, every node may ask",
+            ),
+            Kind::PieceFlood => Row::nobody(
+                Means::Abuse(Abuse::PieceFlood),
+                "a piece that nobody waits for any more, every node may have under way",
             ),
             Kind::Topics => abuse(Abuse::Topics),
             Kind::SlowLoris => abuse(Abuse::SlowLoris),

@@ -111,16 +111,14 @@ impl Hand<'_> {
             Ask::View => Command::GetVote { by: caller.reader(), vote: message(&given.vote) },
             Ask::Assign => {
                 let title = "somebody has to".to_owned();
-                let task = NewTask { room, title, description: None, assignee: None };
+                let task = NewTask::of(room, title);
                 Command::AssignTask { caller, task }
             }
             Ask::Take => {
                 let update = TaskUpdate {
-                    task: message(&given.task),
                     status: Some(TaskStatus::InProgress),
-                    assignee: Some(caller.agent.clone()),
-                    note: None,
-                    if_assignee: None,
+                    assignee: Some(Some(caller.agent.clone())),
+                    ..TaskUpdate::of(message(&given.task))
                 };
                 Command::UpdateTask { caller, update }
             }

@@ -41,6 +41,7 @@ use mesh::{
         roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
         seal::Token,
+        tasks::{TaskDeleted, TaskFields},
     },
 };
 
@@ -474,20 +475,29 @@ impl Liar {
         {
             return act;
         }
-        match self.dice.within(0, 4) {
+        match self.dice.within(0, 5) {
             0 => TaskAct::Assigned(TaskAssigned {
-                title: self.text(),
                 description: Some(self.text()),
                 assignee: self.dice.chance(50).then(|| self.agent()),
-                created_by: self.agent(),
                 id: Some(MessageId([0x44; 16])),
+                ..TaskAssigned::of(self.text(), self.agent())
             }),
             1 => TaskAct::Updated(self.update()),
             2 => {
                 let (update, era, key) = (self.update(), self.era(), self.some_key());
-                TaskAct::Claimed(TaskClaimed { update, if_assignee: None, era, key })
+                TaskAct::Claimed(TaskClaimed {
+                    update,
+                    if_assignee: None,
+                    era,
+                    key,
+                    if_status: None,
+                })
             }
             // Its own, as for updates.
+            4 => TaskAct::Deleted(TaskDeleted {
+                task: EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) },
+                by: self.agent(),
+            }),
             3 => TaskAct::Marked(TaskMarked {
                 task: EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) },
                 mark: if self.dice.chance(50) { TaskMark::RanOut } else { TaskMark::Untaken },
@@ -498,19 +508,21 @@ impl Liar {
                 update: self.dice.chance(50).then(|| self.update()),
                 holder: None,
                 by: self.founding(),
+                status: None,
             }),
         }
     }
 
     fn update(&mut self) -> TaskUpdated {
+        // Tasks of others may be updated by every member: that is no lie. Its own, then.
+        let task = EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) };
         TaskUpdated {
-            // Tasks of others may be updated by every member: that is no lie. Its own, then.
-            task: EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) },
             over: (0..self.dice.within(0, 3)).map(|_| self.place()).collect(),
-            status: Some(TaskStatus::Blocked),
-            assignee: Some(self.agent()),
+            status: Some(*self.dice.pick(&TaskStatus::ALL)),
+            assignee: Some(self.dice.chance(80).then(|| self.agent())),
             note: Some(self.text()),
-            by: self.agent(),
+            fields: Box::new(TaskFields { result: Some(self.text()), ..TaskFields::default() }),
+            ..TaskUpdated::of(task, self.agent())
         }
     }
 

@@ -271,16 +271,14 @@ impl Script {
             Act::Elect => Command::ElectLeader { caller, room },
             Act::Assign => {
                 let title = "somebody has to".to_owned();
-                let task = NewTask { room, title, description: None, assignee: None };
+                let task = NewTask::of(room, title);
                 Command::AssignTask { caller, task }
             }
             Act::Claim => {
                 let update = TaskUpdate {
-                    task: self.task.unwrap_or(MessageId([0; 16])),
-                    status: None,
-                    assignee: Some(caller.agent.clone()),
-                    note: None,
+                    assignee: Some(Some(caller.agent.clone())),
                     if_assignee: Some(None),
+                    ..TaskUpdate::of(self.task.unwrap_or(MessageId([0; 16])))
                 };
                 Command::UpdateTask { caller, update }
             }

@@ -23,13 +23,17 @@ use mesh::{
         id::{AgentId, EntryRef, KeyPrint, MessageId, NodeId, RoomId},
         number::Era,
     },
-    wire::acts::{Grant, TaskAct, TaskClaimed, TaskStatus},
+    wire::{
+        acts::{Grant, TaskAct, TaskClaimed},
+        tasks::{TaskFields, TaskProgress, TaskStatus},
+    },
 };
 
 use self::fold::Act;
 use super::{
     agents::Agents,
     cluster::Cluster,
+    dice::Dice,
     parts::{Desk, Matter, Seated, Written},
     promises::{Broken, broken},
 };
@@ -37,14 +41,12 @@ use super::{
 /// Tasks of a room that agents look at: the newest. Else few updates would meet in one task.
 const RECENT: usize = 3;
 
-const STATUSES: [TaskStatus; 4] =
-    [TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed, TaskStatus::Blocked];
-
 /// The purpose of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
-    Assign { room: RoomId, title: String, assignee: Option<AgentId> },
+    Assign { by: AgentId, room: RoomId, title: String, assignee: Option<AgentId> },
     Update { by: AgentId, room: RoomId, update: TaskUpdate },
+    Delete { room: RoomId, task: MessageId },
     List,
 }
 
@@ -54,6 +56,8 @@ struct Made {
     task: MessageId,
     room: RoomId,
     title: String,
+    /// Its maker, who deletes it.
+    by: AgentId,
     /// Its holder, as far as the agents have heard.
     assignee: Option<AgentId>,
 }
@@ -73,6 +77,8 @@ pub(super) struct Tasks {
     desk: Desk<Asked, Vec<TaskView>>,
     made: Vec<Made>,
     acknowledged: Vec<Acknowledged>,
+    /// Tasks whose end was answered: it is never undone.
+    ended: Vec<(RoomId, MessageId)>,
     /// Every act that was durable anywhere.
     acts: BTreeMap<RoomId, BTreeMap<EntryRef, Act>>,
     /// Claims by nodes that lie.
@@ -83,6 +89,8 @@ pub(super) struct Tasks {
     pub(super) claimed: u64,
     /// Claims that were granted.
     pub(super) granted: u64,
+    /// Tasks that were deleted.
+    pub(super) deleted: u64,
     /// Fields that were contested in the end.
     pub(super) contested: u64,
 }
@@ -115,9 +123,15 @@ impl Tasks {
             return self.assign(cluster, by, room, assignee);
         }
         let task = cluster.dice.pick(&recent).clone();
+        if cluster.dice.chance(10) && task.by == by.caller.agent {
+            return self.delete(cluster, by, &task);
+        }
         if cluster.dice.chance(50) {
             let update = some_update(cluster, agents, task.task);
             return self.update(cluster, by, task.room, update);
+        }
+        if cluster.dice.chance(20) {
+            return self.everybody_decides(cluster, agents, &task);
         }
         let if_assignee = match cluster.dice.within(0, 9) {
             0..=5 => task.assignee.clone(),
@@ -143,9 +157,39 @@ impl Tasks {
     ) {
         let Seated { node, caller } = by;
         let title = format!("task {}", cluster.text());
-        let asked = Asked::Assign { room, title: title.clone(), assignee: assignee.clone() };
-        let task = NewTask { room, title, description: None, assignee };
+        let agent = caller.agent.clone();
+        let asked =
+            Asked::Assign { by: agent, room, title: title.clone(), assignee: assignee.clone() };
+        let task = NewTask { assignee, ..NewTask::of(room, title) };
         self.desk.calls.ask(cluster, node, asked, Command::AssignTask { caller, task });
+    }
+
+    fn delete(&mut self, cluster: &mut Cluster, by: Seated, task: &Made) {
+        let Seated { node, caller } = by;
+        let asked = Asked::Delete { room: task.room, task: task.task };
+        let command = Command::DeleteTask { caller, task: task.task };
+        self.desk.calls.ask(cluster, node, asked, command);
+    }
+
+    /// Some say that what is in review is done, and some that it is not wanted: the first ones send it there.
+    fn everybody_decides(&mut self, cluster: &mut Cluster, agents: &Agents, task: &Made) {
+        for nth in 0..cluster.dice.within(2, 4) {
+            let Some(by) = agents.seated(cluster.dice.index(agents.count())) else { continue };
+            let to = match nth {
+                0 => TaskStatus::InReview,
+                _ if cluster.dice.chance(50) => TaskStatus::Completed,
+                _ => TaskStatus::Cancelled,
+            };
+            let update = TaskUpdate {
+                status: Some(to),
+                note: Some(format!("decided {}", cluster.text())),
+                if_assignee: Some(task.assignee.clone()).filter(|_| nth > 0),
+                if_status: Some(TaskStatus::InReview).filter(|_| nth > 0),
+                ..TaskUpdate::of(task.task)
+            };
+            self.claimed += u64::from(nth > 0);
+            self.update(cluster, by, task.room, update);
+        }
     }
 
     fn claim(
@@ -158,11 +202,11 @@ impl Tasks {
         // Nobody else writes this, so the claim can be told from others of its agent.
         let note = format!("claim {}", cluster.text());
         let update = TaskUpdate {
-            task: task.task,
             status: cluster.dice.chance(50).then_some(TaskStatus::InProgress),
-            assignee: Some(by.caller.agent.clone()),
+            assignee: Some(Some(by.caller.agent.clone())),
             note: Some(note),
             if_assignee: Some(if_assignee),
+            ..TaskUpdate::of(task.task)
         };
         self.claimed += 1;
         self.update(cluster, by, task.room, update);
@@ -179,11 +223,26 @@ fn some_update(cluster: &mut Cluster, agents: &Agents, task: MessageId) -> TaskU
     let note = format!("note {}", cluster.text());
     let dice = &mut cluster.dice;
     TaskUpdate {
-        task,
-        status: dice.chance(50).then(|| *dice.pick(&STATUSES)),
-        assignee: dice.chance(20).then(|| agents.somebody(dice)),
+        status: dice.chance(50).then(|| *dice.pick(&TaskStatus::ALL)),
+        assignee: dice.chance(20).then(|| dice.chance(80).then(|| agents.somebody(dice))),
+        fields: Box::new(some_fields(dice)),
         note: dice.chance(50).then_some(note),
-        if_assignee: None,
+        ..TaskUpdate::of(task)
+    }
+}
+
+fn some_fields(dice: &mut Dice) -> TaskFields {
+    let text = |dice: &mut Dice| ["", "one", "two"][dice.index(3)].to_owned();
+    TaskFields {
+        title: None,
+        description: dice.chance(10).then(|| text(dice)),
+        priority: dice.chance(10).then(|| dice.index(4) as u8),
+        labels: dice.chance(10).then(|| vec![text(dice)]),
+        due_ms: dice.chance(10).then(|| dice.within(0, 2)),
+        progress: dice
+            .chance(10)
+            .then(|| TaskProgress { percent: dice.index(101) as u8, step: text(dice) }),
+        result: dice.chance(10).then(|| text(dice)),
     }
 }
 
@@ -207,10 +266,19 @@ impl Matter for Tasks {
         result: &Result<Outcome, Refused>,
     ) -> Result<bool, Broken> {
         match (asked, result) {
-            (Asked::Assign { room, title, assignee }, Ok(Outcome::Task(view))) => {
-                let (title, assignee) = (title.clone(), assignee.clone());
-                self.made.push(Made { task: view.task, room: *room, title, assignee });
+            (Asked::Assign { by, room, title, assignee }, Ok(Outcome::Task(view))) => {
+                let (by, title, assignee) = (by.clone(), title.clone(), assignee.clone());
+                self.made.push(Made { task: view.task, room: *room, title, by, assignee });
             }
+            (Asked::Delete { room, task }, Ok(Outcome::Done)) => {
+                self.deleted += 1;
+                self.ended.push((*room, *task));
+                self.made.retain(|made| made.task != *task);
+            }
+            // It has not ended, as its node knows.
+            (Asked::Delete { .. }, Err(Refused::Stands { .. })) => {}
+            (Asked::Update { update, .. }, Err(Refused::Stands { is, .. }))
+                if update.if_status.is_some_and(|wanted| wanted != *is) => {}
             (Asked::Update { by, room, update }, Ok(Outcome::Task(view))) => {
                 let sets = update.assignee.is_some() || view.assignee.is_some();
                 let made = self.made.iter_mut().find(|made| made.task == update.task);
@@ -238,7 +306,7 @@ impl Matter for Tasks {
 
     /// The task has not come to this node yet.
     fn may_be_refused(&self, asked: &Asked, refused: &Refused) -> bool {
-        matches!(asked, Asked::Update { .. }) && *refused == Refused::NoTask
+        matches!(asked, Asked::Update { .. } | Asked::Delete { .. }) && *refused == Refused::NoTask
     }
 }
 
@@ -328,15 +396,23 @@ impl Tasks {
         let asked = acts.get(&grant.claim).map(|act| &act.act);
         if let Some(TaskAct::Claimed(claim)) = asked
             && let TaskClaimed { if_assignee, .. } = claim
-            && (*if_assignee == grant.holder) != grant.update.is_some()
+            && (*if_assignee == grant.holder && grant.status.is_none()) != grant.update.is_some()
             && (grant.update.is_some() || is_proven(cluster, place.log.author, grant, claim))
         {
             return broken("one claim", format!("of {if_assignee:?} one was answered {grant:?}"));
         }
         let Some(task) = grant.update.as_ref().map(|update| update.task) else { return Ok(()) };
+        decided_once(acts, &of_era, (place, task), asked)?;
+        // A decision leaves the holder as it is.
+        if grant.update.as_ref().is_some_and(|update| update.assignee.is_none()) {
+            return Ok(());
+        }
         let given = acts.iter().filter(|(at, act)| act.gives(**at, task) == Some(&grant.holder));
         let won = of_era.iter().filter(|(_, other)| {
-            let of_task = other.update.as_ref().is_some_and(|update| update.task == task);
+            let of_task = other
+                .update
+                .as_ref()
+                .is_some_and(|update| update.task == task && update.assignee.is_some());
             of_task && other.holder == grant.holder
         });
         let (given, won) = (given.count(), won.count());
@@ -352,8 +428,37 @@ impl Tasks {
 
     /// A member is told of a task.
     pub(super) fn told(&mut self, node: usize, event: &RoomEvent) {
-        if let RoomEvent::TaskAssigned(view) | RoomEvent::TaskUpdated(view) = event {
+        if let RoomEvent::TaskAssigned(view) | RoomEvent::TaskUpdated(view, _) = event {
             self.told.insert((node, view.task), TaskView::clone(view));
         }
+        if let RoomEvent::TaskDeleted { view, .. } = event {
+            self.told.remove(&(node, view.task));
+        }
     }
+}
+
+/// *one claim*, of claims that name a state: no more are granted in one era than the task came into it.
+fn decided_once(
+    acts: &BTreeMap<EntryRef, Act>,
+    of_era: &[(&EntryRef, &Grant)],
+    (place, task): (EntryRef, EntryRef),
+    asked: Option<&TaskAct>,
+) -> Result<(), Broken> {
+    let wanted = |act: Option<&TaskAct>| {
+        if let Some(TaskAct::Claimed(claim)) = act { claim.if_status } else { None }
+    };
+    let Some(status) = wanted(asked) else { return Ok(()) };
+    let came = acts.iter().filter(|(at, act)| act.comes_into(**at, task) == Some(status)).count();
+    let of_task = |grant: &Grant| grant.update.as_ref().is_some_and(|update| update.task == task);
+    let decided = of_era.iter().filter(|(_, grant)| {
+        of_task(grant) && wanted(acts.get(&grant.claim).map(|act| &act.act)) == Some(status)
+    });
+    let decided = decided.count();
+    if decided > came {
+        let text = format!(
+            "{place:?}: {decided} decisions of {task:?}, which was {status:?} {came} times"
+        );
+        return broken("one claim", text);
+    }
+    Ok(())
 }

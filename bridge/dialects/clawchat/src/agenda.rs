@@ -1,33 +1,27 @@
-//! Votes, elections, tasks and subscriptions (spec §3, §11).
+//! Votes, elections and subscriptions (spec §3, §11).
 
 use bridge::seam::refusal::Refusal;
 use bridge::{
     seam::{
         answer::Filter,
         call::{
-            AssignTask, CastVote, ChangeTask, CreateVote, DeclineElection, ElectLeader,
-            EnableSubscription, GetVote, ListSubscriptions, ListTasks, ListVotes, Subscribe,
-            Unsubscribe,
+            CastVote, CreateVote, DeclineElection, ElectLeader, EnableSubscription, GetVote,
+            ListSubscriptions, ListVotes, Subscribe, Unsubscribe,
         },
     },
     secret::Secret,
     session::seat::Seat,
 };
 use mesh::{
-    api::{
-        agenda::{NewTask, NewVote, TaskUpdate},
-        command::Refused,
-    },
-    name::id::{AgentId, MessageId, RoomId},
+    api::{agenda::NewVote, command::Refused},
+    name::id::{MessageId, RoomId},
 };
 use protocol::{
     object::SubscriptionStatus,
     reply::{
-        BallotCast, Declined, Election, Enabled, Reply as Frame, Subscriptions, TaskList,
-        Unsubscribed, Votes,
+        BallotCast, Declined, Election, Enabled, Reply as Frame, Subscriptions, Unsubscribed, Votes,
     },
     request,
-    value::IfAssignee,
 };
 
 use crate::{conversation::Turn, encode};
@@ -97,52 +91,6 @@ impl Turn {
         self.ask(seat, DeclineElection(room), move |voice, ()| {
             let message = String::from("you do not stand in this election");
             Frame::Declined(Declined { room_id: voice.name(room), message })
-        });
-    }
-
-    pub(crate) fn assign_task(self, seat: &mut Seat, task: request::AssignTask) {
-        let room = task.room_id.clone();
-        self.at(seat, &room, |turn, seat, room| {
-            let task = NewTask {
-                room,
-                title: task.title,
-                description: task.description,
-                assignee: task.assignee.map(AgentId::from),
-            };
-            turn.ask(seat, AssignTask(task), |voice, task| {
-                Frame::Task(Box::new(encode::task(voice.lobby(), &task)))
-            });
-        });
-    }
-
-    pub(crate) fn update_task(self, seat: &mut Seat, update: request::UpdateTask) {
-        let Some(task) = MessageId::from_uuid(&update.task_id) else {
-            return self.refuse(seat, Refusal::Mesh(Refused::NoTask));
-        };
-        let if_assignee = match update.if_assignee {
-            IfAssignee::Anybody => None,
-            IfAssignee::Nobody => Some(None),
-            IfAssignee::Agent(id) => Some(Some(AgentId::from(id))),
-        };
-        let update = TaskUpdate {
-            task,
-            status: update.status.map(encode::core_task_status),
-            assignee: update.assignee.map(AgentId::from),
-            note: update.note,
-            if_assignee,
-        };
-        self.ask(seat, ChangeTask(update), |voice, task| {
-            Frame::Task(Box::new(encode::task(voice.lobby(), &task)))
-        });
-    }
-
-    pub(crate) fn list_tasks(self, seat: &mut Seat, list: &request::ListTasks) {
-        let status = list.status.map(encode::core_task_status);
-        self.at(seat, &list.room_id, |turn, seat, room| {
-            turn.ask(seat, ListTasks { room, status }, move |voice, tasks| {
-                let tasks = tasks.iter().map(|task| encode::task(voice.lobby(), task)).collect();
-                Frame::TaskList(TaskList { room_id: voice.name(room), tasks })
-            });
         });
     }
 

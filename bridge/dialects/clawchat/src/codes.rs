@@ -185,6 +185,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NoElection => {
             Problem::new(Code::NoElectionActive, "no election is under way in this room")
         }
+        Refused::Stands { .. } => Problem::invalid(refused.to_string()),
         Refused::NoTask => Problem::new(Code::TaskNotFound, "no such task"),
         Refused::NoAgent(_) => Problem::from(Refusal::NoAgent),
         Refused::NoMailbox(text) => denied(&text),
@@ -323,6 +324,17 @@ fn name(field: Field) -> &'static str {
         Field::Assignee => "assignee",
         Field::Holder => "if_assignee",
         Field::Note => "note",
+        Field::Priority => "mesh.priority",
+        Field::Labels => "mesh.labels",
+        Field::Step => "mesh.progress.step",
+        Field::TaskResult => "mesh.result",
+        Field::TaskKind => "mesh.kind",
+        Field::Requirements => "mesh.requirements",
+        Field::Acceptance => "mesh.acceptance",
+        Field::Context => "mesh.context",
+        Field::Effort => "mesh.effort",
+        Field::Origin => "mesh.origin",
+        Field::BlockedBy => "mesh.blocked_by",
         Field::Emoji => "emoji",
         Field::Avatar => "avatar",
         Field::Provider => "provider",
@@ -342,6 +354,9 @@ fn name(field: Field) -> &'static str {
         Field::File => "content",
         Field::Subject => "subject",
         Field::Lease => "lease_ms",
+        Field::Stream => "stream_id",
+        Field::Tool => "tool",
+        Field::Piece => "content, tool, input and result together",
     }
 }
 

@@ -38,7 +38,7 @@ use protocol::{
         Reply as Frame, Resumed, RoomTipResult,
     },
     request::{self, GetHistory, Register, Request},
-    value::{Metadata, Progress, RECEIPT, SendOptions},
+    value::{Metadata, Progress, RECEIPT, STREAM, SendOptions},
 };
 
 use crate::{
@@ -120,6 +120,9 @@ impl Conversation for Talk {
                 if let Request::Register(register) = &request {
                     let wishes = register.mesh.as_ref();
                     self.hears_receipts = wishes.is_some_and(|wishes| wishes.wants(RECEIPT));
+                    if wishes.is_some_and(|wishes| wishes.wants(STREAM)) {
+                        seat.hear_pieces();
+                    }
                 }
                 turn(id).take(seat, request);
             }
@@ -260,6 +263,7 @@ impl Turn {
                 });
             }),
             Request::GetReceipts(ask) => self.get_receipts(seat, &ask),
+            Request::Stream(piece) => self.stream(seat, piece),
             Request::Ack(ack) => self.ack(seat, &ack),
             Request::ListRooms(list) => self.list_rooms(seat, &list),
             Request::ListAgents(list) => self.list_agents(seat, &list),
@@ -283,6 +287,8 @@ impl Turn {
             Request::UpdateTask(update) => self.update_task(seat, update),
             Request::ListTasks(list) => self.list_tasks(seat, &list),
             Request::Once(once) => self.once(seat, once),
+            Request::GetTask(get) => self.get_task(seat, &get),
+            Request::DeleteTask(delete) => self.delete_task(seat, &delete),
             Request::Subscribe(wish) => self.subscribe(seat, wish),
             Request::Unsubscribe(wish) => self.unsubscribe(seat, wish.subscription_id),
             Request::ListSubscriptions(list) => self.list_subscriptions(seat, &list),

@@ -25,9 +25,11 @@ use protocol::{
 
 mod agenda;
 mod roster;
+mod tasks;
 
 pub(crate) use agenda::*;
 pub(crate) use roster::*;
+pub(crate) use tasks::*;
 
 /// The lobby's id on the wire.
 const LOBBY: &str = "lobby";

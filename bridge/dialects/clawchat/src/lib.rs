@@ -38,6 +38,8 @@ mod once;
 mod profile;
 mod receipts;
 mod rooms;
+mod streams;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod voice;

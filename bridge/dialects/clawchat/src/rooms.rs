@@ -138,6 +138,7 @@ fn update(set: request::SetRoom) -> Result<DetailsUpdate, Problem> {
         (name, json)
     });
     Ok(DetailsUpdate {
+        closes: false,
         // Nobody is shown an empty title. An empty description hides the one that the room was made with.
         title: change(title).map(|title| title.filter(|text| !text.is_empty())),
         description: change(description),

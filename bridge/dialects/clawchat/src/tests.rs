@@ -14,3 +14,4 @@ mod shared;
 mod sockets;
 mod sought;
 mod stranger;
+mod streams;

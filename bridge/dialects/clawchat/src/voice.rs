@@ -26,7 +26,7 @@ use crate::{
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
-    once, receipts,
+    once, receipts, streams,
 };
 
 /// How ClawChat's clients are told of things.
@@ -135,13 +135,21 @@ impl event::Voice for Voice {
             }
             Event::LeaderCleared { room, why } => encode::leader_cleared(name(room), *why),
             Event::TaskMade(task) => Wire::TaskAssigned(Box::new(encode::task(self.lobby, task))),
-            Event::TaskChanged(task) => Wire::TaskUpdated(Box::new(encode::task(self.lobby, task))),
+            Event::TaskChanged(task, _) => {
+                Wire::TaskUpdated(Box::new(encode::task(self.lobby, task)))
+            }
+            // It is not listed any more: clients have no event for that.
+            Event::TaskDeleted(..) => return Frames::default(),
             Event::OnceLost { room, lost } => {
                 Wire::OnceLost(Box::new(once::lost(name(room), lost)))
             }
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }
+            Event::Piece { room, name: called, piece } => {
+                Wire::Stream(Box::new(streams::written(name(room), called, piece)))
+            }
+
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => {
                 return self

@@ -7,7 +7,10 @@ use std::{
 
 use bridge::{
     read::Visitor,
-    seam::call::{Attach, Identity, StandOutside},
+    seam::{
+        call::{Attach, Identity, StandOutside},
+        refusal::Refusal,
+    },
     secret::Secret,
     session::ask::Ask,
 };
@@ -116,6 +119,15 @@ impl Caller {
 
     /// Does something as a principal, which is attached for it.
     pub(crate) async fn act<C: Ask>(&self, who: &Speaker, call: C) -> Result<C::Answer, No> {
+        Ok(self.try_act(who, call).await?)
+    }
+
+    /// The same, for those who have words of their own for some refusals.
+    pub(crate) async fn try_act<C: Ask>(
+        &self,
+        who: &Speaker,
+        call: C,
+    ) -> Result<C::Answer, Refusal> {
         let attach = Attach {
             key: self.key.clone(),
             name: who.user.clone(),
@@ -128,7 +140,7 @@ impl Caller {
         if hosted.came {
             self.shared.desk.ask(&hosted.visitor, StandOutside).await?;
         }
-        Ok(self.shared.desk.ask(&hosted.visitor, call).await?)
+        self.shared.desk.ask(&hosted.visitor, call).await
     }
 
     /// Its own principal.

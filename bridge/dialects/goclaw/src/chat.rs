@@ -2,9 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bridge::seam::{
-    call::{From, HandOver, History, ListDirect, OneMessage, OpenDirect, Say},
-    event::Message,
+use bridge::{
+    read::Pieces,
+    seam::{
+        call::{From, HandOver, History, ListDirect, OneMessage, OpenDirect, Say},
+        event::Message,
+    },
 };
 use mesh::{
     api::command::{RoomView, SaidOk, Speech},
@@ -207,12 +210,12 @@ pub(crate) async fn send(caller: Arc<Caller>, params: Params, answer: Answer) {
     match begin(&caller, &params).await {
         Err(no) => answer.send(Err(no)),
         Ok(Begun::Injected(result)) => answer.send(Ok(result)),
-        Ok(Begun::Run(run, how)) => runs::follow(caller, *run, how, answer).await,
+        Ok(Begun::Run(run, how, pieces)) => runs::follow(caller, (*run, how), pieces, answer).await,
     }
 }
 
 enum Begun {
-    Run(Box<Run>, How),
+    Run(Box<Run>, How, Pieces),
     Injected(Value),
 }
 
@@ -242,6 +245,9 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
             "message_id": said.message.to_uuid(),
         })));
     }
+    // Before the agent can answer.
+    let reader = caller.named(&target.who.agent);
+    let pieces = caller.shared.desk.hear_pieces(&reader, target.room)?;
     let words = Words { kind: "request", run: None, media, text: text.clone(), ask: true, stream };
     let said = say(caller, &target, words).await?;
     drop(turn);
@@ -256,7 +262,7 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
         text,
         begun: Instant::now(),
     };
-    Ok(Begun::Run(Box::new(run), How { stream, wait }))
+    Ok(Begun::Run(Box::new(run), How { stream, wait }, pieces))
 }
 
 /// The direct room of a target, as rooms are read.

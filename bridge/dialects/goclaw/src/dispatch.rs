@@ -11,7 +11,7 @@ use crate::{
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
-    profiles, sessions, skills, system, teams, usage, workspace,
+    profiles, serve, sessions, skills, system, tasks, teams, usage, workspace,
 };
 
 /// A request that its client may make.
@@ -91,25 +91,55 @@ impl Asked {
             "usage.summary" => usage::summary(caller).await,
             "quota.usage" => usage::quota(caller).await,
             "send" => chat::leave(caller, params).await,
+            "mesh.agent.serve" => self.serve().await,
+            "mesh.run.chunk" => serve::chunk(caller, *client, params).await,
+            "mesh.run.reply" => serve::reply(caller, *client, params).await,
+            "mesh.run.fail" => serve::fail(caller, *client, params).await,
+            _ => self.of_teams().await,
+        }
+    }
+
+    /// Teams, their files and their tasks; and what is not there.
+    async fn of_teams(&self) -> Outcome {
+        let Asked { caller, method, params, .. } = self;
+        match method.name {
             "teams.create" => teams::create(caller, params).await,
             "teams.update" => teams::update(caller, params).await,
+            "teams.delete" => teams::delete(caller, params).await,
             "teams.workspace.list" => workspace::list(caller, params).await,
             "teams.workspace.read" => workspace::read(caller, params).await,
             "teams.workspace.write" => workspace::write(caller, params).await,
             "teams.workspace.delete" => workspace::delete(caller, params).await,
             "teams.list" => teams::list(caller, params).await,
             "teams.get" => teams::get(caller, params).await,
-            "teams.tasks.list" => teams::tasks(caller, params).await,
-            "teams.tasks.create" => teams::create_task(caller, params).await,
-            "teams.tasks.assign" => teams::assign(caller, params).await,
-            "teams.tasks.comment" => teams::comment(caller, params).await,
-            "teams.tasks.get" => teams::task(caller, params, false).await,
-            "teams.tasks.get-light" => teams::task(caller, params, true).await,
+            "teams.tasks.list" => tasks::list(caller, params).await,
+            "teams.tasks.create" => tasks::create(caller, params).await,
+            "teams.tasks.assign" => tasks::assign(caller, params).await,
+            "teams.tasks.approve" => tasks::approve(caller, params).await,
+            "teams.tasks.reject" => tasks::reject(caller, params).await,
+            "teams.tasks.comment" => tasks::comment(caller, params).await,
+            "teams.tasks.comments" => tasks::comments(caller, params).await,
+            "teams.tasks.events" => tasks::events(caller, params).await,
+            "teams.tasks.delete" => tasks::delete(caller, params).await,
+            "teams.tasks.delete-bulk" => tasks::delete_some(caller, params).await,
+            "teams.tasks.active-by-session" => tasks::active_by_session(caller, params).await,
+            "teams.tasks.get" => tasks::get(caller, params).await,
+            "teams.tasks.get-light" => tasks::get_light(caller, params).await,
+            "teams.scopes" => tasks::scopes(caller, params).await,
+            "mesh.tasks.update" => tasks::update(caller, params).await,
             name => {
                 let why = method.missing.unwrap_or("this build has it not");
                 Err(No::new(Code::NotImplemented, format!("{name}: {why}")))
             }
         }
+    }
+
+    /// A connected client serves an agent.
+    async fn serve(&self) -> Outcome {
+        let clients = self.caller.shared.clients();
+        let own = clients.into_iter().find(|client| client.id == self.client);
+        let own = own.ok_or_else(|| No::unavailable("the connection is gone".to_owned()))?;
+        serve::serve(&self.caller, self.client, own.line, &self.params).await
     }
 
     /// A connected client asks for a device.

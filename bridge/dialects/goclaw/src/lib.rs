@@ -43,15 +43,18 @@ mod names;
 mod outcome;
 mod pairing;
 mod params;
+mod pieces;
 mod profiles;
 mod rates;
 mod runs;
+mod serve;
 mod sessions;
 mod settings;
 mod shared;
 mod skills;
 mod socket;
 mod system;
+mod tasks;
 mod teams;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,14 @@ pub const BAD_FRAMES_MAX: u32 = 16;
 pub const BAD_FRAMES_WITHIN: Duration = Duration::from_secs(10);
 /// The id of a request.
 pub const ID_BYTES_MAX: usize = 128;
+/// A task's subject, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 500;
+/// Its description, in characters: the mesh bounds it in bytes, too.
+pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
+/// Tasks that one request deletes: each is a write.
+pub const DELETED_AT_ONCE_MAX: usize = 200;
+/// Teams whose tasks are looked at for one answer.
+pub const TEAMS_LOOKED_AT_MAX: usize = 200;
 /// A user's id.
 pub const USER_BYTES_MAX: usize = 128;
 /// Reads of one connection in a minute.
@@ -89,6 +97,8 @@ pub const WAIT_MS: RangeInclusive<u64> = 1_000..=600_000;
 pub const MEDIA_MAX: usize = 32;
 /// Bytes of all of them together.
 pub const MEDIA_BYTES_MAX: usize = 8 * 1024;
+/// Events of tools that wait until a client is answered, and tools whose last use is remembered.
+pub const TOOL_EVENTS_MAX: usize = 64;
 /// Characters of a request that the event of its beginning has.
 pub const STARTED_CHARS: usize = 200;
 /// A burst of writes of one principal.
@@ -99,6 +109,15 @@ pub const PRINCIPALS_COUNTED_MAX: usize = 10_000;
 pub const AGENT_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A run is looked at again after this, also if nothing was heard.
 pub const RUN_LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Agents that one connection serves.
+pub const SERVED_PER_CLIENT_MAX: usize = 64;
+/// Requests of an agent that its host was told of and that are remembered: of older ones it is as if they were over.
+pub const SERVED_RUNS_MAX: usize = 1_024;
+/// Messages of an agent that are read at once for its host.
+pub const SERVED_AT_ONCE: usize = 16;
+/// An agent that another connection served is let go in this time.
+pub const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Pairings that wait, of all addresses.
 pub const PENDING_MAX: usize = 64;

@@ -97,6 +97,20 @@ impl Line {
         self.news.notify_one();
     }
 
+    /// An event that is never dropped: its sender waits for a [turn](Line::turn) before.
+    pub(crate) fn certain(&self, name: &str, payload: &Value) {
+        let mut waiting = self.waiting();
+        if waiting.over {
+            return;
+        }
+        waiting.seq += 1;
+        let bytes = frame::event(name, payload, waiting.seq);
+        waiting.bytes += bytes.len();
+        waiting.frames.push_back(Frame { bytes, is_event: false });
+        drop(waiting);
+        self.news.notify_one();
+    }
+
     /// The connection ends when everything before has left.
     pub(crate) fn end(&self, ending: Ending) {
         self.waiting().ending.get_or_insert(ending);

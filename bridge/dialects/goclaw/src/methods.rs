@@ -42,12 +42,8 @@ const NO_RETIRING: &str =
     "agents are not retired yet: stop the program that attaches under this id";
 const NO_TEAM_CHANGES: &str =
     "members of teams are not kept yet: agents join and leave rooms by themselves";
-const NO_CLOSING: &str = "rooms are not closed yet: a team stays";
-const NO_REVIEW: &str = "tasks have no review yet: their agents complete them";
-const NO_TASK_RECORDS: &str = "tasks keep their newest note alone: see note in teams.tasks.get";
-const NO_DELETION: &str = "tasks are not deleted yet: completed ones are forgotten by themselves";
-const NO_SERVING: &str =
-    "agents are not served over this dialect yet: let the program register over ClawChat or MCP";
+const NO_TEAM_EVENTS: &str =
+    "the events of a team are not kept yet: each task has its own, by teams.tasks.events";
 
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
@@ -120,11 +116,11 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Operator, "exec.approval.list", NO_APPROVALS),
     has(Viewer, "health"),
     has_own(Admin, "logs.tail"),
-    lacks(Operator, "mesh.agent.serve", NO_SERVING),
-    lacks(Operator, "mesh.run.chunk", NO_SERVING),
-    lacks(Operator, "mesh.run.fail", NO_SERVING),
-    lacks(Operator, "mesh.run.reply", NO_SERVING),
-    lacks(Operator, "mesh.tasks.update", NO_SERVING),
+    has(Operator, "mesh.agent.serve"),
+    has(Operator, "mesh.run.chunk"),
+    has(Operator, "mesh.run.fail"),
+    has(Operator, "mesh.run.reply"),
+    has(Operator, "mesh.tasks.update"),
     has(Viewer, "providers.models"),
     has(Viewer, "quota.usage"),
     has(Viewer, "run.timeline.get"),
@@ -140,27 +136,27 @@ pub(crate) const METHODS: &[Method] = &[
     has(Operator, "skills.update"),
     has(Viewer, "status"),
     has(Admin, "teams.create"),
-    lacks(Admin, "teams.delete", NO_CLOSING),
-    lacks(Admin, "teams.events.list", NO_TASK_RECORDS),
+    has(Admin, "teams.delete"),
+    lacks(Admin, "teams.events.list", NO_TEAM_EVENTS),
     has(Admin, "teams.get"),
     lacks(Admin, "teams.known_users", NO_TEAM_CHANGES),
     has(Admin, "teams.list"),
     lacks(Admin, "teams.members.add", NO_TEAM_CHANGES),
     lacks(Admin, "teams.members.remove", NO_TEAM_CHANGES),
-    lacks(Admin, "teams.scopes", NO_TASK_RECORDS),
-    lacks(Admin, "teams.tasks.active-by-session", NO_TASK_RECORDS),
-    lacks(Admin, "teams.tasks.approve", NO_REVIEW),
+    has(Admin, "teams.scopes"),
+    has(Admin, "teams.tasks.active-by-session"),
+    has(Admin, "teams.tasks.approve"),
     has(Admin, "teams.tasks.assign"),
     has(Admin, "teams.tasks.comment"),
-    lacks(Admin, "teams.tasks.comments", NO_TASK_RECORDS),
+    has(Admin, "teams.tasks.comments"),
     has(Admin, "teams.tasks.create"),
-    lacks(Admin, "teams.tasks.delete", NO_DELETION),
-    lacks(Admin, "teams.tasks.delete-bulk", NO_DELETION),
-    lacks(Admin, "teams.tasks.events", NO_TASK_RECORDS),
+    has(Admin, "teams.tasks.delete"),
+    has(Admin, "teams.tasks.delete-bulk"),
+    has(Admin, "teams.tasks.events"),
     has(Admin, "teams.tasks.get"),
     has(Admin, "teams.tasks.get-light"),
     has(Admin, "teams.tasks.list"),
-    lacks(Admin, "teams.tasks.reject", NO_REVIEW),
+    has(Admin, "teams.tasks.reject"),
     has(Admin, "teams.update"),
     has(Admin, "teams.workspace.delete"),
     has(Admin, "teams.workspace.list"),

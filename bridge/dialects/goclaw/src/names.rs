@@ -38,6 +38,14 @@ pub(crate) fn is_principal(agent: &str) -> bool {
     is_print && user.len() > 1 && user.starts_with('-')
 }
 
+/// The user for whom a principal writes, as far as its id says.
+pub(crate) fn user_of(agent: &str) -> Option<&str> {
+    agent.get(PRINCIPAL_PREFIX_BYTES..).filter(|_| is_principal(agent))
+}
+
+/// `u-`, the digits, `-`.
+const PRINCIPAL_PREFIX_BYTES: usize = 19;
+
 /// An agent's UUID.
 pub(crate) fn uuid_of(agent: &str) -> String {
     let digest = Sha256::new()

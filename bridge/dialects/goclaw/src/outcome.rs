@@ -206,7 +206,8 @@ fn of_mesh(refused: &Refused) -> No {
         | Refused::ElectionRuns
         | Refused::NoElection
         | Refused::Account(_)
-        | Refused::Held { .. } => No::invalid(text),
+        | Refused::Held { .. }
+        | Refused::Stands { .. } => No::invalid(text),
         Refused::Budget(OverBudget::Pair { retry_after, .. }) => {
             No::exhausted(text, times::ms(*retry_after))
         }

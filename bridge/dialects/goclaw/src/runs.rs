@@ -7,7 +7,7 @@ use std::{
 };
 
 use bridge::{
-    read::Watch,
+    read::{Pieces, Watch},
     seam::{
         call::{From, History, Look, OneMessage, Say},
         event::Message,
@@ -19,15 +19,17 @@ use mesh::{
         id::{AgentId, KeyPrint, MessageId, RoomId},
         number::Number,
     },
+    wire::piece::{Piece, PieceKind},
 };
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     answer::Answer,
     caller::{Caller, Speaker},
     limits::{RUN_LOOK_EVERY, RUNS_MAX, RUNS_PER_KEY_MAX, STARTED_CHARS},
     outcome::{Code, No},
+    pieces::{RunEvent, Streamed, is_of},
     settings::Events,
     threads::{answered, metadata, usage},
 };
@@ -82,6 +84,12 @@ impl Runs {
         self.locked().values().any(|run| run.agent == *agent)
     }
 
+    /// Whether no other run is open of an agent in its room.
+    fn is_only(&self, run: &Run) -> bool {
+        let open = self.locked();
+        !open.values().any(|other| other.room == run.room && other.id != run.id)
+    }
+
     pub(crate) fn has_session(&self, session: &str) -> bool {
         self.locked().values().any(|run| run.session == *session)
     }
@@ -120,11 +128,26 @@ enum End {
 }
 
 /// Follows a run to its end. The answer to its client and the events of it are told from here, in their order.
-pub(crate) async fn follow(caller: Arc<Caller>, run: Run, how: How, answer: Answer) {
+pub(crate) async fn follow(
+    caller: Arc<Caller>,
+    (run, how): (Run, How),
+    pieces: Pieces,
+    answer: Answer,
+) {
     let run = Arc::new(run);
     caller.shared.runs.begin(&run);
-    let mut told = Told { caller: &caller, run: &run, answer: Some(answer), began: false };
+    let mut told = Told {
+        caller: &caller,
+        run: &run,
+        answer: Some(answer),
+        began: false,
+        pieces,
+        streamed: Streamed::default(),
+    };
     let end = told.until_end(how).await;
+    while let Some(piece) = told.pieces.take() {
+        told.piece(how, &piece);
+    }
     caller.shared.runs.end(&run);
     told.end(how, end);
 }
@@ -136,6 +159,8 @@ struct Told<'c> {
     answer: Option<Answer>,
     /// Clients know that the run has begun.
     began: bool,
+    pieces: Pieces,
+    streamed: Streamed,
 }
 
 impl Told<'_> {
@@ -172,11 +197,47 @@ impl Told<'_> {
             if !how.stream && self.answer.is_some() {
                 until = until.min(wait);
             }
-            news(&mut watch, until).await;
+            self.news(how, &mut watch, until).await;
             if Instant::now() >= now + RUN_LOOK_EVERY {
                 caller.is_valid().await?;
             }
         }
+    }
+
+    /// Waits for news of the room, until a time at the latest. Pieces are told on the way.
+    async fn news(&mut self, how: How, watch: &mut Watch, until: Instant) {
+        loop {
+            tokio::select! {
+                biased;
+                piece = self.pieces.next() => self.piece(how, &piece),
+                () = watch.news() => return,
+                () = sleep_until(until) => return,
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    /// The agent writes its answer.
+    fn piece(&mut self, how: How, piece: &Piece) {
+        let (caller, run) = (self.caller, self.run);
+        if piece.agent != run.agent || !is_of(piece, run.id, caller.shared.runs.is_only(run)) {
+            return;
+        }
+        // Without a stream its text comes in one piece.
+        let is_wanted =
+            how.stream || matches!(piece.kind, PieceKind::ToolCall | PieceKind::ToolResult);
+        let Some(event) = self.streamed.event(piece).filter(|_| is_wanted) else { return };
+        if self.began {
+            self.tell(event);
+        } else {
+            self.streamed.keep(event);
+        }
+    }
+
+    fn tell(&self, (kind, inner, flat): RunEvent) {
+        tell(self.caller, self.run, kind, &inner, flat);
     }
 
     /// What was said since. Thoughts of the agent are told on the way.
@@ -250,6 +311,9 @@ impl Told<'_> {
         self.began = true;
         let message: String = self.run.text.chars().take(STARTED_CHARS).collect();
         tell(self.caller, self.run, "run.started", &json!({"message": message}), Some(json!({})));
+        for event in self.streamed.take_kept() {
+            self.tell(event);
+        }
     }
 
     /// The client is answered now, and hears the rest as events.
@@ -272,25 +336,25 @@ impl Told<'_> {
                 answer.send(outcome);
             }
         };
-        let (outcome, events) = self.outcome(end, was_answered);
+        let (outcome, events) = self.outcome(how, end, was_answered);
         send(first, outcome.clone());
         if !self.began {
             self.begins();
         }
-        for (kind, inner, flat) in events {
-            tell(self.caller, self.run, kind, &inner, flat);
+        for event in events {
+            self.tell(event);
         }
         send(last, outcome);
     }
 
     /// What the client is answered, and the events of the end: each with the payload that it has under its own name, if it has
     /// one.
-    #[expect(clippy::type_complexity, reason = "a row of a list that is read once")]
     fn outcome(
         &self,
+        how: How,
         end: End,
         was_answered: bool,
-    ) -> (Result<Value, No>, Vec<(&'static str, Value, Option<Value>)>) {
+    ) -> (Result<Value, No>, Vec<RunEvent>) {
         let run = self.run;
         let failed = |no: No| {
             let flat = was_answered.then(|| json!({"content": "", "error": no.message}));
@@ -311,11 +375,11 @@ impl Told<'_> {
                     }
                 }
                 result["usage"] = usage_of(&metadata);
-                let chunk = json!({"content": content});
-                let events = vec![
-                    ("chunk", chunk.clone(), Some(chunk)),
-                    ("run.completed", inner.clone(), Some(inner)),
-                ];
+                let chunk = if how.stream { self.streamed.rest(&content) } else { Some(&*content) };
+                let chunk = chunk.map(|text| json!({"content": text}));
+                let mut events: Vec<RunEvent> =
+                    chunk.into_iter().map(|chunk| ("chunk", chunk.clone(), Some(chunk))).collect();
+                events.push(("run.completed", inner.clone(), Some(inner)));
                 (Ok(result), events)
             }
             End::Failed(text) => failed(No::new(Code::Internal, text)),
@@ -342,12 +406,6 @@ impl Told<'_> {
 
 /// Messages that are read at once.
 const PAGE: u64 = 64;
-
-/// Waits for news, until a time at the latest.
-async fn news(watch: &mut Watch, until: Instant) {
-    // An error: the time is over.
-    drop(timeout_at(until, watch.news()).await);
-}
 
 /// Writes into the room of a run that it is over.
 pub(crate) async fn note(caller: &Caller, run: &Run, kind: &'static str) -> Result<(), No> {

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, Once, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -34,7 +34,9 @@ use crate::{
     pairing::Pairings,
     rates::{Buckets, Rate},
     runs::Runs,
+    serve::Served,
     settings::Settings,
+    tasks,
     threads::Remembered,
     times,
 };
@@ -46,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
+    pub(crate) served: Served,
     pub(crate) kept: Kept,
     pub(crate) pairings: Pairings,
     /// The node's log, if it is shown.
@@ -61,6 +64,8 @@ pub(crate) struct Shared {
     presented: Mutex<BTreeSet<KeyPrint>>,
     clients: Mutex<BTreeMap<u64, Client>>,
     ids: AtomicU64,
+    /// It hears what happens to tasks.
+    listening: Once,
 }
 
 /// A connection that is connected.
@@ -81,6 +86,7 @@ impl Shared {
             settings,
             started: Instant::now(),
             runs: Runs::default(),
+            served: Served::default(),
             kept: Kept::default(),
             pairings: Pairings::default(),
             log: None,
@@ -92,6 +98,7 @@ impl Shared {
             presented: Mutex::default(),
             clients: Mutex::default(),
             ids: AtomicU64::default(),
+            listening: Once::new(),
         }
     }
 
@@ -138,13 +145,16 @@ impl Shared {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn comes(&self, client: Client) {
+    pub(crate) fn comes(self: &Arc<Shared>, client: Client) {
+        // With the first client: only then is somebody to be told.
+        self.listening.call_once(|| tasks::listen(self));
         self.locked().insert(client.id, client);
     }
 
     pub(crate) fn goes(&self, id: u64) {
         self.tails.end(id);
         self.locked().remove(&id);
+        self.served.goes(id);
     }
 
     pub(crate) fn clients(&self) -> Vec<Client> {

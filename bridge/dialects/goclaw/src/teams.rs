@@ -1,32 +1,25 @@
-//! Teams and their tasks: rooms, and tasks of rooms.
+//! Teams: rooms.
 
-use bridge::seam::call::{
-    AssignTask, ChangeTask, CreateRoom, DescribeRoom, ListRooms, ListTasks, ReadDetails, Say,
-    SetRoom,
-};
+use bridge::seam::call::{CreateRoom, DescribeRoom, ListRooms, ReadDetails, SetRoom};
 use mesh::{
-    api::{
-        agenda::{NewTask, TaskUpdate, TaskView},
-        command::{NewRoom, RoomInfo, RoomView},
-    },
+    api::command::{NewRoom, RoomInfo, RoomView},
     name::id::{MessageId, RoomId},
     records::details::{Details, DetailsUpdate, RoomState},
-    wire::acts::TaskStatus,
 };
 use serde_json::{Value, json};
 
 use crate::{
     agents::is_online,
     caller::Caller,
-    names::{self, uuid_of},
+    names::uuid_of,
     outcome::{Code, No, Outcome},
-    params::{ASSIGNEE, CONTENT, MEMBER, Names, Params, SUBJECT, TASK, TEAM, THIS_TEAM},
+    params::{Names, Params, THIS_TEAM},
     times,
 };
 
 impl Caller {
     /// Rooms that are shown as teams.
-    async fn teams(&self) -> Result<Vec<RoomView>, No> {
+    pub(crate) async fn teams(&self) -> Result<Vec<RoomView>, No> {
         let mut rooms = self.read(ListRooms { parent: None }).await?;
         rooms.retain(|room| room.sides.is_none());
         Ok(rooms)
@@ -165,6 +158,7 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
         }
     }
     let update = DetailsUpdate {
+        closes: false,
         title: name.clone().map(Some),
         description: description.map(|text| Some(text).filter(|text| !text.is_empty())),
         state: None,
@@ -183,6 +177,20 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
     let shown = name.unwrap_or_else(|| room.name.to_string());
     let told = json!({"team_id": room.room.to_uuid(), "team_name": shown, "changes": changes});
     tell(caller, "team.updated", &room, &told);
+    Ok(json!({"ok": true}))
+}
+
+/// Closes the room, for ever: from now on it is not there, at any node.
+pub(crate) async fn delete(caller: &Caller, params: &Params) -> Outcome {
+    let room = caller.team(params, THIS_TEAM).await?;
+    if room.room == caller.shared.lobby {
+        return Err(No::invalid("the lobby is nobody's own: it cannot be deleted"));
+    }
+    owned(caller, &room)?;
+    let update = DetailsUpdate { closes: true, ..DetailsUpdate::default() };
+    caller.act(&caller.speaker(), SetRoom { room: room.room, update }).await?;
+    let told = json!({"team_id": room.room.to_uuid(), "team_name": &*room.name});
+    tell(caller, "team.deleted", &room, &told);
     Ok(json!({"ok": true}))
 }
 
@@ -225,240 +233,4 @@ pub(crate) async fn get(caller: &Caller, params: &Params) -> Outcome {
         team["mesh"]["leader"] = json!(&*leader.agent);
     }
     Ok(json!({"team": team, "members": members, "id": id}))
-}
-
-/// The state of a task, in this dialect's words.
-fn status_of(task: &TaskView) -> &'static str {
-    match task.status {
-        TaskStatus::Pending if task.assignee.is_none() => "pending",
-        TaskStatus::Pending | TaskStatus::InProgress => "in_progress",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Blocked => "blocked",
-    }
-}
-
-/// `n`: its place among the tasks of the room that are known here.
-fn task_row(task: &TaskView, n: usize) -> Value {
-    let id = task.task.to_uuid();
-    let owner = task.assignee.as_deref().unwrap_or_default();
-    let owner_uuid = if owner.is_empty() { String::new() } else { uuid_of(owner) };
-    let short = id.get(..4).unwrap_or_default();
-    let user = if names::is_principal(&task.created_by) { &*task.created_by } else { "" };
-    let mut row = json!({
-        "id": id,
-        "team_id": task.room.to_uuid(),
-        "subject": &*task.title,
-        "description": task.description.as_deref().unwrap_or_default(),
-        "status": status_of(task),
-        "owner_agent_id": owner_uuid,
-        "owner_agent_key": owner,
-        "priority": 1,
-        "task_number": n,
-        "identifier": format!("T-{n}-{short}"),
-        "progress_percent": 0,
-        "progress_step": "",
-        "result": "",
-        "blocked_by": [],
-        "created_by_agent_id": uuid_of(&task.created_by),
-        "user_id": user,
-        "channel": "",
-        "chat_id": "",
-        "task_type": "general",
-        "metadata": {},
-        "comment_count": usize::from(task.note.is_some()),
-        "attachment_count": 0,
-        "created_at": times::text(task.created_ms),
-        "updated_at": times::text(task.updated_ms.unwrap_or(task.created_ms)),
-        "note": task.note.as_deref().unwrap_or_default(),
-    });
-    if !task.contested.is_empty() {
-        row["mesh"] = json!({"contested": task.contested});
-    }
-    row
-}
-
-/// Names that other versions have for a state.
-const ALIASES: [(&str, &str); 4] = [
-    ("open", "active"),
-    ("assigned", "in_progress"),
-    ("approved", "completed"),
-    ("rejected", "cancelled"),
-];
-const STATES: [&str; 9] = [
-    "all",
-    "active",
-    "pending",
-    "in_progress",
-    "blocked",
-    "in_review",
-    "completed",
-    "cancelled",
-    "failed",
-];
-
-/// The tasks of a team, each with its number.
-async fn tasks_of(caller: &Caller, room: RoomId) -> Result<Vec<(usize, TaskView)>, No> {
-    let tasks = caller.read(ListTasks { room, status: None }).await?;
-    Ok(tasks.into_iter().enumerate().map(|(nth, task)| (nth + 1, task)).collect())
-}
-
-pub(crate) async fn tasks(caller: &Caller, params: &Params) -> Outcome {
-    let limit = params.limit(200, 1_000)?;
-    let wanted = params.filled(&["status"])?.unwrap_or_else(|| "all".to_owned());
-    let alias = ALIASES.iter().find(|(name, _)| *name == wanted).map(|(_, of)| *of);
-    let wanted = alias.map_or(wanted, str::to_owned);
-    if !STATES.contains(&&*wanted) {
-        return Err(No::invalid(format!("status must be one of {}", STATES.join(", "))));
-    }
-    let room = caller.team(params, TEAM).await?;
-    // Tasks have no origin yet: of a channel there are none.
-    let has_origin =
-        params.filled(&["channel"])?.is_some() || params.filled(&["chatId", "chat_id"])?.is_some();
-    let tasks = tasks_of(caller, room.room).await?;
-    let is_wanted = |task: &TaskView| match &*wanted {
-        "all" => true,
-        "active" => task.status != TaskStatus::Completed,
-        state => status_of(task) == state,
-    };
-    let shown = tasks.iter().rev().filter(|(_, task)| !has_origin && is_wanted(task));
-    let taken = usize::try_from(limit).unwrap_or(usize::MAX);
-    let rows: Vec<Value> = shown.take(taken).map(|(n, task)| task_row(task, *n)).collect();
-    Ok(json!({"count": rows.len(), "tasks": rows}))
-}
-
-/// A task of a team, by its id.
-async fn task_in(caller: &Caller, room: RoomId, params: &Params) -> Result<(usize, TaskView), No> {
-    let named = params.required(TASK)?;
-    let missing = || No::not_found(format!("task not found: {named}"));
-    let id = MessageId::from_uuid(&named).ok_or_else(missing)?;
-    let found = tasks_of(caller, room).await?.into_iter().find(|(_, task)| task.task == id);
-    found.ok_or_else(missing)
-}
-
-/// Says in a room that a task is an agent's, so that the agent hears of it.
-async fn say_assigned(caller: &Caller, room: RoomId, task: &TaskView, n: usize) -> Result<(), No> {
-    let Some(agent) = &task.assignee else { return Ok(()) };
-    let id = task.task.to_uuid();
-    let metadata = json!({
-        "kind": "task_assigned", "task_id": id, "expects_reply": false, "from": caller.user,
-    });
-    let say = Say {
-        mentions: vec![agent.to_string()],
-        metadata: Some(metadata.to_string()),
-        expects_reply: Some(false),
-        ..Say::chat(room, format!("[Assigned task #{n} ({id})]: {}", task.title))
-    };
-    caller.act(&caller.speaker(), say).await.map(drop)
-}
-
-/// Tells administrators who may see the team of something that happened to a task here.
-fn tell_task(
-    caller: &Caller,
-    room: &RoomView,
-    what: &str,
-    (n, task): (usize, &TaskView),
-    more: Value,
-) {
-    let mut told = json!({
-        "team_id": room.room.to_uuid(), "task_id": task.task.to_uuid(), "task_number": n,
-        "subject": &*task.title, "status": status_of(task), "timestamp": times::text(times::now_ms()),
-        "user_id": caller.user, "actor_type": "human", "actor_id": &*caller.principal,
-    });
-    if let Some(owner) = &task.assignee {
-        told["owner_agent_key"] = json!(&**owner);
-    }
-    if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
-        told.extend(more);
-    }
-    tell(caller, &format!("team.task.{what}"), room, &told);
-}
-
-const SUBJECT_CHARS_MAX: usize = 500;
-const DESCRIPTION_CHARS_MAX: usize = 10_000;
-
-pub(crate) async fn create_task(caller: &Caller, params: &Params) -> Outcome {
-    let (title, description) = (params.required(SUBJECT)?, params.filled(&["description"])?);
-    let chars = |text: &str| text.chars().count();
-    if chars(&title) > SUBJECT_CHARS_MAX {
-        return Err(No::invalid(format!(
-            "subject must have at most {SUBJECT_CHARS_MAX} characters"
-        )));
-    }
-    if description.as_deref().is_some_and(|text| chars(text) > DESCRIPTION_CHARS_MAX) {
-        let text = format!("description must have at most {DESCRIPTION_CHARS_MAX} characters");
-        return Err(No::invalid(text));
-    }
-    let room = caller.team(params, TEAM).await?;
-    // Nothing is made for an agent that nobody knows.
-    let assignee = match params.filled(ASSIGNEE)? {
-        Some(named) => Some(caller.agent(&named).await?.agent),
-        None => None,
-    };
-    let new = NewTask { room: room.room, title, description, assignee };
-    let task = caller.act(&caller.speaker(), AssignTask(new)).await?;
-    let tasks = tasks_of(caller, room.room).await?;
-    let n = tasks.iter().find(|(_, of)| of.task == task.task).map_or(tasks.len(), |(n, _)| *n);
-    tell_task(caller, &room, "created", (n, &task), json!({}));
-    if task.assignee.is_some() {
-        say_assigned(caller, room.room, &task, n).await?;
-        tell_task(caller, &room, "assigned", (n, &task), json!({}));
-    }
-    Ok(json!({"task": task_row(&task, n), "id": task.task.to_uuid()}))
-}
-
-pub(crate) async fn assign(caller: &Caller, params: &Params) -> Outcome {
-    let room = caller.team(params, TEAM).await?;
-    let (n, task) = task_in(caller, room.room, params).await?;
-    let agent = caller.agent(&params.required(MEMBER)?).await?.agent;
-    if let Some(holder) = &task.assignee {
-        return Err(No::invalid(format!("task is held by {holder}")));
-    }
-    if task.status != TaskStatus::Pending {
-        return Err(No::invalid("task is not pending"));
-    }
-    let update = TaskUpdate {
-        task: task.task,
-        status: None,
-        assignee: Some(agent),
-        note: None,
-        // Of several at the same moment one gets it.
-        if_assignee: Some(None),
-    };
-    let task = caller.act(&caller.speaker(), ChangeTask(update)).await?;
-    say_assigned(caller, room.room, &task, n).await?;
-    tell_task(caller, &room, "assigned", (n, &task), json!({}));
-    Ok(json!({"ok": true, "task": task_row(&task, n)}))
-}
-
-/// A comment is the task's note: it keeps the newest one.
-pub(crate) async fn comment(caller: &Caller, params: &Params) -> Outcome {
-    let text = params.required(CONTENT)?;
-    let room = caller.team(params, TEAM).await?;
-    let (n, task) = task_in(caller, room.room, params).await?;
-    let (task, note) = (task.task, Some(text.clone()));
-    let update = TaskUpdate { task, status: None, assignee: None, note, if_assignee: None };
-    let task = caller.act(&caller.speaker(), ChangeTask(update)).await?;
-    tell_task(caller, &room, "commented", (n, &task), json!({"comment_text": text}));
-    Ok(json!({"ok": true, "id": format!("{}-note", task.task.to_uuid())}))
-}
-
-/// `light`: the task alone.
-pub(crate) async fn task(caller: &Caller, params: &Params, light: bool) -> Outcome {
-    let room = caller.team(params, TEAM).await?;
-    let (n, task) = task_in(caller, room.room, params).await?;
-    let row = task_row(&task, n);
-    if light {
-        return Ok(json!({"task": row}));
-    }
-    // A task keeps its newest note, and not by whom it is.
-    let comments = task.note.iter().map(|note| {
-        json!({
-            "id": format!("{}-note", task.task.to_uuid()), "task_id": task.task.to_uuid(), "content": &**note,
-            "comment_type": "note", "created_at": times::text(task.updated_ms.unwrap_or(task.created_ms)),
-        })
-    });
-    Ok(json!({
-        "task": row, "id": task.task.to_uuid(), "comments": comments.collect::<Vec<Value>>(),
-        "events": [], "attachments": [],
-    }))
 }

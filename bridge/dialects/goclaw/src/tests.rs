@@ -38,7 +38,10 @@ mod keys;
 mod logs;
 mod pairing;
 mod profiles;
+mod serve;
 mod sessions;
+mod streams;
+mod tasks;
 mod teams;
 mod v1;
 

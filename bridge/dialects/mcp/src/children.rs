@@ -39,7 +39,7 @@ impl Child {
 
 /// Whether a task is over.
 pub(crate) fn has_ended(task: &TaskView) -> bool {
-    matches!(task.status, TaskStatus::Completed | TaskStatus::Blocked)
+    matches!(task.status.basic(), TaskStatus::Completed | TaskStatus::Blocked)
 }
 
 /// Tasks in rooms of their own, the newest first: those that the agent has given, and those that it was given.
@@ -82,7 +82,7 @@ pub(crate) fn begun<'c>(
     children.iter().filter(|child| {
         child.task.assignee.as_ref() == Some(&asking.agent)
             && child.task.created_by != asking.agent
-            && child.task.status == TaskStatus::InProgress
+            && child.task.status.basic() == TaskStatus::InProgress
     })
 }
 

@@ -236,12 +236,7 @@ impl Reader<'_> {
 }
 
 pub(crate) fn task_status(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Pending => "pending",
-        TaskStatus::InProgress => "in_progress",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Blocked => "blocked",
-    }
+    status.basic().name()
 }
 
 #[cfg(test)]

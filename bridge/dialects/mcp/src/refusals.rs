@@ -119,6 +119,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::TooManyIds { .. }
         | Refused::Impossible(_)
         | Refused::Held { .. }
+        | Refused::Stands { .. }
         | Refused::TooManyCopies { .. }
         | Refused::NotDurable
         | Refused::NoFile
@@ -191,6 +192,9 @@ fn name(field: Field) -> &'static str {
         Field::Description => "description",
         Field::Mentions => "mentions",
         Field::ReplyTo => "replyTo",
+        Field::Stream => "stream",
+        Field::Tool => "tool",
+        Field::Piece => "piece",
         Field::Title => "title",
         Field::Options => "options",
         Field::Duration => "durationSeconds",
@@ -198,6 +202,17 @@ fn name(field: Field) -> &'static str {
         Field::Note => "result",
         Field::PresenceDetail => "status_detail",
         Field::Progress => "progress",
+        Field::Priority => "priority",
+        Field::Labels => "labels",
+        Field::Step => "step",
+        Field::TaskResult => "result",
+        Field::TaskKind => "kind",
+        Field::Requirements => "requirements",
+        Field::Acceptance => "acceptance",
+        Field::Context => "context",
+        Field::Effort => "effort",
+        Field::Origin => "origin",
+        Field::BlockedBy => "blockedBy",
         Field::Emoji => "emoji",
         Field::Avatar => "avatar",
         Field::Provider => "provider",

@@ -19,7 +19,7 @@ use mesh::{
         id::{AgentId, LocalRef, RoomId},
         number::Number,
     },
-    wire::entry::Said,
+    wire::{entry::Said, roster::Status},
 };
 
 use super::{Hub, Room, State, Watched};
@@ -47,15 +47,26 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::LeaderElected { .. }
         | RoomEvent::LeaderCleared { .. }
         | RoomEvent::TaskAssigned(_)
-        | RoomEvent::TaskUpdated(_)
+        | RoomEvent::TaskUpdated(..)
+        | RoomEvent::TaskDeleted { .. }
         | RoomEvent::Delivery { .. } => true,
         RoomEvent::PassedOver { .. }
         | RoomEvent::Joined { .. }
         | RoomEvent::Left { .. }
         | RoomEvent::Turn { .. }
         | RoomEvent::Typing { .. }
+        | RoomEvent::Piece { .. }
         | RoomEvent::Presence(_)
         | RoomEvent::OnceLost(_) => false,
+    }
+}
+
+/// The word of a status in which an agent is at something.
+fn busy(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Working => Some("working"),
+        Status::Thinking => Some("thinking"),
+        Status::Idle | Status::Waiting => None,
     }
 }
 
@@ -88,10 +99,19 @@ impl Hub {
                 self.turn(room, Event::Turn { room, holder, order, reason });
             }
             RoomEvent::Typing { agent, name, typing } => {
+                if typing {
+                    self.activity(room, &agent, "typing");
+                }
                 let by = agent.clone();
                 self.members(room, &by, Event::Typing { room, agent, name, typing });
             }
-            RoomEvent::Presence(view) => self.presence(room, view),
+            RoomEvent::Piece { name, piece } => self.piece(room, name, piece),
+            RoomEvent::Presence(view) => {
+                if let Some(word) = busy(view.presence.status) {
+                    self.activity(room, &view.agent, word);
+                }
+                self.presence(room, view);
+            }
             RoomEvent::Delivery { request, to, now } => {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }
@@ -115,8 +135,13 @@ impl Hub {
             RoomEvent::LeaderCleared { why } => {
                 self.notice(room, Event::LeaderCleared { room, why });
             }
-            RoomEvent::TaskAssigned(view) => self.notice(room, Event::TaskMade(view)),
-            RoomEvent::TaskUpdated(view) => self.notice(room, Event::TaskChanged(view)),
+            RoomEvent::TaskAssigned(view) => self.task(room, Event::TaskMade(view)),
+            RoomEvent::TaskUpdated(view, change) => {
+                self.task(room, Event::TaskChanged(view, change));
+            }
+            RoomEvent::TaskDeleted { view, by } => {
+                self.task(room, Event::TaskDeleted(view, by));
+            }
         }
     }
 
@@ -249,6 +274,11 @@ impl Hub {
         if wanted {
             away.tell_members(&notice);
         }
+    }
+
+    fn task(&self, room: RoomId, event: Event) {
+        self.overheard(room, &event);
+        self.notice(room, event);
     }
 
     fn turn(&self, room: RoomId, event: Event) {

@@ -15,7 +15,7 @@ use super::{
     DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents,
     ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks, ListVotes,
     MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetProfileOf,
-    SetRoom, SetTyping, ShareRoom, StandOutside,
+    SetRoom, SetTyping, ShareRoom, StandOutside, Stream,
     to_mesh::{Row, Sends, ToMesh},
     writers,
 };
@@ -305,6 +305,26 @@ impl ToMesh for SetTyping {
             room: self.room,
             typing: self.typing,
         })
+    }
+}
+
+impl ToMesh for Stream {
+    const ROW: Row = Row::act(Bound::Messages);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0.room)
+    }
+
+    fn sends(&self) -> Option<Sends> {
+        Some(Sends::InRoom { room: self.0.room, by_tool: false })
+    }
+
+    fn check(&self, _: Option<RoomFacts>, _: Quota) -> Result<(), Refusal> {
+        Ok(self.0.check()?)
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::Stream { caller: party.caller()?.clone(), piece: Box::new(self.0) })
     }
 }
 

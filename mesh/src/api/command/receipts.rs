@@ -1,4 +1,4 @@
-//! The fate of a message, as other nodes say.
+//! The fate of a message, as other nodes say it.
 
 use crate::name::id::{AgentId, NodeId};
 

@@ -222,6 +222,13 @@ impl Command {
             Command::SetTyping { caller, room, .. } => {
                 Traits::of("set_typing").room(caller.key, *room)
             }
+            Command::Stream { caller, piece } => {
+                let names = piece.stream.len() + length(piece.reply_to.as_ref());
+                Traits::of("stream").room(caller.key, piece.room).bytes(piece.bytes() + names)
+            }
+            Command::AwaitPieces { rooms } => {
+                Traits::of("await_pieces").asks().bytes(rooms.len() * size_of::<RoomId>())
+            }
             Command::SetPresence { presence, .. } => {
                 Traits::of("set_presence").bytes(length(presence.detail.as_ref()))
             }
@@ -254,7 +261,13 @@ impl Command {
             Command::AssignTask { caller, task } => of_new_task(caller, task),
             Command::UpdateTask { caller, update } => Traits::of("update_task")
                 .names(Names::Task { caller, task: update.task })
-                .bytes(length(update.note.as_ref())),
+                .bytes(length(update.note.as_ref()) + update.fields.bytes()),
+            Command::DeleteTask { caller, task } => {
+                Traits::of("delete_task").names(Names::Task { caller, task: *task })
+            }
+            Command::ReadTask { by, room, .. } => {
+                Traits::of("read_task").asks().room(by.key, *room)
+            }
             Command::Once(once) => of_once(once),
             Command::Given { caller, room, .. } => Traits::of("given").room(caller.key, *room),
             Command::ListTasks { by, room, .. } => {
@@ -337,7 +350,8 @@ fn of_new_vote<'c>(caller: &'c Caller, vote: &NewVote) -> Traits<'c> {
 }
 
 fn of_new_task<'c>(caller: &'c Caller, task: &NewTask) -> Traits<'c> {
-    let bytes = task.title.len() + length(task.description.as_ref());
+    let more = task.facts.bytes() + task.fields.bytes();
+    let bytes = task.title.len() + length(task.description.as_ref()) + more;
     Traits::of("assign_task").room(caller.key, task.room).bytes(bytes)
 }
 
@@ -382,7 +396,7 @@ impl Outcome {
             Outcome::Cast { .. } => Promise::Durable,
             Outcome::Candidates(_) => Promise::Durable,
             Outcome::Task(_) => Promise::Durable,
-            Outcome::Tasks(_) => Promise::None,
+            Outcome::Tasks(_) | Outcome::TaskRecord(_) => Promise::None,
             Outcome::Once(_) => Promise::Durable,
             Outcome::Receipts(_) => Promise::None,
             Outcome::Stamps(_) => Promise::Durable,
@@ -445,7 +459,7 @@ impl Refused {
             Refused::NoTask => Reason::Unknown,
             Refused::NoFile => Reason::Unknown,
             Refused::Account(refused) => of_account(refused),
-            Refused::Held { .. } => Reason::Rules,
+            Refused::Held { .. } | Refused::Stands { .. } => Reason::Rules,
             Refused::NoKey => Reason::Rules,
             Refused::NoAgent(_) => Reason::Unknown,
             Refused::NoMailbox(_) => Reason::Rules,

@@ -188,13 +188,7 @@ mod tests {
             closes_ms: None,
         };
         let started = ElectionStarted { term: 1, candidates: Vec::new(), started_by: "x".into() };
-        let assigned = TaskAssigned {
-            title: "do it".to_owned(),
-            description: None,
-            assignee: None,
-            created_by: "x".into(),
-            id: None,
-        };
+        let assigned = TaskAssigned::of("do it", "x".into());
         let begun = [
             Body::Vote(VoteAct::Opened(opened)),
             Body::Election(ElectionAct::Started(started)),
@@ -205,14 +199,7 @@ mod tests {
             assert!(!has_memory_for(&body, ACTS_BYTES_MAX - 10, 11));
             assert!(!has_memory_for(&body, ACTS_BYTES_MAX + 1, 0));
         }
-        let updated = TaskUpdated {
-            task: place,
-            over: Vec::new(),
-            status: None,
-            assignee: None,
-            note: None,
-            by: "x".into(),
-        };
+        let updated = TaskUpdated::of(place, "x".into());
         let cast = BallotCast { vote: place, agent: "x".into(), commitment: [0; 32], key: None };
         for body in [Body::Vote(VoteAct::Cast(cast)), Body::Task(TaskAct::Updated(updated))] {
             assert!(has_memory_for(&body, ACTS_BYTES_MAX, 1_000));

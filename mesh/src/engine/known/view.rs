@@ -19,14 +19,17 @@ use crate::{
         id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
     },
     presence::rosters::Ephemeral,
+    records::closing,
     room::Room,
+    wire::record::{RecordId, Space},
 };
 
 impl Known {
     /// A room as it is known now; `None` if clients are not to know of it.
     pub(crate) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;
-        if room.replica.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
+        let is_hidden = self.is_withdrawn(id) || self.is_unread(id) || self.is_closed(id);
+        if room.replica.is_directory || is_hidden {
             return None;
         }
         if let Some(direct) = self.directory.direct.get(id) {
@@ -147,6 +150,32 @@ impl Known {
             let announce = announce && known.is_none_or(|shown| shown.access() != view.access());
             self.told.insert(id, view.clone());
             self.cx.notify(id, RoomEvent::Opened { view, announce });
+        }
+    }
+
+    /// Whether the key that made the room has closed it.
+    fn is_closed(&self, id: RoomId) -> bool {
+        if self.closings.is_empty() {
+            return false;
+        }
+        let made = self.directory.room(id).map(|made| made.created.owner);
+        let made = made.or(self.directory.shared.room(id).map(|shared| shared.group.maker));
+        let place = self.rooms.get(&id).and_then(|room| room.replica.record.place_of_records(id));
+        let (Some(maker), Some(at)) = (made, place) else { return false };
+        let (maker, name) = (self.directory.current(maker), closing::id(&at));
+        let of_room = self.closings.range((at.space, name, KeyPrint([0; 16]))..);
+        let mut of_room = of_room.take_while(|(space, id, _)| (*space, *id) == (at.space, name));
+        of_room.any(|(_, _, owner)| self.directory.current(*owner) == maker)
+    }
+
+    /// Tells clients of the room that a record of this name closes, or does not any more, if it is here.
+    pub(crate) fn tell_of_closed(&mut self, space: Space, name: RecordId) {
+        let is_it = |(id, room): &(&RoomId, &Room)| {
+            let place = room.replica.record.place_of_records(**id);
+            place.is_some_and(|at| at.space == space && closing::id(&at) == name)
+        };
+        if let Some((id, _)) = self.rooms.iter().find(is_it) {
+            self.tell_of_room(*id, false);
         }
     }
 

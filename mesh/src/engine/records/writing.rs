@@ -164,6 +164,10 @@ impl Records {
         known.may_write(room)?;
         update.check()?;
         let shelf = place_for(known, caller.key, room)?;
+        let owner = known.told.get(&room).and_then(|view| view.owner);
+        if update.closes && owner != Some(caller.key) {
+            return Err(Refused::NotYours);
+        }
         if !update.writers.is_empty() && shelf.at.space != Space::Mesh {
             return Err(impossible(ALL_WRITE));
         }

@@ -19,7 +19,7 @@ fn vote(room: RoomId, caller: &Caller) -> Command {
 }
 
 fn task(room: RoomId, caller: &Caller) -> Command {
-    let task = NewTask { room, title: "do it".to_owned(), description: None, assignee: None };
+    let task = NewTask::of(room, "do it");
     Command::AssignTask { caller: caller.clone(), task }
 }
 

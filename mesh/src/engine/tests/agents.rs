@@ -666,7 +666,7 @@ fn an_agent_that_stands_outside_writes_without_a_seat_and_moves_no_turn() {
     assert_eq!(node.say(&eve, lobby).map(drop), Err(Refused::NotMember));
     let task = |caller: &Caller| {
         let (title, description, assignee) = ("shear".to_owned(), None, Some("bob".into()));
-        let task = NewTask { room: lobby, title, description, assignee };
+        let task = NewTask { description, assignee, ..NewTask::of(lobby, title) };
         Command::AssignTask { caller: caller.clone(), task }
     };
     assert_eq!(node.ask(task(&eve)).map(drop), Err(Refused::NotMember));

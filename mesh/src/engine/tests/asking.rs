@@ -304,23 +304,13 @@ fn who_waits_for_what_comes_before_it_asks_for_no_number() {
 #[test]
 fn who_waits_too_long_for_the_answer_to_a_claim_opens_an_era_to_give_it() {
     let (mut node, caller) = beside_founder();
-    let new = TaskAssigned {
-        title: "do it".to_owned(),
-        description: None,
-        assignee: None,
-        created_by: "x".into(),
-        id: None,
-    };
+    let new = TaskAssigned::of("do it", "x".into());
     let mut other = Liar::new(5);
     let (task, run) = other.write(&node, &Body::Task(TaskAct::Assigned(new)));
     node.hear(&run);
     let held_by = |who: &str| TaskUpdated {
-        task,
-        over: Vec::new(),
-        status: None,
-        assignee: Some(who.into()),
-        note: None,
-        by: who.into(),
+        assignee: Some(Some(who.into())),
+        ..TaskUpdated::of(task, who.into())
     };
     // For another's claim that one does it, or another one.
     let claim = TaskAct::Claimed(TaskClaimed {
@@ -328,17 +318,16 @@ fn who_waits_too_long_for_the_answer_to_a_claim_opens_an_era_to_give_it() {
         if_assignee: None,
         era: Era::HOME,
         key: None,
+        if_status: None,
     });
     let (_, run) = other.write(&node, &Body::Task(claim));
     node.hear(&run);
     assert_eq!(node.asked_within(Founder::Lives, 40), []);
     let id = crate::name::id::MessageId::new(node.lobby(), task.log, task.seq);
     let update = TaskUpdate {
-        task: id,
-        status: None,
-        assignee: Some("me".into()),
-        note: None,
+        assignee: Some(Some("me".into())),
         if_assignee: Some(None),
+        ..TaskUpdate::of(id)
     };
     let call = node.begin(Command::UpdateTask { caller, update });
     let asked = node.asked_within(Founder::Lives, 29);

@@ -179,12 +179,12 @@ fn a_vote_and_a_task_are_acted_on_as_soon_as_their_ids_are_known() {
     assert!(matches!(cast, Ok(Outcome::Cast { cast: 1, eligible: 3 })), "{cast:?}");
     let (by, room) = (world.callers[0].clone(), world.lobby());
     let (title, description, assignee) = ("do it".to_owned(), None, None);
-    let task = NewTask { room, title, description, assignee };
+    let task = NewTask { description, assignee, ..NewTask::of(room, title) };
     let made = world.unheard(0, Command::AssignTask { caller: by, task });
     let Outcome::Task(view) = made else { panic!("{made:?}") };
     let status = Some(TaskStatus::Completed);
     let (assignee, note, if_assignee) = (None, None, None);
-    let update = TaskUpdate { task: view.task, status, assignee, note, if_assignee };
+    let update = TaskUpdate { status, assignee, note, if_assignee, ..TaskUpdate::of(view.task) };
     let updated = world.at_once(2, Command::UpdateTask { caller: caller.clone(), update });
     assert!(matches!(updated, Ok(Outcome::Task(_))), "{updated:?}");
     let get = Command::GetVote { by: caller.reader(), vote };

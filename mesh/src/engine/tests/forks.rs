@@ -156,7 +156,14 @@ fn writes(era: Era, to: u8, by: Option<EntryRef>) -> [Body; 3] {
     [
         Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
         Body::HandedOver(HandedOver { era, next: 1, to: log_of(to), by }),
-        Body::Task(TaskAct::Granted(Grant { era, claim, update: None, holder: None, by })),
+        Body::Task(TaskAct::Granted(Grant {
+            era,
+            claim,
+            update: None,
+            holder: None,
+            by,
+            status: None,
+        })),
     ]
 }
 

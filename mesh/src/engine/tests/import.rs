@@ -280,11 +280,9 @@ fn votes_that_had_ended_and_tasks_are_shown_as_they_were() {
         let vote = VoteImported { id, ..ended() };
         world.nodes[0].bring(Import::Vote(room, 77, vote)).expect("it ended");
         let task = TaskAssigned {
-            title: "paint it".to_owned(),
-            description: None,
             assignee: Some("bob".into()),
-            created_by: "ann".into(),
             id: (room == BROUGHT).then(|| foreign(78)),
+            ..TaskAssigned::of("paint it", "ann".into())
         };
         let task = ImportedTask {
             room,
@@ -625,13 +623,7 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
 }
 
 fn task(note: Option<&str>, status: TaskStatus, updated_ms: Option<u64>) -> ImportedTask {
-    let task = TaskAssigned {
-        title: "paint it".to_owned(),
-        description: None,
-        assignee: None,
-        created_by: "ann".into(),
-        id: None,
-    };
+    let task = TaskAssigned::of("paint it", "ann".into());
     let (room, note) = (BROUGHT, note.map(str::to_owned));
     ImportedTask { room, task, created_ms: 70, status, note, updated_ms }
 }

@@ -212,22 +212,11 @@ fn each_task_has_a_room_of_its_own_in_which_nobody_has_to_join() {
     assert_eq!(one.room, again.room);
     assert!(one.room != other.room && one.room != room && one.task);
     assert!(one.name.starts_with("task:") && one.name.len() == 13, "{}", one.name);
-    let task = NewTask {
-        room: one.room,
-        title: "dig".into(),
-        description: None,
-        assignee: Some("bob".into()),
-    };
+    let task = NewTask { assignee: Some("bob".into()), ..NewTask::of(one.room, "dig") };
     let made = two.world.ask(0, Command::AssignTask { caller: ann, task });
     let Ok(Outcome::Task(made)) = made else { panic!("{made:?}") };
     two.world.pass(STEP * 20);
-    let update = TaskUpdate {
-        task: made.task,
-        status: Some(TaskStatus::Completed),
-        assignee: None,
-        note: None,
-        if_assignee: None,
-    };
+    let update = TaskUpdate { status: Some(TaskStatus::Completed), ..TaskUpdate::of(made.task) };
     let ended = two.world.ask(1, Command::UpdateTask { caller: bob, update });
     assert!(matches!(ended, Ok(Outcome::Task(_))), "{ended:?}");
 }

@@ -318,15 +318,8 @@ fn what_waits_for_its_number_when_its_node_stops_is_told_once_when_it_has_one() 
 fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
     let mut node = Node::new(2);
     let mut liar = Liar::new(5);
-    let task = |title: &str| {
-        Body::Task(TaskAct::Assigned(TaskAssigned {
-            title: title.to_owned(),
-            description: None,
-            assignee: None,
-            created_by: "x".into(),
-            id: None,
-        }))
-    };
+    let task =
+        |title: &str| Body::Task(TaskAct::Assigned(TaskAssigned::of(title.to_owned(), "x".into())));
     let mut runs = Vec::new();
     for body in [Body::Chat(said("one")), task("one"), Body::Chat(said("two")), task("another")] {
         let (_, run) = liar.write(&node, &body);

@@ -46,29 +46,23 @@ impl World {
     /// A task at the first node, and a claim of it by a stranger for an agent.
     fn claimed_by_stranger(&mut self, agent: &str) -> MessageId {
         let (caller, room) = (self.callers[0].clone(), self.lobby());
-        let task = NewTask { room, title: "do it".to_owned(), description: None, assignee: None };
+        let task = NewTask::of(room, "do it");
         let made = self.ask(0, Command::AssignTask { caller, task });
         let Ok(Outcome::Task(made)) = made else { panic!("{made:?}") };
         let task = self.nodes[0].engine.known.index.tasks[&made.task].1;
         let update = TaskUpdated {
-            task,
-            over: Vec::new(),
-            status: None,
-            assignee: Some(agent.into()),
-            note: None,
-            by: agent.into(),
+            assignee: Some(Some(agent.into())),
+            ..TaskUpdated::of(task, agent.into())
         };
         let (if_assignee, era, key) = (None, Era::HOME, Some(KEY));
-        let claim = TaskAct::Claimed(TaskClaimed { update, if_assignee, era, key });
+        let claim =
+            TaskAct::Claimed(TaskClaimed { update, if_assignee, era, key, if_status: None });
         self.hear_all(&mut Liar::new(STRANGER), &Body::Task(claim));
         made.task
     }
 
     fn task(&mut self, task: MessageId) -> TaskView {
-        let (caller, nothing) = (
-            self.callers[0].clone(),
-            TaskUpdate { task, status: None, assignee: None, note: None, if_assignee: None },
-        );
+        let (caller, nothing) = (self.callers[0].clone(), TaskUpdate::of(task));
         match self.ask(0, Command::UpdateTask { caller, update: nothing }) {
             Ok(Outcome::Task(view)) => *view,
             other => panic!("{other:?}"),
@@ -200,15 +194,13 @@ fn an_agent_for_which_its_node_cannot_speak_is_told_so() {
     let refused = world.cast(0, vote, 0).expect_err("the id is another key's");
     assert!(refused.to_string().contains("shown the key"), "{refused}");
     let (caller, room) = (world.callers[0].clone(), world.lobby());
-    let new = NewTask { room, title: "do it".to_owned(), description: None, assignee: None };
+    let new = NewTask::of(room, "do it");
     let made = world.ask(0, Command::AssignTask { caller: caller.clone(), task: new });
     let Ok(Outcome::Task(made)) = made else { panic!("{made:?}") };
     let update = TaskUpdate {
-        task: made.task,
-        status: None,
-        assignee: Some("agent0".into()),
-        note: None,
+        assignee: Some(Some("agent0".into())),
         if_assignee: Some(None),
+        ..TaskUpdate::of(made.task)
     };
     let refused = world.ask(0, Command::UpdateTask { caller, update }).expect_err("the same");
     assert!(refused.to_string().contains("shown the key"), "{refused}");

@@ -1,5 +1,7 @@
 //! Tasks and claims, as clients see them.
 
+mod steps;
+
 use std::time::Duration;
 
 use super::{
@@ -29,16 +31,16 @@ use crate::{
 };
 
 fn new(room: RoomId) -> NewTask {
-    NewTask { room, title: "do it".to_owned(), description: None, assignee: None }
+    NewTask::of(room, "do it")
 }
 
 fn nothing(task: MessageId) -> TaskUpdate {
-    TaskUpdate { task, status: None, assignee: None, note: None, if_assignee: None }
+    TaskUpdate::of(task)
 }
 
 fn claim(task: MessageId, who: &Caller, of: Option<&Caller>) -> TaskUpdate {
     let if_assignee = Some(of.map(|it| it.agent.clone()));
-    TaskUpdate { assignee: Some(who.agent.clone()), if_assignee, ..nothing(task) }
+    TaskUpdate { assignee: Some(Some(who.agent.clone())), if_assignee, ..nothing(task) }
 }
 
 fn assign(caller: &Caller, task: NewTask) -> Command {
@@ -71,7 +73,7 @@ fn tasks(result: Result<Outcome, Refused>) -> Vec<TaskView> {
 fn told(events: Vec<RoomEvent>) -> Vec<(bool, TaskView)> {
     let told = events.into_iter().filter_map(|it| match it {
         RoomEvent::TaskAssigned(view) => Some((true, TaskView::clone(&view))),
-        RoomEvent::TaskUpdated(view) => Some((false, TaskView::clone(&view))),
+        RoomEvent::TaskUpdated(view, _) => Some((false, TaskView::clone(&view))),
         _ => None,
     });
     told.collect()
@@ -200,7 +202,7 @@ fn what_is_not_acceptable_is_named() {
     let bad = [
         (Field::Title, NewTask { title: " \n".to_owned(), ..new(room) }),
         (Field::Title, NewTask { title: long(1_025), ..new(room) }),
-        (Field::Description, NewTask { description: Some(long(4_097)), ..new(room) }),
+        (Field::Description, NewTask { description: Some(long(10_001)), ..new(room) }),
         (Field::Assignee, NewTask { assignee: Some("".into()), ..new(room) }),
         (Field::Assignee, NewTask { assignee: Some(long(129).into()), ..new(room) }),
     ];
@@ -209,14 +211,14 @@ fn what_is_not_acceptable_is_named() {
     }
     let good = NewTask {
         title: long(1_024),
-        description: Some(long(4_096)),
+        description: Some(long(10_000)),
         assignee: Some(long(128).into()),
         ..new(room)
     };
     let made = task(node.ask(assign(&ann, good)));
     let bad = [
         (Field::Note, TaskUpdate { note: Some(long(4_097)), ..nothing(made.task) }),
-        (Field::Assignee, TaskUpdate { assignee: Some("".into()), ..nothing(made.task) }),
+        (Field::Assignee, TaskUpdate { assignee: Some(Some("".into())), ..nothing(made.task) }),
         (Field::Holder, TaskUpdate { if_assignee: Some(Some("".into())), ..nothing(made.task) }),
     ];
     for (field, change) in bad {
@@ -265,7 +267,7 @@ fn at_the_sequencers_own_node_a_claim_is_answered_at_once() {
     let taken = task(node.ask(update(&bob, claim(made.task, &bob, Some(&ann)))));
     assert_eq!(taken.assignee, Some(bob.agent.clone()));
     // Without a condition an update reassigns, as ever.
-    let back = TaskUpdate { assignee: Some(ann.agent.clone()), ..nothing(made.task) };
+    let back = TaskUpdate { assignee: Some(Some(ann.agent.clone())), ..nothing(made.task) };
     assert_eq!(task(node.ask(update(&ann, back))).assignee, Some(ann.agent));
 }
 
@@ -292,15 +294,12 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
         clock += 1;
         let holder: AgentId = format!("agent{clock}").into();
         let update = TaskUpdated {
-            task,
-            over: Vec::new(),
-            status: None,
-            assignee: Some(holder.clone()),
-            note: None,
-            by: "ann".into(),
+            assignee: Some(Some(holder.clone())),
+            ..TaskUpdated::of(task, "ann".into())
         };
         let claim = EntryRef { seq: 900, ..task };
-        let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None, by };
+        let grant =
+            Grant { era: Era::HOME, claim, update: Some(update), holder: None, by, status: None };
         let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
         let at = LocalRef { log, seq };
         state.refold_act(&engine.known.cx, at, facts, Act::Task(TaskAct::Granted(grant)));
@@ -419,7 +418,7 @@ fn claims_won_on_both_sides_of_a_split_are_contested_when_it_heals() {
     assert_eq!(views[0].contested, ["assignee"]);
     // Whoever sees both decides.
     let holder = views[0].assignee.clone();
-    let decide = TaskUpdate { assignee: holder.clone(), ..nothing(made.task) };
+    let decide = TaskUpdate { assignee: Some(holder.clone()), ..nothing(made.task) };
     let decided = task(mesh.ask(0, update(&agents[0], decide)));
     assert_eq!((decided.assignee, decided.contested.len()), (holder, 0));
 }

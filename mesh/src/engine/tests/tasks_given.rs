@@ -44,7 +44,7 @@ impl Two {
             panic!("a room");
         };
         let assignee = Some("bob".into());
-        let task = NewTask { room, title: "dig".into(), description: None, assignee };
+        let task = NewTask { assignee, ..NewTask::of(room, "dig") };
         let made = self.world.ask(0, Command::AssignTask { caller: ann.clone(), task });
         let Ok(Outcome::Task(task)) = made else { panic!("{made:?}") };
         self.given(0, room, GivenAct::Terms(terms)).expect("it is hers");
@@ -61,13 +61,7 @@ impl Two {
     }
 
     fn end(&mut self, task: &TaskView, status: TaskStatus) -> Result<(), Refused> {
-        let update = TaskUpdate {
-            task: task.task,
-            status: Some(status),
-            assignee: None,
-            note: None,
-            if_assignee: None,
-        };
+        let update = TaskUpdate { status: Some(status), ..TaskUpdate::of(task.task) };
         let ended = self.world.ask(1, Command::UpdateTask { caller: self.bob.clone(), update });
         self.world.pass(STEP * 15);
         ended.map(drop)

@@ -1,17 +1,25 @@
 //! The fold by itself: what it shows, and that it shows the same in whatever order logs are read.
 
+mod fields;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    limits::{CLAIM_SETTLE, TASK_NOTE_BYTES_MAX},
+    limits::{
+        CLAIM_SETTLE, TASK_COMMENTS_BYTES_MAX, TASK_LABELS_MAX, TASK_NOTE_BYTES_MAX,
+        TASK_RESULT_BYTES_MAX,
+    },
     name::{
         id::{NodeId, RoomId},
         time::Now,
     },
-    wire::entry::{Body, Facts},
+    wire::{
+        entry::{Body, Facts},
+        tasks::{TaskFields, TaskProgress},
+    },
 };
 
 const ROOM: RoomId = RoomId([1; 16]);
@@ -72,7 +80,13 @@ impl Replica {
     fn claim(&mut self, task: EntryRef, who: &str, if_assignee: Option<&str>) -> EntryRef {
         let update = held_by(task, who);
         let if_assignee = if_assignee.map(AgentId::from);
-        self.write(TaskAct::Claimed(TaskClaimed { update, if_assignee, era: Era::HOME, key: None }))
+        self.write(TaskAct::Claimed(TaskClaimed {
+            update,
+            if_assignee,
+            era: Era::HOME,
+            key: None,
+            if_status: None,
+        }))
     }
 
     /// As the sequencer of an era.
@@ -108,32 +122,25 @@ impl Replica {
 }
 
 fn assigned(title: &str) -> TaskAssigned {
-    TaskAssigned {
-        title: title.to_owned(),
-        description: None,
-        assignee: None,
-        created_by: "ann".into(),
-        id: None,
-    }
+    TaskAssigned::of(title.to_owned(), "ann".into())
 }
 
 fn nothing(task: EntryRef) -> TaskUpdated {
-    TaskUpdated {
-        task,
-        over: Vec::new(),
-        status: None,
-        assignee: None,
-        note: None,
-        by: "ann".into(),
-    }
+    TaskUpdated::of(task, "ann".into())
 }
 
 fn held_by(task: EntryRef, who: &str) -> TaskUpdated {
-    TaskUpdated { assignee: Some(who.into()), ..nothing(task) }
+    TaskUpdated { assignee: Some(Some(who.into())), ..nothing(task) }
 }
 
 fn noted(task: EntryRef, note: &str) -> TaskUpdated {
     TaskUpdated { note: Some(note.to_owned()), ..nothing(task) }
+}
+
+fn with(task: EntryRef, set: impl FnOnce(&mut TaskFields)) -> TaskUpdated {
+    let mut update = nothing(task);
+    set(&mut update.fields);
+    update
 }
 
 fn in_status(task: EntryRef, status: TaskStatus) -> TaskUpdated {
@@ -273,9 +280,20 @@ fn what_no_honest_node_writes_has_no_effect() {
     let bad = [
         TaskAct::Assigned(assigned(" ")),
         TaskAct::Assigned(assigned(&long(1_025))),
-        TaskAct::Assigned(TaskAssigned { description: Some(long(4_097)), ..assigned("x") }),
+        TaskAct::Assigned(TaskAssigned { description: Some(long(10_001)), ..assigned("x") }),
         TaskAct::Assigned(TaskAssigned { assignee: Some("".into()), ..assigned("x") }),
         TaskAct::Updated(noted(task, &long(4_097))),
+        TaskAct::Updated(with(task, |fields| fields.priority = Some(4))),
+        TaskAct::Updated(with(task, |fields| fields.title = Some(String::new()))),
+        TaskAct::Updated(with(task, |fields| {
+            fields.labels = Some(vec![String::new(); TASK_LABELS_MAX + 1]);
+        })),
+        TaskAct::Updated(with(task, |fields| {
+            fields.progress = Some(TaskProgress { percent: 101, step: String::new() });
+        })),
+        TaskAct::Updated(with(task, |fields| {
+            fields.result = Some(long(TASK_RESULT_BYTES_MAX + 1));
+        })),
         TaskAct::Updated(held_by(task, &long(129))),
         TaskAct::Updated(TaskUpdated { over: many, ..held_by(task, "eve") }),
         TaskAct::Claimed(TaskClaimed {
@@ -283,12 +301,14 @@ fn what_no_honest_node_writes_has_no_effect() {
             if_assignee: None,
             era: Era::HOME,
             key: None,
+            if_status: None,
         }),
         TaskAct::Claimed(TaskClaimed {
             update: nothing(task),
             if_assignee: Some("".into()),
             era: Era::HOME,
             key: None,
+            if_status: None,
         }),
     ];
     for (seq, act) in (2..).zip(bad) {
@@ -347,6 +367,7 @@ fn a_claim_for_which_there_is_no_room_is_refused() {
             if_assignee: None,
             era: Era::HOME,
             key: None,
+            if_status: None,
         })
     };
     for _ in 0..CLAIMS_OPEN_MAX {
@@ -468,7 +489,9 @@ fn what_long_notes_replace_is_not_kept_for_long() {
         a.update(noted(task, &format!("{n:04096}")));
     }
     let kept = a.tasks.bytes - TASK_NOTE_BYTES_MAX;
-    assert!(kept <= crate::limits::TASK_REPLACED_BYTES_MAX + 2_048, "{kept}");
+    let most = crate::limits::TASK_REPLACED_BYTES_MAX + TASK_COMMENTS_BYTES_MAX;
+    assert!(kept <= most + 4_096, "{kept}");
+    assert_eq!(a.shows(task).comments, TASK_COMMENTS_BYTES_MAX / 4_096);
 }
 
 #[test]
@@ -519,16 +542,19 @@ fn replaced_writes_are_forgotten_in_the_end() {
     for n in 0..100 {
         a.update(noted(task, &format!("step {n}")));
     }
-    let bytes = a.tasks.bytes;
     a.update(in_status(task, TaskStatus::Blocked));
     a.update(held_by(task, "bob"));
-    for n in 100..200 {
+    for n in 100..300 {
+        a.update(noted(task, &format!("step {n}")));
+    }
+    let bytes = a.tasks.bytes;
+    for n in 300..400 {
         a.update(noted(task, &format!("step {n}")));
         assert_eq!(a.shows(task).note, Some(format!("step {n}").into()));
     }
     let shows = a.shows(task);
     assert_eq!((shows.status, shows.assignee), (TaskStatus::Blocked, Some("bob".into())));
-    assert_eq!(a.shows(task).note.as_deref(), Some("step 199"));
+    assert_eq!(a.shows(task).note.as_deref(), Some("step 399"));
     assert!(a.tasks.bytes < bytes + 800, "{} then {}", bytes, a.tasks.bytes);
 }
 
@@ -539,6 +565,7 @@ enum Step {
     Update { by: usize, task: usize, field: u8, value: u8 },
     Claim { by: usize, task: usize, value: u8, of: u8 },
     Answer(usize),
+    Delete { by: usize, task: usize },
     Meet(usize, usize),
 }
 
@@ -549,11 +576,12 @@ fn step() -> impl Strategy<Value = Step> {
     let node = 0..NODES;
     prop_oneof![
         1 => node.clone().prop_map(Step::Assign),
-        4 => (node.clone(), 0..4_usize, 0..7_u8, 0..3_u8)
+        4 => (node.clone(), 0..4_usize, 0..32_u8, 0..3_u8)
             .prop_map(|(by, task, field, value)| Step::Update { by, task, field, value }),
         3 => (node.clone(), 0..4_usize, 0..3_u8, 0..4_u8)
             .prop_map(|(by, task, value, of)| Step::Claim { by, task, value, of }),
         2 => node.clone().prop_map(Step::Answer),
+        1 => (node.clone(), 0..4_usize).prop_map(|(by, task)| Step::Delete { by, task }),
         3 => (node.clone(), node).prop_map(|(a, b)| Step::Meet(a, b)),
     ]
 }
@@ -577,9 +605,12 @@ fn play(steps: &[Step]) -> Vec<Replica> {
                 let statuses = [TaskStatus::Pending, TaskStatus::Blocked, TaskStatus::Completed];
                 let update = TaskUpdated {
                     status: (field & 1 != 0).then_some(statuses[usize::from(value)]),
-                    assignee: (field & 2 != 0).then(|| agent(value).into()),
+                    assignee: (field & 2 != 0).then(|| (value > 0).then(|| agent(value).into())),
                     note: (field & 4 != 0).then(|| agent(value)),
-                    ..nothing(task)
+                    ..with(task, |fields| {
+                        fields.priority = (field & 8 != 0).then_some(value);
+                        fields.labels = (field & 16 != 0).then(|| vec![agent(value)]);
+                    })
                 };
                 nodes[by].update(update);
             }
@@ -587,6 +618,11 @@ fn play(steps: &[Step]) -> Vec<Replica> {
                 let Some(task) = nth(&nodes[by], task) else { continue };
                 let of = (of > 0).then(|| agent(of - 1));
                 nodes[by].claim(task, &agent(value), of.as_deref());
+            }
+            Step::Delete { by, task } => {
+                let Some(task) = nth(&nodes[by], task) else { continue };
+                let by_whom = AgentId::from("ann");
+                nodes[by].write(TaskAct::Deleted(TaskDeleted { task, by: by_whom }));
             }
             Step::Answer(by) => {
                 let lane = u32::try_from(by).expect("few");
@@ -695,8 +731,8 @@ proptest! {
                     && it.assignee.is_some()
                     && (later || it.over.contains(place))
             });
-            let view = node.shows(update.task);
-            let shown = view.assignee == update.assignee || view.contested.contains(&"assignee");
+            let Some(view) = node.tasks.view(update.task) else { continue };
+            let shown = Some(&view.assignee) == update.assignee.as_ref() || view.contested.contains(&"assignee");
             prop_assert!(replaced || shown, "{:?} in {:?}", update, view);
         }
     }

@@ -2,11 +2,11 @@
 
 use super::{BadMessage, Message, Post};
 use crate::limits::{
-    ACCOUNT_RECORD_BYTES_MAX, ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX,
-    BODY_BYTES_MAX, BUCKETS, CONTENTS_ASKED_MAX, COPIES_NAMED_MAX, DIGEST_ROOMS_MAX,
-    EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX,
-    RECEIPT_AGENTS_MAX, RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX,
-    RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+    ACCOUNT_RECORD_BYTES_MAX, ASK_ENTRIES_MAX, AWAITED_ROOMS_MAX, BARRIER_HEADS_MAX,
+    BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS, CONTENTS_ASKED_MAX, COPIES_NAMED_MAX,
+    DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX,
+    PIECE_BODY_BYTES_MAX, RECEIPT_AGENTS_MAX, RECORD_BUCKETS, RECORD_COLLECTIONS_MAX,
+    RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 use crate::wire::{
     comparing::Step,
@@ -35,6 +35,8 @@ pub enum Class {
     Receipts,
     /// Records, and which ones a node has.
     Records,
+    /// Answers as they are written.
+    Streams,
 }
 
 /// How a message may come.
@@ -109,6 +111,7 @@ const fn of_agents(name: &'static str, agents: &[AgentState]) -> Traits {
 impl<R> Message<R> {
     /// Its row of the table.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub fn traits(&self) -> Traits {
         use Answer::{FromEngine, FromStore};
         use Class::{Entries, Holdings, Life, Membership, Receipts, Records, Rosters, Wants};
@@ -173,6 +176,12 @@ impl<R> Message<R> {
             Message::Copies { copies, .. } => of_copies("copies", copies),
             Message::AskReceipt { .. } => Traits::of("ask_receipt", Receipts).asks(FromStore),
             Message::Receipt { agents, .. } => of_agents("receipt", agents),
+            Message::Awaits(rooms) => {
+                Traits::of("awaits", Class::Streams).with(rooms.len(), AWAITED_ROOMS_MAX)
+            }
+            Message::Piece(piece) => {
+                Traits::of("piece", Class::Streams).with(piece.body.len(), PIECE_BODY_BYTES_MAX)
+            }
             Message::Records(records) => Traits::of("records", Records)
                 .gossiped()
                 .with(records.len(), RECORDS_IN_MESSAGE_MAX),

@@ -222,11 +222,10 @@ fn imported(row: Task, room: mesh::name::id::RoomId) -> Result<ImportedTask, Str
     Ok(ImportedTask {
         room,
         task: TaskAssigned {
-            title: row.title,
             description: row.description,
             assignee: row.assignee.map(Into::into),
-            created_by: row.created_by.into(),
             id: Some(id_of(Thing::Task, &row.id)),
+            ..TaskAssigned::of(row.title, row.created_by.into())
         },
         created_ms: row.created_ms,
         status,

@@ -88,7 +88,7 @@ impl Correspondents {
                 None => {
                     let assignee = Some(self.agents[given.to].id.clone());
                     let title = "do it".to_owned();
-                    let task = NewTask { room, title, description: None, assignee };
+                    let task = NewTask { assignee, ..NewTask::of(room, title) };
                     (Step::Assign(room), Command::AssignTask { caller, task })
                 }
                 Some(_) => {
@@ -110,7 +110,7 @@ impl Correspondents {
         {
             given.ended = true;
             let status = Some(TaskStatus::Completed);
-            let update = TaskUpdate { task, status, assignee: None, note: None, if_assignee: None };
+            let update = TaskUpdate { status, ..TaskUpdate::of(task) };
             let command = Command::UpdateTask { caller, update };
             self.calls.ask(cluster, node, Asked::Task(Step::End), command);
             return;

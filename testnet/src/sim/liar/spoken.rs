@@ -125,9 +125,9 @@ impl Known {
         }
         let (task, by) = (*dice.pick(&tasks), dice.pick(agents).clone());
         let if_assignee = dice.chance(50).then(|| dice.pick(agents).clone());
-        let (over, assignee) = (Vec::new(), Some(by.clone()));
-        let update = TaskUpdated { task, over, status: None, assignee, note: None, by };
+        let assignee = Some(Some(by.clone()));
+        let update = TaskUpdated { assignee, ..TaskUpdated::of(task, by) };
         let (era, key) = (Era::HOME, lie.key);
-        Some(TaskAct::Claimed(TaskClaimed { update, if_assignee, era, key }))
+        Some(TaskAct::Claimed(TaskClaimed { update, if_assignee, era, key, if_status: None }))
     }
 }

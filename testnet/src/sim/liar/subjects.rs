@@ -34,7 +34,7 @@ pub(super) fn said(message: &Message) -> Happening {
         Class::Wants => Happening::Questions,
         Class::Handover => Happening::Posts,
         Class::Life => Happening::Signs,
-        Class::Rosters => Happening::Rosters,
+        Class::Rosters | Class::Streams => Happening::Rosters,
         Class::Membership => Happening::Secrets,
         Class::Receipts => Happening::Copies,
         Class::Records => Happening::Records,

@@ -70,6 +70,10 @@ fn are_once(known: &Tasks, room: RoomId, tasks: &[TaskView]) -> Result<(), Broke
     if titles.len() < tasks.len() {
         return broken("same tasks", format!("a task of {room} is there twice"));
     }
+    let is_back = |ended: &&(RoomId, MessageId)| tasks.iter().any(|task| task.task == ended.1);
+    if let Some(back) = known.ended.iter().find(is_back) {
+        return broken("ends stay", format!("{back:?} was deleted, and is there"));
+    }
     let is_there =
         |made: &Made| tasks.iter().any(|task| task.task == made.task && *task.title == *made.title);
     match known.made.iter().find(|made| made.room == room && !is_there(made)) {
@@ -93,8 +97,8 @@ fn were_told(known: &Tasks, room: RoomId, tasks: &[TaskView]) -> Result<(), Brok
 /// Whether an act says what was acknowledged: of that node's log, or the answer to a claim of it.
 fn is_written(world: &World, acknowledged: &Acknowledged) -> bool {
     let Acknowledged { node, by, room, update } = acknowledged;
-    let TaskUpdate { status, assignee, note, .. } = update;
-    let sets_nothing = status.is_none() && assignee.is_none() && note.is_none();
+    let TaskUpdate { status, assignee, note, fields, .. } = update;
+    let sets_nothing = !update.sets();
     if world.cluster.rooms.is_ephemeral(*room) || sets_nothing {
         return true;
     }
@@ -106,6 +110,7 @@ fn is_written(world: &World, acknowledged: &Acknowledged) -> bool {
         act.updates().is_some_and(|written| {
             MessageId::new(*room, written.task.log, written.task.seq) == update.task
                 && (written.status, &written.assignee, &written.note) == (*status, assignee, note)
+                && written.fields == *fields
                 && written.by == *by
                 && written_by == author
                 && claims == update.if_assignee.is_some()
@@ -132,11 +137,10 @@ pub(crate) fn everybody_claims(world: &mut World) -> Result<(), Broken> {
         let by = world.cluster.dice.pick(&all).clone();
         let agent = &by.caller.agent;
         let update = TaskUpdate {
-            task: contested.task,
             status: Some(TaskStatus::Completed),
-            assignee: Some(agent.clone()),
+            assignee: Some(Some(agent.clone())),
             note: Some(format!("settled by {agent}")),
-            if_assignee: None,
+            ..TaskUpdate::of(contested.task)
         };
         world.tasks.update(&mut world.cluster, by, room, update);
     }

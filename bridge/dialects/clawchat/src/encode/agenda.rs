@@ -1,14 +1,12 @@
-//! Votes, elections and tasks, as the wire has them.
+//! Votes and elections, as the wire has them.
 
 use mesh::{
-    api::agenda::{LeaderGone, TaskView, VoteNotes, VoteResult as CoreResult, VoteView},
+    api::agenda::{LeaderGone, VoteNotes, VoteResult as CoreResult, VoteView},
     name::id::{AgentId, RoomId},
-    wire::acts::TaskStatus as CoreTaskStatus,
 };
 use protocol::{
     event::{Ballot, ElectionStarted, Event, LeaderCleared, LeaderElected, VoteResult},
-    object::{Tallied, Task, TaskNote, Vote, VoteNote, VoteStatus},
-    value::TaskStatus,
+    object::{Tallied, Vote, VoteNote, VoteStatus},
 };
 
 use super::{agent_ids, room_text, timestamp};
@@ -73,41 +71,6 @@ fn vote_note(notes: VoteNotes) -> Option<VoteNote> {
         late: late as u64,
         corrected: corrected as u64,
     })
-}
-
-pub(crate) fn task(lobby: RoomId, view: &TaskView) -> Task {
-    let contested: Vec<String> = view.contested.iter().map(|field| String::from(*field)).collect();
-    Task {
-        task_id: view.task.to_uuid(),
-        room_id: room_text(lobby, view.room),
-        title: view.title.to_string(),
-        description: view.description.as_deref().map(String::from),
-        status: task_status(view.status),
-        assignee: view.assignee.as_deref().map(String::from),
-        created_by: view.created_by.to_string(),
-        created_at: timestamp(view.created_ms),
-        updated_at: view.updated_ms.map(timestamp),
-        note: view.note.as_deref().map(String::from),
-        mesh: (!contested.is_empty()).then_some(TaskNote { contested }),
-    }
-}
-
-fn task_status(status: CoreTaskStatus) -> TaskStatus {
-    match status {
-        CoreTaskStatus::Pending => TaskStatus::Pending,
-        CoreTaskStatus::InProgress => TaskStatus::InProgress,
-        CoreTaskStatus::Completed => TaskStatus::Completed,
-        CoreTaskStatus::Blocked => TaskStatus::Blocked,
-    }
-}
-
-pub(crate) fn core_task_status(status: TaskStatus) -> CoreTaskStatus {
-    match status {
-        TaskStatus::Pending => CoreTaskStatus::Pending,
-        TaskStatus::InProgress => CoreTaskStatus::InProgress,
-        TaskStatus::Completed => CoreTaskStatus::Completed,
-        TaskStatus::Blocked => CoreTaskStatus::Blocked,
-    }
 }
 
 pub(crate) fn election_started(room_id: String, candidates: &[AgentId], by: &AgentId) -> Event {

@@ -15,9 +15,9 @@ use mesh::{
         number::Number,
     },
     wire::{
-        acts::TaskStatus,
         entry::{Facts, Said},
         kinds::DECISION,
+        tasks::{CommentKind, TaskFacts, TaskProgress, TaskStatus},
     },
 };
 use serde_json::{Value, json};
@@ -114,6 +114,13 @@ fn task(room: RoomId) -> TaskView {
         created_ms: 0,
         updated_ms: Some(1_000),
         note: Some("n".into()),
+        facts: Arc::new(TaskFacts { n: 7, ..TaskFacts::default() }),
+        priority: 1,
+        labels: Arc::default(),
+        due_ms: None,
+        progress: None,
+        result: None,
+        comments: 1,
         contested: vec!["assignee"],
         marks: Default::default(),
     }
@@ -413,7 +420,10 @@ fn tasks_are_made_changed_and_listed() {
     let shown = json!({
         "task_id": TASK.to_uuid(), "room_id": room, "title": "t", "status": "in_progress",
         "assignee": "b", "created_by": "a", "created_at": "1970-01-01T00:00:00.000Z",
-        "updated_at": "1970-01-01T00:00:01.000Z", "note": "n", "mesh": {"contested": ["assignee"]},
+        "updated_at": "1970-01-01T00:00:01.000Z", "note": "n",
+        "mesh": {
+            "n": 7, "identifier": task(id).identifier(), "comments": 1, "contested": ["assignee"],
+        },
     });
     let view = || Ok(Outcome::Task(Box::new(task(id))));
     let payload = json!({"room_id": room, "title": "t", "description": "d", "assignee": "b"});
@@ -429,7 +439,10 @@ fn tasks_are_made_changed_and_listed() {
         "{asked:?}"
     );
     assert_eq!(it.told(RoomEvent::TaskAssigned(Arc::new(task(id))), "task_assigned"), shown);
-    assert_eq!(it.told(RoomEvent::TaskUpdated(Arc::new(task(id))), "task_updated"), shown);
+    assert_eq!(
+        it.told(RoomEvent::TaskUpdated(Arc::new(task(id)), Arc::default()), "task_updated"),
+        shown
+    );
     for unknown in ["nope".to_owned(), TASK.to_uuid()] {
         let update = json!({"task_id": unknown, "status": "completed"});
         assert_eq!(it.a.code("update_task", update), "task_not_found");
@@ -446,6 +459,62 @@ fn tasks_are_made_changed_and_listed() {
     }
 }
 
+/// What a mesh has beside the fields of every client, there and back.
+#[test]
+fn fields_of_the_mesh_are_set_and_shown() {
+    let mut it = two();
+    let id = it.id;
+    let mut view = task(id);
+    view.status = TaskStatus::InReview;
+    (view.priority, view.due_ms) = (3, Some(1_000));
+    view.labels = ["red".to_owned()].into();
+    view.progress = Some(Arc::new(TaskProgress { percent: 40, step: "digs".to_owned() }));
+    view.result = Some(r#"{"a":1}"#.into());
+    view.contested = Vec::new();
+    let answer = |view: &TaskView| Ok(Outcome::Task(Box::new(view.clone())));
+    let payload = json!({
+        "task_id": TASK.to_uuid(), "note": "n", "if_assignee": "b", "mesh": {
+            "state": "in_review", "if_state": "in_progress", "release": true, "priority": 3,
+            "labels": ["red"], "due": "1970-01-01T00:00:01Z", "result": {"a": 1},
+            "progress": {"percent": 40, "step": "digs"}, "note_kind": "status",
+        },
+    });
+    let (shown, asked) = it.when(answer(&view), "update_task", payload);
+    assert_eq!(shown["status"], "in_progress", "as every client knows it");
+    assert_eq!(
+        shown["mesh"],
+        json!({
+            "n": 7, "identifier": view.identifier(), "state": "in_review", "priority": 3,
+            "labels": ["red"], "due": "1970-01-01T00:00:01.000Z", "comments": 1,
+            "progress": {"percent": 40, "step": "digs"}, "result": {"a": 1},
+        })
+    );
+    let Command::UpdateTask { update, .. } = asked else { panic!("{asked:?}") };
+    assert_eq!((update.status, update.by_steps), (Some(TaskStatus::InReview), true));
+    assert_eq!((update.assignee, update.if_status), (Some(None), Some(TaskStatus::InProgress)));
+    assert_eq!((update.kind, update.fields.due_ms), (CommentKind::Status, Some(1_000)));
+    assert_eq!(update.fields.result.as_deref(), Some(r#"{"a":1}"#));
+    let mesh = json!({"kind": "bug", "blocked_by": [TASK.to_uuid()], "requires_approval": true});
+    let new = json!({"room_id": it.room, "title": "t", "mesh": mesh});
+    let (_, asked) = it.when(answer(&view), "assign_task", new);
+    let Command::AssignTask { task: new, .. } = asked else { panic!("{asked:?}") };
+    let TaskFacts { kind, blocked_by, requires_approval, .. } = *new.facts;
+    assert_eq!(
+        (kind.as_deref(), &*blocked_by, requires_approval),
+        (Some("bug"), &[TASK][..], true)
+    );
+    for (mesh, why) in [
+        (json!({"state": "open"}), "`mesh`"),
+        (json!({"priority": 4}), "mesh.priority"),
+        (json!({"due": "soon"}), "mesh.due"),
+        (json!({"if_state": "pending"}), "if_assignee"),
+    ] {
+        let reply = it.a.ask("update_task", json!({"task_id": TASK.to_uuid(), "mesh": mesh}));
+        assert_eq!(reply["payload"]["code"], "invalid_payload", "{reply}");
+        assert!(reply["payload"]["message"].as_str().unwrap().contains(why), "{reply}");
+    }
+}
+
 #[test]
 fn a_claim_names_whom_it_expects_and_is_told_who_holds_the_task() {
     let mut it = two();
@@ -457,7 +526,7 @@ fn a_claim_names_whom_it_expects_and_is_told_who_holds_the_task() {
         let (_, asked) = it.when(view, "update_task", payload);
         let Command::UpdateTask { update, .. } = asked else { panic!("{asked:?}") };
         let TaskUpdate { assignee, if_assignee, .. } = update;
-        assert_eq!(assignee.as_deref(), Some("a"));
+        assert_eq!(assignee, Some(Some("a".into())));
         if_assignee
     };
     assert_eq!(update(json!({})), None);

@@ -28,13 +28,13 @@ async fn rooms_are_teams_and_their_tasks_are_those_that_agents_have() {
     desk.ask(&bob.visitor, Join(room)).await.unwrap();
     let task = |title: &str, assignee: Option<&str>| {
         let assignee = assignee.map(Into::into);
-        AssignTask(NewTask { room, title: title.to_owned(), description: None, assignee })
+        AssignTask(NewTask { assignee, ..NewTask::of(room, title.to_owned()) })
     };
     let open = desk.ask(&bob.visitor, task("open", None)).await.unwrap();
     desk.ask(&bob.visitor, task("held", Some("bob"))).await.unwrap();
     let done = desk.ask(&bob.visitor, task("done", Some("bob"))).await.unwrap();
     let (status, note) = (Some(TaskStatus::Completed), Some("all of them".to_owned()));
-    let end = TaskUpdate { task: done.task, status, assignee: None, note, if_assignee: None };
+    let end = TaskUpdate { status, note, ..TaskUpdate::of(done.task) };
     desk.ask(&bob.visitor, ChangeTask(end)).await.unwrap();
     let mut client = node.owner().await;
     let list = client.gets("teams.list", json!({})).await;
@@ -122,6 +122,13 @@ async fn a_team_is_made_and_changed_by_administrators_of_its_key() {
     assert_eq!(other.refused("teams.update", json!({"id": id, "name": "y"})).await, no);
     let write = json!({"teamId": id, "path": "a.md", "content": "x"});
     assert_eq!(other.refused("teams.workspace.write", write).await, no);
+    assert_eq!(other.refused("teams.delete", json!({"id": id})).await, no);
+    let lobby = client.refused("teams.delete", json!({"id": "lobby"})).await;
+    assert_eq!(lobby.0, "INVALID_REQUEST");
+    assert_eq!(client.gets("teams.delete", json!({"teamId": id})).await, json!({"ok": true}));
+    assert_eq!(client.event().await["event"], "team.deleted");
+    assert_eq!(client.refused("teams.get", json!({"id": id})).await.0, "NOT_FOUND");
+    assert_eq!(client.gets("teams.list", json!({})).await["count"], 1, "the lobby");
     node.stop().await;
 }
 

@@ -317,7 +317,7 @@ async fn give(
     let (task, has_terms) = match tasks.into_iter().next() {
         Some(task) => (task.task, task.marks.terms.is_some()),
         None => {
-            let new = NewTask { room, title, description: None, assignee: worker.clone() };
+            let new = NewTask { assignee: worker.clone(), ..NewTask::of(room, title) };
             (asking.act(AssignTask(new)).await?.task, false)
         }
     };

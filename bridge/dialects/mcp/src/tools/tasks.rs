@@ -74,7 +74,7 @@ pub(super) async fn add(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let description = arguments.text("description")?;
     let assignee = arguments.text("assignee")?.map(Into::into);
     let room = asking.room(arguments).await?;
-    let task = NewTask { room: room.room, title, description, assignee };
+    let task = NewTask { description, assignee, ..NewTask::of(room.room, title) };
     let task = asking.act(AssignTask(task)).await?;
     Ok(object(json!({"status": "ok", "task": row(asking, &room, &task)})))
 }
@@ -82,17 +82,16 @@ pub(super) async fn add(asking: &Asking, arguments: &mut Arguments) -> Outcome {
 pub(super) async fn claim(asking: &Asking, arguments: &mut Arguments) -> Outcome {
     let task = id(arguments)?;
     if let Some((room, view)) = find(asking, task).await?
-        && view.status == TaskStatus::Completed
+        && view.status.is_terminal()
     {
-        let no = No::error("the task is completed already");
+        let no = No::error(format!("the task is {} already", view.status.name()));
         return Err(no.with("task", row(asking, &room, &view)));
     }
     let begins = TaskUpdate {
-        task,
         status: Some(TaskStatus::InProgress),
-        assignee: Some(asking.agent.clone()),
-        note: None,
+        assignee: Some(Some(asking.agent.clone())),
         if_assignee: Some(None),
+        ..TaskUpdate::of(task)
     };
     let no = match change(asking, begins.clone()).await {
         Ok(task) => return Ok(done(asking, &task)),
@@ -127,7 +126,7 @@ pub(super) async fn complete(asking: &Asking, arguments: &mut Arguments) -> Outc
         // A note has no place for all of it: the answer has, and the task's end follows from that.
         send::result(asking, &room, &result, status == TaskStatus::Blocked).await?;
     }
-    let update = TaskUpdate { task, status: Some(status), assignee: None, note, if_assignee: None };
+    let update = TaskUpdate { status: Some(status), note, ..TaskUpdate::of(task) };
     let task = change(asking, update).await?;
     Ok(done(asking, &task))
 }

@@ -63,7 +63,7 @@ fn messages_votes_and_tasks_keep_their_ids_at_every_node() {
 }
 
 fn nothing() -> TaskUpdate {
-    TaskUpdate { task: foreign(0), status: None, assignee: None, note: None, if_assignee: None }
+    TaskUpdate::of(foreign(0))
 }
 
 /// The founder is stopped between what it brought and its numbers: what is delivered after the start has

@@ -100,9 +100,9 @@ pub(in crate::tools) fn as_notice(row: &mut Value, ended: &Value) {
 /// How far a task is, in a list of sessions.
 pub(in crate::tools) fn status_of(task: &TaskView) -> &'static str {
     match task.status {
-        TaskStatus::Pending | TaskStatus::InProgress => "running",
-        TaskStatus::Completed => "done",
+        TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::InReview => "running",
+        TaskStatus::Completed | TaskStatus::Cancelled => "done",
         TaskStatus::Blocked if task.marks.ran_out => "timeout",
-        TaskStatus::Blocked => "failed",
+        TaskStatus::Blocked | TaskStatus::Failed => "failed",
     }
 }

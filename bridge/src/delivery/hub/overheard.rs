@@ -1,0 +1,55 @@
+//! News of rooms for dialects whose clients have no seat: they hear all, and judge who is told.
+
+use std::sync::Arc;
+
+use mesh::name::id::RoomId;
+use tokio::sync::broadcast;
+
+use super::Hub;
+use crate::{
+    limits::OVERHEARD_MAX,
+    seam::{answer::RoomFacts, event::Event},
+};
+
+/// News of a room: a task was made, changed or deleted.
+#[derive(Clone, Debug)]
+pub struct Overheard {
+    /// The room.
+    pub room: RoomId,
+    /// Who may read it, and more.
+    pub facts: RoomFacts,
+    /// The news.
+    pub event: Event,
+}
+
+#[derive(Debug)]
+pub(super) struct Overhearing(broadcast::Sender<Arc<Overheard>>);
+
+impl Default for Overhearing {
+    fn default() -> Overhearing {
+        Overhearing(broadcast::Sender::new(OVERHEARD_MAX))
+    }
+}
+
+impl Hub {
+    /// From now on. Who does not keep up loses the oldest, and is told how many.
+    pub(crate) fn overhear(&self) -> broadcast::Receiver<Arc<Overheard>> {
+        self.overhearing.0.subscribe()
+    }
+
+    /// In the order in which the room's logs are read here.
+    pub(super) fn overheard(&self, room: RoomId, event: &Event) {
+        if self.overhearing.0.receiver_count() == 0 {
+            return;
+        }
+        let facts = self.read().rooms.get(&room).map(|known| known.facts.clone());
+        if let Some(facts) = facts {
+            // Nobody listens any more: nobody is to be told.
+            drop(self.overhearing.0.send(Arc::new(Overheard {
+                room,
+                facts,
+                event: event.clone(),
+            })));
+        }
+    }
+}
