@@ -25,8 +25,8 @@ async fn main() -> Result<()> {
     let mut tasks = BTreeMap::new();
     for (title, work) in PARTS {
         let title = title.to_owned();
-        let task =
-            AssignTask { room_id: room_id.clone(), title, description: None, assignee: None };
+        let room_id = room_id.clone();
+        let task = AssignTask { room_id, title, description: None, assignee: None, mesh: None };
         tasks.insert(builders[0].client.call(task).await?.task_id, work);
     }
     for builder in &mut builders {
@@ -75,6 +75,7 @@ async fn claim(builder: &Member, task: &str) -> Result<bool> {
         assignee: Some(builder.client.agent_id().to_owned()),
         note: None,
         if_assignee: IfAssignee::Nobody,
+        mesh: None,
     };
     match builder.client.call(claim).await {
         Ok(_) => Ok(true),
@@ -90,6 +91,7 @@ async fn build(builder: &Member, room: &str, (task, work): (&str, &str)) -> Resu
         assignee: None,
         note: Some(format!("built by {}", builder.name())),
         if_assignee: IfAssignee::Anybody,
+        mesh: None,
     };
     let title = builder.client.call(done).await?.title;
     let part = SendMessage {
