@@ -13,9 +13,7 @@ use mesh::{
 };
 use protocol::{
     code::Code,
-    event::{
-        AgentLeft, DecisionMade, Event as Wire, Heartbeat, Mention, RoomDestroyed, TypingIndicator,
-    },
+    event::{AgentLeft, DecisionMade, Event as Wire, Heartbeat, Mention, RoomDestroyed},
     frame::{encode_event, encode_reply},
     object::MeshNote,
     reply::Reply,
@@ -108,12 +106,7 @@ impl event::Voice for Voice {
                 encode::turn(name(room), holder.as_ref(), order, *reason)
             }
             Event::Typing { room, agent, name: called, typing } => {
-                Wire::TypingIndicator(TypingIndicator {
-                    room_id: name(room),
-                    agent_id: agent.to_string(),
-                    agent_name: called.to_string(),
-                    typing: *typing,
-                })
+                encode::typing(name(room), agent, called, *typing)
             }
             Event::Presence(agent) => encode::presence(agent),
             Event::RoomOpened { room, own, to } => {

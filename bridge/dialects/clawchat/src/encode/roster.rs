@@ -4,13 +4,20 @@ use mesh::{
     api::{command::AgentView, event::TurnReason as CoreReason},
     name::id::AgentId,
 };
-use protocol::event::{AgentJoined, AgentName, Event, PresenceUpdate, TurnChanged, TurnReason};
+use protocol::event::{
+    AgentJoined, AgentName, Event, PresenceUpdate, TurnChanged, TurnReason, TypingIndicator,
+};
 
 use super::{agent_ids, progress, status};
 
 pub(crate) fn joined(room_id: String, agent: &AgentId, name: &str, reconnected: bool) -> Event {
     let agent = AgentName { agent_id: agent.to_string(), name: String::from(name) };
     Event::AgentJoined(AgentJoined { room_id, agent, reconnected })
+}
+
+pub(crate) fn typing(room_id: String, agent: &AgentId, name: &str, typing: bool) -> Event {
+    let (agent_id, agent_name) = (agent.to_string(), String::from(name));
+    Event::TypingIndicator(TypingIndicator { room_id, agent_id, agent_name, typing })
 }
 
 pub(crate) fn turn(
