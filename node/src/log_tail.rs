@@ -4,10 +4,6 @@ use std::{fmt, sync::Arc};
 
 use bridge::log_tail::{LogLevel, LogLine, LogTail};
 use serde_json::{Map, Value};
-use tracing::{
-    Event, Level, Subscriber,
-    field::{Field, Visit},
-};
 use tracing_subscriber::layer::{Context, Layer};
 
 use crate::{clock::Clock, limits::LOG_TEXT_BYTES_MAX};
@@ -15,8 +11,8 @@ use crate::{clock::Clock, limits::LOG_TEXT_BYTES_MAX};
 /// Gives each line of the log to a tail.
 pub(crate) struct Tailing(pub(crate) Arc<LogTail>);
 
-impl<S: Subscriber> Layer<S> for Tailing {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+impl<S: tracing::Subscriber> Layer<S> for Tailing {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
         let mut said = Said::default();
         event.record(&mut said);
         let Said { message, fields } = said;
@@ -30,13 +26,13 @@ impl<S: Subscriber> Layer<S> for Tailing {
     }
 }
 
-fn level(level: Level) -> LogLevel {
+fn level(level: tracing::Level) -> LogLevel {
     match level {
-        Level::TRACE => LogLevel::Trace,
-        Level::DEBUG => LogLevel::Debug,
-        Level::INFO => LogLevel::Info,
-        Level::WARN => LogLevel::Warn,
-        Level::ERROR => LogLevel::Error,
+        tracing::Level::TRACE => LogLevel::Trace,
+        tracing::Level::DEBUG => LogLevel::Debug,
+        tracing::Level::INFO => LogLevel::Info,
+        tracing::Level::WARN => LogLevel::Warn,
+        tracing::Level::ERROR => LogLevel::Error,
     }
 }
 
@@ -48,7 +44,7 @@ struct Said {
 }
 
 impl Said {
-    fn say(&mut self, field: &Field, value: Value) {
+    fn say(&mut self, field: &tracing::field::Field, value: Value) {
         if field.name() == "message" {
             self.message = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         } else {
@@ -62,24 +58,24 @@ fn cut(mut text: String) -> Value {
     Value::String(text)
 }
 
-impl Visit for Said {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+impl tracing::field::Visit for Said {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
         self.say(field, cut(format!("{value:?}")));
     }
 
-    fn record_str(&mut self, field: &Field, value: &str) {
+    fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
         self.say(field, cut(value.to_owned()));
     }
 
-    fn record_u64(&mut self, field: &Field, value: u64) {
+    fn record_u64(&mut self, field: &tracing::field::Field, value: u64) {
         self.say(field, value.into());
     }
 
-    fn record_i64(&mut self, field: &Field, value: i64) {
+    fn record_i64(&mut self, field: &tracing::field::Field, value: i64) {
         self.say(field, value.into());
     }
 
-    fn record_bool(&mut self, field: &Field, value: bool) {
+    fn record_bool(&mut self, field: &tracing::field::Field, value: bool) {
         self.say(field, value.into());
     }
 }

@@ -26,7 +26,7 @@ use openpgp::{Certificate, Fingerprint};
 
 use crate::{
     claims::Claims,
-    overseer::Hidden,
+    hidden::Hidden,
     proof,
     usernames::{folded, is_reserved, problem},
 };

@@ -6,12 +6,12 @@
 //!
 //! In reading order: `http` (a request's way in), `resource` (the table of pages), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
-//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators), `overseer` (accounts that they hide),
+//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators), `overseer` and `hidden` (accounts that they hide),
 //! `tools` (lent to the hosts of agents; `linked`: the accounts of agents, `results`), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bridge::{
     dialect::{Pages, Site},
@@ -24,6 +24,7 @@ mod body;
 mod caller;
 mod claims;
 mod fields;
+mod hidden;
 mod hosted;
 mod http;
 mod index;
@@ -51,8 +52,8 @@ mod times;
 mod tools;
 mod usernames;
 
-use overseer::Hidden;
-use registry::Registry;
+use hidden::Hidden;
+use registry::{Opened, Registry};
 use tools::Tools;
 
 pub use overseer::{Overseen, Overseer};
@@ -66,9 +67,6 @@ pub struct ClawFinder {
     hidden: Arc<Hidden>,
     registry: Opened,
 }
-
-/// From when the node is there.
-type Opened = Arc<OnceLock<Arc<Registry>>>;
 
 impl std::fmt::Debug for ClawFinder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,31 +1,16 @@
 //! The operator of a node and its index: accounts that are hidden here. Other nodes show them as before.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use mesh::name::id::KeyPrint;
 
-use crate::{Opened, Requests, Signup, index::Account, registry::Registry};
-
-/// Accounts that do not show at this node, and whose keys open nothing here.
-#[derive(Debug, Default)]
-pub(crate) struct Hidden(RwLock<BTreeSet<KeyPrint>>);
-
-impl Hidden {
-    pub(crate) fn contains(&self, account: KeyPrint) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&account)
-    }
-
-    fn all(&self) -> BTreeSet<KeyPrint> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn replace(&self, all: BTreeSet<KeyPrint>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = all;
-    }
-}
+use crate::{
+    hidden::Hidden,
+    index::Account,
+    registry::{Opened, Registry},
+    requests::Requests,
+    settings::Signup,
+};
 
 /// See the module. It outlives no restart: the node keeps what it says.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -28,13 +28,13 @@ use tokio::time::sleep;
 
 use crate::{
     caller::Caller,
+    hidden::Hidden,
     index::{Account, Index, Letter},
     limits::{
         KNOWN_WITHIN, LOOK_EVERY, MAILS_PER_MINUTE, PRESENTED_FOR, RECORDS_AT_ONCE,
         REQUESTS_PER_MINUTE, STRANGERS_REQUESTS_PER_MINUTE, WRITES_PER_MINUTE,
     },
     mail::opened::Readers,
-    overseer::Hidden,
     problem::{Answer, Problem},
     proof::Document,
     rates::{Origin, PerMinute, Registrations},
@@ -71,6 +71,9 @@ pub(crate) struct Registry {
     requests: PerMinute<KeyPrint>,
     strangers: PerMinute<IpAddr>,
 }
+
+/// From when the node is there.
+pub(crate) type Opened = Arc<OnceLock<Arc<Registry>>>;
 
 /// How far the index is.
 #[derive(Default)]
