@@ -366,13 +366,14 @@ impl Onces {
     fn forget_log(&mut self, log: LogId, seq: u64) {
         let is_gone = |place: &EntryRef| place.log == log && place.seq >= seq;
         self.asks.forget_log(log, seq);
-        let touched = self.grants.iter().filter(|(root, grant)| {
+        // A grant whose ask is gone stays: its answer says all of it, and a node may hear of the answer alone.
+        let touched = self.grants.iter().filter(|(_, grant)| {
             let given = grant.given.iter().any(|given| is_gone(&given.at.place));
-            is_gone(root) || given || grant.ends.iter().any(is_gone)
+            given || grant.ends.iter().any(is_gone)
         });
         for root in touched.map(|(root, _)| *root).collect::<Vec<_>>() {
             self.change(root, Some(WhyLost::Split), |grant| {
-                grant.given.retain(|given| !is_gone(&given.at.place) && !is_gone(&root));
+                grant.given.retain(|given| !is_gone(&given.at.place));
                 grant.ends.retain(|end| !is_gone(end));
             });
             if self.grants.get(&root).is_some_and(|it| it.given.is_empty() && it.ends.is_empty()) {

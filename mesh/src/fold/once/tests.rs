@@ -357,3 +357,22 @@ proptest! {
         prop_assert_eq!(all.onces.live, other.onces.live);
     }
 }
+
+/// Seed 1811 of worlds with parting: the log of the node that asked was cut at one node after it had heard of the grant, and at
+/// another one before.
+#[test]
+fn a_grant_stays_though_its_ask_is_cut_off_whichever_comes_first() {
+    let (mut a, mut b) = (Replica::new(1), Replica::new(2));
+    let ask = b.takes("deploy", "bob");
+    a.hear(&b);
+    assert!(granted(&a.answers()[0]));
+    let cut = Void::From(ask);
+    a.onces.retract(cut);
+    let mut later = Replica::new(3);
+    later.onces.retract(cut);
+    for act in a.have.iter().filter(|(place, ..)| *place != ask) {
+        later.take_in(act.clone());
+    }
+    assert_eq!(a.holds("deploy").as_deref(), Some("bob"));
+    assert_eq!(later.holds("deploy"), a.holds("deploy"));
+}

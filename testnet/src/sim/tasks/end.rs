@@ -8,7 +8,7 @@ use mesh::{
         command::Command,
     },
     name::id::{MessageId, RoomId},
-    wire::acts::TaskStatus,
+    wire::{acts::TaskStatus, tasks::TaskFields},
 };
 
 use super::{Acknowledged, Asked, Made, Tasks, fold::fold};
@@ -140,6 +140,7 @@ pub(crate) fn everybody_claims(world: &mut World) -> Result<(), Broken> {
             status: Some(TaskStatus::Completed),
             assignee: Some(Some(agent.clone())),
             note: Some(format!("settled by {agent}")),
+            fields: Box::new(settled(contested)),
             ..TaskUpdate::of(contested.task)
         };
         world.tasks.update(&mut world.cluster, by, room, update);
@@ -154,6 +155,22 @@ pub(crate) fn everybody_claims(world: &mut World) -> Result<(), Broken> {
     is_held_once(&tasks, task.task, won)?;
     are_settled(&tasks, &contested)?;
     converge(world)
+}
+
+/// Each field that is contested, as it shows: that settles it.
+fn settled(task: &TaskView) -> TaskFields {
+    let is_contested = |name: &str| task.contested.iter().any(|field| *field == name);
+    TaskFields {
+        title: is_contested("title").then(|| task.title.to_string()),
+        description: is_contested("description")
+            .then(|| task.description.as_deref().unwrap_or_default().to_owned()),
+        priority: is_contested("priority").then_some(task.priority),
+        labels: is_contested("labels").then(|| task.labels.to_vec()),
+        due_ms: is_contested("due").then(|| task.due_ms.unwrap_or_default()),
+        progress: task.progress.as_deref().cloned().filter(|_| is_contested("progress")),
+        result: is_contested("result")
+            .then(|| task.result.as_deref().unwrap_or_default().to_owned()),
+    }
 }
 
 fn is_held_once(tasks: &[TaskView], task: MessageId, won: u64) -> Result<(), Broken> {
