@@ -159,7 +159,7 @@ pub(crate) fn everybody_claims(world: &mut World) -> Result<(), Broken> {
 
 /// Each field that is contested, as it shows: that settles it.
 fn settled(task: &TaskView) -> TaskFields {
-    let is_contested = |name: &str| task.contested.iter().any(|field| *field == name);
+    let is_contested = |name: &'static str| task.contested.contains(&name);
     TaskFields {
         title: is_contested("title").then(|| task.title.to_string()),
         description: is_contested("description")
