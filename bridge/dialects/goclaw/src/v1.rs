@@ -154,7 +154,8 @@ async fn asked(shared: &Opened, peer: Peer, request: Request) -> Result<Value, F
     let no_method = || No::internal("a route has no method");
     let method = methods::named(route.method).ok_or_else(no_method)?;
     caller.may(method)?;
-    let asked = Asked { caller, client: 0, method, params };
+    // It has no connection that could be told of anything.
+    let asked = Asked { caller, client: u64::MAX, method, params };
     Ok(shown(asked.outcome().await?, route.list))
 }
 
@@ -163,7 +164,10 @@ async fn identified(
     token: String,
     params: &Params,
 ) -> Result<Arc<Caller>, Failed> {
-    let unknown = |no| Failed(Some(StatusCode::UNAUTHORIZED), no);
+    let unknown = |no: No| {
+        let is_denied = no.code == Code::Unauthorized;
+        Failed(is_denied.then_some(StatusCode::UNAUTHORIZED), no)
+    };
     let shown = Shown::bearer(token, params)?;
     let caller = caller_of(shared, shown).await.map_err(unknown)?;
     caller.ok_or_else(|| unknown(No::unauthorized("permission denied: no key was shown")))

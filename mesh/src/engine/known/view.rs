@@ -153,7 +153,8 @@ impl Known {
         }
     }
 
-    /// Whether the key that made the room has closed it.
+    /// Whether the key that the room belongs to has closed it. The word of a key that was replaced does not count: a thief of it
+    /// could say it at any time, and nobody could take it back.
     fn is_closed(&self, id: RoomId) -> bool {
         if self.closings.is_empty() {
             return false;
@@ -163,9 +164,7 @@ impl Known {
         let place = self.rooms.get(&id).and_then(|room| room.replica.record.place_of_records(id));
         let (Some(maker), Some(at)) = (made, place) else { return false };
         let (maker, name) = (self.directory.current(maker), closing::id(&at));
-        let of_room = self.closings.range((at.space, name, KeyPrint([0; 16]))..);
-        let mut of_room = of_room.take_while(|(space, id, _)| (*space, *id) == (at.space, name));
-        of_room.any(|(_, _, owner)| self.directory.current(*owner) == maker)
+        self.closings.contains(&(at.space, name, maker))
     }
 
     /// Tells clients of the room that a record of this name closes, or does not any more, if it is here.

@@ -1,6 +1,7 @@
 //! Rooms that their keys close, for ever.
 
 use super::{
+    PRINTS,
     room_records::{new_room, set},
     world::{STEP, World},
 };
@@ -86,4 +87,25 @@ fn nobody_but_the_key_that_made_a_room_closes_it() {
     let lobby = world.lobby();
     let lobby = world.ask(0, close(&callers[0], lobby)).map(drop);
     assert!(matches!(lobby, Err(Refused::Impossible(_))), "{lobby:?}");
+}
+
+#[test]
+fn the_word_of_a_key_that_was_replaced_closes_nothing() {
+    let mut world = World::new(2);
+    let callers = world.presents(&[0]);
+    let room = world.makes(0, &callers[0], new_room("hall", true, false));
+    world.pass(STEP * 10);
+    let (old, new) = (callers[0].key, PRINTS[3]);
+    world.nodes[0].mints(new);
+    world.nodes[0].replaces(old, new).expect("it is there");
+    world.pass(STEP * 10);
+    // As a thief of the old key signs it at a node of his own.
+    let known = &mut world.nodes[1].engine.known;
+    let at = known.rooms[&room].replica.record.place_of_records(room).expect("permanent");
+    known.closings.insert((Space::Mesh, closing::id(&at), old));
+    known.tell_of_closed(Space::Mesh, closing::id(&at));
+    assert!(known.told.contains_key(&room));
+    known.closings.insert((Space::Mesh, closing::id(&at), new));
+    known.tell_of_closed(Space::Mesh, closing::id(&at));
+    assert!(!known.told.contains_key(&room), "its successor closes it");
 }
