@@ -18,9 +18,11 @@ fn sixty_four_worlds_keep_all_promises() {
     assert!(total.elections > 200 && total.leaders > 500 && total.decisions > 150, "{total:?}");
     assert!(total.tasks > 400 && total.granted > 300 && total.contested > 10, "{total:?}");
     assert!(total.claims > total.granted * 2, "hardly a claim was too late: {total:?}");
-    // A fault that never happens is tested by nothing. Holes are rare, and so are files that are there to be deleted.
+    // A fault that never happens is tested by nothing. Holes are rare, and so are files that are there to be deleted, or that
+    // another key than the room's may write: more worlds have them.
     let never = total.coverage.never(Kind::Honest);
-    let is_rare = |event: &&str| ["number left as a hole", "file deleted"].contains(event);
+    let rare = ["number left as a hole", "file deleted", "file of another key written"];
+    let is_rare = |event: &&str| rare.contains(event);
     assert!(never.iter().all(is_rare), "in no world: {never:?}");
 }
 
