@@ -277,6 +277,11 @@ impl KnownKeys<'_> {
         is_shown && self.0.owns(key.unwrap_or(KeyPrint::OPEN), agent)
     }
 
+    /// The same of an act that asks a sequencer for something: it is answered now, so its key has to be valid now.
+    pub(crate) fn may_ask(&self, act: &Spoken<'_>) -> bool {
+        self.speaks_for(act) && !act.key.is_some_and(|key| self.is_revoked(key))
+    }
+
     /// The nodes that were shown a key.
     pub(crate) fn shown_at(&self, key: KeyPrint) -> BTreeSet<NodeId> {
         self.0.vouchers.nodes(key).collect()

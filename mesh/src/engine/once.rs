@@ -194,9 +194,7 @@ fn give_back(known: &mut Known, id: RoomId, back: GivenBack) {
 pub(super) fn judge(known: &mut Known, id: RoomId) {
     let keys = known.directory.keys();
     if let Some(room) = known.rooms.get_mut(&id).filter(|room| room.folds.onces.is_waiting()) {
-        room.folds
-            .onces
-            .judge(|act| keys.speaks_for(act) && !act.key.is_some_and(|key| keys.is_revoked(key)));
+        room.folds.onces.judge(|act| keys.may_ask(act));
     }
 }
 

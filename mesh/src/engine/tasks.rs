@@ -231,9 +231,7 @@ pub(super) fn list_tasks(
 pub(super) fn judge_claims(known: &mut Known, id: RoomId) {
     let keys = known.directory.keys();
     if let Some(room) = known.rooms.get_mut(&id).filter(|room| room.folds.tasks.is_waiting()) {
-        room.folds
-            .tasks
-            .judge(|act| keys.speaks_for(act) && !act.key.is_some_and(|key| keys.is_revoked(key)));
+        room.folds.tasks.judge(|act| keys.may_ask(act));
     }
 }
 

@@ -380,6 +380,17 @@ fn a_room_that_is_open_takes_files_of_all_keys_and_its_maker_alone_opens_it() {
         world.nodes[n].hear_record(lie.clone());
     }
     assert!(world.ask(2, put(&other, room, file("x", b"other"))).is_err(), "its word counts not");
+    // Keys that the maker names are no others.
+    world.ask(0, let_write(&callers[0], room, named(&[PRINTS[1]]))).expect("its room");
+    world.pass(STEP * 3);
+    let refused = world.ask(2, put(&other, room, file("x", b"other"))).err();
+    assert_eq!(refused, Some(Refused::NotYours));
+    let draft = files::draft(&world.nodes[2].place(room), &file("x", b"forged"), None);
+    let forged = world.lies(draft, Some(Apart::of(b"forged")));
+    for n in 0..3 {
+        world.nodes[n].hear_record(forged.clone());
+        assert!(world.nodes[n].file(room, "x").is_none(), "it is not named");
+    }
     world.ask(0, let_write(&callers[0], room, open(true))).expect("its room");
     world.pass(STEP * 3);
     world.ask(2, put(&other, room, file("x", b"other"))).expect("all may");
