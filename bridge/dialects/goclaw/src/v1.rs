@@ -143,19 +143,19 @@ async fn asked(shared: &Opened, peer: Peer, request: Request) -> Result<Value, F
     for (name, value) in query(request.uri().query().unwrap_or_default()) {
         params.entry(name).or_insert(value);
     }
+    // The body of a client that may not ask is not read.
+    let caller = identified(shared.clone(), token, &Params::new(params.clone())).await?;
+    let no_method = || No::internal("a route has no method");
+    let method = methods::named(route.method).ok_or_else(no_method)?;
+    caller.may(method)?;
     let within = shared.desk.config().http_request_within;
     let body = timeout(within, body_of(request)).await;
     let late = || Failed(Some(StatusCode::REQUEST_TIMEOUT), No::invalid("the body came too late"));
     for (name, value) in body.map_err(|_| late())?? {
         params.entry(name).or_insert(value);
     }
-    let params = Params::new(params);
-    let caller = identified(shared, token, &params).await?;
-    let no_method = || No::internal("a route has no method");
-    let method = methods::named(route.method).ok_or_else(no_method)?;
-    caller.may(method)?;
     // It has no connection that could be told of anything.
-    let asked = Asked { caller, client: u64::MAX, method, params };
+    let asked = Asked { caller, client: u64::MAX, method, params: Params::new(params) };
     Ok(shown(asked.outcome().await?, route.list))
 }
 

@@ -107,6 +107,16 @@ async fn rights_and_refusals_are_those_of_a_connection() {
     assert_eq!(node.no("POST /v1/agents", Some(KEY), Some(json!({}))).await.0, 400);
     node.got("POST /v1/agents", make()).await;
     assert_eq!(node.no("POST /v1/agents", Some(KEY), make()).await.0, 409);
+    // A body that never comes is not waited for.
+    let mut io = TcpStream::connect(node.at).await.unwrap();
+    let request = format!(
+        "POST /v1/agents HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer none\r\ncontent-length: 400000\r\n\r\n",
+        node.at
+    );
+    io.write_all(request.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    timeout(PATIENCE, io.read_exact(&mut status)).await.expect("an answer").unwrap();
+    assert_eq!(&status, b"HTTP/1.1 401");
     // Under another name it may be a page that was pointed here.
     let mut io = TcpStream::connect(node.at).await.unwrap();
     let request = "GET /v1/agents HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
