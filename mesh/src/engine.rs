@@ -34,6 +34,7 @@ mod inquiries;
 mod keys;
 mod known;
 mod listing;
+mod members;
 mod membership;
 mod messages;
 mod once;
@@ -353,6 +354,17 @@ impl Engine {
             }
             Command::SetProfileOf(of) => self.records.set_profile_of(known, *of),
             Command::SetRoom(set) => self.records.set_room(known, *set),
+            Command::SetMember(set) => members::set(known, &mut self.records, *set),
+            Command::LeaveOnRecord(leave) => {
+                let left = self.agents.leave(known, &leave.caller, leave.room);
+                if left.is_ok() {
+                    members::note_left(known, &mut self.records, &leave);
+                }
+                left
+            }
+            Command::RetireAgent(retire) => self.records.retire(known, *retire),
+            Command::ChangeAgentFile(change) => self.records.change_agent_file(known, *change),
+            Command::PlaceOfKey { key } => known.directory_for(key, false).map(Outcome::Place),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
             Command::ClaimAccount { account, labels } => {
                 let claimed = accounts::claim(known, &account, labels);
@@ -428,8 +440,12 @@ impl Engine {
             // Known at once, as claims are.
             self.fold_facts();
         }
+        let agent = attach.agent.clone();
         let attached = self.agents.register(&mut self.known, attach, standing);
         self.known.cx.reply(call, Ok(Outcome::Attached(attached)));
+        for room in members::rooms_for(&self.known, &agent, key) {
+            self.agents.enlist(&mut self.known, (&agent, key), room, true);
+        }
     }
 
     fn detach(&mut self, caller: &Caller, seen: &[(RoomId, Number)]) -> Result<Outcome, Refused> {

@@ -4,9 +4,10 @@
 //! of one kind are kept; a [`set`] keeps the heads of one collection in one space, the same ones at every node that has
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
-//! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`] and [`closing`] of rooms,
-//! [`pair`] and [`shared`] of keys.
+//! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`], [`members`] and [`closing`] of
+//! rooms, [`pair`] and [`shared`] of keys, [`agent_files`] and [`retired`] of agents, too.
 
+pub mod agent_files;
 mod all;
 pub mod closing;
 pub mod collection;
@@ -16,9 +17,11 @@ pub mod digest;
 pub mod files;
 pub mod filling;
 pub mod finder;
+pub mod members;
 pub mod pair;
 pub mod place;
 pub mod profile;
+pub mod retired;
 pub mod set;
 pub mod shared;
 pub mod space;

@@ -31,7 +31,7 @@ use crate::{
         key::{KeySecret, Mailbox},
         number::Number,
     },
-    records::profile::ProfileUpdate,
+    records::{members::Member, profile::ProfileUpdate},
     wire::{
         acts::{KeyTerms, TaskStatus},
         conversation::Conversation,
@@ -45,10 +45,12 @@ use crate::{
 pub use access::Access;
 pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
-pub use owned::OwnedProfile;
+pub use owned::{AgentFileChange, OwnedProfile, Retire};
 pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use refused::{Apart, Refused};
-pub use rooms::{FileAct, FileChange, RoomSet, Share, ShareAct};
+pub use rooms::{
+    FileAct, FileChange, LeaveOnRecord, MemberAct, MemberSet, RoomSet, Share, ShareAct,
+};
 pub use streams::NewPiece;
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
@@ -201,6 +203,17 @@ pub enum Command {
     /// The details of a room that the caller's key has made are to be these: those that are not named stay as they are.
     /// → [`Outcome::Done`], when it is durable.
     SetRoom(Box<RoomSet>),
+    /// An agent is put on the list of a room that the caller's key has made, and has a seat there when it is attached; or it is
+    /// taken off, and has none. → [`Outcome::Done`], when it is durable.
+    SetMember(Box<MemberSet>),
+    /// As [`Command::Leave`], and a member on record says for its key that it has left by itself. → [`Outcome::Done`]
+    LeaveOnRecord(Box<LeaveOnRecord>),
+    /// Nobody attaches under this id again, in the whole mesh. By the key that owns it. → [`Outcome::Done`], when it is durable.
+    RetireAgent(Box<Retire>),
+    /// A file of an agent is written or deleted, by the key that owns its id. → [`Outcome::Done`], when it is durable.
+    ChangeAgentFile(Box<AgentFileChange>),
+    /// The room in whose place a key's own records are: they are where its private rooms are. → [`Outcome::Place`]
+    PlaceOfKey { key: KeyPrint },
     /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
     ChangeFile(Box<FileChange>),
     /// An account, which signs for itself, is to be known, and claims labels. → [`Outcome::Done`], when the claim has a number
@@ -432,6 +445,8 @@ pub enum Outcome {
     Key(Standing),
     /// The terms of a key that was minted and is valid; `None` of others.
     Terms(Option<Box<KeyTerms>>),
+    /// A room, for its place.
+    Place(RoomId),
     /// The fate of a roaming client's cursor.
     Roamed(Roamed),
     /// For an operator.
@@ -528,6 +543,8 @@ pub struct RoomView {
     pub closed: bool,
     /// Of a shared room: the keys that have it.
     pub shared: Option<Arc<BTreeSet<KeyPrint>>>,
+    /// Its members on record, by agent: whether they have a seat now is another question.
+    pub on_record: Arc<[Member]>,
     /// Of a direct room, for each of its two agents: why this node does not hand over to the other one what that one says.
     pub withheld: [Option<Withheld>; 2],
 }

@@ -113,4 +113,8 @@ pub enum AgentEvent {
     /// A seat in a direct room that it did not ask for. `missed`: messages above this number were delivered before
     /// clients saw the room, and are to be given to it first.
     Seated { agent: AgentId, room: RoomId, missed: Option<Number> },
+    /// A seat in a room on whose list it is. `announce`: it has just been attached, and is told of the room first.
+    Enlisted { agent: AgentId, room: Box<RoomView>, announce: bool },
+    /// It has a seat there no more: the room's key has taken it off the list.
+    Unseated { agent: AgentId, room: RoomId },
 }

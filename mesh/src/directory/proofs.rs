@@ -30,7 +30,10 @@ use crate::{
         key::KeyHalves,
         number::Number,
     },
-    records::writers::{RoomWriters, Writers},
+    records::{
+        retired::RetiredAgents,
+        writers::{RoomWriters, Writers},
+    },
     wire::{
         acts::KeyAct,
         entry::{AgentClaimed, Said},
@@ -55,6 +58,8 @@ pub(super) struct Shown {
     pub(super) halves: BTreeMap<KeyPrint, KeyHalves>,
     /// The keys that write files of rooms of others.
     pub(super) writers: RoomWriters,
+    /// Agents that keys say are retired.
+    pub(super) retired: RetiredAgents,
     /// Withdrawals: a log was cut, or another claim of an id turned out to be the first.
     revision: Revision,
 }
@@ -122,6 +127,26 @@ impl Proofs {
             keys.extend(owners.into_iter().filter(counts));
         }
         keys
+    }
+
+    /// Whether an agent is retired for ever: the key that owns its id says so. The word of a key that was replaced does not
+    /// count: a thief of it could say it at any time, and nobody could take it back.
+    #[must_use]
+    pub fn is_retired(&self, agent: &str) -> bool {
+        let known = self.read();
+        known.retired.said_by(agent).any(|key| {
+            let is_current = known.keys.current(key) == key && !known.keys.is_revoked(key);
+            is_current && known.owns(key, agent)
+        })
+    }
+
+    /// A record that retires an agent is kept; `None`: it is not any more.
+    pub(crate) fn learn_retired(&self, key: RecordKey, record: Option<&Record>) {
+        let retired = &mut self.write().retired;
+        match record {
+            Some(record) => retired.learn(key, record),
+            None => retired.forget(key),
+        }
     }
 
     /// A record about the writers of a room is kept, in this state; `None`: it is not any more.

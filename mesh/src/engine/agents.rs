@@ -21,7 +21,7 @@ use crate::{
         ROSTER_KEPT_EVERY,
     },
     name::{
-        agent::Belongs,
+        agent::{Belongs, is_person},
         id::{AgentId, KeyPrint, RoomId},
         identity::Strict,
         key::ShortKey,
@@ -306,6 +306,67 @@ impl Agents {
         true
     }
 
+    // On record.
+
+    /// Gives a member on record a seat if it is attached here and has none. People have none: they stand outside.
+    pub(super) fn enlist(
+        &mut self,
+        known: &mut Known,
+        (agent, key): (&AgentId, KeyPrint),
+        room: RoomId,
+        announce: bool,
+    ) {
+        let key = known.directory.current(key);
+        let own = known.rosters.own(agent);
+        let Some(mut record) = own.filter(|own| known.directory.current(own.key) == key).cloned()
+        else {
+            return;
+        };
+        let by = Reader { key, agent: Some(agent.clone()) };
+        let stands_outside = is_person(agent)
+            || known.outside.get(agent).is_some_and(|is| known.registrations.get(agent) == Some(is));
+        let is_full = record.rooms.len() >= ROOMS_PER_AGENT_MAX
+            || known.rosters.members(room).len() >= MEMBERS_PER_ROOM_MAX;
+        let may = known.may_read(&by, room).and_then(|()| known.may_write(room)).is_ok();
+        if stands_outside || is_full || !may || record.rooms.contains_key(&room) {
+            return;
+        }
+        let Some(view) = known.told.get(&room).cloned() else { return };
+        let seen = known.rooms.get(&room).map_or(Number::ZERO, |room| room.tip());
+        let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen };
+        record.rooms.insert(room, seat);
+        self.kept.moved = true;
+        known.rosters.put(known.cx.now, agent.clone(), record);
+        let view = Box::new(known.for_key(view, key));
+        let event = AgentEvent::Enlisted { agent: agent.clone(), room: view, announce };
+        known.cx.effects.push(Effect::Tell(event));
+    }
+
+    /// The room's key has taken an agent off the list: a seat from before that is void. It may join again where others may.
+    pub(super) fn unseat_removed(&mut self, known: &mut Known, agent: &AgentId, room: RoomId) {
+        let Some(mut record) = known.rosters.own(agent).cloned() else { return };
+        let Some(seat) = record.rooms.get(&room) else { return };
+        if !known.was_removed_after(agent, room, seat.joined) {
+            return;
+        }
+        record.rooms.remove(&room);
+        self.kept.moved = true;
+        known.rosters.put(known.cx.now, agent.clone(), record);
+        let event = AgentEvent::Unseated { agent: agent.clone(), room };
+        known.cx.effects.push(Effect::Tell(event));
+    }
+
+    /// A retired agent is not attached here any more.
+    pub(super) fn end_retired(&mut self, known: &mut Known, agent: &AgentId) {
+        let Some(record) = known.rosters.own(agent).cloned() else { return };
+        if let Some(registration) = known.registrations.get(agent).copied() {
+            let event = AgentEvent::Displaced { agent: agent.clone(), registration };
+            known.cx.effects.push(Effect::Tell(event));
+        }
+        self.kept.moved = true;
+        let_go(known, agent, record);
+    }
+
     pub(super) fn leave(
         &mut self,
         known: &mut Known,
@@ -360,6 +421,9 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
     if known.rosters.count_at(known.cx.me) >= AGENTS_PER_NODE_MAX {
         return Err(Refused::Full("too many agents are attached to this node".to_owned()));
     }
+    if known.directory.proofs().is_retired(agent) {
+        return Err(Refused::AgentRetired(agent.clone()));
+    }
     let owner = known.directory.owner(agent).map(|(key, _)| key);
     let is_anothers = match known.directory.belongs(agent, attach.key) {
         Belongs::Another => true,
@@ -392,7 +456,13 @@ pub(super) fn may_be(known: &Known, agent: &AgentId, key: KeyPrint) -> Result<()
             known.directory.owner(agent).is_some_and(|(owner, _)| owner != key)
         }
     };
-    if is_anothers { Err(Refused::AgentTaken(agent.clone())) } else { Ok(()) }
+    if is_anothers {
+        Err(Refused::AgentTaken(agent.clone()))
+    } else if known.directory.proofs().is_retired(agent) {
+        Err(Refused::AgentRetired(agent.clone()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Agents that were attached when the node last wrote its roster: gone, and free to come back.
@@ -417,7 +487,11 @@ fn restore_seats(
     record: &AgentRecord,
     taken_over: bool,
 ) -> BTreeMap<RoomId, Seat> {
-    let seats = record.rooms.iter().filter(|(room, _)| known.may_read(by, **room).is_ok());
+    let is_kept = |(room, seat): &(&RoomId, &Seat)| {
+        let agent = by.agent.as_deref().unwrap_or_default();
+        known.may_read(by, **room).is_ok() && !known.was_removed_after(agent, **room, seat.joined)
+    };
+    let seats = record.rooms.iter().filter(is_kept);
     seats
         .map(|(room, seat)| {
             let tip = known.rooms.get(room).map_or(Number::ZERO, |room| room.tip());

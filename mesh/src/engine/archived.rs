@@ -64,6 +64,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 task: false,
                 closed: false,
                 shared: None,
+                on_record: Arc::default(),
                 withheld: [None; 2],
             })
         })

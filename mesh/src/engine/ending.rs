@@ -62,6 +62,7 @@ impl Engine {
             }
             self.handovers.confirm_handovers(&mut self.known);
             self.go_on_presenting();
+            self.settle_members();
             let rooms = std::mem::take(&mut self.known.cx.to_advance);
             // Commands that wait for a barrier go on when all that came with it has come to rest.
             if rooms.is_empty() && !self.go_on_with_barrier() {
@@ -220,6 +221,7 @@ impl Engine {
         for agent in disowned {
             self.act_on(Learned::Agent(agent));
         }
+        self.known.doubt_members();
         let told = self.known.told.keys().copied().filter(|id| self.known.rooms.contains_key(id));
         for id in told.collect::<Vec<_>>() {
             self.known.tell_of_room(id, false);
@@ -241,6 +243,7 @@ impl Engine {
             self.send_off(&agent, record);
         }
         if revoked {
+            self.known.doubt_members();
             self.speaking.deliveries.on_revoked(&mut self.known, key);
             private::withdraw_rooms_of(&mut self.known, key);
         }
@@ -288,6 +291,26 @@ impl Engine {
             Learned::Closed(room) => given::on_closed(&mut self.known, room),
             Learned::Lane(node) => directories::on_lane(&mut self.known, node),
         }
+    }
+
+    // Agents on record.
+
+    /// Members that came have seats, those that were taken off have none, and retired agents are not attached.
+    fn settle_members(&mut self) {
+        for (room, changed) in self.known.take_member_news() {
+            for (agent, key) in changed.came {
+                self.agents.enlist(&mut self.known, (&agent, key), room, false);
+            }
+            for agent in changed.gone {
+                self.agents.unseat_removed(&mut self.known, &agent, room);
+            }
+        }
+        for agent in std::mem::take(&mut self.known.doubted) {
+            if self.known.directory.proofs().is_retired(&agent) {
+                self.agents.end_retired(&mut self.known, &agent);
+            }
+        }
+        self.settle_rosters();
     }
 
     // Rosters.

@@ -2,6 +2,7 @@
 //! turn under construction.
 
 mod access;
+mod members;
 pub(super) mod rooms;
 mod view;
 
@@ -11,6 +12,7 @@ use std::{
 };
 
 pub(super) use access::NO_MEMORY;
+pub(super) use members::OnRecord;
 
 use crate::{
     api::config::Config,
@@ -53,6 +55,10 @@ pub(super) struct Known {
     pub(super) told: BTreeMap<RoomId, RoomView>,
     /// Records by which keys have closed rooms, by their places and names: whichever rooms those are.
     pub(super) closings: BTreeSet<(Space, RecordId, KeyPrint)>,
+    /// Members of rooms that are on record.
+    pub(super) on_record: OnRecord,
+    /// Agents of which is said that they are retired, or whose ids have another owner, until their connections are looked after.
+    pub(super) doubted: BTreeSet<AgentId>,
     /// The registration that counts of each agent here.
     pub(super) registrations: BTreeMap<AgentId, Registration>,
     /// Agents of this node that write without seats, as they were registered when they said so.
@@ -111,6 +117,8 @@ impl Known {
             node_changed: true,
             told: BTreeMap::new(),
             closings: BTreeSet::new(),
+            on_record: OnRecord::default(),
+            doubted: BTreeSet::new(),
             registrations: BTreeMap::new(),
             outside: BTreeMap::new(),
             own_keys: BTreeSet::new(),

@@ -8,8 +8,10 @@ mod accounts;
 mod comparing;
 mod contents;
 mod files;
+mod owned;
 mod presented;
 mod shelves;
+mod words;
 mod writing;
 
 use std::{
@@ -18,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-pub(super) use self::writing::Profiled;
+pub(super) use self::{words::Sayer, writing::Profiled};
 use self::{
     about::About,
     contents::{Contents, Here, Name, Told as ContentTold},
@@ -38,7 +40,7 @@ use crate::{
         digest::Bucket,
         filling::Filling,
         finder::PRESENTED,
-        pair,
+        members, pair, retired,
         set::{Fate, Offer, Set},
         shared,
         space::{Brief, Sets},
@@ -236,6 +238,12 @@ impl Records {
         if name.collection == writers::COLLECTION.number {
             known.directory.proofs().learn_writers(name.key, None);
         }
+        if name.collection == members::COLLECTION.number {
+            known.on_record.forget(name.space, name.key);
+        }
+        if name.collection == retired::COLLECTION.number {
+            known.directory.proofs().learn_retired(name.key, None);
+        }
         if let (true, Some(owner)) = (name.collection == closing::COLLECTION.number, name.key.owner)
         {
             known.closings.remove(&(name.space, name.key.id, owner));
@@ -424,10 +432,17 @@ fn answers_now(
     answers_for(known, at, owner).filter(|_| moment <= latest && !has_ended)
 }
 
-/// Takes in what a record says of the keys of a shared room.
+/// Takes in what a record says that the engine goes by.
 fn learn(known: &mut Known, key: RecordKey, record: &Record) {
     if record.collection == writers::COLLECTION.number {
         known.directory.proofs().learn_writers(key, Some(record));
+    }
+    if record.collection == members::COLLECTION.number {
+        known.on_record.learn(record, record.head(known.cx.mesh).hash);
+    }
+    if record.collection == retired::COLLECTION.number {
+        known.directory.proofs().learn_retired(key, Some(record));
+        known.doubted.extend(retired::agent_of(record));
     }
     if record.collection == closing::COLLECTION.number {
         known.closings.insert((record.space, record.id, record.owner()));

@@ -61,6 +61,15 @@ pub fn belongs(agent: &str, key: KeyPrint) -> Belongs {
     }
 }
 
+/// Whether an id is of a person, or of a program that speaks for one: they write, and have no seats.
+#[must_use]
+pub fn is_person(agent: &str) -> bool {
+    let digits = agent.strip_prefix("u-").and_then(|rest| rest.split_at_checked(DIGITS));
+    digits.is_some_and(|(digits, rest)| {
+        digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && rest.starts_with('-')
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -26,6 +26,9 @@ pub enum Refused {
     /// The id is connected, or belongs to another key.
     #[error("agent id {0:?} is taken")]
     AgentTaken(AgentId),
+    /// The key that owns the id has said that the agent is retired.
+    #[error("agent {0:?} was retired by its key, for ever: use another id")]
+    AgentRetired(AgentId),
     /// The room takes only end-to-end encrypted content.
     #[error("the room takes end-to-end encrypted content only")]
     Plaintext,

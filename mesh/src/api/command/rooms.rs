@@ -10,7 +10,7 @@ use crate::{
         id::{AgentId, KeyPrint, RoomId},
         key::KeySecret,
     },
-    records::{details::DetailsUpdate, files::NewFile},
+    records::{details::DetailsUpdate, files::NewFile, members::Role},
 };
 
 /// The details that a room is to have.
@@ -48,6 +48,41 @@ pub enum ShareAct {
     Give,
     /// Its agents are out of it, for ever.
     Take,
+}
+
+/// A change of the members of a room that are on record, by the key that made it.
+#[derive(Clone, Debug)]
+pub struct MemberSet {
+    /// The agent that asks.
+    pub caller: Caller,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// The room.
+    pub room: RoomId,
+    /// The agent that it is about.
+    pub agent: AgentId,
+    /// The change.
+    pub act: MemberAct,
+}
+
+/// See [`MemberSet`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberAct {
+    /// It is on record with this role: a second lead takes the place of the first. A shared room is given to its key.
+    Put(Role),
+    /// It is not, and has no seat. A shared room is taken from its key, unless another member is of that key.
+    Remove,
+}
+
+/// An agent leaves a room, and says so on record.
+#[derive(Clone, Debug)]
+pub struct LeaveOnRecord {
+    /// The agent.
+    pub caller: Caller,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// The room.
+    pub room: RoomId,
 }
 
 /// A change of a room's file, by the holder of a key, not necessarily an agent that is attached.

@@ -293,6 +293,18 @@ impl Command {
             Command::SetRoom(set) => {
                 Traits::of("set_room").room(set.caller.key, set.room).bytes(set.update.bytes())
             }
+            Command::SetMember(set) => Traits::of("set_member")
+                .room(set.caller.key, set.room)
+                .bytes(set.agent.len()),
+            Command::LeaveOnRecord(leave) => {
+                Traits::of("leave_on_record").room(leave.caller.key, leave.room)
+            }
+            Command::RetireAgent(retire) => Traits::of("retire_agent").bytes(retire.agent.len()),
+            Command::ChangeAgentFile(change) => {
+                let bytes = change.bytes.as_ref().map_or(0, Vec::len);
+                Traits::of("change_agent_file").bytes(bytes + change.agent.len() + change.name.len())
+            }
+            Command::PlaceOfKey { .. } => Traits::of("place_of_key").asks(),
             Command::ChangeFile(change) => {
                 let bytes = match &change.act {
                     FileAct::Put(file, _) => file.bytes.len() + file.path.len(),
@@ -402,7 +414,7 @@ impl Outcome {
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,
             Outcome::Keys(_) => Promise::None,
-            Outcome::Key(_) | Outcome::Terms(_) => Promise::None,
+            Outcome::Key(_) | Outcome::Terms(_) | Outcome::Place(_) => Promise::None,
             Outcome::Roamed(_) => Promise::Durable,
             Outcome::Status(_) => Promise::None,
             Outcome::Behind(_) => Promise::None,
@@ -434,7 +446,7 @@ impl Refused {
             Refused::NotYours => Reason::Rules,
             Refused::NotMember => Reason::Overtaken,
             Refused::NameTaken(_) => Reason::Rules,
-            Refused::AgentTaken(_) => Reason::Rules,
+            Refused::AgentTaken(_) | Refused::AgentRetired(_) => Reason::Rules,
             Refused::Plaintext => Reason::Rules,
             Refused::TooLarge { .. } => Reason::Limit,
             Refused::Field(_) => Reason::Rules,

@@ -79,6 +79,7 @@ impl Known {
             task: false,
             closed: false,
             shared: None,
+            on_record: self.on_record.shown.of(id),
             withheld: [None; 2],
         })
     }
@@ -100,6 +101,7 @@ impl Known {
             created_ms: facts.created_ms,
             members: self.rosters.members(id).len(),
             shared: Some(Arc::new(self.shared_keys(*group))),
+            on_record: self.on_record.shown.of(id),
             ..private_view(id, record)
         }
     }
@@ -135,6 +137,9 @@ impl Known {
 
     /// Tells clients of a room if there is something new to tell.
     pub(crate) fn tell_of_room(&mut self, id: RoomId, announce: bool) {
+        if !self.told.contains_key(&id) {
+            self.note_place_of_members(id);
+        }
         let Some(view) = self.view(id) else {
             if let Some(told) = self.told.remove(&id) {
                 let access = told.access();
@@ -144,7 +149,9 @@ impl Known {
         };
         let known = self.told.get(&id);
         let told = |view: &RoomView| (view.name.clone(), view.access(), view.withheld, view.closed);
-        let same = known.is_some_and(|shown| told(shown) == told(&view));
+        let same = known.is_some_and(|shown| {
+            told(shown) == told(&view) && shown.on_record == view.on_record
+        });
         if !same {
             // Others that may see it from now on are told, too: those that saw it before are not told again.
             let announce = announce && known.is_none_or(|shown| shown.access() != view.access());
@@ -159,12 +166,9 @@ impl Known {
         if self.closings.is_empty() {
             return false;
         }
-        let made = self.directory.room(id).map(|made| made.created.owner);
-        let made = made.or(self.directory.shared.room(id).map(|shared| shared.group.maker));
         let place = self.rooms.get(&id).and_then(|room| room.replica.record.place_of_records(id));
-        let (Some(maker), Some(at)) = (made, place) else { return false };
-        let (maker, name) = (self.directory.current(maker), closing::id(&at));
-        self.closings.contains(&(at.space, name, maker))
+        let (Some(maker), Some(at)) = (self.maker_of(id), place) else { return false };
+        self.closings.contains(&(at.space, closing::id(&at), maker))
     }
 
     /// Tells clients of the room that a record of this name closes, or does not any more, if it is here.
@@ -212,6 +216,7 @@ impl Known {
     pub(crate) fn note_owner(&mut self, agent: &AgentId) {
         let owner = self.directory.owner(agent).filter(|(_, settled)| *settled);
         self.rosters.set_owner(agent, owner.map(|(key, _)| key));
+        self.doubted.insert(agent.clone());
     }
 
     /// Gives what was the own of keys that have other successors than before to these: once for many of them.
@@ -231,6 +236,7 @@ impl Known {
         for agent in self.directory.claimed_for(&moved) {
             self.note_owner(&agent);
         }
+        self.doubt_members();
         self.tell_of_owned_rooms();
     }
 
@@ -300,6 +306,7 @@ fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
         task: false,
         closed: false,
         shared: None,
+        on_record: Arc::default(),
         withheld: [None; 2],
     }
 }

@@ -1,0 +1,92 @@
+//! Writing records about agents for the keys that own their ids: their ends, and their files.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Records,
+    contents::Name,
+    writing::{Shelf, Unsigned, Writing, impossible, place_in},
+};
+use crate::{
+    api::{
+        command::{AgentFileChange, Outcome, Refused, Retire},
+        rules::{self, Broken, Field, Rule},
+    },
+    engine::known::Known,
+    limits::{AGENT_FILE_BYTES_MAX, AGENT_FILE_NAME_BYTES_MAX, KEY_FILES_BYTES_MAX},
+    name::id::{AgentId, KeyPrint},
+    records::{agent_files, retired},
+    wire::record::{Draft, RecordKey},
+};
+
+impl Records {
+    /// Nobody attaches under this id again.
+    pub(crate) fn retire(&mut self, known: &mut Known, retire: Retire) -> Result<Outcome, Refused> {
+        let Retire { key, agent, signer } = retire;
+        owns(known, key, &agent)?;
+        if !known.directory.proofs().is_retired(&agent) {
+            self.write_open(known, (key, signer.as_deref()), retired::draft(&agent))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    pub(crate) fn change_agent_file(
+        &mut self,
+        known: &mut Known,
+        change: AgentFileChange,
+    ) -> Result<Outcome, Refused> {
+        let AgentFileChange { key, agent, signer, name, bytes } = change;
+        rules::within(Field::Path, &name, AGENT_FILE_NAME_BYTES_MAX)?;
+        let max = AGENT_FILE_BYTES_MAX;
+        if bytes.as_ref().is_some_and(|bytes| bytes.len() > max) {
+            return Err(Broken { field: Field::File, rule: Rule::AtMost(max) }.into());
+        }
+        owns(known, key, &agent)?;
+        if bytes.is_some() && known.directory.proofs().is_retired(&agent) {
+            return Err(Refused::AgentRetired(agent));
+        }
+        let at = place_in(known, known.directory_for(key, false)?)?;
+        let id = agent_files::id(&at, &agent, &name);
+        let record = RecordKey { id, owner: Some(key) };
+        let collection = agent_files::COLLECTION.number;
+        let is_there = self.set(at.space, collection).is_some_and(|set| set.is_live(record));
+        let unsigned = match bytes {
+            Some(bytes) => {
+                let held = Name { space: at.space, collection, key: record };
+                self.has_room_for(&held, key, bytes.len() as u64)?;
+                let draft = agent_files::draft(&at, (&agent, &name), &bytes);
+                let sealed = agent_files::apart_name(id, key);
+                // An empty one has nothing to travel.
+                let apart = Some(bytes).filter(|bytes| !bytes.is_empty());
+                Unsigned { draft, apart: apart.map(|bytes| at.cover.write_apart(&sealed, bytes)) }
+            }
+            None if is_there => {
+                let (space, body) = (at.space, None);
+                Draft { space, collection, id, body }.into()
+            }
+            None => return Ok(Outcome::Done),
+        };
+        let shelf = Shelf { at, keys: BTreeSet::new() };
+        self.write(known, &Writing::of_room(key, signer.as_deref(), &shelf), vec![unsigned])?;
+        Ok(Outcome::Done)
+    }
+
+    /// The bytes apart of one key in one space are bounded, whatever they belong to.
+    fn has_room_for(&self, held: &Name, key: KeyPrint, length: u64) -> Result<(), Refused> {
+        let replaced = self.contents.length(held);
+        let bytes = self.contents.bytes_of(held.space, key);
+        if bytes - replaced.min(bytes) + length > KEY_FILES_BYTES_MAX {
+            let text = format!(
+                "the files of the key have {bytes} bytes, and may have {KEY_FILES_BYTES_MAX}"
+            );
+            return Err(Refused::Full(text));
+        }
+        Ok(())
+    }
+}
+
+fn owns(known: &Known, key: KeyPrint, agent: &AgentId) -> Result<(), Refused> {
+    if known.directory.proofs().owns(key, agent) { Ok(()) } else { Err(impossible(NOT_OWNED)) }
+}
+
+const NOT_OWNED: &str = "your key does not own that agent's id";
