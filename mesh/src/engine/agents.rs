@@ -324,7 +324,10 @@ impl Agents {
         };
         let by = Reader { key, agent: Some(agent.clone()) };
         let stands_outside = is_person(agent)
-            || known.outside.get(agent).is_some_and(|is| known.registrations.get(agent) == Some(is));
+            || known
+                .outside
+                .get(agent)
+                .is_some_and(|is| known.registrations.get(agent) == Some(is));
         let is_full = record.rooms.len() >= ROOMS_PER_AGENT_MAX
             || known.rosters.members(room).len() >= MEMBERS_PER_ROOM_MAX;
         let may = known.may_read(&by, room).and_then(|()| known.may_write(room)).is_ok();

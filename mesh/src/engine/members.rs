@@ -52,7 +52,8 @@ fn put(
     let list = known.on_record.shown.of(*room);
     let is_there = list.iter().any(|member| member.agent == *agent);
     if !is_there && list.len() >= MEMBERS_ON_RECORD_MAX {
-        let text = format!("the room has {MEMBERS_ON_RECORD_MAX} members on record, which is the most");
+        let text =
+            format!("the room has {MEMBERS_ON_RECORD_MAX} members on record, which is the most");
         return Err(Refused::Full(text));
     }
     let may_read =
@@ -114,8 +115,7 @@ pub(super) fn note_left(known: &mut Known, records: &mut Records, leave: &LeaveO
         member.agent == caller.agent && key == caller.key && !member.left
     };
     let Some(member) = list.iter().find(is_own) else { return };
-    let word =
-        Word { agent: member.agent.clone(), key: caller.key, role: member.role, left: true };
+    let word = Word { agent: member.agent.clone(), key: caller.key, role: member.role, left: true };
     let by = Sayer { maker, ..sayer(caller, signer.as_ref(), *room) };
     drop(records.say_of_members(known, by, &[word]));
 }
@@ -131,4 +131,5 @@ pub(super) fn rooms_for(known: &Known, agent: &AgentId, key: KeyPrint) -> Vec<Ro
     known.on_record.shown.rooms_of(agent).filter(is_wanted).collect()
 }
 
-const ANOTHER_KEY: &str = "private room of another key: the agent's key may not read it; make a shared room for both";
+const ANOTHER_KEY: &str =
+    "private room of another key: the agent's key may not read it; make a shared room for both";

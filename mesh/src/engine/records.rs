@@ -20,11 +20,11 @@ use std::{
     time::Duration,
 };
 
-pub(super) use self::{words::Sayer, writing::Profiled};
 use self::{
     about::About,
     contents::{Contents, Here, Name, Told as ContentTold},
 };
+pub(super) use self::{words::Sayer, writing::Profiled};
 use super::known::Known;
 use crate::{
     api::batch::{Change, StoredRecord},

@@ -132,8 +132,7 @@ mod tests {
         let seal = Seal::of_room(group, &RoomKey::of("a key of some length"), room);
         let cover = Cover::Sealed(Box::new(seal.of_records()));
         let at = RoomPlace { room, space: Space::Followers(group), cover };
-        let (agent, name) =
-            ("x".repeat(AGENT_ID_BYTES_MAX), "n".repeat(AGENT_FILE_NAME_BYTES_MAX));
+        let (agent, name) = ("x".repeat(AGENT_ID_BYTES_MAX), "n".repeat(AGENT_FILE_NAME_BYTES_MAX));
         let draft = draft(&at, (&agent, &name), b"text");
         let draft = at.cover.write(draft, key.print(), Stamp::at(5_000));
         let record = draft

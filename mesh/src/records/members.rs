@@ -418,9 +418,8 @@ mod tests {
     fn of_several_leads_the_latest_leads_in_whichever_order_they_come() {
         let maker = key(1);
         let [at, _] = places(&maker);
-        let lead = |agent, stamp| {
-            signed(&at, draft(&at, &word(agent, &maker, Role::Lead)), &maker, stamp)
-        };
+        let lead =
+            |agent, stamp| signed(&at, draft(&at, &word(agent, &maker, Role::Lead)), &maker, stamp);
         let (ann, bob, cid) = (lead("ann", 5), lead("bob", 7), lead("cid", 6));
         for order in [[&ann, &bob, &cid], [&bob, &cid, &ann], [&cid, &ann, &bob]] {
             let shown = names(&words(&order), &at, &maker);

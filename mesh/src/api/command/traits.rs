@@ -293,16 +293,17 @@ impl Command {
             Command::SetRoom(set) => {
                 Traits::of("set_room").room(set.caller.key, set.room).bytes(set.update.bytes())
             }
-            Command::SetMember(set) => Traits::of("set_member")
-                .room(set.caller.key, set.room)
-                .bytes(set.agent.len()),
+            Command::SetMember(set) => {
+                Traits::of("set_member").room(set.caller.key, set.room).bytes(set.agent.len())
+            }
             Command::LeaveOnRecord(leave) => {
                 Traits::of("leave_on_record").room(leave.caller.key, leave.room)
             }
             Command::RetireAgent(retire) => Traits::of("retire_agent").bytes(retire.agent.len()),
             Command::ChangeAgentFile(change) => {
                 let bytes = change.bytes.as_ref().map_or(0, Vec::len);
-                Traits::of("change_agent_file").bytes(bytes + change.agent.len() + change.name.len())
+                Traits::of("change_agent_file")
+                    .bytes(bytes + change.agent.len() + change.name.len())
             }
             Command::PlaceOfKey { .. } => Traits::of("place_of_key").asks(),
             Command::ChangeFile(change) => {

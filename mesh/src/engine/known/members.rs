@@ -84,7 +84,12 @@ impl Known {
 
     /// Whether the room's key took an agent off the list after this moment, a stamp of a seat: these are made as those of records
     /// are.
-    pub(in crate::engine) fn was_removed_after(&self, agent: &str, room: RoomId, seat: u64) -> bool {
+    pub(in crate::engine) fn was_removed_after(
+        &self,
+        agent: &str,
+        room: RoomId,
+        seat: u64,
+    ) -> bool {
         if self.on_record.words.is_empty() {
             return false;
         }

@@ -149,9 +149,8 @@ impl Known {
         };
         let known = self.told.get(&id);
         let told = |view: &RoomView| (view.name.clone(), view.access(), view.withheld, view.closed);
-        let same = known.is_some_and(|shown| {
-            told(shown) == told(&view) && shown.on_record == view.on_record
-        });
+        let same = known
+            .is_some_and(|shown| told(shown) == told(&view) && shown.on_record == view.on_record);
         if !same {
             // Others that may see it from now on are told, too: those that saw it before are not told again.
             let announce = announce && known.is_none_or(|shown| shown.access() != view.access());
