@@ -10,10 +10,10 @@ use mesh::{
         delivery::{Delivery, Notice},
     },
     name::{
-        id::{LocalRef, LogId, MessageId, NodeId, RoomId},
+        id::{KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
-    records::{details::Details, files::FileView, profile::Profile},
+    records::{agent_files::AgentFile, details::Details, files::FileView, profile::Profile},
     wire::entry::{Facts, Said},
 };
 
@@ -144,6 +144,22 @@ pub trait Reads: Send + Sync + 'static {
     /// One of them.
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError>;
 
+    /// The files of an agent, by name, as a key says whose own records are in the place of this room.
+    fn agent_files(
+        &self,
+        place: RoomId,
+        key: KeyPrint,
+        agent: &str,
+    ) -> Result<Vec<AgentFile>, ReadError>;
+
+    /// One of them, of an agent and a name.
+    fn agent_file(
+        &self,
+        place: RoomId,
+        key: KeyPrint,
+        named: (&str, &str),
+    ) -> Result<Option<FoundAgentFile>, ReadError>;
+
     /// Whether records of accounts have changed since a mark. It takes no time.
     fn has_record_news(&self, after: Mark) -> bool;
 
@@ -207,6 +223,8 @@ pub struct FoundProfile {
     pub profile: Profile,
     /// A key has claimed the agent's id.
     pub claimed: bool,
+    /// The key that owns it has retired the agent.
+    pub retired: bool,
 }
 
 /// A file of a room.
@@ -221,6 +239,21 @@ pub struct FoundFile {
 impl fmt::Debug for FoundFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FoundFile({:?}, here: {})", self.view, self.bytes.is_some())
+    }
+}
+
+/// A file of an agent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FoundAgentFile {
+    /// Its name and its properties.
+    pub view: AgentFile,
+    /// Its bytes. `None`: they have not come here yet, and are asked for.
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for FoundAgentFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FoundAgentFile({:?}, here: {})", self.view, self.bytes.is_some())
     }
 }
 

@@ -27,6 +27,7 @@ use mesh::{
         time::Now,
     },
     records::{
+        agent_files::{self, AgentFile},
         details::{self, Details},
         files::{self, FileView},
         place::{RoomPlace, showing},
@@ -42,8 +43,8 @@ use mesh::{
 use crate::{
     Hub, Reply,
     backend::{
-        FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError, Reads, Roam, Row,
-        Serves,
+        FoundAgentFile, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError,
+        Reads, Roam, Row, Serves,
     },
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     session::meter::Meter,
@@ -531,7 +532,8 @@ impl Reads for Fake {
         let of_agent = records.iter().filter(|(key, _)| is_there(key));
         let of_agent: Vec<Record> = of_agent.map(|(_, record)| Record::clone(record)).collect();
         let profile = profile::read(agent, &of_agent, |key| self.proofs.owns(key, agent));
-        Ok(FoundProfile { profile, claimed: self.proofs.is_claimed(agent) })
+        let (claimed, retired) = (self.proofs.is_claimed(agent), self.proofs.is_retired(agent));
+        Ok(FoundProfile { profile, claimed, retired })
     }
 
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
@@ -582,6 +584,41 @@ impl Reads for Fake {
         // The node is alone: all that there is is here.
         let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
         Ok(Some(FoundFile { view, bytes }))
+    }
+
+    fn agent_files(
+        &self,
+        place: RoomId,
+        key: KeyPrint,
+        agent: &str,
+    ) -> Result<Vec<AgentFile>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let Some(at) = places.get(&place) else { return Ok(Vec::new()) };
+        let own = records.values().filter(|record| record.owner() == key);
+        let files = own.filter_map(|record| agent_files::read(at, agent, record));
+        let mut files: Vec<AgentFile> = files.collect();
+        files.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(files)
+    }
+
+    fn agent_file(
+        &self,
+        place: RoomId,
+        key: KeyPrint,
+        (agent, name): (&str, &str),
+    ) -> Result<Option<FoundAgentFile>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let Some(at) = places.get(&place) else { return Ok(None) };
+        let id = agent_files::id(at, agent, name);
+        let own = RecordKey { id, owner: Some(key) };
+        let record = records.get(&(agent_files::COLLECTION.number, own));
+        let view = record.and_then(|record| agent_files::read(at, agent, record));
+        let Some(view) = view else { return Ok(None) };
+        let bytes = self.contents.lock().unwrap().get(&own).cloned().unwrap_or_default();
+        let bytes = at.cover.read_apart(&agent_files::apart_name(id, key), bytes);
+        // The node is alone: all that there is is here.
+        let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
+        Ok(Some(FoundAgentFile { view, bytes }))
     }
 
     fn has_record_news(&self, after: Mark) -> bool {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bridge::{
     Reply,
     backend::{
-        self, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, ReadError, Roam, Row, Serves,
+        self, FoundAgentFile, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, ReadError,
+        Roam, Row, Serves,
     },
     seam::call::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
 };
@@ -17,15 +18,16 @@ use mesh::{
         command::Command,
     },
     name::{
-        id::{EntryRef, LocalRef, MeshId, MessageId, NodeId, RoomId},
+        id::{EntryRef, KeyPrint, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    records::{details::Details, files::FileView, profile},
+    records::{agent_files::AgentFile, details::Details, files::FileView, profile},
     wire::{entry::Said, record::Space},
 };
 use store::{
     Cursor, Reader,
     followed::{self, Sought},
+    owned,
     records::{self, Shelf},
 };
 
@@ -169,7 +171,8 @@ impl backend::Reads for FromStore {
             said.extend(found.map_err(ReadError::new)?);
         }
         let profile = profile::read(agent, &said, owns);
-        Ok(FoundProfile { profile, claimed: self.proofs.is_claimed(agent) })
+        let (claimed, retired) = (self.proofs.is_claimed(agent), self.proofs.is_retired(agent));
+        Ok(FoundProfile { profile, claimed, retired })
     }
 
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError> {
@@ -192,6 +195,27 @@ impl backend::Reads for FromStore {
         let found = records::file(&self.reader, self.mesh, (room, path), &self.proofs);
         let found = found.map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
+    }
+
+    fn agent_files(
+        &self,
+        place: RoomId,
+        key: KeyPrint,
+        agent: &str,
+    ) -> Result<Vec<AgentFile>, ReadError> {
+        let of = owned::Of { mesh: self.mesh, place, key, agent };
+        owned::files(&self.reader, &of).map_err(ReadError::new)
+    }
+
+    fn agent_file(
+        &self,
+        place: RoomId,
+        key: KeyPrint,
+        (agent, name): (&str, &str),
+    ) -> Result<Option<FoundAgentFile>, ReadError> {
+        let of = owned::Of { mesh: self.mesh, place, key, agent };
+        let found = owned::file(&self.reader, &of, name).map_err(ReadError::new)?;
+        Ok(found.map(|(view, bytes)| FoundAgentFile { view, bytes }))
     }
 
     fn has_record_news(&self, after: Mark) -> bool {

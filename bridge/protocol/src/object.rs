@@ -77,6 +77,23 @@ pub struct RoomNote {
     /// Fingerprints of the keys that have a shared room; in lists of rooms they are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// Agents that the room's key wants there; in lists of rooms they are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
+}
+
+/// An agent on the list of a room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its id.
+    pub agent_id: String,
+    /// `lead`, `member` or `reviewer`.
+    pub role: String,
+    /// When the room's key said so last.
+    pub since: String,
+    /// It has left by itself since then. `true`, or absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
 }
 
 /// A file of a room.

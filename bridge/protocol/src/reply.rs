@@ -36,7 +36,7 @@ replies! {
     Room(Box<Room>) = "ok",
     /// To `join_room`, `leave_room` and `set_typing`.
     InRoom(InRoom) = "ok",
-    /// To `share_room` and `unshare_room`.
+    /// To `share_room`, `unshare_room`, `add_member`, `remove_member` and `retire_agent`.
     Shared(Empty) = "ok",
     /// To `send_message` and `thinking`.
     Message(Box<Message>) = "ok",

@@ -228,6 +228,31 @@ requests! {
         agent_id: String,
     }
 
+    /// Put an agent on the list of a room of the caller's key: it has a seat there whenever it is attached. Standard servers do not
+    /// know it.
+    AddMember = "add_member" -> Empty, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The agent.
+        agent_id: String,
+        /// `lead`, `member` (also if it is absent) or `reviewer`.
+        role: Option<String>,
+    }
+
+    /// Take an agent off the list of a room, and out of it. Standard servers do not know it.
+    RemoveMember = "remove_member" -> Empty, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The agent.
+        agent_id: String,
+    }
+
+    /// Retire an agent of the caller's key, for ever. Standard servers do not know it.
+    RetireAgent = "retire_agent" -> Empty, Harmless {
+        /// The agent.
+        agent_id: String,
+    }
+
     /// Become a member of a room. Joining twice is a no-op.
     JoinRoom = "join_room" -> InRoom, Harmless {
         /// The room's id.

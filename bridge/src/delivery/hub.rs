@@ -177,6 +177,22 @@ impl Hub {
                     }
                 }
             }
+            AgentEvent::Enlisted { agent, room: view, announce } => {
+                let links = self.read().agents.get(&agent).map(|place| place.links.clone());
+                let view = Arc::new(*view);
+                for link in links.into_iter().flatten() {
+                    if announce {
+                        let own = link.me().is_some_and(|me| view.owner == Some(me.key));
+                        let opened = Event::RoomOpened { room: view.clone(), own, to: None };
+                        link.tell(&Arc::new(Told::new(opened)));
+                    }
+                    self.seat(&link, view.room);
+                }
+            }
+            AgentEvent::Unseated { agent, room } => {
+                let links = self.read().agents.get(&agent).map(|place| place.links.clone());
+                links.iter().flatten().for_each(|link| self.unseat(link, room));
+            }
             AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
             AgentEvent::KeyInvalid { key } => {
                 self.lingering().revoked(key);

@@ -22,7 +22,7 @@ use mesh::{
 
 use std::sync::Arc;
 
-use mesh::records::profile::Profile;
+use mesh::records::{members::Member, profile::Profile};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-pub use crate::backend::{FoundFile, InboxItems, InboxPlace};
+pub use crate::backend::{FoundAgentFile, FoundFile, InboxItems, InboxPlace};
 
 /// An agent is attached.
 #[derive(Clone, Debug)]
@@ -135,6 +135,8 @@ pub struct AgentProfile {
     pub registered: Option<Arc<str>>,
     /// Its profile, in its own words.
     pub profile: Profile,
+    /// Its key has retired it: nobody attaches under its id again.
+    pub retired: bool,
 }
 
 /// A ballot is in.
@@ -157,6 +159,8 @@ pub struct RoomFacts {
     pub ephemeral: bool,
     /// A direct room for a task that one of its two agents gave to the other.
     pub task: bool,
+    /// See [`RoomView::on_record`](mesh::api::command::RoomView::on_record).
+    pub on_record: Arc<[Member]>,
     /// See [`RoomView::withheld`](mesh::api::command::RoomView::withheld).
     pub withheld: [Option<Withheld>; 2],
 }
@@ -273,6 +277,7 @@ answers! {
     Standing: Outcome::Key(standing) => standing;
     Vec<KeyView>: Outcome::Keys(keys) => keys;
     Option<Box<KeyTerms>>: Outcome::Terms(terms) => terms;
+    RoomId: Outcome::Place(room) => room;
     Roamed: Outcome::Roamed(roamed) => roamed;
     Box<OnceAnswered>: Outcome::Once(answered) => answered;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;

@@ -18,6 +18,7 @@ use mesh::{
         number::Number,
     },
     records::{
+        agent_files::AgentFile,
         details::{Details, DetailsUpdate},
         files::FileView,
         profile::ProfileUpdate,
@@ -30,7 +31,7 @@ use mesh::{
 };
 
 use crate::{
-    backend::{FoundFile, InboxItems},
+    backend::{FoundAgentFile, FoundFile, InboxItems},
     seam::{
         answer::{
             AgentProfile, Cast, Filter, InboxPage, Page, Receipts, RoomFacts, SubscriptionView,
@@ -46,7 +47,9 @@ mod attach;
 mod commands;
 mod files;
 mod inbox;
+mod members;
 mod once;
+mod owned;
 mod tasks;
 mod to_mesh;
 mod writers;
@@ -55,7 +58,9 @@ pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, Loca
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
+pub use members::SetMember;
 pub use once::AskOnce;
+pub use owned::{GetAgentFile, ListAgentFiles, PutAgentFile, RetireAgent};
 pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
@@ -106,6 +111,11 @@ calls! {
     DescribeRoom => RoomInfo;
     ReadDetails => Vec<Details>;
     SetRoom => ();
+    SetMember => ();
+    RetireAgent => ();
+    PutAgentFile => ();
+    ListAgentFiles => Vec<AgentFile>;
+    GetAgentFile => Option<FoundAgentFile>;
     ListFiles => Vec<FileView>;
     GetFile => Option<FoundFile>;
     PutFile => ();

@@ -19,6 +19,7 @@ use mesh::{
         id::{AgentId, EntryRef, MessageId, NodeId, RoomId},
         number::Number,
     },
+    records::members::Member,
     wire::{
         entry::{Facts, Said},
         kinds::{CHAT, DECISION, THINKING},
@@ -55,6 +56,8 @@ pub enum Event {
     RoomOpened { room: Arc<RoomView>, own: bool, to: Option<AgentId> },
     /// An ephemeral room has ended.
     RoomClosed { room: RoomId },
+    /// Others are on the list of a room than before. To nobody but those who overhear.
+    MembersChanged { room: RoomId, came: Vec<Member>, gone: Vec<Member> },
     /// A vote was opened.
     VoteOpened(Arc<VoteView>),
     /// A vote is over. Once for each.

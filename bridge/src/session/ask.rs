@@ -23,10 +23,10 @@ use crate::{
     seam::{
         answer::{self, AgentProfile},
         call::{
-            Attach, Call, Confirm, EnableSubscription, FollowRecords, GetContent, GetFile,
-            GetProfile, GetReceipts, GetRecord, History, ListFiles, ListRecords, ListSubscriptions,
-            LocateContents, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh,
-            Unsubscribe,
+            Attach, Call, Confirm, EnableSubscription, FollowRecords, GetAgentFile, GetContent,
+            GetFile, GetProfile, GetReceipts, GetRecord, History, ListAgentFiles, ListFiles,
+            ListRecords, ListSubscriptions, LocateContents, Look, Numbered, OneMessage,
+            ReadDetails, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -170,6 +170,25 @@ impl Ask for GetFile {
     }
 }
 
+impl Ask for ListAgentFiles {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let agent = self.0;
+        seat.of_agent(agent, then, |seat, of, then| {
+            seat.read(of, move |seat, found| then(seat, found.map_err(Refusal::from)));
+        });
+    }
+}
+
+impl Ask for GetAgentFile {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let GetAgentFile { agent, name } = self;
+        seat.of_agent(agent, then, |seat, of, then| {
+            let job = job::AgentFileOf { of, name };
+            seat.read(job, move |seat, found| then(seat, found.map_err(Refusal::from)));
+        });
+    }
+}
+
 impl Ask for FollowRecords {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
@@ -287,9 +306,26 @@ impl Seat {
         });
     }
 
+    /// Goes on with the files of an agent of the caller's key: the mesh says where that has its records.
+    fn of_agent<A: 'static>(
+        &mut self,
+        agent: AgentId,
+        then: Then<A>,
+        go_on: impl FnOnce(&mut Seat, job::AgentFilesOf, Then<A>) + Send + 'static,
+    ) {
+        self.look_up(None, then, move |seat, me, then| {
+            let key = me.key();
+            let command = Command::PlaceOfKey { key };
+            seat.call(command, Bound::Node, move |seat, place| match place {
+                Ok(place) => go_on(seat, job::AgentFilesOf { place, key, agent }, then),
+                Err(refusal) => then(seat, Err(refusal)),
+            });
+        });
+    }
+
     /// Adds to a profile what rosters say of the agent.
     fn with_roster(&mut self, agent: AgentId, found: FoundProfile, then: Then<AgentProfile>) {
-        let FoundProfile { profile, claimed } = found;
+        let FoundProfile { profile, claimed, retired } = found;
         let command = Command::FindAgent { agent: agent.clone() };
         self.call(command, Bound::Node, move |seat, attached: Result<Vec<AgentView>, _>| {
             let answer = attached.and_then(|attached| {
@@ -297,7 +333,7 @@ impl Seat {
                 if registered.is_none() && !claimed && profile.updated_ms.is_none() {
                     return Err(Refusal::NoAgent);
                 }
-                Ok(AgentProfile { agent, registered, profile })
+                Ok(AgentProfile { agent, registered, profile, retired })
             });
             then(seat, answer);
         });

@@ -4,15 +4,15 @@
 use mesh::{
     api::account::{ContentState, RecordNews, RecordPage, RecordView},
     name::{
-        id::{AgentId, LocalRef, MessageId, RoomId},
+        id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
         number::{Era, Number},
     },
     order::served::Served,
-    records::{details::Details, files::FileView},
+    records::{agent_files::AgentFile, details::Details, files::FileView},
 };
 
 use crate::{
-    backend::{FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
+    backend::{FoundAgentFile, FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
     limits,
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
 };
@@ -72,6 +72,21 @@ pub(crate) struct FilesOf(pub(crate) RoomId);
 pub(crate) struct FileOf {
     pub(crate) room: RoomId,
     pub(crate) path: String,
+}
+
+/// The files of an agent.
+#[derive(Debug)]
+pub(crate) struct AgentFilesOf {
+    pub(crate) place: RoomId,
+    pub(crate) key: KeyPrint,
+    pub(crate) agent: AgentId,
+}
+
+/// A file of an agent.
+#[derive(Debug)]
+pub(crate) struct AgentFileOf {
+    pub(crate) of: AgentFilesOf,
+    pub(crate) name: String,
 }
 
 /// Messages that an agent which comes back missed, for each room above its cursor.
@@ -255,6 +270,23 @@ impl Job for FileOf {
 
     fn run(self, reads: &dyn Reads) -> Result<Option<FoundFile>, ReadError> {
         reads.file(self.room, &self.path)
+    }
+}
+
+impl Job for AgentFilesOf {
+    type Found = Vec<AgentFile>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Vec<AgentFile>, ReadError> {
+        reads.agent_files(self.place, self.key, &self.agent)
+    }
+}
+
+impl Job for AgentFileOf {
+    type Found = Option<FoundAgentFile>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Option<FoundAgentFile>, ReadError> {
+        let AgentFilesOf { place, key, agent } = self.of;
+        reads.agent_file(place, key, (&agent, &self.name))
     }
 }
 

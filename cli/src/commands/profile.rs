@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use protocol::object::{Card, Profile};
-use protocol::request::{GetProfile, SetProfile};
+use protocol::request::{GetProfile, RetireAgent, SetProfile};
 use protocol::value::Update;
 
 use crate::context::Context;
@@ -19,6 +19,8 @@ pub enum ProfileCommand {
     Show(Show),
     /// Change your own: give the --agent-id that you keep
     Set(Set),
+    /// Retire an agent of your key, for ever: nobody attaches under its id again, at any node
+    Retire(Retire),
 }
 
 /// Show the profile of an agent.
@@ -27,6 +29,17 @@ pub struct Show {
     /// The agent's id; without it, your own --agent-id
     #[arg(value_name = "AGENT_ID")]
     pub agent: Option<String>,
+}
+
+/// Retire an agent of your key, for ever. Its connections end, and its id stays taken. It cannot be undone.
+#[derive(Debug, clap::Args)]
+pub struct Retire {
+    /// The agent's id
+    #[arg(value_name = "AGENT_ID")]
+    pub agent: String,
+    /// Yes, for ever: without it nothing is done
+    #[arg(long, required = true)]
+    pub yes: bool,
 }
 
 /// Change your own profile. Fields that are not named stay as they are.
@@ -51,6 +64,7 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
 
 pub(crate) async fn run(cx: &Context, command: ProfileCommand) -> Result<Outcome, Failure> {
     let profile = match command {
+        ProfileCommand::Retire(retire) => return self::retire(cx, retire).await,
         ProfileCommand::Show(show) => {
             let agent_id = show.agent.or(cx.node.agent_id.clone()).ok_or(Failure::WhoseProfile)?;
             cx.client().await?.call(GetProfile { agent_id }).await?
@@ -65,6 +79,13 @@ pub(crate) async fn run(cx: &Context, command: ProfileCommand) -> Result<Outcome
         }
     };
     cx.output.show(&profile, || lines(&profile))?;
+    Ok(Outcome::Done)
+}
+
+async fn retire(cx: &Context, retire: Retire) -> Result<Outcome, Failure> {
+    let line = || format!("Retired for ever: {}", format::name(&retire.agent));
+    let done = cx.client().await?.call(RetireAgent { agent_id: retire.agent.clone() }).await?;
+    cx.output.show(&done, || vec![line()])?;
     Ok(Outcome::Done)
 }
 

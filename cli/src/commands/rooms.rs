@@ -1,9 +1,10 @@
 //! `clawmesh rooms`.
 
-use protocol::object::Room;
+use protocol::object::{Member, Room};
 use protocol::reply::RoomInfoResult;
 use protocol::request::{
-    Command, CreateRoom, ListRooms, RoomInfo, RoomTip, SetRoom, ShareRoom, UnshareRoom,
+    AddMember, Command, CreateRoom, ListRooms, RemoveMember, RoomInfo, RoomTip, SetRoom, ShareRoom,
+    UnshareRoom,
 };
 use protocol::value::{Metadata, RoomOptions, SettingsUpdate, Update};
 use serde::Serialize;
@@ -37,6 +38,8 @@ pub enum Rooms {
     Share(Share),
     /// Take the keys of agents out of a shared room, for ever; what their nodes have of it, they have
     Unshare(Share),
+    /// Show which agents a room's key wants there, put agents on that list, and take them off
+    Members(Members),
     /// Print the highest number in a room
     Tip {
         /// Room id, or exact name
@@ -81,6 +84,25 @@ pub struct Share {
     pub agents: Vec<String>,
 }
 
+/// Show which agents a room's key wants there, put agents on that list, and take them off.
+///
+/// An agent on the list has a seat in the room whenever it is attached, unless it has left by itself. A shared room is given to
+/// its key.
+#[derive(Debug, clap::Args)]
+pub struct Members {
+    /// Room id, or exact name
+    pub room: String,
+    /// Put this agent on the list, or give it another role; by the key that made the room
+    #[arg(long, value_name = "AGENT")]
+    pub add: Vec<String>,
+    /// The role of those that are added: lead, member or reviewer. A second lead takes the place of the first
+    #[arg(long, value_name = "ROLE", requires = "add")]
+    pub role: Option<String>,
+    /// Take this agent off the list, and out of the room
+    #[arg(long, value_name = "AGENT")]
+    pub remove: Vec<String>,
+}
+
 /// Set title, description, state and settings of a room of your key, or that it shares. What is not named stays as it is.
 #[derive(Debug, clap::Args)]
 pub struct Set {
@@ -123,6 +145,7 @@ pub(crate) async fn run(cx: &Context, args: Rooms) -> Result<Outcome, Failure> {
         Rooms::Set(args) => set(cx, args).await,
         Rooms::Share(args) => share(cx, args).await,
         Rooms::Unshare(args) => unshare(cx, args).await,
+        Rooms::Members(args) => members(cx, args).await,
         Rooms::Tip { room } => tip(cx, &room).await,
     }
 }
@@ -202,6 +225,28 @@ async fn unshare(cx: &Context, args: Share) -> Result<Outcome, Failure> {
     each_agent(cx, args, request, |agent| format!("The key of {agent} is out")).await
 }
 
+async fn members(cx: &Context, args: Members) -> Result<Outcome, Failure> {
+    let client = cx.client().await?;
+    let room_id = cx.room(&client, &args.room).await?;
+    for agent_id in args.add {
+        let (room_id, role) = (room_id.clone(), args.role.clone());
+        client.call(AddMember { room_id, agent_id, role }).await?;
+    }
+    for agent_id in args.remove {
+        client.call(RemoveMember { room_id: room_id.clone(), agent_id }).await?;
+    }
+    let info = client.call(RoomInfo { room_id }).await?;
+    let members = info.room.mesh.map(|note| note.members).unwrap_or_default();
+    cx.output.list(&members, "no members on record", || {
+        let row = |member: &Member| {
+            let left = if member.left { "left" } else { "" };
+            [&member.agent_id, &member.role, left, &member.since].map(str::to_owned).to_vec()
+        };
+        table::lines(&cx.output, &["id", "role", "", "since"], members.iter().map(row).collect())
+    })?;
+    Ok(Outcome::Done)
+}
+
 async fn info(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
@@ -221,6 +266,11 @@ fn details(output: &Output, room: &Room) -> Vec<String> {
         format!("setting {}: {}", format::name(name), format::name(value.get()))
     };
     lines.extend(note.settings.iter().map(setting));
+    let member = |member: &Member| {
+        let left = if member.left { ", has left" } else { "" };
+        format!("{} {}{left}", format::name(&member.role), format::name(&member.agent_id))
+    };
+    lines.extend(note.members.iter().map(member));
     lines.extend(note.keys.iter().map(|key| format!("shared with the key {}", format::name(key))));
     lines
 }

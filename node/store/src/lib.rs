@@ -5,7 +5,7 @@
 //! nothing of it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
 //! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming,
-//! copies), [`records`] and [`followed`] over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
+//! copies), [`records`], [`owned`] and [`followed`] over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
 //! [`testing`] (a disk that crashes). The file, byte by byte: `docs/store.md`.
 
 #![warn(missing_docs)]
@@ -20,6 +20,7 @@ pub mod followed;
 mod held;
 mod inboxes;
 pub mod limits;
+pub mod owned;
 mod panics;
 mod plan;
 mod prune;

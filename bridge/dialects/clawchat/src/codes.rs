@@ -157,6 +157,10 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::AgentTaken(agent) => {
             Problem::new(Code::AgentIdTaken, format!("agent id {agent:?} is taken"))
         }
+        Refused::AgentRetired(agent) => {
+            let text = format!("agent {agent:?} was retired by its key, for ever: use another id");
+            Problem::new(Code::AgentIdTaken, text)
+        }
         Refused::Plaintext => {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
             Problem::new(Code::PlaintextInEncryptedRoom, text)
@@ -395,6 +399,10 @@ mod tests {
             (Refused::Held { holder: Some("a".into()) }, "the task is held by a"),
             (Refused::NameTaken("r\"".into()), r#"a room named "r\"" exists already"#),
             (Refused::AgentTaken("a".into()), r#"agent id "a" is taken"#),
+            (
+                Refused::AgentRetired("a".into()),
+                r#"agent "a" was retired by its key, for ever: use another id"#,
+            ),
             (Refused::NoOption { max: 3 }, "option_index must be within 0 to 3"),
             (Refused::TooLarge { len: 2, max: 1 }, "message is too large: 2 bytes, allowed are 1"),
             (

@@ -10,7 +10,8 @@ use bridge::{
         answer::{Page, Welcome},
         call::{
             Attach, CreateRoom, CreateShared, From, HandOver, History, Identity, Join, Leave,
-            ListAgents, Look, OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
+            ListAgents, Look, OneMessage, OpenDirect, RetireAgent, Say, SetPresence, SetTyping,
+            Tip,
         },
         event::{Event, Recipient},
         refusal::Refusal,
@@ -19,7 +20,9 @@ use bridge::{
     session::{ask::Ask, seat::Seat},
 };
 use mesh::{
-    api::command::{Durable, Encryption, Fresh, NewRoom, RoomView, SaidOk, ShareAct, Speech},
+    api::command::{
+        Durable, Encryption, Fresh, MemberAct, NewRoom, RoomView, SaidOk, ShareAct, Speech,
+    },
     limits::COPIES_WITHIN,
     name::{
         group::DIRECT,
@@ -240,6 +243,14 @@ impl Turn {
             }
             Request::UnshareRoom(share) => {
                 self.share(seat, &share.room_id, share.agent_id, ShareAct::Take);
+            }
+            Request::AddMember(add) => self.add_member(seat, add),
+            Request::RemoveMember(remove) => {
+                self.set_member(seat, &remove.room_id, remove.agent_id, MemberAct::Remove);
+            }
+            Request::RetireAgent(retire) => {
+                let retire = RetireAgent(retire.agent_id.into());
+                self.ask(seat, retire, |_, ()| Frame::Shared(Empty {}));
             }
             Request::JoinRoom(join) => {
                 self.at(seat, &join.room_id, |turn, seat, room| {

@@ -17,8 +17,8 @@ use mesh::{
 };
 use protocol::{
     object::{
-        Agent, ConversationNote, File, MeshNote, Message, Room, RoomNote, SessionKind, SessionNote,
-        Subscription, SubscriptionStatus, Visibility,
+        Agent, ConversationNote, File, Member, MeshNote, Message, Room, RoomNote, SessionKind,
+        SessionNote, Subscription, SubscriptionStatus, Visibility,
     },
     value::{Metadata, Progress, Status},
 };
@@ -104,11 +104,18 @@ pub(crate) fn room(lobby: RoomId, view: &RoomView, to: &Viewer) -> Room {
     }
 }
 
-/// The same, with the keys that have it if it is shared.
-pub(crate) fn with_keys(room: Room, view: &RoomView) -> Room {
-    let Some(keys) = &view.shared else { return room };
-    let keys = keys.iter().map(|key| key.to_string()).collect();
-    Room { mesh: Some(RoomNote { keys, ..room.mesh.unwrap_or_default() }), ..room }
+/// The same, with the keys that have it if it is shared, and with the agents on its list.
+pub(crate) fn with_lists(room: Room, view: &RoomView) -> Room {
+    let keys = view.shared.iter().flat_map(|keys| keys.iter()).map(|key| key.to_string());
+    let members = view.on_record.iter().map(|member| Member {
+        agent_id: member.agent.to_string(),
+        role: member.role.name().to_owned(),
+        since: timestamp(member.since_ms),
+        left: member.left,
+    });
+    let note = room.mesh.unwrap_or_default();
+    let note = RoomNote { keys: keys.collect(), members: members.collect(), ..note };
+    Room { mesh: Some(note).filter(|note| *note != RoomNote::default()), ..room }
 }
 
 /// The same, with the details that its key has set.

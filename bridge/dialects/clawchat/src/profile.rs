@@ -57,7 +57,7 @@ fn update(set: request::SetProfile) -> ProfileUpdate {
 }
 
 fn shown(said: AgentProfile) -> object::Profile {
-    let AgentProfile { agent, registered, profile } = said;
+    let AgentProfile { agent, registered, profile, retired: _ } = said;
     let text = |field| {
         let found = profile.fields.iter().find(|(named, _)| *named == field);
         found.map(|(_, text)| text.clone())

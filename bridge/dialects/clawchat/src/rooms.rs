@@ -1,13 +1,16 @@
 //! Requests about rooms, and about the details that their keys have set (spec §3, §5).
 
 use bridge::{
-    seam::call::{DescribeRoom, ListRooms, ReadDetails, SetRoom, ShareRoom},
+    seam::call::{DescribeRoom, ListRooms, ReadDetails, SetMember, SetRoom, ShareRoom},
     session::seat::Seat,
 };
 use mesh::{
-    api::command::{RoomInfo, RoomView, ShareAct},
+    api::command::{MemberAct, RoomInfo, RoomView, ShareAct},
     name::id::RoomId,
-    records::details::{Details, DetailsUpdate, RoomState},
+    records::{
+        details::{Details, DetailsUpdate, RoomState},
+        members::Role,
+    },
 };
 use protocol::{
     object::Room,
@@ -63,6 +66,24 @@ impl Turn {
         });
     }
 
+    pub(crate) fn add_member(self, seat: &mut Seat, add: request::AddMember) {
+        let request::AddMember { room_id, agent_id, role } = add;
+        match role.as_deref().map_or(Some(Role::Member), Role::named) {
+            Some(role) => self.set_member(seat, &room_id, agent_id, MemberAct::Put(role)),
+            None => {
+                let names = Role::ALL.map(|role| format!("`{}`", role.name()));
+                self.refuse(seat, Problem::invalid(format!("`role` must be {}", names.join(", "))));
+            }
+        }
+    }
+
+    pub(crate) fn set_member(self, seat: &mut Seat, room: &str, agent: String, act: MemberAct) {
+        self.at(seat, room, |turn, seat, room| {
+            let set = SetMember { room, agent: agent.into(), act };
+            turn.ask(seat, set, |_, ()| Frame::Shared(Empty {}));
+        });
+    }
+
     pub(crate) fn set_room(self, seat: &mut Seat, set: request::SetRoom) {
         let room = set.room_id.clone();
         let update = match update(set) {
@@ -95,7 +116,7 @@ impl Turn {
                     Ok(details) => {
                         let view = std::slice::from_ref(&info.room);
                         let room = shown(&self.voice, view, &details, &to).into_iter().next();
-                        let Some(room) = room.map(|room| encode::with_keys(room, &info.room))
+                        let Some(room) = room.map(|room| encode::with_lists(room, &info.room))
                         else {
                             return;
                         };

@@ -133,6 +133,8 @@ impl event::Voice for Voice {
             }
             // It is not listed any more: clients have no event for that.
             Event::TaskDeleted(..) => return Frames::default(),
+            // Those who have a seat hear `agent_joined` and `agent_left`.
+            Event::MembersChanged { .. } => return Frames::default(),
             Event::OnceLost { room, lost } => {
                 Wire::OnceLost(Box::new(once::lost(name(room), lost)))
             }

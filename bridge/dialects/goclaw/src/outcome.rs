@@ -185,7 +185,9 @@ fn of_mesh(refused: &Refused) -> No {
         Refused::NoVote | Refused::NoTask | Refused::NoFile | Refused::NoAgent(_) => {
             No::not_found(text)
         }
-        Refused::NameTaken(_) | Refused::AgentTaken(_) => No::new(Code::AlreadyExists, text),
+        Refused::NameTaken(_) | Refused::AgentTaken(_) | Refused::AgentRetired(_) => {
+            No::new(Code::AlreadyExists, text)
+        }
         Refused::NotMember
         | Refused::NotLeader
         | Refused::NotEligible

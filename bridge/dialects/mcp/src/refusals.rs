@@ -23,6 +23,9 @@ impl From<Refusal> for No {
                 let text = format!("agent id {agent:?} belongs to another key");
                 return No::Agent { text, why: NoAgent::Taken };
             }
+            Refusal::Mesh(refused @ Refused::AgentRetired(_)) => {
+                return No::Agent { text: refused.to_string(), why: NoAgent::Taken };
+            }
             Refusal::Mesh(refused @ Refused::TooManyAgents { .. }) => {
                 return No::Agent { text: refused.to_string(), why: NoAgent::TooMany };
             }
@@ -100,7 +103,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         Refused::Apart(_) => "access_denied",
         Refused::NotMember => "not_in_room",
         Refused::NameTaken(_) => "room_name_taken",
-        Refused::AgentTaken(_) => "agent_id_taken",
+        Refused::AgentTaken(_) | Refused::AgentRetired(_) => "agent_id_taken",
         Refused::Plaintext => "plaintext_in_encrypted_room",
         Refused::TooLarge { .. } => "message_too_large",
         Refused::Superseded => "not_registered",

@@ -19,6 +19,7 @@ use mesh::{
         id::{AgentId, LocalRef, RoomId},
         number::Number,
     },
+    records::members::Member,
     wire::{entry::Said, roster::Status},
 };
 
@@ -311,6 +312,7 @@ impl Hub {
             encrypted: view.encrypted,
             ephemeral: view.ephemeral,
             task: view.task,
+            on_record: view.on_record.clone(),
             withheld: view.withheld,
         };
         let mut state = self.write();
@@ -325,9 +327,14 @@ impl Hub {
                 self.away().shut_out(view.room, &facts, &room.notice(view.room, closed));
             }
         }
+        drop(state);
+        if let Some(before) = &before {
+            self.list_changed(view.room, &before.on_record, &facts.on_record);
+        }
         if !announce {
             return;
         }
+        let state = self.read();
         let view = Arc::new(view);
         let event =
             |own, to| Arc::new(Told::new(Event::RoomOpened { room: view.clone(), own, to }));
@@ -346,6 +353,25 @@ impl Hub {
             } else {
                 link.tell(if view.owner == Some(me.key) { &owned } else { &plain });
             }
+        }
+    }
+
+    /// Others are on the list of a room than before, or have another part.
+    fn list_changed(&self, room: RoomId, before: &[Member], now: &[Member]) {
+        let differ = |list: &[Member], others: &[Member]| -> Vec<Member> {
+            let is_among = |member: &&Member| {
+                let is =
+                    |other: &Member| (&other.agent, other.role) == (&member.agent, member.role);
+                others.iter().any(is)
+            };
+            list.iter().filter(|member| !is_among(member)).cloned().collect()
+        };
+        let came = differ(now, before);
+        let is_there = |member: &Member| now.iter().any(|other| other.agent == member.agent);
+        let gone: Vec<Member> =
+            differ(before, now).into_iter().filter(|member| !is_there(member)).collect();
+        if !(came.is_empty() && gone.is_empty()) {
+            self.overheard(room, &Event::MembersChanged { room, came, gone });
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     seam::{answer::RoomFacts, event::Event},
 };
 
-/// News of a room: a task was made, changed or deleted.
+/// News of a room: a task was made, changed or deleted, or others are on its list.
 #[derive(Clone, Debug)]
 pub struct Overheard {
     /// The room.

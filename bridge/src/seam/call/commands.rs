@@ -126,7 +126,9 @@ impl ToMesh for Leave {
     }
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
-        Ok(Command::Leave { caller: party.caller()?.clone(), room: self.0 })
+        let (caller, signer) = (party.caller()?.clone(), party.signer().cloned());
+        let leave = command::LeaveOnRecord { caller, signer, room: self.0 };
+        Ok(Command::LeaveOnRecord(Box::new(leave)))
     }
 }
 
