@@ -57,7 +57,7 @@ pub enum Event {
     /// An ephemeral room has ended.
     RoomClosed { room: RoomId },
     /// Others are on the list of a room than before. To nobody but those who overhear.
-    MembersChanged { room: RoomId, came: Vec<Member>, gone: Vec<Member> },
+    MembersChanged { room: RoomId, name: Arc<str>, came: Vec<Member>, gone: Vec<Member> },
     /// A vote was opened.
     VoteOpened(Arc<VoteView>),
     /// A vote is over. Once for each.

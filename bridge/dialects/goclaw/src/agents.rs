@@ -85,6 +85,8 @@ impl Caller {
         let agent = AgentId::from(agent);
         let view = self.read(FindAgent(agent.clone())).await?.into_iter().next();
         let profile = match self.shared.desk.ask(&self.holder, GetProfile(agent.clone())).await {
+            // It is as one that was never there.
+            Ok(AgentProfile { retired: true, .. }) => return Ok(None),
             Ok(AgentProfile { profile, .. }) => profile,
             Err(Refusal::NoAgent) if view.is_none() => return Ok(None),
             Err(Refusal::NoAgent) => Profile::default(),
@@ -164,6 +166,7 @@ impl Caller {
         for (nth, (agent, view)) in all.into_iter().enumerate() {
             let profile = if nth < PROFILES_READ_MAX {
                 match self.shared.desk.ask(&self.holder, GetProfile(agent.clone())).await {
+                    Ok(found) if found.retired => continue,
                     Ok(found) => found.profile,
                     Err(Refusal::NoAgent) => Profile::default(),
                     Err(refusal) => return Err(refusal.into()),

@@ -58,6 +58,10 @@ impl Caller {
         self.role >= Role::Admin
     }
 
+    pub(crate) fn is_operator(&self) -> bool {
+        self.role >= Role::Operator
+    }
+
     /// Whether it may ask for a method.
     pub(crate) fn may(&self, method: &Method) -> Result<(), No> {
         let Method { name, role, own, .. } = method;

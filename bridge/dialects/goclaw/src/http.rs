@@ -1,4 +1,5 @@
-//! The pages of this dialect: `GET /health`, for programs that look whether a node is there, and `/v1`, its methods.
+//! The pages of this dialect: `GET /health`, for programs that look whether a node is there, `/v1`, its methods, and files of
+//! agents.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,14 +11,17 @@ use axum::{
 };
 use bridge::dialect::{Intrusion, Site};
 
-use crate::{outcome::No, shared::Shared, v1};
+use crate::{files, outcome::No, shared::Shared, v1};
 
 const HEALTH: &str = "/health";
 
 pub(crate) fn site(shared: Arc<OnceLock<Arc<Shared>>>) -> Site {
     Site {
-        router: Router::new().route(HEALTH, get(health)).merge(v1::router(shared)),
-        paths: &[HEALTH, v1::PATH],
+        router: Router::new()
+            .route(HEALTH, get(health))
+            .route(files::PAGE, get(files::page).with_state(shared.clone()))
+            .merge(v1::router(shared)),
+        paths: &[HEALTH, v1::PATH, files::PATH],
         methods: &["GET", "POST", "PUT", "PATCH", "DELETE"],
         // That page tells nothing of this node.
         checks_names: |path, _| path != HEALTH,

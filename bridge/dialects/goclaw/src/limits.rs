@@ -138,6 +138,14 @@ pub const WRONG_CODES_MAX: u32 = 16;
 /// The name that a device gives itself.
 pub const SENDER_BYTES_MAX: usize = 128;
 
+/// Agents that a team is made with.
+pub const TEAM_MEMBERS_AT_ONCE_MAX: usize = 100;
+/// Users that are known of one team.
+pub const KNOWN_USERS_MAX: usize = 100;
+/// Messages of a team that are looked through for them.
+pub const KNOWN_USERS_MESSAGES: u64 = 200;
+/// Tasks of a team whose events are read, those that were changed last: each is a question to the mesh.
+pub const TEAM_EVENT_TASKS_MAX: usize = 50;
 /// Rows of usage in one answer.
 pub const USAGE_ROWS_MAX: u64 = 1_000;
 /// The name of a webhook, for people.

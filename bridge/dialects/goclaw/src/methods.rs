@@ -37,13 +37,6 @@ const NO_TOGGLE: &str =
     "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
 const NO_APPROVALS: &str =
     "this node has no approvals yet: an agent asks with a message in its room";
-const NO_FILES: &str = "this node keeps no files of agents yet";
-const NO_RETIRING: &str =
-    "agents are not retired yet: stop the program that attaches under this id";
-const NO_TEAM_CHANGES: &str =
-    "members of teams are not kept yet: agents join and leave rooms by themselves";
-const NO_TEAM_EVENTS: &str =
-    "the events of a team are not kept yet: each task has its own, by teams.tasks.events";
 
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
@@ -69,10 +62,10 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "agent.identity.get"),
     has(Viewer, "agent.wait"),
     has(Admin, "agents.create"),
-    lacks(Admin, "agents.delete", NO_RETIRING),
-    lacks(Admin, "agents.files.get", NO_FILES),
-    lacks(Admin, "agents.files.list", NO_FILES),
-    lacks(Admin, "agents.files.set", NO_FILES),
+    has(Admin, "agents.delete"),
+    has(Admin, "agents.files.get"),
+    has(Admin, "agents.files.list"),
+    has(Admin, "agents.files.set"),
     has(Viewer, "agents.list"),
     has(Admin, "agents.update"),
     has(Admin, "api_keys.create"),
@@ -137,12 +130,12 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "status"),
     has(Admin, "teams.create"),
     has(Admin, "teams.delete"),
-    lacks(Admin, "teams.events.list", NO_TEAM_EVENTS),
+    has(Admin, "teams.events.list"),
     has(Admin, "teams.get"),
-    lacks(Admin, "teams.known_users", NO_TEAM_CHANGES),
+    has(Admin, "teams.known_users"),
     has(Admin, "teams.list"),
-    lacks(Admin, "teams.members.add", NO_TEAM_CHANGES),
-    lacks(Admin, "teams.members.remove", NO_TEAM_CHANGES),
+    has(Admin, "teams.members.add"),
+    has(Admin, "teams.members.remove"),
     has(Admin, "teams.scopes"),
     has(Admin, "teams.tasks.active-by-session"),
     has(Admin, "teams.tasks.approve"),

@@ -52,12 +52,16 @@ fn slug(name: &str) -> String {
 }
 
 impl Caller {
-    async fn set_profile(&self, agent: &AgentId, update: ProfileUpdate) -> Result<(), No> {
+    pub(crate) async fn set_profile(
+        &self,
+        agent: &AgentId,
+        update: ProfileUpdate,
+    ) -> Result<(), No> {
         self.read(SetProfileOf { agent: agent.clone(), update }).await
     }
 
     /// Whether an agent's id is its key's own.
-    async fn owns(&self, known: &Known) -> Result<bool, No> {
+    pub(crate) async fn owns(&self, known: &Known) -> Result<bool, No> {
         if known.view.as_ref().is_some_and(|view| view.key == self.print()) {
             return Ok(true);
         }

@@ -18,7 +18,7 @@ use rows::{comment_row, event_rows, status_of, task_row};
 
 use crate::{
     caller::Caller,
-    limits::TEAMS_LOOKED_AT_MAX,
+    limits::{TEAM_EVENT_TASKS_MAX, TEAMS_LOOKED_AT_MAX},
     outcome::{No, Outcome},
     params::{Params, SESSION, TASK, TEAM},
 };
@@ -45,7 +45,7 @@ const STATES: [&str; 9] = [
     "failed",
 ];
 
-async fn tasks_of(caller: &Caller, room: RoomId) -> Result<Vec<TaskView>, No> {
+pub(crate) async fn tasks_of(caller: &Caller, room: RoomId) -> Result<Vec<TaskView>, No> {
     caller.read(ListTasks { room, status: None }).await
 }
 
@@ -121,6 +121,23 @@ pub(crate) async fn events(caller: &Caller, params: &Params) -> Outcome {
     let room = caller.team(params, TEAM).await?;
     let record = record(caller, room.room, params).await?;
     Ok(json!({"events": event_rows(&record)}))
+}
+
+/// All that is remembered of the tasks of a team that were changed last.
+pub(crate) async fn team_events(caller: &Caller, room: RoomId) -> Result<Vec<Value>, No> {
+    let mut tasks = tasks_of(caller, room).await?;
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.updated_ms.unwrap_or(task.created_ms)));
+    let mut events = Vec::new();
+    for task in tasks.iter().take(TEAM_EVENT_TASKS_MAX) {
+        let Ok(record) = caller.read(ReadTask { room, task: task.task }).await else { continue };
+        for mut event in event_rows(&record) {
+            event["team_id"] = json!(room.to_uuid());
+            let what = event["event_type"].as_str().unwrap_or_default();
+            event["event_type"] = json!(format!("team.task.{what}"));
+            events.push(event);
+        }
+    }
+    Ok(events)
 }
 
 /// Those that came from a session and have not ended: of the team that is named, or of all.

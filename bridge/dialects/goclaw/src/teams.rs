@@ -1,6 +1,6 @@
 //! Teams: rooms.
 
-use bridge::seam::call::{CreateRoom, DescribeRoom, ListRooms, ReadDetails, SetRoom};
+use bridge::seam::call::{DescribeRoom, ListRooms, ReadDetails, SetRoom};
 use mesh::{
     api::command::{NewRoom, RoomInfo, RoomView},
     name::id::{MessageId, RoomId},
@@ -9,8 +9,8 @@ use mesh::{
 use serde_json::{Value, json};
 
 use crate::{
-    agents::is_online,
     caller::Caller,
+    members::{self, is_told, lead_of},
     names::uuid_of,
     outcome::{Code, No, Outcome},
     params::{Names, Params, THIS_TEAM},
@@ -66,7 +66,8 @@ impl Caller {
             .collect();
         let visibility = if room.public { "public" } else { "private" };
         settings.insert("visibility".to_owned(), json!(visibility));
-        let lead = room.created_by.as_deref().unwrap_or_default();
+        let maker = room.created_by.as_deref().unwrap_or_default();
+        let lead = lead_of(room).map_or("", |lead| lead);
         let lead_uuid = if lead.is_empty() { String::new() } else { uuid_of(lead) };
         json!({
             "id": room.room.to_uuid(),
@@ -77,10 +78,11 @@ impl Caller {
             "lead_agent_key": lead,
             "lead_display_name": lead,
             "settings": settings,
-            "created_by": lead,
+            "created_by": maker,
             "created_at": times::text(room.created_ms),
             "updated_at": times::text(room.last_activity_ms.unwrap_or(room.created_ms)),
-            "member_count": room.members,
+            // Those with a seat are on the list as a rule, and those on the list are seated when they are there.
+            "member_count": room.members.max(room.on_record.len()),
             "tenant_id": self.tenant(),
             "mesh": {"encrypted": room.encrypted, "ephemeral": room.ephemeral, "shared": room.shared.is_some()},
         })
@@ -97,10 +99,9 @@ pub(crate) fn owned(caller: &Caller, room: &RoomView) -> Result<(), No> {
 
 /// Tells administrators who may see the team.
 fn tell(caller: &Caller, event: &str, room: &RoomView, payload: &Value) {
-    let (print, public) = (caller.print(), room.public);
-    caller
-        .shared
-        .tell(event, payload, |client| client.is_admin() && (public || client.print() == print));
+    let access = room.access();
+    let may_read = |key| access.public || access.includes(key, None) || key == caller.print();
+    caller.shared.tell(event, payload, |client| is_told(client, may_read, &room.on_record));
 }
 
 /// Settings as they are kept, each by itself; visibility is the room's, and not among them.
@@ -116,15 +117,6 @@ fn kept_settings(params: &Params) -> Result<Vec<(String, Option<String>)>, No> {
 
 pub(crate) async fn create(caller: &Caller, params: &Params) -> Outcome {
     let name = params.required(&["name"])?;
-    for names in [&["members", "agent_ids", "agentIds"][..], &["lead"]] {
-        if params
-            .get(names)
-            .is_some_and(|given| given.as_array().is_none_or(|list| !list.is_empty()))
-        {
-            let text = "members of teams are not kept yet: make the team without, and let its agents join the room";
-            return Err(No::new(Code::NotImplemented, text));
-        }
-    }
     let settings = kept_settings(params)?;
     let visibility = params.object(&["settings"])?.and_then(|settings| settings.get("visibility"));
     let public = visibility.is_some_and(|visibility| visibility == "public");
@@ -132,7 +124,7 @@ pub(crate) async fn create(caller: &Caller, params: &Params) -> Outcome {
     let new =
         NewRoom { name, description, parent: None, ephemeral: false, public, encrypted: false };
     let who = caller.speaker();
-    let room = caller.act(&who, CreateRoom(new)).await?;
+    let room = members::make(caller, params, new).await?;
     if !settings.is_empty() {
         let update = DetailsUpdate { settings, ..DetailsUpdate::default() };
         caller.act(&who, SetRoom { room: room.room, update }).await?;
@@ -210,25 +202,13 @@ pub(crate) async fn list(caller: &Caller, params: &Params) -> Outcome {
 
 pub(crate) async fn get(caller: &Caller, params: &Params) -> Outcome {
     let room = caller.team(params, THIS_TEAM).await?;
-    let RoomInfo { room, agents, leader, .. } = caller.read(DescribeRoom(room.room)).await?;
+    let info = caller.read(DescribeRoom(room.room)).await?;
+    let members = members::rows(caller, &info).await?;
+    let RoomInfo { room, leader, .. } = info;
     let details = caller.details(vec![room.room]).await?.into_iter().next().unwrap_or_default();
     let id = room.room.to_uuid();
-    let lead = room.created_by.as_deref();
-    let members = agents.iter().map(|view| {
-        let role = if Some(&*view.agent) == lead { "lead" } else { "member" };
-        json!({
-            "team_id": id,
-            "agent_id": uuid_of(&view.agent),
-            "agent_key": &*view.agent,
-            "display_name": &*view.name,
-            "role": role,
-            "joined_at": times::text(view.connected_ms),
-            "online": is_online(view),
-            "seated": true,
-        })
-    });
-    let members: Vec<Value> = members.collect();
     let mut team = caller.team_row(&room, &details);
+    team["member_count"] = json!(members.len());
     if let Some(leader) = leader {
         team["mesh"]["leader"] = json!(&*leader.agent);
     }

@@ -21,6 +21,11 @@ pub(crate) fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A count of rows.
+pub(crate) fn count(rows: u64) -> usize {
+    usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
 /// `2h30m`, as people read it.
 pub(crate) fn span(time: Duration) -> String {
     let (hours, minutes) = (time.as_secs() / 3_600, time.as_secs() / 60 % 60);

@@ -102,7 +102,7 @@ async fn answer(
     }
 }
 
-fn status_of(code: Code) -> StatusCode {
+pub(crate) fn status_of(code: Code) -> StatusCode {
     match code {
         Code::InvalidRequest => StatusCode::BAD_REQUEST,
         Code::Unauthorized => StatusCode::FORBIDDEN,

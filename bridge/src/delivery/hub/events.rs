@@ -329,7 +329,7 @@ impl Hub {
         }
         drop(state);
         if let Some(before) = &before {
-            self.list_changed(view.room, &before.on_record, &facts.on_record);
+            self.list_changed((view.room, &view.name), &before.on_record, &facts.on_record);
         }
         if !announce {
             return;
@@ -357,7 +357,7 @@ impl Hub {
     }
 
     /// Others are on the list of a room than before, or have another part.
-    fn list_changed(&self, room: RoomId, before: &[Member], now: &[Member]) {
+    fn list_changed(&self, (room, name): (RoomId, &Arc<str>), before: &[Member], now: &[Member]) {
         let differ = |list: &[Member], others: &[Member]| -> Vec<Member> {
             let is_among = |member: &&Member| {
                 let is =
@@ -371,7 +371,8 @@ impl Hub {
         let gone: Vec<Member> =
             differ(before, now).into_iter().filter(|member| !is_there(member)).collect();
         if !(came.is_empty() && gone.is_empty()) {
-            self.overheard(room, &Event::MembersChanged { room, came, gone });
+            let name = name.clone();
+            self.overheard(room, &Event::MembersChanged { room, name, came, gone });
         }
     }
 

@@ -94,9 +94,18 @@ impl Ready {
 
     /// The length of the longest prefix that it has of a path.
     fn owns(&self, path: &str) -> Option<usize> {
-        let prefixes = self.site.paths.iter().filter(|prefix| path.starts_with(**prefix));
-        prefixes.map(|prefix| prefix.len()).max()
+        self.site.paths.iter().filter_map(|prefix| owned(prefix, path)).max()
     }
+}
+
+/// The length of the beginning of a path that a prefix has, in which `*` stands for one part of any text.
+fn owned(prefix: &str, path: &str) -> Option<usize> {
+    let Some((first, rest)) = prefix.split_once('*') else {
+        return path.starts_with(prefix).then_some(prefix.len());
+    };
+    let after = path.strip_prefix(first)?;
+    let part = after.find('/').filter(|length| *length > 0)?;
+    after.get(part..)?.starts_with(rest).then_some(first.len() + part + rest.len())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::{CHANNEL, CHAT, record, status_named, task_row};
 use crate::{
     caller::Caller,
     limits::{DELETED_AT_ONCE_MAX, DESCRIPTION_CHARS_MAX, SUBJECT_CHARS_MAX},
+    members::works_in,
     outcome::{No, Outcome},
     params::{ASSIGNEE, CONTENT, MEMBER, Params, SUBJECT, TEAM, must_be},
 };
@@ -204,6 +205,7 @@ pub(crate) async fn delete_some(caller: &Caller, params: &Params) -> Outcome {
 /// For programs that have only this dialect: ClawChat's `update_task`, claims included.
 pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
     let room = caller.team(params, TEAM).await?;
+    works_in(caller, &room).await?;
     let view = record(caller, room.room, params).await?.view;
     let status = match params.filled(&["status"])? {
         Some(name) => {

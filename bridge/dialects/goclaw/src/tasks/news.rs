@@ -12,7 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::rows::{actor_type, status_of};
-use crate::{names::user_of, shared::Shared, times};
+use crate::{
+    members::{self, is_told},
+    names::user_of,
+    shared::Shared,
+    times,
+};
 
 /// Hears all that happens to tasks at this node, as long as the dialect is there.
 pub(crate) fn listen(shared: &Arc<Shared>) {
@@ -41,12 +46,12 @@ fn tell(shared: &Shared, news: &Overheard) {
     } else if let Event::TaskDeleted(task, by) = &news.event {
         vec![("deleted", payload(task, Some(by)))]
     } else {
-        return;
+        return members::tell(shared, news);
     };
     for (what, payload) in events {
         // Of the other key's room nothing is said, and of a direct room nobody is told here.
         shared.tell(&format!("team.task.{what}"), &payload, |client| {
-            client.is_admin() && news.facts.readable_by(client.print(), None)
+            is_told(client, |key| news.facts.readable_by(key, None), &news.facts.on_record)
         });
     }
 }

@@ -102,7 +102,7 @@ async fn a_team_is_made_and_changed_by_administrators_of_its_key() {
     );
     assert_eq!(client.refused("teams.create", params).await.0, "ALREADY_EXISTS");
     let params = json!({"name": "x", "agent_ids": ["bob"]});
-    assert_eq!(client.refused("teams.create", params).await.0, "NOT_IMPLEMENTED");
+    assert_eq!(client.refused("teams.create", params).await.0, "NOT_FOUND", "nobody is called so");
     assert_eq!(
         client.refused("teams.create", json!({"name": "dm:a:b"})).await.0,
         "INVALID_REQUEST"
