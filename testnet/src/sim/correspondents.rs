@@ -483,7 +483,11 @@ impl Correspondents {
                 }
                 Ok(())
             }
-            AgentEvent::KeyInvalid { .. } | AgentEvent::Seated { .. } => Ok(()),
+            // They are on no list of a room.
+            AgentEvent::Enlisted { .. }
+            | AgentEvent::Unseated { .. }
+            | AgentEvent::KeyInvalid { .. }
+            | AgentEvent::Seated { .. } => Ok(()),
         }
     }
 

@@ -16,6 +16,7 @@ mod details;
 mod direct;
 pub(super) mod end;
 mod files;
+mod members;
 mod owners;
 mod profiles;
 mod shared;
@@ -135,6 +136,8 @@ pub(super) struct Holders {
     accounts: accounts::Accounts,
     /// Texts that agents of its key wanted to have set of a room: no other one shows.
     texts: BTreeMap<RoomId, BTreeSet<String>>,
+    /// Agents that somebody wanted to have on the list of a room.
+    named: BTreeMap<RoomId, BTreeSet<AgentId>>,
     direct: direct::Direct,
     shared: shared::SharedRooms,
     /// Something that left a node in the clear.
@@ -195,6 +198,7 @@ impl Holders {
             profiles: profiles::Profiles::default(),
             accounts: accounts::Accounts::default(),
             texts: BTreeMap::new(),
+            named: BTreeMap::new(),
             direct: direct::Direct::default(),
             shared: shared::SharedRooms::default(),
             leaked: None,
@@ -260,13 +264,13 @@ impl Holders {
             35..=55 => self.join(cluster, i, by),
             61..=68 => self.set_profile(cluster, i, by),
             69..=76 => self.set_room(cluster, i, by),
-            77..=84 => self.change_file(cluster, i, by),
+            77..=82 => self.change_file(cluster, i, by),
+            83..=87 => self.set_member(cluster, i, by),
             56..=60 => {
                 let rooms: Vec<RoomId> = self.holders[i].rooms.iter().copied().collect();
                 if !rooms.is_empty() {
                     let room = *cluster.dice.pick(&rooms);
-                    let command = Command::Leave { caller: by.caller, room };
-                    self.calls.ask(cluster, by.node, Asked::Leave(i, room), command);
+                    self.leave(cluster, i, by, room);
                 }
             }
             _ => self.speak(cluster, i, by),
@@ -437,7 +441,7 @@ impl Part for Holders {
             (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
             (Asked::Details(said), Ok(_)) => self.details_are_set(cluster, *node, &said)?,
             (Asked::File(said), Ok(_)) => self.file_is_changed(cluster, *node, &said)?,
-            (Asked::Detach | Asked::Say(_), Ok(_)) => {}
+            (Asked::Detach | Asked::Say(_) | Asked::Member(_), Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
             (asked, Err(refused))
@@ -544,6 +548,8 @@ impl Holders {
             }
             AgentEvent::KeyInvalid { key } => self.displace(node, |caller| caller.key == *key),
             AgentEvent::Seated { agent, room, .. } => self.is_seated(node, agent, *room),
+            AgentEvent::Enlisted { agent, room, .. } => self.is_seated(node, agent, room.room),
+            AgentEvent::Unseated { agent, room } => self.is_unseated(node, agent, *room),
             // No holder has an inbox.
             AgentEvent::Mail { .. } => {}
         }
@@ -640,6 +646,11 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         // A node may not know of the key any more, or of the room yet.
         Asked::Details(_) | Asked::File(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
+        }
+        // The other one's key is not known here yet, or it is not on the list, or of another key.
+        Asked::Member(_) => {
+            let unknown = matches!(refused, Refused::NoAgent(_) | Refused::NotYours);
+            unknown || matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         // The other one's key, or the caller's, or the room is not known here yet; or the key was taken out before.
         Asked::MakeShared(_) | Asked::Share(..) => {

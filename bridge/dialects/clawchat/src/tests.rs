@@ -6,6 +6,7 @@ mod direct;
 mod echo;
 mod keys;
 mod lingering;
+mod members;
 mod once;
 mod policies;
 mod readers;

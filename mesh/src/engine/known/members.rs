@@ -82,6 +82,16 @@ impl Known {
         true
     }
 
+    /// Others may read a room than before: members of it have seats who could have none when they were named.
+    pub(super) fn name_members_again(&mut self, room: RoomId) {
+        let list = self.on_record.shown.of(room);
+        let there = list.iter().filter(|member| !member.left);
+        let came: Vec<_> = there.map(|member| (member.agent.clone(), member.key)).collect();
+        if !came.is_empty() {
+            self.on_record.news.push((room, Changed { came, gone: Vec::new() }));
+        }
+    }
+
     /// Whether the room's key took an agent off the list after this moment, a stamp of a seat: these are made as those of records
     /// are.
     pub(in crate::engine) fn was_removed_after(

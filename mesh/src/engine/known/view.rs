@@ -153,7 +153,11 @@ impl Known {
             .is_some_and(|shown| told(shown) == told(&view) && shown.on_record == view.on_record);
         if !same {
             // Others that may see it from now on are told, too: those that saw it before are not told again.
-            let announce = announce && known.is_none_or(|shown| shown.access() != view.access());
+            let is_others = known.is_some_and(|shown| shown.access() != view.access());
+            let announce = announce && (is_others || known.is_none());
+            if is_others {
+                self.name_members_again(id);
+            }
             self.told.insert(id, view.clone());
             self.cx.notify(id, RoomEvent::Opened { view, announce });
         }

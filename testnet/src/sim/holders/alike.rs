@@ -1,6 +1,6 @@
 //! The promises of the end about records: see `profiles`.
 
-mod details;
+pub(super) mod details;
 mod files;
 mod mail;
 
@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::wire::record::Space;
 
-use super::profiles::{Name, State, all_of, spaces_of};
+use super::{
+    members,
+    profiles::{Name, State, all_of, spaces_of},
+};
 use crate::sim::{
     promises::{Broken, broken},
     world::World,
@@ -43,6 +46,7 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     }
     nothing_is_lost(world, &all)?;
     details::converge(world)?;
+    members::converge(world)?;
     files::converge(world)?;
     mail::converge(world)
 }

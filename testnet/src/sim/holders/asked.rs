@@ -36,6 +36,8 @@ pub(super) enum Asked {
     Claim(usize),
     Records(RecordsSaid),
     Details(DetailsSaid),
+    /// The list of members of a room.
+    Member(RoomId),
     /// The agent that opens a direct room, and the other one.
     Open(usize, usize),
     File(FileSaid),

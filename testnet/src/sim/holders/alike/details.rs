@@ -77,7 +77,7 @@ fn forged<'d>(details: &'d Details, known: Option<&BTreeSet<String>>) -> Option<
 }
 
 /// Of a key that only nodes that are not judged have told of others may know, or not.
-fn is_the_same_everywhere(world: &World, key: usize) -> bool {
+pub(in crate::sim::holders) fn is_the_same_everywhere(world: &World, key: usize) -> bool {
     let counts = |node: &usize| !world.cluster.is_exempt(*node);
     let key = &world.holders.keys[key];
     key.minted.iter().any(counts)
