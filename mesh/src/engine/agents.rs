@@ -16,9 +16,9 @@ use crate::{
     },
     directory::Source,
     limits::{
-        AGENTS_PER_NODE_MAX, DIRECT_ROOMS_LEFT_MAX, DIRECT_ROOMS_SEATED_MAX, MEMBERS_PER_ROOM_MAX,
-        ROOMS_PER_AGENT_MAX, ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX,
-        ROSTER_KEPT_EVERY,
+        AGENTS_PER_NODE_MAX, DIRECT_ROOMS_LEFT_MAX, DIRECT_ROOMS_SEATED_MAX,
+        ENLISTED_BY_OTHERS_MAX, MEMBERS_PER_ROOM_MAX, ROOMS_PER_AGENT_MAX,
+        ROSTER_KEPT_AT_ONCE_BYTES_MAX, ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
     name::{
         agent::{Belongs, is_person},
@@ -328,7 +328,10 @@ impl Agents {
                 .outside
                 .get(agent)
                 .is_some_and(|is| known.registrations.get(agent) == Some(is));
+        let by_others = |room: RoomId| known.maker_of(room).is_some_and(|maker| maker != key);
+        let of_others = || record.rooms.keys().filter(|room| by_others(**room)).count();
         let is_full = record.rooms.len() >= ROOMS_PER_AGENT_MAX
+            || by_others(room) && of_others() >= ENLISTED_BY_OTHERS_MAX
             || known.rosters.members(room).len() >= MEMBERS_PER_ROOM_MAX;
         let may = known.may_read(&by, room).and_then(|()| known.may_write(room)).is_ok();
         if stands_outside || is_full || !may || record.rooms.contains_key(&room) {

@@ -8,6 +8,11 @@ pub const MEMBERS_ON_RECORD_MAX: usize = 1_000;
 pub const MEMBER_RECORDS_PER_KEY_MAX: usize = 2_400;
 /// The same of all keys that one node minted: 3.6 MiB of memory.
 pub const MEMBER_RECORDS_PER_NODE_MAX: usize = 7_200;
+/// Rooms of other keys in which an agent is given a seat because it is on their lists: half of [`ROOMS_PER_AGENT_MAX`]. Others put it
+/// there as often as they like, and it keeps places for rooms that it joins.
+///
+/// [`ROOMS_PER_AGENT_MAX`]: crate::limits::ROOMS_PER_AGENT_MAX
+pub const ENLISTED_BY_OTHERS_MAX: usize = 500;
 /// Agents that one key retires, up to which its clients are not refused: ten times as many as a node has room for. Each is in
 /// memory at every node, with some 300 bytes.
 pub const RETIRED_RECORDS_PER_KEY_MAX: usize = 4_500;

@@ -441,7 +441,7 @@ impl Part for Holders {
             (Asked::Profile(said), Ok(_)) => self.profile_is_set(cluster, *node, &said)?,
             (Asked::Details(said), Ok(_)) => self.details_are_set(cluster, *node, &said)?,
             (Asked::File(said), Ok(_)) => self.file_is_changed(cluster, *node, &said)?,
-            (Asked::Detach | Asked::Say(_) | Asked::Member(_), Ok(_)) => {}
+            (Asked::Detach | Asked::Say(_) | Asked::Member, Ok(_)) => {}
             // A node that parted minted the key, beyond what counts of it.
             (Asked::Create(..), Err(Refused::NoRoom)) if cluster.plan.parting.is_some() => {}
             (asked, Err(refused))
@@ -648,7 +648,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }
         // The other one's key is not known here yet, or it is not on the list, or of another key.
-        Asked::Member(_) => {
+        Asked::Member => {
             let unknown = matches!(refused, Refused::NoAgent(_) | Refused::NotYours);
             unknown || matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)
         }

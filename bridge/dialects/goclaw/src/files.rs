@@ -3,11 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use axum::{
-    extract::{Path, State},
+    extract::{ConnectInfo, Path, State},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use bridge::{
+    read::Peer,
     seam::{
         answer::FoundAgentFile,
         call::{GetAgentFile, ListAgentFiles, ListAgents, PutAgentFile, RetireAgent},
@@ -174,24 +175,31 @@ pub(crate) const PATH: &str = "/api/agents/*/files/";
 pub(crate) async fn page(
     State(shared): State<Arc<OnceLock<Arc<Shared>>>>,
     Path((id, name)): Path<(String, String)>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     headers: HeaderMap,
 ) -> Response {
-    match read_page(&shared, &id, &name, &headers).await {
+    let Some(shared) = shared.get() else {
+        let no = No::unavailable("the node is starting; try again in a moment");
+        return crate::v1::refused(StatusCode::SERVICE_UNAVAILABLE, &no);
+    };
+    let address = shared.desk.client(peer, &headers).address;
+    if let Err(no) = shared.count_request(address) {
+        return crate::v1::refused(StatusCode::TOO_MANY_REQUESTS, &no);
+    }
+    match read_page(shared, &id, &name, &headers).await {
         Ok(bytes) => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes).into_response(),
         Err((status, no)) => crate::v1::refused(status, &no),
     }
 }
 
 async fn read_page(
-    shared: &OnceLock<Arc<Shared>>,
+    shared: &Shared,
     id: &str,
     name: &str,
     headers: &HeaderMap,
 ) -> Result<Vec<u8>, (StatusCode, No)> {
     let missing = || (StatusCode::NOT_FOUND, No::not_found(format!("file not found: {name}")));
-    let shared = shared.get().ok_or_else(missing)?;
-    let key = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(Secret::new);
+    let key = crate::v1::bearer(headers).map(Secret::new);
     let no_key = || (StatusCode::UNAUTHORIZED, No::unauthorized("a valid key is required"));
     let holder = shared.desk.holder(key.ok_or_else(no_key)?).await.map_err(|_| no_key())?;
     let ask = |get| shared.desk.ask(&holder, get);

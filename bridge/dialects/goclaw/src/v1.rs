@@ -246,7 +246,7 @@ async fn body_of(request: Request) -> Result<Map<String, Value>, Failed> {
     Ok(body.map_err(|_| No::invalid("the body must be a JSON object"))?)
 }
 
-fn bearer(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = shown.split_once(' ')?;
     let token = token.trim();

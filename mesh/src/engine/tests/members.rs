@@ -12,7 +12,7 @@ use crate::{
         command::{LeaveOnRecord, MemberAct, MemberSet, RoomView},
         event::AgentEvent,
     },
-    limits::RECORDS_COMPARE_EVERY,
+    limits::{ENLISTED_BY_OTHERS_MAX, RECORDS_COMPARE_EVERY},
     records::members::{self, Role, Word},
     wire::record::Space,
 };
@@ -310,4 +310,28 @@ fn people_are_on_the_list_and_have_no_seats() {
     world.pass(STEP * 5);
     assert_eq!(world.list(0, room), [(person, Role::Member)]);
     assert!(world.sitting(0, room).is_empty());
+}
+
+#[test]
+fn others_give_an_agent_seats_only_up_to_a_bound() {
+    let (mut world, ann, bob, _) = ann_and_bob();
+    let calls: Vec<_> = (0..=ENLISTED_BY_OTHERS_MAX)
+        .map(|n| {
+            let room = new_room(&format!("hall {n}"), true, false);
+            world.begin(0, Command::CreateRoom { caller: ann.clone(), room })
+        })
+        .collect();
+    world.pass(STEP * 40);
+    for call in calls {
+        let reply = world.reply(0, call);
+        let Some(Ok(Outcome::Room(view))) = reply else { panic!("{reply:?}") };
+        let call = world.begin(0, put(&ann, view.room, "bob"));
+        assert!(matches!(world.reply(0, call), Some(Ok(_))), "her room");
+    }
+    world.pass(STEP * 10);
+    let record = world.nodes[1].engine.known.rosters.own("bob").expect("he is there");
+    assert_eq!(record.rooms.len(), ENLISTED_BY_OTHERS_MAX);
+    let room = world.makes(1, &bob, new_room("own", true, false));
+    let join = Command::Join { caller: bob, room };
+    assert!(matches!(world.ask(1, join), Ok(Outcome::Joined(true))), "he has places of his own");
 }

@@ -37,7 +37,7 @@ pub(super) enum Asked {
     Records(RecordsSaid),
     Details(DetailsSaid),
     /// The list of members of a room.
-    Member(RoomId),
+    Member,
     /// The agent that opens a direct room, and the other one.
     Open(usize, usize),
     File(FileSaid),

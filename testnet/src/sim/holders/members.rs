@@ -32,7 +32,7 @@ impl Holders {
         let signer = Some(Arc::clone(&self.key_of(i).secret));
         let set = MemberSet { caller: by.caller, signer, room, agent, act };
         let command = Command::SetMember(Box::new(set));
-        self.calls.ask(cluster, by.node, Asked::Member(room), command);
+        self.calls.ask(cluster, by.node, Asked::Member, command);
     }
 
     /// An agent leaves a room, and says so on record, if it is on one.
