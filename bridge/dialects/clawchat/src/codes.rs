@@ -157,10 +157,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::AgentTaken(agent) => {
             Problem::new(Code::AgentIdTaken, format!("agent id {agent:?} is taken"))
         }
-        Refused::AgentRetired(agent) => {
-            let text = format!("agent {agent:?} was retired by its key, for ever: use another id");
-            Problem::new(Code::AgentIdTaken, text)
-        }
+        retired @ Refused::AgentRetired(_) => Problem::new(Code::AgentIdTaken, retired.to_string()),
         Refused::Plaintext => {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
             Problem::new(Code::PlaintextInEncryptedRoom, text)

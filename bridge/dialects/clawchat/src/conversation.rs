@@ -10,8 +10,7 @@ use bridge::{
         answer::{Page, Welcome},
         call::{
             Attach, CreateRoom, CreateShared, From, HandOver, History, Identity, Join, Leave,
-            ListAgents, Look, OneMessage, OpenDirect, RetireAgent, Say, SetPresence, SetTyping,
-            Tip,
+            ListAgents, Look, OneMessage, OpenDirect, Say, SetPresence, SetTyping, Tip,
         },
         event::{Event, Recipient},
         refusal::Refusal,
@@ -20,9 +19,7 @@ use bridge::{
     session::{ask::Ask, seat::Seat},
 };
 use mesh::{
-    api::command::{
-        Durable, Encryption, Fresh, MemberAct, NewRoom, RoomView, SaidOk, ShareAct, Speech,
-    },
+    api::command::{Durable, Encryption, Fresh, NewRoom, RoomView, SaidOk, Speech},
     limits::COPIES_WITHIN,
     name::{
         group::DIRECT,
@@ -238,20 +235,11 @@ impl Turn {
             Request::Pong(_) => {}
             Request::Register(register) => self.register(seat, register),
             Request::CreateRoom(room) => self.create_room(seat, room),
-            Request::ShareRoom(share) => {
-                self.share(seat, &share.room_id, share.agent_id, ShareAct::Give);
-            }
-            Request::UnshareRoom(share) => {
-                self.share(seat, &share.room_id, share.agent_id, ShareAct::Take);
-            }
+            Request::ShareRoom(share) => self.share_room(seat, share),
+            Request::UnshareRoom(share) => self.unshare_room(seat, share),
             Request::AddMember(add) => self.add_member(seat, add),
-            Request::RemoveMember(remove) => {
-                self.set_member(seat, &remove.room_id, remove.agent_id, MemberAct::Remove);
-            }
-            Request::RetireAgent(retire) => {
-                let retire = RetireAgent(retire.agent_id.into());
-                self.ask(seat, retire, |_, ()| Frame::Shared(Empty {}));
-            }
+            Request::RemoveMember(remove) => self.remove_member(seat, remove),
+            Request::RetireAgent(retire) => self.retire_agent(seat, retire),
             Request::JoinRoom(join) => {
                 self.at(seat, &join.room_id, |turn, seat, room| {
                     turn.in_room(seat, Join(room), room)

@@ -1,7 +1,9 @@
 //! Requests about rooms, and about the details that their keys have set (spec §3, §5).
 
 use bridge::{
-    seam::call::{DescribeRoom, ListRooms, ReadDetails, SetMember, SetRoom, ShareRoom},
+    seam::call::{
+        DescribeRoom, ListRooms, ReadDetails, RetireAgent, SetMember, SetRoom, ShareRoom,
+    },
     session::seat::Seat,
 };
 use mesh::{
@@ -59,7 +61,15 @@ impl Turn {
         });
     }
 
-    pub(crate) fn share(self, seat: &mut Seat, room: &str, agent: String, act: ShareAct) {
+    pub(crate) fn share_room(self, seat: &mut Seat, share: request::ShareRoom) {
+        self.share(seat, &share.room_id, share.agent_id, ShareAct::Give);
+    }
+
+    pub(crate) fn unshare_room(self, seat: &mut Seat, share: request::UnshareRoom) {
+        self.share(seat, &share.room_id, share.agent_id, ShareAct::Take);
+    }
+
+    fn share(self, seat: &mut Seat, room: &str, agent: String, act: ShareAct) {
         self.at(seat, room, |turn, seat, room| {
             let share = ShareRoom { room, agent: agent.into(), act };
             turn.ask(seat, share, |_, ()| Frame::Shared(Empty {}));
@@ -77,7 +87,16 @@ impl Turn {
         }
     }
 
-    pub(crate) fn set_member(self, seat: &mut Seat, room: &str, agent: String, act: MemberAct) {
+    pub(crate) fn remove_member(self, seat: &mut Seat, remove: request::RemoveMember) {
+        self.set_member(seat, &remove.room_id, remove.agent_id, MemberAct::Remove);
+    }
+
+    pub(crate) fn retire_agent(self, seat: &mut Seat, retire: request::RetireAgent) {
+        let retire = RetireAgent(retire.agent_id.into());
+        self.ask(seat, retire, |_, ()| Frame::Shared(Empty {}));
+    }
+
+    fn set_member(self, seat: &mut Seat, room: &str, agent: String, act: MemberAct) {
         self.at(seat, room, |turn, seat, room| {
             let set = SetMember { room, agent: agent.into(), act };
             turn.ask(seat, set, |_, ()| Frame::Shared(Empty {}));
