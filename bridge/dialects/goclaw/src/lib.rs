@@ -44,6 +44,7 @@ mod outcome;
 mod pairing;
 mod params;
 mod pieces;
+mod presence;
 mod profiles;
 mod rates;
 mod runs;

@@ -50,6 +50,8 @@ pub const KEY_LOOK_EVERY: Duration = Duration::from_secs(15);
 pub const KEYS_PRESENTED_MAX: usize = 16_384;
 /// A principal stays attached for so long after it has written something. Nothing needs it for longer: it reads without.
 pub const PRINCIPAL_STAYS: Duration = Duration::from_secs(30);
+/// How often it is looked which agents have come and gone: the event is told no more often. Once for all clients.
+pub const PRESENCE_EVERY: Duration = Duration::from_secs(1);
 /// Agents in one list.
 pub const AGENTS_MAX: usize = 1_000;
 /// Agents whose profiles are read for one list: one read each.

@@ -32,6 +32,7 @@ use crate::{
     logs::Tails,
     outcome::No,
     pairing::Pairings,
+    presence::{self, Watch},
     rates::{Buckets, Rate},
     runs::Runs,
     serve::Served,
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) log: Option<Arc<LogTail>>,
     pub(crate) tails: Tails,
     pub(crate) remembered: Remembered,
+    pub(crate) presence: Watch,
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
     writes: Mutex<Buckets<AgentId>>,
@@ -92,6 +94,7 @@ impl Shared {
             log: None,
             tails: Tails::default(),
             remembered: Remembered::default(),
+            presence: Watch::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
             requests: Mutex::new(Buckets::new(ADDRESSES_COUNTED_MAX)),
@@ -148,7 +151,11 @@ impl Shared {
     pub(crate) fn comes(self: &Arc<Shared>, client: Client) {
         // With the first client: only then is somebody to be told.
         self.listening.call_once(|| tasks::listen(self));
+        let is_told = client.caller.modern;
         self.locked().insert(client.id, client);
+        if is_told {
+            presence::watch(self);
+        }
     }
 
     pub(crate) fn goes(&self, id: u64) {

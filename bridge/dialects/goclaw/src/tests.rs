@@ -37,6 +37,7 @@ mod frames;
 mod keys;
 mod logs;
 mod pairing;
+mod presence;
 mod profiles;
 mod serve;
 mod sessions;
@@ -263,8 +264,17 @@ impl Client {
         }
     }
 
-    /// The next event.
+    /// The next event, but for agents that come and go, which tests of other things do not look at.
     async fn event(&mut self) -> Value {
+        loop {
+            let event = self.any_event().await;
+            if event["event"] != "presence" {
+                return event;
+            }
+        }
+    }
+
+    async fn any_event(&mut self) -> Value {
         match self.events.pop_front() {
             Some(event) => event,
             None => {
