@@ -30,6 +30,7 @@ mod caller;
 mod channels;
 mod chat;
 mod connect;
+mod delegations;
 mod dispatch;
 mod facts;
 mod frame;

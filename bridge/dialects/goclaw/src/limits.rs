@@ -37,6 +37,12 @@ pub const SUBJECT_CHARS_MAX: usize = 500;
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
 /// Tasks that one request deletes: each is a write.
 pub const DELETED_AT_ONCE_MAX: usize = 200;
+/// Delegations that are listed: of more the newest.
+pub const DELEGATIONS_MAX: usize = 1_000;
+/// The result of one in a list, in characters.
+pub const DELEGATION_RESULT_CHARS_LISTED: usize = 500;
+/// The same of one that is asked for.
+pub const DELEGATION_RESULT_CHARS_MAX: usize = 8_000;
 /// Teams whose tasks are looked at for one answer.
 pub const TEAMS_LOOKED_AT_MAX: usize = 200;
 /// A user's id.

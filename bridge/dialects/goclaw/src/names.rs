@@ -120,6 +120,11 @@ pub(crate) fn bare_session(agent: &str) -> String {
     format!("agent:{}:{BARE}", escaped(agent))
 }
 
+/// The key of a room, as a session.
+pub(crate) fn room_session(room: RoomId) -> String {
+    format!("room:{}", room.to_uuid())
+}
+
 /// The channel of a session, as lists have it.
 pub(crate) fn channel(key: &str) -> &str {
     let rest = key

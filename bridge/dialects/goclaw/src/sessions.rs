@@ -14,7 +14,7 @@ use crate::{
         LABEL_BYTES_MAX, METADATA_ENTRIES_MAX, METADATA_ENTRY_BYTES_MAX, MODEL_BYTES_MAX,
         PREVIEW_ROWS, SESSION_ROOMS_MAX,
     },
-    names::{Session, channel},
+    names::{Session, channel, room_session},
     outcome::{No, Outcome},
     params::{AGENT, KEY, Params, is_required},
     threads::{Direct, Thread},
@@ -132,7 +132,7 @@ async fn rooms(caller: &Caller) -> Result<Vec<RoomView>, No> {
 }
 
 fn room_row(room: &RoomView) -> Value {
-    let key = format!("room:{}", room.room.to_uuid());
+    let key = room_session(room.room);
     json!({
         "key": key,
         "session_key": key,
@@ -189,7 +189,7 @@ pub(crate) async fn preview(caller: &Caller, params: &Params) -> Outcome {
             let details = caller.read(ReadDetails { rooms: vec![room], settings: false }).await?;
             let details = details.into_iter().next().unwrap_or_default();
             let summary = details.description.unwrap_or_default();
-            (format!("room:{}", room.to_uuid()), rows, summary)
+            (room_session(room), rows, summary)
         }
     };
     let (messages, _) = fitting(rows, PREVIEW_ROWS);

@@ -32,6 +32,7 @@ use crate::{GoClaw, Settings};
 
 mod agents;
 mod chat;
+mod delegations;
 mod door;
 mod frames;
 mod keys;
@@ -39,6 +40,7 @@ mod logs;
 mod pairing;
 mod presence;
 mod profiles;
+mod rooms;
 mod serve;
 mod sessions;
 mod streams;
