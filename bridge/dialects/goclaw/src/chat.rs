@@ -438,7 +438,7 @@ pub(crate) async fn thread_rows(
     direct: &Direct,
     key: &str,
 ) -> Result<Vec<Value>, No> {
-    let facts = caller.shared.kept.get(&caller.shared, &(direct.room, key.to_owned())).await?;
+    let facts = caller.facts(direct, key).await?;
     let messages = caller.messages(direct).await?;
     caller.gave(direct, &messages);
     let keys = keys(&messages, &direct.agent);

@@ -82,8 +82,6 @@ pub const ROOMS_REMEMBERED_MAX: usize = 512;
 pub const HISTORY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Messages of a preview.
 pub const PREVIEW_ROWS: usize = 20;
-/// Sessions of which a label, a model or an epoch is kept here: some 4 KiB each at most.
-pub const SESSIONS_KEPT_MAX: usize = 10_000;
 /// See `records.md`, session.facts.
 pub const LABEL_BYTES_MAX: usize = 256;
 /// See [`LABEL_BYTES_MAX`].

@@ -23,7 +23,6 @@ use tokio::sync::Semaphore;
 
 use crate::{
     caller::Caller,
-    facts::Kept,
     limits::{
         ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
         ROOMS_READ_AT_ONCE,
@@ -50,7 +49,6 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
     pub(crate) served: Served,
-    pub(crate) kept: Kept,
     pub(crate) pairings: Pairings,
     /// The node's log, if it is shown.
     pub(crate) log: Option<Arc<LogTail>>,
@@ -89,7 +87,6 @@ impl Shared {
             started: Instant::now(),
             runs: Runs::default(),
             served: Served::default(),
-            kept: Kept::default(),
             pairings: Pairings::default(),
             log: None,
             tails: Tails::default(),
