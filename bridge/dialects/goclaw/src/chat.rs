@@ -50,7 +50,10 @@ impl Caller {
         for direct in
             self.direct_rooms().await?.into_iter().filter(|direct| *direct.agent == *agent)
         {
-            if self.threads(&direct).await?.iter().any(|thread| thread.key == key) {
+            // A room of a thousand messages is not read for each that is added.
+            let is_there = self.shared.remembered.had(direct.room, key)
+                || self.threads(&direct).await?.iter().any(|thread| thread.key == key);
+            if is_there {
                 return Ok(Found::Thread(direct));
             }
         }
