@@ -25,4 +25,5 @@ pub mod retired;
 pub mod set;
 pub mod shared;
 pub mod space;
+pub mod threads;
 pub mod writers;

@@ -21,7 +21,9 @@ use mesh::{
         id::{EntryRef, KeyPrint, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    records::{agent_files::AgentFile, details::Details, files::FileView, profile},
+    records::{
+        agent_files::AgentFile, details::Details, files::FileView, profile, threads::ThreadFact,
+    },
     wire::{entry::Said, record::Space},
 };
 use store::{
@@ -185,6 +187,10 @@ impl backend::Reads for FromStore {
             }
         }
         Ok(found)
+    }
+
+    fn threads(&self, room: RoomId, key: KeyPrint) -> Result<Vec<ThreadFact>, ReadError> {
+        records::threads(&self.reader, self.mesh, room, key).map_err(ReadError::new)
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {

@@ -26,7 +26,7 @@ use crate::{
             Attach, Call, Confirm, EnableSubscription, FollowRecords, GetAgentFile, GetContent,
             GetFile, GetProfile, GetReceipts, GetRecord, History, ListAgentFiles, ListFiles,
             ListRecords, ListSubscriptions, LocateContents, Look, Numbered, OneMessage,
-            ReadDetails, Subscribe, Tip, ToMesh, Unsubscribe,
+            ReadDetails, ReadThreads, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -150,6 +150,15 @@ impl Ask for ReadDetails {
                 then(seat, answer);
             });
         });
+    }
+}
+
+impl Ask for ReadThreads {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let room = self.0;
+        let key = seat.me().map(|me| me.key());
+        let Some(key) = key else { return then(seat, Err(Refusal::NotAttached)) };
+        seat.read_in(room, job::ThreadsOf { room, key }, then);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::{
     agent_files, closing, collection::Collection, details, files, finder, members, pair, profile,
-    retired, shared, writers,
+    retired, shared, threads, writers,
 };
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 22] = [
+static ALL: [&Collection; 23] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -30,6 +30,7 @@ static ALL: [&Collection; 22] = [
     &members::COLLECTION,
     &retired::COLLECTION,
     &agent_files::COLLECTION,
+    &threads::COLLECTION,
 ];
 
 impl Collection {
