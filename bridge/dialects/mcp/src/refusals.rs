@@ -16,16 +16,18 @@ use crate::{
     outcome::{No, NoAgent},
 };
 
+/// The id is not the host's to have.
+fn taken(text: String) -> No {
+    No::Agent { text, why: NoAgent::Taken }
+}
+
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> No {
         let (code, text) = match refusal {
             Refusal::Mesh(Refused::AgentTaken(agent)) => {
-                let text = format!("agent id {agent:?} belongs to another key");
-                return No::Agent { text, why: NoAgent::Taken };
+                return taken(format!("agent id {agent:?} belongs to another key"));
             }
-            Refusal::Mesh(refused @ Refused::AgentRetired(_)) => {
-                return No::Agent { text: refused.to_string(), why: NoAgent::Taken };
-            }
+            Refusal::Mesh(refused @ Refused::AgentRetired(_)) => return taken(refused.to_string()),
             Refusal::Mesh(refused @ Refused::TooManyAgents { .. }) => {
                 return No::Agent { text: refused.to_string(), why: NoAgent::TooMany };
             }

@@ -38,7 +38,9 @@ async fn files_of_an_agent_are_its_keys_and_its_identity_is_its_profile() {
     let identity = "# Who\nName: Bobby\n- **Emoji:** 🐑\n";
     let result = client.gets("agents.files.set", set("IDENTITY.md", identity)).await;
     assert_eq!((&result["propagated"], &result["file"]["missing"]), (&json!(0), &json!(false)));
-    assert_eq!(client.event().await["event"], "agent.updated");
+    let told = client.event().await;
+    assert_eq!(told["event"], "agent.updated");
+    assert_eq!(told["payload"]["changes"], json!(["name", "emoji"]));
     let shown = client.gets("agent.identity.get", json!({"agentId": "bob"})).await;
     assert_eq!((&shown["name"], &shown["emoji"]), (&json!("Bobby"), &json!("🐑")));
     let got = client.gets("agents.files.get", named("IDENTITY.md")).await;
@@ -97,7 +99,7 @@ async fn a_retired_agent_is_gone_and_nobody_comes_under_its_id_again() {
         reconnect: true,
         linger: Duration::ZERO,
     };
-    let refused = node.bridge.desk().attach(attach).await.err().expect("for ever");
+    let refused = node.bridge.desk().attach(attach).await.expect_err("for ever");
     assert_eq!(format!("{refused:?}"), "Mesh(AgentRetired(\"bob\"))");
     assert_eq!(node.page("/api/agents/bob/files/SOUL.md", KEY).await.0, 404, "its files are gone");
     drop(bob);

@@ -35,7 +35,7 @@ async fn a_team_is_made_with_members_who_have_seats_and_others_come_and_go() {
         (&json!("bob"), &json!(1))
     );
     assert_eq!(node.seats(&bob).await, [room]);
-    let mut told = vec![client.event().await, client.event().await];
+    let mut told = [client.event().await, client.event().await];
     told.sort_by_key(|event| event["event"].to_string());
     assert_eq!(
         (&told[0]["event"], &told[1]["event"]),
