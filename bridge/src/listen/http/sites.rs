@@ -140,6 +140,18 @@ mod tests {
     }
 
     #[test]
+    fn a_star_in_a_prefix_is_one_part_of_a_path() {
+        let (all, some) = (site(&["/a/"], "GET"), site(&["/a/*/files/"], "PUT"));
+        let sites = Sites::new(vec![all, some]).unwrap();
+        let owner = |path| sites.owner(path).map(|ready| ready.site.methods[0]);
+        assert_eq!(owner("/a/x/files/y"), Some("PUT"));
+        for path in ["/a/x/file/y", "/a//files/y", "/a/x/y/files/z", "/a/files/", "/a/x"] {
+            assert_eq!(owner(path), Some("GET"), "{path}");
+        }
+        assert_eq!(owner("/b/x/files/y"), None);
+    }
+
+    #[test]
     fn no_two_sites_have_the_same_prefix() {
         let clash = Sites::new(vec![site(&["/a/"], "GET"), site(&["/b/", "/a/"], "GET")]);
         assert_eq!(clash.err(), Some(SamePaths("/a/")));

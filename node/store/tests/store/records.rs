@@ -3,18 +3,24 @@
 use std::sync::{Arc, LazyLock};
 
 use mesh::{
-    api::batch::Change,
+    api::batch::{Change, RoomRecord},
     limits::{FILE_BYTES_MAX, RECORD_BODY_BYTES_MAX, WANT_REPLY_BYTES},
-    name::{id::MeshId, key::KeySecret},
-    records::profile,
+    name::{
+        group::Group,
+        id::{MeshId, RoomKey},
+        key::KeySecret,
+    },
+    records::{agent_files, place::RoomPlace, profile},
     wire::{
         message::Message,
         record::{Apart, CollectionNumber, Draft, Record, RecordId, RecordKey, Space, Stamp},
+        seal::{Seal, directory},
     },
 };
 use store::{
     Store,
     check::Problem,
+    owned,
     records::{Shelf, answer, contents, find},
     testing::CrashingBackend,
 };
@@ -231,4 +237,47 @@ fn a_check_finds_records_that_are_not_their_owners_or_not_in_their_place() {
     assert_eq!(store(&[change(&forged)]), 1);
     assert_eq!(store(&[moved]), 1);
     assert_eq!(store(&[change(&formless)]), 1);
+}
+
+/// A file of an agent, written and sealed as the place of its key wants it.
+fn agent_file(at: &RoomPlace, (agent, name): (&str, &str), bytes: &[u8]) -> [Change; 2] {
+    let (by, stamp) = (&KEYS[0], Stamp::at(7_000));
+    let draft = agent_files::draft(at, (agent, name), bytes);
+    let sealed = agent_files::apart_name(draft.id, by.print());
+    let apart = at.cover.write_apart(&sealed, bytes.to_vec());
+    let draft = at.cover.write(draft, by.print(), stamp);
+    let record = draft.sign_with(Some(Apart::of(&apart)), by, MESH, stamp).unwrap();
+    [change(&record), content(&record, Some(&apart))]
+}
+
+#[test]
+fn files_of_an_agent_are_read_in_the_place_of_its_key() {
+    let opener = RoomKey::of("a key of some length");
+    let group = Group::Key(KEYS[0].print());
+    let place = directory(MESH, &opener);
+    let seal = Seal::of_directory(MESH, group, &opener);
+    let sealed = RoomRecord { seal: Some(seal), ..room_record() };
+    let at = sealed.place_of_records(place).unwrap();
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let mut batch = vec![Change::Room { room: place, record: sealed }];
+    batch.extend(agent_file(&at, ("ann", "SOUL.md"), b"kind"));
+    batch.extend(agent_file(&at, ("ann", "AGENTS.md"), b"few"));
+    batch.extend(agent_file(&at, ("bob", "USER.md"), b"another's"));
+    store.commit(&batch).unwrap();
+    let reader = store.reader();
+    let of = owned::Of { mesh: MESH, place, key: KEYS[0].print(), agent: "ann" };
+    let names: Vec<_> = owned::files(&reader, &of)
+        .unwrap()
+        .into_iter()
+        .map(|file| (file.name, file.length))
+        .collect();
+    assert_eq!(names, [("AGENTS.md".to_owned(), 3), ("SOUL.md".to_owned(), 4)]);
+    let file = |of: &owned::Of<'_>, name: &str| owned::file(&reader, of, name).unwrap();
+    let (view, bytes) = file(&of, "SOUL.md").unwrap();
+    assert_eq!((view.at_ms, bytes.as_deref()), (7, Some(&b"kind"[..])));
+    assert_eq!(file(&of, "USER.md"), None);
+    let others = owned::Of { key: KEYS[1].print(), ..of };
+    assert_eq!(file(&others, "SOUL.md"), None, "of another key");
+    let nowhere = owned::Of { place: ROOM, ..of };
+    assert_eq!(owned::files(&reader, &nowhere).unwrap(), []);
 }
