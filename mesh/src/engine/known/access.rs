@@ -12,6 +12,7 @@ use crate::{
     name::id::{KeyPrint, LocalRef, RoomId},
     wire::{
         acts::{ElectionAct, KeyTerms, TaskAct, VoteAct},
+        approval::ApprovalAct,
         entry::{Body, Parting},
         roster::AgentRecord,
     },
@@ -165,6 +166,7 @@ fn begins_something(body: &Body) -> bool {
         Body::Vote(VoteAct::Opened(_))
             | Body::Election(ElectionAct::Started(_))
             | Body::Task(TaskAct::Assigned(_))
+            | Body::Approval(ApprovalAct::Requested(_))
     )
 }
 
