@@ -94,9 +94,8 @@ pub enum RoomEvent {
     OnceLost(Arc<OnceLost>),
     /// An agent asks whether it may do something. To those who may decide.
     ApprovalAsked(Arc<ApprovalView>),
-    /// It is decided; or another decision stands now, after a split. To all who were told of it, and to the agent. `own`: this
-    /// node asked for the agent.
-    ApprovalDecided { view: Arc<ApprovalView>, own: bool },
+    /// It is decided; or another decision stands now, after a split. To those who were told of it, and to the agent.
+    ApprovalDecided(Arc<ApprovalView>),
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// A piece of an answer that an agent is writing. To those that have asked for such news.

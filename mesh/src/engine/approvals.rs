@@ -102,14 +102,10 @@ impl Approvals {
     /// Acts on what has changed in a room.
     pub(super) fn settle(&mut self, known: &mut Known, id: RoomId) {
         let Some(room) = known.rooms.get_mut(&id) else { return };
-        let mine = room.replica.mine;
         for news in room.folds.approvals.take_news(known.cx.now.mono) {
             match news {
                 News::Requested(view) => known.cx.notify(id, RoomEvent::ApprovalAsked(view)),
-                News::Decided { view, author } => {
-                    let own = author.author == mine.author;
-                    known.cx.notify(id, RoomEvent::ApprovalDecided { view, own });
-                }
+                News::Decided(view) => known.cx.notify(id, RoomEvent::ApprovalDecided(view)),
                 News::Answered { ask, approval, answer } => {
                     if let Some(call) = self.waiting.remove(&(id, ask)) {
                         let told = told(known, id, approval, answer);

@@ -66,7 +66,7 @@ pub(crate) enum News {
     /// An agent asks: once for each, when it is proven that it does.
     Requested(Arc<ApprovalView>),
     /// Another decision stands than before.
-    Decided { view: Arc<ApprovalView>, author: LogId },
+    Decided(Arc<ApprovalView>),
     /// An ask of this or another node has its answer.
     Answered { ask: LocalRef, approval: EntryRef, answer: Answer },
 }
@@ -147,7 +147,7 @@ impl Fold for Approvals {
                 news.push(News::Requested(Arc::clone(&view)));
             }
             if stands != was && stands.is_some() {
-                news.push(News::Decided { view, author: place.log });
+                news.push(News::Decided(view));
             }
         }
         // Those that asked are answered when all others are told.

@@ -42,6 +42,7 @@ use protocol::{
 };
 
 use crate::{
+    approvals,
     codes::Problem,
     encode::{self, Viewer},
     encrypted,
@@ -287,6 +288,9 @@ impl Turn {
             Request::UpdateTask(update) => self.update_task(seat, update),
             Request::ListTasks(list) => self.list_tasks(seat, &list),
             Request::Once(once) => self.once(seat, once),
+            Request::DecideApproval(decide) => self.decide_approval(seat, decide),
+            Request::ListApprovals(list) => self.list_approvals(seat, &list),
+            Request::GetApproval(get) => self.get_approval(seat, &get),
             Request::GetTask(get) => self.get_task(seat, &get),
             Request::DeleteTask(delete) => self.delete_task(seat, &delete),
             Request::Subscribe(wish) => self.subscribe(seat, wish),
@@ -441,6 +445,10 @@ impl Turn {
 
     fn say_in(self, seat: &mut Seat, room: RoomId, utterance: Utterance) {
         let Utterance { speech, content, reply_to, mentions, metadata, options, .. } = utterance;
+        let asked = match metadata.as_ref().map(approvals::asked).transpose() {
+            Ok(asked) => asked.flatten().filter(|_| speech == Speech::Chat),
+            Err(problem) => return self.refuse(seat, problem),
+        };
         let agent = seat.agent().map(|agent| agent.to_string()).unwrap_or_default();
         let echo = Echo {
             room,
@@ -471,7 +479,7 @@ impl Turn {
             dedup: options.dedup.map(|id| String::from(id.as_str())),
             durable,
         };
-        seat.ask(say, move |seat, said| match said {
+        approvals::say(seat, say, asked, move |seat, said| match said {
             // Of a decision the reply shows nothing but its id.
             Ok(said) if speech == Speech::Decision => {
                 let (message_id, room_id) = (said.message.to_uuid(), self.voice.name(room));

@@ -21,6 +21,7 @@ use protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    approvals,
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
@@ -136,6 +137,11 @@ impl event::Voice for Voice {
             Event::OnceLost { room, lost } => {
                 Wire::OnceLost(Box::new(once::lost(name(room), lost)))
             }
+            Event::MayOrMayNot(view) => {
+                Wire::ApprovalDecided(Box::new(approvals::written(name(&view.room), view)))
+            }
+            // Messages say so.
+            Event::ApprovalAsked(_) | Event::ApprovalDecided(_) => return Frames::default(),
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }

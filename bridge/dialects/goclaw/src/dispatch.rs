@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     agents,
     answer::Answer,
+    approvals,
     caller::Caller,
     channels, chat, keys, logs,
     methods::Method,
@@ -87,6 +88,9 @@ impl Asked {
             "api_keys.create" => keys::create(caller, params).await,
             "api_keys.revoke" => keys::revoke(caller, params).await,
             "logs.tail" => logs::tail(caller, *client, params),
+            "exec.approval.list" => approvals::list(caller).await,
+            "exec.approval.approve" => approvals::approve(caller, params).await,
+            "exec.approval.deny" => approvals::deny(caller, params).await,
             "usage.get" => usage::get(caller, params).await,
             "usage.summary" => usage::summary(caller).await,
             "quota.usage" => usage::quota(caller).await,

@@ -26,6 +26,7 @@ use mesh::name::id::RoomId;
 
 mod agents;
 mod answer;
+mod approvals;
 mod caller;
 mod channels;
 mod chat;

@@ -35,8 +35,6 @@ const NO_CRON: &str =
 const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
 const NO_TOGGLE: &str =
     "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
-const NO_APPROVALS: &str =
-    "this node has no approvals yet: an agent asks with a message in its room";
 const NO_FILES: &str = "this node keeps no files of agents yet";
 const NO_RETIRING: &str =
     "agents are not retired yet: stop the program that attaches under this id";
@@ -111,9 +109,9 @@ pub(crate) const METHODS: &[Method] = &[
     has(Admin, "device.pair.list"),
     has(Viewer, "device.pair.request"),
     has(Admin, "device.pair.revoke"),
-    lacks(Operator, "exec.approval.approve", NO_APPROVALS),
-    lacks(Operator, "exec.approval.deny", NO_APPROVALS),
-    lacks(Operator, "exec.approval.list", NO_APPROVALS),
+    has(Operator, "exec.approval.approve"),
+    has(Operator, "exec.approval.deny"),
+    has(Operator, "exec.approval.list"),
     has(Viewer, "health"),
     has_own(Admin, "logs.tail"),
     has(Operator, "mesh.agent.serve"),

@@ -31,6 +31,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 use crate::{GoClaw, Settings};
 
 mod agents;
+mod approvals;
 mod chat;
 mod door;
 mod frames;

@@ -48,8 +48,11 @@ impl Known {
         if own {
             return Ok(Standing::Own);
         }
-        let standing =
-            |terms: &KeyTerms| Standing::Minted { tier: terms.tier, writes: terms.may_write() };
+        let standing = |terms: &KeyTerms| Standing::Minted {
+            tier: terms.tier,
+            writes: terms.may_write(),
+            approves: terms.may_approve(),
+        };
         self.terms(key).as_ref().map(standing).ok_or(Refused::NoKey)
     }
 

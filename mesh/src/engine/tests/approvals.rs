@@ -107,12 +107,10 @@ impl World {
         }
     }
 
-    /// The decisions of which a node told, and whether it is the one that asked.
-    fn told_of(&mut self, n: usize) -> Vec<(Verdict, bool)> {
+    /// The decisions of which a node told.
+    fn told_of(&mut self, n: usize) -> Vec<Verdict> {
         let decided = |event| match event {
-            RoomEvent::ApprovalDecided { view, own } => {
-                Some((view.decided.as_ref().expect("it is").verdict, own))
-            }
+            RoomEvent::ApprovalDecided(view) => Some(view.decided.as_ref().expect("it is").verdict),
             _ => None,
         };
         std::mem::take(&mut self.told[n]).into_iter().filter_map(decided).collect()
@@ -146,7 +144,7 @@ fn of_those_who_decide_at_once_at_several_nodes_exactly_one_does() {
             mesh.verdict_at(n, asked.id),
             Some((verdict, Some(format!("agent{}", won + 1))))
         );
-        assert_eq!(mesh.told_of(n), [(verdict, n == 0)]);
+        assert_eq!(mesh.told_of(n), [verdict]);
         assert_eq!(mesh.open_at(n), []);
     }
     let room = &mesh.nodes[0].engine.known.rooms[&mesh.lobby()];
@@ -191,9 +189,9 @@ fn after_a_split_a_denial_stands_over_an_approval_and_the_asker_is_told_again() 
         }
         let again = mesh.told_of(0);
         if asker_side == Choice::Approve {
-            assert_eq!(again, [(Verdict::Denied, true)]);
+            assert_eq!(again, [Verdict::Denied]);
         } else {
-            assert_eq!((first, again), (vec![(Verdict::Denied, true)], Vec::new()));
+            assert_eq!((first, again), (vec![Verdict::Denied], Vec::new()));
         }
     }
 }
@@ -205,7 +203,7 @@ fn nobody_decides_after_the_time_and_an_expiry_stands_over_an_approval_from_else
     mesh.link();
     let asked = mesh.seeks(0, terms("deploy"));
     mesh.pass(APPROVAL_FOR + STEP * 20);
-    assert_eq!(mesh.told_of(0), [(Verdict::Expired, true)]);
+    assert_eq!(mesh.told_of(0), [Verdict::Expired]);
     let late = mesh.decides(1, asked.id, Choice::Approve);
     mesh.pass(STEP * 3);
     assert!(!mesh.end_of(1, late).expect("at once").granted);
@@ -218,7 +216,7 @@ fn nobody_decides_after_the_time_and_an_expiry_stands_over_an_approval_from_else
     let call = mesh.decides(2, asked.id, Choice::Approve);
     mesh.pass(APPROVAL_FOR + STEP * 20);
     assert!(mesh.end_of(2, call).expect("in time").granted);
-    assert_eq!(mesh.told_of(0), [(Verdict::Expired, true)]);
+    assert_eq!(mesh.told_of(0), [Verdict::Expired]);
     mesh.groups = vec![0; 4];
     mesh.pass(STEP * 40);
     for n in 0..4 {
@@ -261,7 +259,7 @@ fn always_decides_later_ones_of_that_agent_with_that_text_until_it_is_withdrawn(
     assert!(matches!(&rules[..], [rule] if rule.is_rule && rule.id == first.id));
     mesh.told_of(1);
     let second = mesh.seeks(1, terms("make test"));
-    assert_eq!(mesh.told_of(1), [(Verdict::ByRule, true)]);
+    assert_eq!(mesh.told_of(1), [Verdict::ByRule]);
     let (other_text, other_agent) =
         (mesh.seeks(1, terms("make")), mesh.seeks(2, terms("make test")));
     for n in 0..3 {
