@@ -227,7 +227,7 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
     let stream = params.flag(&["stream"])?.unwrap_or(false);
     let wait = match params.whole(&["timeoutMs"], *WAIT_MS.end())? {
         Some(ms) => Duration::from_millis(ms.max(*WAIT_MS.start())),
-        None => caller.shared.settings.reply_wait,
+        None => caller.shared.settings().reply_wait,
     };
     caller.count_write()?;
     caller.shared.runs.has_place(caller.print())?;
@@ -293,7 +293,7 @@ async fn open_runs(
     let rows = messages.iter().zip(&keys).map(|(message, key)| (message, key.as_str()));
     let rows: Vec<(&Message, &str)> =
         rows.filter(|(_, key)| session.is_none_or(|session| *key == session)).collect();
-    let limit_ms = times::ms(caller.shared.settings.run_limit);
+    let limit_ms = times::ms(caller.shared.settings().run_limit);
     let since_ms = times::now_ms().saturating_sub(limit_ms);
     let open = open_in(&rows, &direct.principal, since_ms);
     let key_of = |run: &MessageId| {

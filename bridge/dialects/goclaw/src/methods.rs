@@ -32,9 +32,6 @@ pub(crate) struct Method {
 
 const NO_CRON: &str =
     "this node has no scheduler yet: have a timer of the system run a program that calls chat.send";
-const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
-const NO_TOGGLE: &str =
-    "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
 const NO_FILES: &str = "this node keeps no files of agents yet";
 const NO_RETIRING: &str =
     "agents are not retired yet: stop the program that attaches under this id";
@@ -49,10 +46,6 @@ const fn has(role: Role, name: &'static str) -> Method {
 
 const fn lacks(role: Role, name: &'static str, why: &'static str) -> Method {
     Method { name, role, own: false, missing: Some(why) }
-}
-
-const fn own(role: Role, name: &'static str, why: &'static str) -> Method {
-    Method { name, role, own: true, missing: Some(why) }
 }
 
 const fn has_own(role: Role, name: &'static str) -> Method {
@@ -84,16 +77,16 @@ pub(crate) const METHODS: &[Method] = &[
     has(Admin, "channels.instances.update"),
     has(Viewer, "channels.list"),
     has(Viewer, "channels.status"),
-    own(Admin, "channels.toggle", NO_TOGGLE),
+    has_own(Admin, "channels.toggle"),
     has(Operator, "chat.abort"),
     has(Viewer, "chat.history"),
     has(Operator, "chat.inject"),
     has(Operator, "chat.send"),
     has(Viewer, "chat.session.status"),
-    own(Admin, "config.apply", NO_CONFIG),
-    lacks(Viewer, "config.get", NO_CONFIG),
-    own(Admin, "config.patch", NO_CONFIG),
-    lacks(Viewer, "config.schema", NO_CONFIG),
+    has_own(Admin, "config.apply"),
+    has(Viewer, "config.get"),
+    has_own(Admin, "config.patch"),
+    has(Viewer, "config.schema"),
     lacks(Operator, "cron.create", NO_CRON),
     lacks(Operator, "cron.delete", NO_CRON),
     lacks(Viewer, "cron.list", NO_CRON),

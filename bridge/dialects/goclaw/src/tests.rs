@@ -33,6 +33,7 @@ use crate::{GoClaw, Settings};
 mod agents;
 mod approvals;
 mod chat;
+mod config;
 mod door;
 mod frames;
 mod keys;
@@ -70,9 +71,14 @@ impl Node {
     }
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
+        let goclaw = GoClaw::new(lobby(), change(Settings::default()));
+        Node::serving(config, |_| goclaw).await
+    }
+
+    async fn serving(config: Config, change: impl FnOnce(GoClaw) -> GoClaw) -> Node {
         let (fake, hub) = Fake::new();
         let log = Arc::<LogTail>::default();
-        let goclaw = GoClaw::new(lobby(), change(Settings::default()));
+        let goclaw = change(GoClaw::new(lobby(), Settings::default()));
         let goclaw = goclaw.with_log(Some(log.clone()));
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(goclaw), last]);
