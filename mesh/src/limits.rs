@@ -9,6 +9,7 @@ mod once;
 mod requests;
 mod streams;
 mod tasks;
+mod threads;
 pub use accounts::*;
 pub use approvals::*;
 pub use closing::*;
@@ -19,6 +20,7 @@ pub use requests::*;
 use std::time::Duration;
 pub use streams::*;
 pub use tasks::*;
+pub use threads::*;
 
 // Entries and runs.
 

@@ -22,6 +22,7 @@ use mesh::{
         details::{Details, DetailsUpdate},
         files::FileView,
         profile::ProfileUpdate,
+        threads::ThreadFact,
     },
     wire::{
         acts::{KeyTerms, TaskStatus},
@@ -109,6 +110,7 @@ calls! {
     NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
     ReadDetails => Vec<Details>;
+    ReadThreads => Vec<ThreadFact>;
     SetRoom => ();
     ListFiles => Vec<FileView>;
     GetFile => Option<FoundFile>;
@@ -419,6 +421,10 @@ pub struct ReadDetails {
     /// With their settings.
     pub settings: bool,
 }
+
+/// The facts of a room's threads, as the caller's key has written them ([`SetRoom`]).
+#[derive(Clone, Copy, Debug)]
+pub struct ReadThreads(pub RoomId);
 
 /// Change the details of a room that the agent's key has made.
 #[derive(Clone, Debug)]
