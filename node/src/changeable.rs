@@ -101,14 +101,20 @@ fn rows() -> Vec<Row> {
             kind: "array",
             about: "names of this node over HTTP, besides its addresses",
             get: |values| json!(values.hosts),
-            set: |values, to| Ok(values.hosts = checked::hosts(&texts(to)?)?),
+            set: |values, to| {
+                values.hosts = checked::hosts(&texts(to)?)?;
+                Ok(())
+            },
         },
         Row {
             name: "http.origins",
             kind: "array",
             about: "web pages that may attach, such as https://example.org",
             get: |values| json!(values.origins),
-            set: |values, to| Ok(values.origins = checked::origins(&texts(to)?)?),
+            set: |values, to| {
+                values.origins = checked::origins(&texts(to)?)?;
+                Ok(())
+            },
         },
     ]);
     rows.extend(limits!(free, "limits.free.messages", "limits.free.content_bytes"));
@@ -119,14 +125,20 @@ fn rows() -> Vec<Row> {
         kind: "string",
         about: "the log: error, warn, info, debug, trace, or by module",
         get: |values| json!(values.log),
-        set: |values, to| Ok(values.log = text(to)?),
+        set: |values, to| {
+            values.log = text(to)?;
+            Ok(())
+        },
     });
     rows.push(Row {
         name: "webhooks.enabled",
         kind: "boolean",
         about: "whether webhooks are posted to; what is said meanwhile is posted later",
         get: |values| json!(values.webhooks),
-        set: |values, to| Ok(values.webhooks = switch(to)?),
+        set: |values, to| {
+            values.webhooks = switch(to)?;
+            Ok(())
+        },
     });
     rows
 }
@@ -169,7 +181,10 @@ fn goclaw_rows() -> Vec<Row> {
             kind: "integer",
             about: "clients without a stream are answered after this at the latest",
             get: |values| json!(ms(values.goclaw.reply_wait)),
-            set: |values, to| Ok(values.goclaw.reply_wait = checked::reply_wait(whole(to)?)?),
+            set: |values, to| {
+                values.goclaw.reply_wait = checked::reply_wait(whole(to)?)?;
+                Ok(())
+            },
         },
         Row {
             name: "goclaw.requests_per_minute",
@@ -177,7 +192,8 @@ fn goclaw_rows() -> Vec<Row> {
             about: "messages of one user in a minute",
             get: |values| json!(values.goclaw.requests_per_minute),
             set: |values, to| {
-                Ok(values.goclaw.requests_per_minute = checked::per_minute(whole(to)?)?)
+                values.goclaw.requests_per_minute = checked::per_minute(whole(to)?)?;
+                Ok(())
             },
         },
         Row {
@@ -185,7 +201,10 @@ fn goclaw_rows() -> Vec<Row> {
             kind: "integer",
             about: "a run without an answer is over after this",
             get: |values| json!(ms(values.goclaw.run_limit)),
-            set: |values, to| Ok(values.goclaw.run_limit = checked::run_limit(whole(to)?)?),
+            set: |values, to| {
+                values.goclaw.run_limit = checked::run_limit(whole(to)?)?;
+                Ok(())
+            },
         },
     ]
 }
@@ -452,7 +471,7 @@ fn seen(seen: &Seen) -> Vec<Setting> {
 
 /// For dialects.
 pub(crate) fn shown(changeable: Option<&Arc<Changeable>>) -> Option<Arc<dyn NodeSettings>> {
-    changeable.map(|it| -> Arc<dyn NodeSettings> { it.clone() })
+    changeable.cloned().map(|it| -> Arc<dyn NodeSettings> { it })
 }
 
 #[cfg(test)]

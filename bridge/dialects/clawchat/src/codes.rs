@@ -200,10 +200,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
                 format!("the key has {max} agents connected here already, which is its limit");
             Problem::new(Code::RateLimitAgents, text)
         }
-        Refused::TooManyRooms { max } => {
-            let text = format!("the key has made {max} rooms here, which is its limit");
-            Problem::new(Code::RateLimitRooms, text)
-        }
+        Refused::TooManyRooms { max } => too_many_rooms(max),
         Refused::TakesNone(none) => denied(&none.to_string()),
         Refused::Budget(over) => over_budget(over),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
@@ -211,6 +208,11 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
         Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
+}
+
+fn too_many_rooms(max: usize) -> Problem {
+    let text = format!("the key has made {max} rooms here, which is its limit");
+    Problem::new(Code::RateLimitRooms, text)
 }
 
 fn too_large(len: usize, max: usize) -> Problem {

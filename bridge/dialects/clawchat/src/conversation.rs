@@ -281,9 +281,7 @@ impl Turn {
             Request::GetVoteStatus(vote) => self.get_vote(seat, &vote),
             Request::ListVotes(list) => self.list_votes(seat, &list),
             Request::ElectLeader(elect) => self.at(seat, &elect.room_id, Turn::elect_leader),
-            Request::DeclineElection(decline) => {
-                self.at(seat, &decline.room_id, Turn::decline_election);
-            }
+            Request::DeclineElection(it) => self.at(seat, &it.room_id, Turn::decline_election),
             Request::AssignTask(task) => self.assign_task(seat, task),
             Request::UpdateTask(update) => self.update_task(seat, update),
             Request::ListTasks(list) => self.list_tasks(seat, &list),

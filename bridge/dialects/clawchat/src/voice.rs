@@ -87,6 +87,11 @@ impl Voice {
     }
 }
 
+const NOT_VALID: &str = "the key is not valid any more: it was revoked, or has expired";
+
+const TOO_MANY_CONNECTIONS: &str =
+    "the node has as many connections as it may; try again later or at another node";
+
 impl event::Voice for Voice {
     fn frames(&self, event: &Event) -> Frames {
         let name = |room: &RoomId| self.name(*room);
@@ -150,17 +155,9 @@ impl event::Voice for Voice {
             }
 
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
-            Event::KeyRevoked => {
-                return self
-                    .error(
-                        Code::Unauthorized,
-                        "the key is not valid any more: it was revoked, or has expired",
-                    )
-                    .into();
-            }
+            Event::KeyRevoked => return self.error(Code::Unauthorized, NOT_VALID).into(),
             Event::TooManyConnections => {
-                let text = "the node has as many connections as it may; try again later or at another node";
-                return self.error(Code::InternalError, text).into();
+                return self.error(Code::InternalError, TOO_MANY_CONNECTIONS).into();
             }
         };
         self.event(&wire).into()

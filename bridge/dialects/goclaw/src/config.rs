@@ -171,14 +171,14 @@ fn flatten(
         let is_setting = all.iter().any(|setting| setting.name == name);
         let inner = format!("{name}.");
         let is_group = all.iter().any(|setting| setting.name.starts_with(&inner));
-        match value {
-            Value::Object(more) if is_group => flatten(all, name, more, changes)?,
-            value if is_setting => {
-                let value = (!value.is_null()).then(|| value.clone());
-                changes.insert(name, value);
-            }
-            _ if is_group => return Err(No::invalid(format!("{name} must be an object"))),
-            _ => return Err(No::invalid(format!("no setting of the name {name}"))),
+        if is_setting {
+            changes.insert(name, (!value.is_null()).then(|| value.clone()));
+        } else if is_group {
+            let wrong = || No::invalid(format!("{name} must be an object"));
+            let more = value.as_object().ok_or_else(wrong)?;
+            flatten(all, name, more, changes)?;
+        } else {
+            return Err(No::invalid(format!("no setting of the name {name}")));
         }
     }
     Ok(())
