@@ -42,15 +42,18 @@ fn hash(config: &Value) -> String {
 pub(crate) fn get(caller: &Caller, params: &Params) -> Outcome {
     let node = node(caller)?;
     let settings = shown(caller, &*node);
-    let config = config(&settings);
     let path = if caller.owner { node.file() } else { String::new() };
-    let hash = hash(&config);
-    let Some(key) = params.filled(&["key"])? else {
-        return Ok(json!({"config": config, "hash": hash, "path": path}));
-    };
-    let found = key.split('.').try_fold(&config, |at, part| at.get(part));
-    let found = found.ok_or_else(|| No::not_found(format!("no setting of the name {key}")))?;
-    Ok(json!({"config": found, "hash": hash, "path": path}))
+    let hash = hash(&config(&settings));
+    let mut found = settings;
+    // The hash is of all of them.
+    if let Some(key) = params.filled(&["key"])? {
+        let inner = format!("{key}.");
+        found.retain(|setting| setting.name == key || setting.name.starts_with(&inner));
+        if found.is_empty() {
+            return Err(No::not_found(format!("no setting of the name {key}")));
+        }
+    }
+    Ok(json!({"config": config(&found), "hash": hash, "path": path}))
 }
 
 pub(crate) fn schema(caller: &Caller) -> Outcome {

@@ -75,7 +75,11 @@ async fn the_operator_changes_settings_by_json5_by_name_or_as_a_whole() {
     assert_ne!(second["hash"], first["hash"]);
     let by_name = json!({"key": "log.level", "value": "warn"});
     assert_eq!(owner.gets("config.patch", by_name).await["config"]["log"]["level"], "warn");
-    assert_eq!(owner.gets("config.get", json!({"key": "log.level"})).await["config"], "warn");
+    let level = json!({"log": {"level": "warn"}});
+    for key in ["log.level", "log"] {
+        assert_eq!(owner.gets("config.get", json!({"key": key})).await["config"], level);
+    }
+    assert_eq!(owner.refused("config.get", json!({"key": "lo"})).await.0, "NOT_FOUND");
     let back = json!({"key": "log.level", "value": null});
     assert_eq!(owner.gets("config.patch", back).await["config"]["log"]["level"], "info");
     // The whole object: the rest is as it was at the start, and what cannot be changed is as it is.

@@ -237,7 +237,7 @@ pub(super) fn result(method: &str, result: &Value) {
         let rows = match &result[name] {
             Value::Array(rows) => rows.as_slice(),
             one @ Value::Object(_) => std::slice::from_ref(one),
-            _ => continue,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => continue,
         };
         for row in rows.iter().filter(|row| row.is_object()) {
             has(&format!("{method}: {name}"), row, fields);
