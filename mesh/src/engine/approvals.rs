@@ -130,8 +130,11 @@ impl Approvals {
             if approvals.is_decided(place) || approvals.asker(place).is_none() {
                 continue;
             }
-            // Until it is decided, or this node may write again.
-            let _ = ask_for_asker(known, room, place, ApprovalWish::Expire);
+            // An ask without an answer waits for the sequencer, or for the next one.
+            if !approvals.is_asked(place) {
+                // If this node may not write now, it may later.
+                let _ = ask_for_asker(known, room, place, ApprovalWish::Expire);
+            }
             self.due.insert((now_ms.saturating_add(APPROVAL_AGAIN_AFTER_MS), room, place));
         }
     }

@@ -99,9 +99,11 @@ impl Fold for Approvals {
             }
             ApprovalAct::Asked(asked) => {
                 let wanted = self.all.get(&asked.approval);
-                if wanted.is_some_and(|it| it.heard_of(by) >= APPROVAL_ASKS_PER_LOG_MAX)
-                    || self.asks.len() >= APPROVAL_ASKS_OPEN_MAX
-                {
+                let is_full = |it: &Wanted| {
+                    it.heard_of(by) >= APPROVAL_ASKS_PER_LOG_MAX
+                        || it.heard.len() >= APPROVAL_ASKS_MAX
+                };
+                if wanted.is_some_and(is_full) || self.asks.len() >= APPROVAL_ASKS_OPEN_MAX {
                     return full("too many want to decide about this: try again later");
                 }
                 let is_rule = asked.wish == ApprovalWish::Always;
@@ -386,6 +388,12 @@ impl Approvals {
     /// The request as it was asked, for its agent's node to speak for that agent again.
     pub(crate) fn asker(&self, place: EntryRef) -> Option<Spoken<'_>> {
         self.all.get(&place).map(|wanted| wanted.spoken(place))
+    }
+
+    /// Whether one that wants to decide has no answer yet.
+    pub(crate) fn is_asked(&self, place: EntryRef) -> bool {
+        let heard = self.all.get(&place).into_iter().flat_map(|wanted| wanted.heard.keys());
+        heard.copied().any(|ask| self.asks.get(ask).is_some())
     }
 
     /// Whether somebody has decided.

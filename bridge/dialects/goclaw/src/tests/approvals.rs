@@ -1,8 +1,11 @@
 //! Approvals: agents of any dialect ask, and people decide over this one.
 
-use bridge::seam::call::{Join, RequestApproval, Requested};
+use bridge::seam::call::{CreateRoom, Join, RequestApproval, Requested};
 use mesh::{
-    api::approval::{ApprovalTerms, Verdict},
+    api::{
+        approval::{ApprovalTerms, Verdict},
+        command::NewRoom,
+    },
     limits::APPROVAL_FOR,
 };
 
@@ -11,13 +14,17 @@ use super::*;
 impl Agent {
     /// Asks in the lobby whether it may.
     async fn may_it(&self, text: &str) -> Requested {
+        self.may_it_in(lobby(), text).await
+    }
+
+    async fn may_it_in(&self, room: RoomId, text: &str) -> Requested {
         let metadata = json!({
             "kind": "approval_request",
             "approval": {"command": text, "type": "deploy", "details": {"env": "prod"}},
         });
         let say = Say {
             metadata: Some(metadata.to_string()),
-            ..Say::chat(lobby(), format!("may I {text}"))
+            ..Say::chat(room, format!("may I {text}"))
         };
         let terms =
             ApprovalTerms { text: text.to_owned(), approvers: Vec::new(), within: APPROVAL_FOR };
@@ -126,5 +133,55 @@ async fn what_is_approved_for_always_is_decided_at_once() {
     let text = |a: &str, b: &str, c: &str| (json!(a), json!(b), json!(c));
     let by_rule = text(&second.to_uuid(), "allow-once", "system");
     assert_eq!(resolved, [text(&id, "allow-always", "ada"), by_rule]);
+    node.stop().await;
+}
+
+/// In the direct room of a person and an agent it is a question of its own: the run goes on.
+#[tokio::test]
+async fn an_agent_asks_the_person_whose_run_it_works_on_and_then_answers() {
+    let node = Node::new().await;
+    let bob = node.agent("bob", KEY).await;
+    let mut owner = node.owner().await;
+    let mut asker = node.owner().await;
+    let run = asker.begin("chat.send", json!({"agentId": "bob", "message": "deploy it"})).await;
+    let request = bob.hears(&node, "deploy it").await;
+    let asked = bob.may_it_in(request.room, "deploy").await;
+    let id = asked.said.message.to_uuid();
+    let listed = owner.gets("exec.approval.list", json!({})).await;
+    assert_eq!(listed["pending"][0]["id"], json!(id));
+    owner.gets("exec.approval.approve", json!({"id": id})).await;
+    bob.answers(&request, "done").await;
+    assert_eq!(asker.answer(&run).await.unwrap()["content"], "done");
+    node.mint(MINTED, None);
+    let mut stranger = node.connected(MINTED, "eve").await;
+    assert_eq!(stranger.gets("exec.approval.list", json!({})).await, json!({"pending": []}));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_asked_in_a_room_of_another_key_is_neither_seen_nor_decided() {
+    let node = Node::new().await;
+    node.mint(MINTED, None);
+    let carl = node.agent("carl", MINTED).await;
+    let desk = node.bridge.desk();
+    let private = NewRoom {
+        name: "ours".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: false,
+        encrypted: false,
+    };
+    let room = desk.ask(&carl.visitor, CreateRoom(private)).await.unwrap().room;
+    desk.ask(&carl.visitor, Join(room)).await.unwrap();
+    let mut owner = node.owner().await;
+    let mut theirs = node.connected(MINTED, "eve").await;
+    let id = carl.may_it_in(room, "x").await.said.message.to_uuid();
+    assert_eq!(theirs.hears_of_approvals().await.1["id"], json!(id));
+    assert_eq!(owner.gets("exec.approval.list", json!({})).await, json!({"pending": []}));
+    let no = owner.refused("exec.approval.approve", json!({"id": id})).await;
+    assert_eq!(no.0, "NOT_FOUND");
+    theirs.gets("exec.approval.approve", json!({"id": id})).await;
+    assert!(owner.events.iter().all(|it| !it["event"].to_string().contains("approval")));
     node.stop().await;
 }
