@@ -57,7 +57,7 @@ fn an_agent_asks_with_a_message_and_is_told_the_decision() {
     let history = a.call("get_history", json!({"room_id": "lobby"}));
     let said = history["messages"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(
-        (&said["reply_to"], &said["content"]),
+        (&said["reply_to_message"], &said["content"]),
         (&id, &json!("[approval] approved: deploy (go on)"))
     );
     assert_eq!(said["metadata"]["kind"], "approval_decision");
