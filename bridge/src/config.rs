@@ -36,8 +36,10 @@ pub struct Config {
     pub tokens: Arc<Tokens>,
     /// The most that sandboxed tokens are shown.
     pub sandbox: Visibility,
-    /// How much agents may say.
+    /// How much agents may say, at the start.
     pub quotas: Quotas,
+    /// What is otherwise since then.
+    pub changed: Changed,
     /// Where they may say it.
     pub policies: Arc<Policies>,
     /// The clients that may have a key made over HTTP.
@@ -80,6 +82,7 @@ impl Config {
             tokens: Arc::default(),
             sandbox: Visibility::Spawned,
             quotas: Quotas::default(),
+            changed: Changed::default(),
             policies: Arc::default(),
             signup: Signup::Off,
             strangers_read: true,
@@ -100,12 +103,55 @@ impl Config {
     /// How much an agent of this standing may say. A node that checks no keys sets no limits either.
     #[must_use]
     pub fn quota(&self, standing: Standing) -> Quota {
+        let quotas = self.changed.get().map_or(self.quotas, |changed| changed.quotas);
         match (&self.auth, standing) {
             (Auth::Open, _) => Quota::NONE,
-            (Auth::Key(_), Standing::Own) => self.quotas.own,
-            (Auth::Key(_), Standing::Minted { tier: Tier::Low, .. }) => self.quotas.free,
-            (Auth::Key(_), Standing::Minted { tier: Tier::High, .. }) => self.quotas.pro,
+            (Auth::Key(_), Standing::Own) => quotas.own,
+            (Auth::Key(_), Standing::Minted { tier: Tier::Low, .. }) => quotas.free,
+            (Auth::Key(_), Standing::Minted { tier: Tier::High, .. }) => quotas.pro,
         }
+    }
+
+    /// Whether one of these is among the origins that may ask, as they are now.
+    pub(crate) fn any_origin(&self, is: impl FnMut(&String) -> bool) -> bool {
+        match self.changed.get() {
+            Some(changed) => changed.origins.iter().any(is),
+            None => self.origins.iter().any(is),
+        }
+    }
+
+    /// The same of the names of this node.
+    pub(crate) fn any_host(&self, is: impl FnMut(&String) -> bool) -> bool {
+        match self.changed.get() {
+            Some(changed) => changed.hosts.iter().any(is),
+            None => self.hosts.iter().any(is),
+        }
+    }
+}
+
+/// Settings that change while the node runs.
+#[derive(Clone, Debug)]
+pub struct Changeable {
+    /// See [`Config::quotas`].
+    pub quotas: Quotas,
+    /// See [`Config::origins`].
+    pub origins: Vec<String>,
+    /// See [`Config::hosts`].
+    pub hosts: Vec<String>,
+}
+
+/// What is otherwise than at the start. All copies are one.
+#[derive(Clone, Debug, Default)]
+pub struct Changed(Arc<RwLock<Option<Arc<Changeable>>>>);
+
+impl Changed {
+    fn get(&self) -> Option<Arc<Changeable>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on it is so.
+    pub fn set(&self, to: Changeable) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(to));
     }
 }
 

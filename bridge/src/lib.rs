@@ -29,6 +29,7 @@ pub mod limits;
 pub mod listen;
 pub mod log_tail;
 pub mod mails;
+pub mod node_settings;
 pub mod policy;
 pub mod read;
 mod records;

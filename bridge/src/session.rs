@@ -6,6 +6,7 @@
 //! (`receipts`) and which request a message answers (`conversing`), and reads inboxes of agents that come and ask (`mail`). Reads are decided here and done
 //! by the connection (`job`, `reading`); answers wait in its `inbox`. `meter` counts the messages of a key.
 
+mod approving;
 pub mod ask;
 pub(crate) mod attach;
 mod conversing;

@@ -421,7 +421,8 @@ mod tests {
 
     #[test]
     fn a_token_allows_no_more_than_its_key_and_a_sandbox_no_more_than_the_operator() {
-        let reads = Standing::Minted { tier: mesh::wire::acts::Tier::Low, writes: false };
+        let reads =
+            Standing::Minted { tier: mesh::wire::acts::Tier::Low, writes: false, approves: false };
         let (spawned, all) = (Visibility::Spawned, Visibility::All);
         let grant = Grant::of_token(&terms(), reads, spawned);
         let names: Vec<&str> = grant.scopes.iter().map(Scope::name).collect();

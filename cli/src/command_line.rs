@@ -8,9 +8,9 @@ use client::address::Address;
 
 use crate::args::{self, Node, Typed};
 use crate::commands::{
-    agents, attach, daemon, dm, doctor, election, export, files, finder, generate, history, inbox,
-    keygen, lantern, mcp, mesh, monitor, once, presence, profile, rooms, send, sessions, shell,
-    status, sub, task, thinking, top, trace, vote, wait,
+    agents, approvals, attach, daemon, dm, doctor, election, export, files, finder, generate,
+    history, inbox, keygen, lantern, mcp, mesh, monitor, once, presence, profile, rooms, send,
+    sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -114,6 +114,10 @@ pub enum Command {
     #[command(subcommand)]
     Task(task::TaskCommand),
     Once(once::Once),
+    AskApproval(approvals::AskApproval),
+    Approvals(approvals::Approvals),
+    Approve(approvals::Approve),
+    Deny(approvals::Deny),
     /// Webhooks that are told of a room's messages
     #[command(subcommand)]
     Sub(sub::Sub),
@@ -167,6 +171,10 @@ impl Command {
             Command::Election(args) => election::run(&cx, args).await,
             Command::Task(args) => task::run(&cx, args).await,
             Command::Once(args) => once::run(&cx, args).await,
+            Command::AskApproval(args) => approvals::ask(&cx, args).await,
+            Command::Approvals(args) => approvals::list(&cx, args).await,
+            Command::Approve(args) => approvals::approve(&cx, args).await,
+            Command::Deny(args) => approvals::deny(&cx, args).await,
             Command::Sub(args) => sub::run(&cx, args).await,
             Command::Finder(args) => finder::run(&cx, *args).await,
             Command::Lantern(args) => lantern::run(&cx, args).await,
@@ -304,6 +312,9 @@ mod tests {
             "clawmesh --url ftp://node/ws rooms list",
             "clawmesh --name= rooms list",
             "clawmesh history lobby --since a --since-seq 1",
+            "clawmesh ask-approval lobby",
+            "clawmesh ask-approval lobby --timeout 0 -- x",
+            "clawmesh deny x --change --withdraw",
             "clawmesh once lobby s",
             "clawmesh once lobby s true",
             "clawmesh once lobby s --lease 0 -- true",

@@ -4,6 +4,7 @@
 //! ([`crate::command_line`]) nor the shell. Some commands use the lines that another one prints.
 
 pub mod agents;
+pub mod approvals;
 pub mod attach;
 pub mod daemon;
 pub mod dm;

@@ -39,6 +39,8 @@ pub enum Outcome {
     Woken,
     /// The agent chose not to reply: exit 3.
     NoReply,
+    /// People said no: exit 3.
+    Denied,
     /// Another agent has what was asked for once: exit 4.
     Taken,
     /// `once` has run its command: the exit code of that.
@@ -51,7 +53,7 @@ impl Outcome {
         ExitCode::from(match self {
             Outcome::Done => 0,
             Outcome::Idle | Outcome::Unanswered | Outcome::Woken => 2,
-            Outcome::Ended | Outcome::NoReply => 3,
+            Outcome::Ended | Outcome::NoReply | Outcome::Denied => 3,
             Outcome::Invalid | Outcome::Refused => 1,
             Outcome::Taken => 4,
             Outcome::Ran(code) => code,

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod agenda;
+pub mod approval;
 pub mod batch;
 pub mod boundary;
 pub mod budget;

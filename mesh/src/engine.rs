@@ -12,6 +12,7 @@
 
 mod accounts;
 mod agents;
+mod approvals;
 pub(crate) mod archived;
 mod asked;
 mod barrier;
@@ -73,6 +74,7 @@ use crate::{
     directory::{Source, proofs::Proofs},
     engine::{
         agents::{Agents, Typing},
+        approvals::Approvals,
         barrier::Barriers,
         beacons::Beacons,
         creating::Created,
@@ -125,6 +127,7 @@ pub struct Engine {
     leaders: Leaders,
     claims: Claims,
     onces: Onces,
+    approvals: Approvals,
     given: Given,
     roams: Roams,
     private: Private,
@@ -339,6 +342,14 @@ impl Engine {
                 return self.claims.update_task(known, call, &caller, update);
             }
             Command::Once(once) => return self.onces.ask(known, call, *once),
+            Command::RequestApproval(new) => self.approvals.request(known, *new),
+            Command::DecideApproval(decide) => {
+                return self.approvals.decide(known, call, *decide);
+            }
+            Command::ListApprovals { by, room } => approvals::list(known, &by, room),
+            Command::ReadApproval { by, room, approval } => {
+                approvals::read(known, &by, (room, approval))
+            }
             Command::Given { caller, room, act } => self.given.act(known, &caller, (room, act)),
             Command::ListTasks { by, room, status } => tasks::list_tasks(known, &by, room, status),
             Command::ReadTask { by, room, task } => tasks::read_task(known, &by, (room, task)),
@@ -570,6 +581,7 @@ impl Engine {
         self.voting.go_on_with_all_votes(&mut self.known);
         self.pruning.go_on_pruning(&mut self.known);
         self.given.go_on(&mut self.known, &self.inboxes);
+        self.approvals.go_on(&mut self.known);
         self.leaders.go_on_electing(&mut self.known);
         self.turns.tell_crowds(&mut self.known);
         self.digests.compare_private_rooms(&mut self.known);
@@ -629,6 +641,10 @@ fn written<'c>(known: &Known, command: &'c Command) -> Option<(&'c Caller, RoomI
         known.index.tasks.get(&update.task).map(|(room, _)| (caller, *room))
     } else if let Command::Once(once) = command {
         Some((&once.caller, once.room))
+    } else if let Command::RequestApproval(new) = command {
+        Some((&new.caller, new.room))
+    } else if let Command::DecideApproval(decide) = command {
+        Some((&decide.caller, decide.room))
     } else {
         None
     }

@@ -1,6 +1,7 @@
 //! States that follow from a room's acts: the same at every node that has the same logs.
 
 pub(crate) mod act;
+pub(crate) mod approvals;
 pub(crate) mod asked;
 pub(crate) mod deliveries;
 pub(crate) mod elections;
@@ -16,6 +17,7 @@ use crate::{
     wire::{acts::ElectionAct, entry::Body},
 };
 use act::{Act, Fold, Folded, Void, Written};
+use approvals::Approvals;
 use deliveries::Deliveries;
 use elections::Elections;
 use once::Onces;
@@ -30,6 +32,7 @@ pub(crate) struct Folds {
     pub(crate) tasks: Tasks,
     pub(crate) deliveries: Deliveries,
     pub(crate) onces: Onces,
+    pub(crate) approvals: Approvals,
 }
 
 impl Folds {
@@ -41,6 +44,7 @@ impl Folds {
             tasks: Tasks::default(),
             deliveries: Deliveries::default(),
             onces: Onces::default(),
+            approvals: Approvals::default(),
         }
     }
 
@@ -54,6 +58,8 @@ impl Folds {
             self.tasks.admits(by, act, now)
         } else if let Body::Once(act) = body {
             self.onces.admits(by, act, now)
+        } else if let Body::Approval(act) = body {
+            self.approvals.admits(by, act, now)
         } else {
             Ok(())
         }
@@ -80,6 +86,7 @@ impl Folds {
             Act::Task(act) => self.tasks.apply(written, act, alarms),
             Act::Delivery(act) => self.deliveries.apply(written, act, alarms),
             Act::Once(act) => self.onces.apply(written, act, alarms),
+            Act::Approval(act) => self.approvals.apply(written, act, alarms),
         }
     }
 
@@ -90,12 +97,13 @@ impl Folds {
         self.tasks.retract(void);
         self.deliveries.retract(void);
         self.onces.retract(void);
+        self.approvals.retract(void);
     }
 
     /// See [`Fold::bytes`].
     pub(crate) fn bytes(&self) -> usize {
         let acts = self.votes.bytes() + self.elections.bytes() + self.tasks.bytes();
-        acts + self.deliveries.bytes() + self.onces.bytes()
+        acts + self.deliveries.bytes() + self.onces.bytes() + self.approvals.bytes()
     }
 
     /// Whether something may become due in them by time alone. Votes are not asked: the engine lists
@@ -106,17 +114,19 @@ impl Folds {
 
     /// Whether something waits for an answer of the room's sequencer.
     pub(crate) fn has_asks(&self) -> bool {
-        self.tasks.is_waiting() || self.onces.is_waiting()
+        self.tasks.is_waiting() || self.onces.is_waiting() || self.approvals.is_waiting()
     }
 
     /// Whether it is time to see that the sequencer has what this node asks.
     pub(crate) fn ask(&mut self, now: Duration, mine: Option<LogIx>) -> bool {
         let tasks = self.tasks.ask(now, mine);
-        self.onces.ask(now, mine) || tasks
+        let approvals = self.approvals.ask(now, mine);
+        self.onces.ask(now, mine) || tasks || approvals
     }
 
     /// Whether something that this node asks was kept waiting for too long.
     pub(crate) fn kept_waiting(&self, now: Duration, mine: Option<LogIx>) -> bool {
-        self.tasks.kept_waiting(now, mine) || self.onces.kept_waiting(now, mine)
+        let asks = self.tasks.kept_waiting(now, mine) || self.onces.kept_waiting(now, mine);
+        asks || self.approvals.kept_waiting(now, mine)
     }
 }

@@ -1,6 +1,7 @@
 //! Every bound of the core, with its reason. Everything that a peer or a client can grow is bounded here.
 
 mod accounts;
+mod approvals;
 mod closing;
 mod files;
 mod given;
@@ -11,6 +12,7 @@ mod streams;
 mod tasks;
 mod threads;
 pub use accounts::*;
+pub use approvals::*;
 pub use closing::*;
 pub use files::*;
 pub use given::*;

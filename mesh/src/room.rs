@@ -38,6 +38,7 @@ use crate::{
     },
     wire::{
         acts::{TaskAct, VoteAct},
+        approval::ApprovalAct,
         entry::{Body, Facts},
         kinds::{self, Class, DECISION, PARTED},
         message::Head,
@@ -234,7 +235,12 @@ impl Room {
                     cx.happens(Happened::Listed(Fact { room, at, log, facts, body }));
                 }
             }
-            Class::Vote | Class::Election | Class::Task | Class::Delivery | Class::Once => {
+            Class::Vote
+            | Class::Election
+            | Class::Task
+            | Class::Delivery
+            | Class::Once
+            | Class::Approval => {
                 if let Some(act) = Act::of(body) {
                     self.fold_act(cx, at, facts, act);
                 }
@@ -321,6 +327,8 @@ impl Room {
         } else if let Act::Task(TaskAct::Granted(grant)) = act {
             self.is_sequencers(by, (grant.era, grant.by), judged)
         } else if let Act::Once(OnceAct::Answered(answer)) = act {
+            self.is_sequencers(by, (answer.era, answer.by), judged)
+        } else if let Act::Approval(ApprovalAct::Answered(answer)) = act {
             self.is_sequencers(by, (answer.era, answer.by), judged)
         } else if let Act::Delivery(_) = act {
             // Elsewhere nobody asks somebody in particular.
@@ -505,6 +513,11 @@ impl Room {
         for asked in self.folds.onces.due(cx.now.mono, era) {
             if let Some(answer) = self.folds.onces.answer(asked, era, by, cx.now) {
                 self.append(cx, &Body::Once(OnceAct::Answered(answer)));
+            }
+        }
+        for asked in self.folds.approvals.due(cx.now.mono, era) {
+            if let Some(answer) = self.folds.approvals.answer(asked, era, by, cx.now) {
+                self.append(cx, &Body::Approval(ApprovalAct::Answered(answer)));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod acts;
+pub mod approval;
 pub(crate) mod cbor;
 pub mod comparing;
 pub mod contents;

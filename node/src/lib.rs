@@ -17,6 +17,7 @@ mod beacon;
 mod catching_up;
 mod certificate;
 mod chance;
+mod changeable;
 mod clock;
 mod clocks;
 mod commands;

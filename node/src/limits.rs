@@ -141,3 +141,5 @@ pub const PAIR_TIME_MAX: Duration = Duration::from_secs(3_600);
 pub const HIDDEN_ACCOUNTS_MAX: usize = 10_000;
 /// A text in a line of the log that is shown over the wire.
 pub const LOG_TEXT_BYTES_MAX: usize = 4_096;
+/// Settings that were changed over the wire: names and values of all that can be.
+pub const CHANGED_SETTINGS_BYTES_MAX: usize = 64 * 1024;

@@ -1,5 +1,6 @@
 //! Settings of `clawmeshd up`: flag over environment over file over default, each parsed once.
 
+pub(crate) mod checked;
 pub(crate) mod error;
 mod finder;
 mod goclaw;
@@ -36,7 +37,7 @@ use parse::{
 pub use policies::Policies;
 pub use sessions::{Spawning, WakeAt};
 
-use crate::{files::group::Group, invitation::Join};
+use crate::{changeable::Changeable, files::group::Group, invitation::Join};
 
 /// Everything that an operator decides about a node.
 #[derive(Clone, Debug)]
@@ -65,6 +66,8 @@ pub struct Settings {
     pub goclaw: ::goclaw::Settings,
     /// The log of this process, if it is shown to the operator over the wire.
     pub log_tail: Option<Arc<LogTail>>,
+    /// Those that are changed over the wire.
+    pub(crate) changeable: Option<Arc<Changeable>>,
     /// How much agents may answer each other.
     pub budgets: Budgets,
     /// The most that sandboxed tokens are shown.
@@ -193,6 +196,7 @@ impl Settings {
             carry: mesh::limits::CARRY_BYTES,
             goclaw: ::goclaw::Settings::default(),
             log_tail: None,
+            changeable: None,
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
@@ -216,6 +220,16 @@ impl Settings {
         }
     }
 }
+
+/// Limits that can be changed over the wire: as `--limit` has them, and there.
+const LIMITS: [(&str, &str); 6] = [
+    ("own.messages-per-minute", "limits.own.messages"),
+    ("own.content-bytes", "limits.own.content_bytes"),
+    ("free.messages-per-minute", "limits.free.messages"),
+    ("free.content-bytes", "limits.free.content_bytes"),
+    ("pro.messages-per-minute", "limits.pro.messages"),
+    ("pro.content-bytes", "limits.pro.content_bytes"),
+];
 
 /// The layers, one over the other.
 #[derive(Debug)]
@@ -265,6 +279,38 @@ impl Layered {
             }
         }
         default().map(Some)
+    }
+
+    /// The file of settings.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.file.clone()
+    }
+
+    /// Settings that flags and variables set, so that nobody changes them over the wire: by their names there.
+    pub(crate) fn fixed(&self) -> BTreeMap<&'static str, String> {
+        let mut fixed = BTreeMap::new();
+        for (layer, is_flag) in self.all.iter().zip([true, false]) {
+            let source = |flag: &str| match is_flag {
+                true => format!("--{flag}"),
+                false => format!("CLAWMESH_{}", flag.to_uppercase().replace('-', "_")),
+            };
+            let mut note = |is_set: bool, name: &'static str, flag: &str| {
+                if is_set {
+                    fixed.entry(name).or_insert_with(|| source(flag));
+                }
+            };
+            note(layer.log.is_some(), "log.level", "log");
+            note(layer.http_origin.is_some(), "http.origins", "http-origin");
+            note(layer.http_host.is_some(), "http.hosts", "http-host");
+            for limit in layer.limit.iter().flatten() {
+                let what = limit.split('=').next().unwrap_or_default().trim();
+                let named = LIMITS.iter().find(|(own, _)| *own == what);
+                if let Some((_, name)) = named {
+                    note(true, name, "limit");
+                }
+            }
+        }
+        fixed
     }
 
     pub(crate) fn log(&self) -> Option<String> {
@@ -337,6 +383,7 @@ impl Layered {
         Ok(Settings {
             // Whoever runs the node says it.
             log_tail: None,
+            changeable: None,
             data_dir: self.data_dir()?,
             socket,
             group: self.first(|layer| layer.group.clone()).map(|name| group(&name)).transpose()?,

@@ -41,6 +41,7 @@ use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, certificate, chance,
+    changeable::{self, Changeable, Followers, Seen},
     clock::Clock,
     clocks::Clocks,
     control::{self, Control, Files, Words},
@@ -158,6 +159,13 @@ pub async fn start(settings: Settings) -> Result<Running> {
         finder: settings.finder,
         goclaw: settings.goclaw.clone(),
         log_tail: settings.log_tail.clone(),
+        changeable: settings.changeable.clone(),
+        seen: Seen {
+            http: settings.http.clone(),
+            name: name.clone(),
+            mesh: mesh.to_string(),
+            data_dir: settings.data_dir.clone(),
+        },
         node: name.clone(),
     };
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics, extra };
@@ -196,6 +204,8 @@ struct Optional {
     finder: Option<settings::Finder>,
     goclaw: goclaw::Settings,
     log_tail: Option<Arc<LogTail>>,
+    changeable: Option<Arc<Changeable>>,
+    seen: Seen,
     /// The name of this node.
     node: String,
 }
@@ -561,7 +571,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Optional { mcp, finder, goclaw, log_tail, node } = extra;
+        let Optional { mcp, finder, goclaw, log_tail, changeable, seen, node } = extra;
         let finder = finder.map(|settings::Finder { signup, seen_every }| {
             let own = clawfinder::Settings::new(mesh);
             ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
@@ -584,11 +594,19 @@ impl Clients {
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
         // Also where it is switched off: it refuses in its own form.
-        let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(lobby, goclaw).with_log(log_tail));
+        let goclaw = GoClaw::new(lobby, goclaw).with_log(log_tail);
+        let hub = Arc::new(Hub::new(Arc::new(stored)));
+        if let Some(changeable) = &changeable {
+            let (live, bridge) = (goclaw.live(), config.changed.clone());
+            let switched = hub.clone();
+            let webhooks = Box::new(move |on| switched.switch_webhooks(on));
+            changeable.follow(Followers { goclaw: live, bridge, webhooks, seen });
+        }
+        let goclaw: Arc<dyn Dialect> =
+            Arc::new(goclaw.with_node(changeable::shown(changeable.as_ref())));
         // The last one has all connections that no other recognises.
         let optional = mcp.into_iter().chain([goclaw]).chain(finder);
         let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();
-        let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
         Clients { hub, bridge, counts, overseer }

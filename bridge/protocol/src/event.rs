@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::object::{Content, MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
+use crate::object::{Approval, Content, MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
 use crate::value::{Metadata, PieceKind, Progress, Status};
 
 /// By the place of an event's content.
@@ -96,6 +96,9 @@ events! {
     Receipt(Receipt) = "receipt", none;
     /// The agent was granted something that it has no more. Told to that agent alone, of mesh nodes alone.
     OnceLost(Box<OnceLost>) = "once_lost", none;
+    /// What the agent has asked to be allowed is decided; or it is decided otherwise, after a split. Told to that agent alone,
+    /// of mesh nodes alone.
+    ApprovalDecided(Box<Approval>) = "approval_decided", none;
     /// An agent in a room of the agent writes an answer. Told to clients that have asked for it, of mesh nodes alone; not kept
     /// anywhere, and not repeated.
     Stream(Box<Piece>) = "stream", none;

@@ -467,3 +467,40 @@ pub enum SubscriptionStatus {
     /// Switched off.
     Disabled,
 }
+/// Something that an agent wants to do, and the decision about it. Of mesh nodes alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The message with which the agent asked.
+    pub message_id: String,
+    /// The room.
+    pub room_id: String,
+    /// The agent.
+    pub agent_id: String,
+    /// The thing.
+    pub command: String,
+    /// Ids of those who may decide. Absent: all who may write in the room, but for the agent itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<String>,
+    /// When it asked.
+    pub asked_at: String,
+    /// Until then it can be decided.
+    pub until: String,
+    /// `approved`, `always`, `denied`, `changes` or `expired`. Absent: nobody has decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    /// Whether the agent may do it.
+    #[serde(default)]
+    pub allowed: bool,
+    /// The agent that decided. Absent: nobody did in time, or it was decided for always before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// It holds for what the agent asks later, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
+}

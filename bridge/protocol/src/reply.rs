@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::object::{
-    Agent, MeshNote, Message, Profile, Room, Subscription, SubscriptionStatus, Task, Vote,
+    Agent, Approval, MeshNote, Message, Profile, Room, Subscription, SubscriptionStatus, Task, Vote,
 };
 use crate::task::{TaskGone, TaskRecord};
 use crate::value::Status;
@@ -78,6 +78,12 @@ replies! {
     TaskList(TaskList) = "task_list",
     /// To `once`.
     Once(Box<OnceResult>) = "ok",
+    /// To `decide_approval`.
+    ApprovalDecision(Box<ApprovalDecision>) = "ok",
+    /// To `list_approvals`.
+    Approvals(ApprovalList) = "ok",
+    /// To `get_approval`.
+    Approval(Box<Approval>) = "ok",
     /// To `get_task`.
     TaskRecord(Box<TaskRecord>) = "ok",
     /// To `delete_task`.
@@ -133,6 +139,9 @@ answers_without_messages! {
     RoomTipResult,
     Receipts,
     OnceResult,
+    ApprovalDecision,
+    ApprovalList,
+    Approval,
     Acked,
     RoomList,
     AgentList,
@@ -381,6 +390,22 @@ pub struct TaskList {
     pub room_id: String,
     /// The oldest first.
     pub tasks: Vec<Task>,
+}
+
+/// To `decide_approval`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalDecision {
+    /// It is as was asked for. `false`: somebody else was first, or it was too late.
+    pub granted: bool,
+    /// The approval now.
+    pub approval: Approval,
+}
+
+/// To `list_approvals`: the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalList {
+    /// They.
+    pub approvals: Vec<Approval>,
 }
 
 /// To `once`.

@@ -5,16 +5,16 @@ use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
 use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
-use crate::object::{Card, Content, Message, Profile, Room, Subscription, Task, Vote};
+use crate::object::{Approval, Card, Content, Message, Profile, Room, Subscription, Task, Vote};
 use crate::reply::{
-    Acked, AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled,
-    HistoryResult, InRoom, OnceResult, PresenceSet, Receipts, Registered, RoomInfoResult, RoomList,
-    RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
+    Acked, AgentList, Answer, ApprovalDecision, ApprovalList, BallotCast, Decided, Declined,
+    Election, Empty, Enabled, HistoryResult, InRoom, OnceResult, PresenceSet, Receipts, Registered,
+    RoomInfoResult, RoomList, RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
 };
 use crate::task::{NewTaskOptions, TaskGone, TaskOptions, TaskRecord};
 use crate::value::{
-    ApiKey, IfAssignee, Metadata, PieceKind, Progress, RegisterOptions, RoomOptions, Secret,
-    SendOptions, SettingsUpdate, Status, TaskStatus, Update,
+    ApiKey, ApprovalChoice, IfAssignee, Metadata, PieceKind, Progress, RegisterOptions,
+    RoomOptions, Secret, SendOptions, SettingsUpdate, Status, TaskStatus, Update,
 };
 
 /// A command: its name on the wire and its answer.
@@ -546,6 +546,33 @@ requests! {
         renew: Option<String>,
         /// The id of a grant of this agent, which it gives back.
         release: Option<String>,
+    }
+
+    /// Decide about something that an agent wants to do. It has asked with a message whose metadata has the kind
+    /// `approval_request`. Of mesh nodes alone.
+    DecideApproval = "decide_approval" -> ApprovalDecision, Harmful {
+        /// The room's id.
+        room_id: String,
+        /// The id of that message.
+        message_id: String,
+        /// The decision.
+        decision: ApprovalChoice,
+        /// Why.
+        reason: Option<String>,
+    }
+
+    /// Approvals that nobody has decided about, and those that hold for always. Of mesh nodes alone.
+    ListApprovals = "list_approvals" -> ApprovalList, Harmless {
+        /// Of this room; absent = of all that the agent may read.
+        room_id: Option<String>,
+    }
+
+    /// One approval, decided or not. Of mesh nodes alone.
+    GetApproval = "get_approval" -> Approval, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// The id of the message with which the agent asked.
+        message_id: String,
     }
 
     /// Have the messages of a room sent to a webhook.

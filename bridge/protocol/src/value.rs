@@ -308,6 +308,30 @@ impl Field for TaskStatus {
     }
 }
 
+/// What somebody says about an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalChoice {
+    /// The agent may.
+    Approved,
+    /// It may, and whenever it asks for the same in this room.
+    Always,
+    /// It may not.
+    Denied,
+    /// It is to ask for something else.
+    Changes,
+    /// No longer for always.
+    Withdrawn,
+}
+
+impl Field for ApprovalChoice {
+    const EXPECTED: &'static str = "one of approved, always, denied, changes, withdrawn";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}
+
 /// The agent that has to hold a task so that an update is applied. On the wire: absent, `null`, or an id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum IfAssignee {

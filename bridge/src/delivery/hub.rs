@@ -214,6 +214,11 @@ impl Hub {
         self.read().rooms.len()
     }
 
+    /// Switches all webhooks on or off: what is said meanwhile is delivered when they are on again.
+    pub fn switch_webhooks(&self, on: bool) {
+        self.book.switch(on);
+    }
+
     /// The subscriptions that are told of messages.
     pub(crate) fn book(&self) -> &Arc<Book> {
         &self.book

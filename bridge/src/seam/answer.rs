@@ -4,6 +4,7 @@ use mesh::{
     api::{
         account::{AccountClaim, AccountView},
         agenda::{KeyView, Standing, TaskRecord, TaskView, VoteView},
+        approval::{ApprovalView, DecidedNow},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
             RoomView, SaidOk, StoredAt,
@@ -280,6 +281,9 @@ answers! {
     RoomId: Outcome::Place(room) => room;
     Roamed: Outcome::Roamed(roamed) => roamed;
     Box<OnceAnswered>: Outcome::Once(answered) => answered;
+    Box<ApprovalView>: Outcome::Approval(approval) => approval;
+    Box<DecidedNow>: Outcome::Decided(decided) => decided;
+    Vec<ApprovalView>: Outcome::Approvals(approvals) => approvals;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;
 }
 

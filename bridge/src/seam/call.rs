@@ -4,6 +4,7 @@ use mesh::{
     api::{
         account::{AccountClaim, AccountView, ContentState, RecordNews, RecordPage, RecordView},
         agenda::{GivenAct, NewTask, NewVote, TaskUpdate, TaskView, VoteView},
+        approval::{ApprovalView, DecidedNow},
         budget::Conversing,
         command::{
             AgentView, Durable, Encryption, Inbox, NewPiece, NewRoom, RoomInfo, RoomView, SaidOk,
@@ -44,6 +45,7 @@ use crate::{
 };
 
 mod accounts;
+mod approvals;
 mod attach;
 mod commands;
 mod files;
@@ -57,6 +59,8 @@ mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
 pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteRecords};
+pub use approvals::{Decide, ListApprovals, ReadApproval, RequestApproval, Requested};
+pub(crate) use approvals::{Deciding, Want};
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use members::SetMember;
@@ -138,6 +142,10 @@ calls! {
     ChangeTask => Box<TaskView>;
     OnGiven => ();
     AskOnce => Box<OnceAnswered>;
+    RequestApproval => Requested;
+    Decide => Box<DecidedNow>;
+    ListApprovals => Vec<ApprovalView>;
+    ReadApproval => Box<ApprovalView>;
     ListTasks => Vec<TaskView>;
     Subscribe => SubscriptionView;
     Unsubscribe => ();

@@ -10,6 +10,7 @@ use mesh::{
     Proof,
     api::{
         agenda::{LeaderGone, TaskChange, TaskView, VoteResult, VoteView},
+        approval::ApprovalView,
         command::{AgentView, RoomView, Speech},
         delivery::{Delivery, Stage},
         event::{Delivered, TurnReason},
@@ -76,6 +77,12 @@ pub enum Event {
     TaskDeleted(Arc<TaskView>, AgentId),
     /// The reader was granted something that another one has now.
     OnceLost { room: RoomId, lost: Arc<OnceLost> },
+    /// An agent asks whether it may do something. Its message says so, too.
+    ApprovalAsked(Arc<ApprovalView>),
+    /// It is decided; or another decision stands now, after a split.
+    ApprovalDecided(Arc<ApprovalView>),
+    /// The same, to the agent that has asked.
+    MayOrMayNot(Arc<ApprovalView>),
     /// A request in a direct room of the reader has come further, as `to`, the agent that is asked, or its author's node says.
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
     /// An agent writes an answer in a room of the reader, which has asked for such news.

@@ -34,8 +34,9 @@ use crate::{
     delivery::hook::Hook,
     limits::{REQUESTS_LOOKED_AT_MAX, UNSEEN_LOOKED_AT_MAX},
     seam::{
-        answer::RoomFacts,
-        call::{Call, ChangeTask, Changed, ListTasks, Placed, Say},
+        answer::{self, RoomFacts},
+        call::{Call, ChangeTask, Changed, ListTasks, Placed, Say, ToMesh as _},
+        refusal::{Bound, Refusal},
     },
 };
 
@@ -86,6 +87,29 @@ impl Seat {
     fn announces(&self, agent: &str) -> bool {
         self.rules.config.announcing.as_ref().is_some_and(|own| own.has_room(agent))
     }
+}
+
+/// Says something for a party that may not write, but was judged otherwise.
+pub(super) fn say_unjudged(
+    seat: &mut Seat,
+    me: &Arc<Party>,
+    say: Say,
+    then: Then<<Say as Call>::Answer>,
+) {
+    let facts = seat.rules.readable(me, say.room).ok();
+    let Some(place) = facts.and_then(|facts| Place::of(&say, &facts, me)) else {
+        return then(seat, Err(Refusal::no_room()));
+    };
+    let me = me.clone();
+    seat.read(place, move |seat, found| {
+        let placed = Placed { say, conversing: found.ok().flatten() };
+        match placed.command(&me) {
+            Ok(command) => seat.send(command, Hook::None, seat::Place::Any, move |seat, ended| {
+                then(seat, answer::read(ended, Bound::Messages));
+            }),
+            Err(refusal) => then(seat, Err(refusal)),
+        }
+    });
 }
 
 /// Says an answer in a conversation whose outcome is to be announced: that is kept first, so that a node which ends in between

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use mesh::{
@@ -33,6 +36,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     shelves: RwLock<Shelves>,
+    /// The operator has switched them off: nothing is delivered, and their cursors stay.
+    is_off: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +65,17 @@ pub(super) enum Full {
 }
 
 impl Book {
+    /// Switches all of them on or off.
+    pub(crate) fn switch(&self, on: bool) {
+        self.is_off.store(!on, Ordering::Relaxed);
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        shelves.by_id.values().for_each(|hook| hook.wake.notify_one());
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        self.is_off.load(Ordering::Relaxed)
+    }
+
     /// Something was delivered in a room, or the room is there now.
     pub(crate) fn ring(&self, room: RoomId) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);

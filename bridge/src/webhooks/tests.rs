@@ -308,6 +308,20 @@ async fn messages_are_delivered_in_order_one_at_a_time() {
 }
 
 #[tokio::test]
+async fn while_they_are_switched_off_nothing_is_delivered_and_nothing_is_lost() {
+    let node = Node::start(HASTE);
+    node.subscribe(json!({})).await;
+    node.hub.switch_webhooks(false);
+    node.say("one");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(node.receivers.is_quiet());
+    node.hub.switch_webhooks(true);
+    assert_eq!(node.receivers.take().await.1, "one");
+}
+
+#[tokio::test]
 async fn one_that_is_slow_holds_up_no_other() {
     let node = Node::start(HASTE);
     node.subscribe(json!({"webhook_url": "http://slow.example/"})).await;

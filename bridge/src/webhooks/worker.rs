@@ -101,7 +101,11 @@ impl Worker {
 
     fn duty(&self) -> Duty {
         let facts = self.shop.hub.facts(self.hook.room);
-        self.hook.duty(facts.map(|facts| facts.readable_by(self.hook.owner, None)))
+        let duty = self.hook.duty(facts.map(|facts| facts.readable_by(self.hook.owner, None)));
+        match duty {
+            Duty::Deliver(_) if self.shop.book.is_off() => Duty::Rest(self.hook.keep_at()),
+            duty @ (Duty::Deliver(_) | Duty::Rest(_) | Duty::End) => duty,
+        }
     }
 
     /// Until it is woken, or it is so late.

@@ -10,6 +10,7 @@ use protocol::object::{Message, Room, Task, Vote};
 use protocol::request::{JoinRoom, ListRooms};
 use serde_json::json;
 
+use crate::commands::approvals;
 use crate::context::Context;
 use crate::format::{self, name};
 use crate::outcome::{Failure, Outcome};
@@ -119,6 +120,9 @@ fn line(cx: &Context, event: &Pushed) -> Option<String> {
         Pushed::TaskUpdated(task) => (&task.room_id, task_updated(task)),
         Pushed::Receipt(receipt) => (&receipt.room_id, receipt_of(receipt)),
         Pushed::OnceLost(lost) => (&lost.room_id, once_lost(lost)),
+        Pushed::ApprovalDecided(approval) => {
+            (&approval.room_id, format!("approval: {}", approvals::decision_of(approval)))
+        }
         // It is not asked for: the message follows.
         Pushed::Stream(_) | Pushed::Ping(_) => return None,
     };

@@ -213,6 +213,8 @@ pub enum Standing {
         tier: Tier,
         /// Its agents may do more than read.
         writes: bool,
+        /// They may decide about approvals.
+        approves: bool,
     },
 }
 
@@ -223,6 +225,15 @@ impl Standing {
         match self {
             Standing::Own => true,
             Standing::Minted { writes, .. } => writes,
+        }
+    }
+
+    /// Whether they may decide about approvals.
+    #[must_use]
+    pub fn may_approve(self) -> bool {
+        match self {
+            Standing::Own => true,
+            Standing::Minted { approves, .. } => approves,
         }
     }
 }

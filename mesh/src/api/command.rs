@@ -19,6 +19,7 @@ use crate::{
             GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
             TaskRecord, TaskUpdate, TaskView, VoteView,
         },
+        approval::{ApprovalView, DecideApproval, DecidedNow, NewApproval},
         budget::Conversing,
         once::{Once, OnceAnswered},
         policy::Withheld,
@@ -176,6 +177,14 @@ pub enum Command {
     Given { caller: Caller, room: RoomId, act: GivenAct },
     /// → [`Outcome::Once`], when the answer has come, and of one that grants is durable.
     Once(Box<Once>),
+    /// → [`Outcome::Approval`], when it is durable.
+    RequestApproval(Box<NewApproval>),
+    /// → [`Outcome::Decided`], when the answer has come.
+    DecideApproval(Box<DecideApproval>),
+    /// Those of all rooms that it may read, or of one: that are open, or hold for always. → [`Outcome::Approvals`]
+    ListApprovals { by: Reader, room: Option<RoomId> },
+    /// → [`Outcome::Approval`]
+    ReadApproval { by: Reader, room: RoomId, approval: MessageId },
     /// The oldest first. → [`Outcome::Tasks`]
     ListTasks { by: Reader, room: RoomId, status: Option<TaskStatus> },
     /// → [`Outcome::TaskRecord`]
@@ -429,6 +438,12 @@ pub enum Outcome {
     Tasks(Vec<TaskView>),
     /// The answer to one that asks for something that at most one is to have.
     Once(Box<OnceAnswered>),
+    /// An approval.
+    Approval(Box<ApprovalView>),
+    /// The end of an attempt to decide.
+    Decided(Box<DecidedNow>),
+    /// Approvals, the oldest first.
+    Approvals(Vec<ApprovalView>),
     /// All that is remembered of a task.
     TaskRecord(Box<TaskRecord>),
     /// The fate of a message.

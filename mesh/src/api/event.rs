@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     api::{
         agenda::{LeaderGone, TaskChange, TaskView, VoteResult, VoteView},
+        approval::ApprovalView,
         command::{Access, AgentView, Registration, RoomView},
         delivery::Delivery,
         once::OnceLost,
@@ -91,6 +92,10 @@ pub enum RoomEvent {
     TaskDeleted { view: Arc<TaskView>, by: AgentId },
     /// An agent of this node was granted something that another one has now. To that agent.
     OnceLost(Arc<OnceLost>),
+    /// An agent asks whether it may do something. To those who may decide.
+    ApprovalAsked(Arc<ApprovalView>),
+    /// It is decided; or another decision stands now, after a split. To those who were told of it, and to the agent.
+    ApprovalDecided(Arc<ApprovalView>),
     /// Something has become of a request, in a direct room. To members that have asked for such news.
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// A piece of an answer that an agent is writing. To those that have asked for such news.

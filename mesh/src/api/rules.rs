@@ -119,6 +119,14 @@ pub enum Field {
     Subject,
     /// How long an agent has it, in milliseconds.
     Lease,
+    /// The thing that an agent wants to be allowed.
+    Approval,
+    /// Those who may allow it.
+    Approvers,
+    /// How long they have for it, in milliseconds.
+    ApprovalTime,
+    /// Why somebody decided so.
+    Reason,
     /// An agent's own name of a stream.
     Stream,
     /// The name of a tool.

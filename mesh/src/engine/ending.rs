@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Engine, agents,
+    Engine, agents, approvals,
     barrier::{AskedPeers, Parked},
     digests, directories, elections, ephemeral, given, keys,
     known::Known,
@@ -72,6 +72,7 @@ impl Engine {
                 touched.insert(id);
                 tasks::judge_claims(&mut self.known, id);
                 once::judge(&mut self.known, id);
+                approvals::judge(&mut self.known, id);
                 if let Some(room) = self.known.rooms.get_mut(&id) {
                     room.advance(&mut self.known.cx, &mut self.known.live);
                     room.pump(&mut self.known.cx);
@@ -79,6 +80,7 @@ impl Engine {
                 self.voting.go_on_voting(&mut self.known, id);
                 self.claims.settle_tasks(&mut self.known, &mut self.inboxes, id);
                 self.onces.settle(&mut self.known, &mut self.receipts, id);
+                self.approvals.settle(&mut self.known, id);
                 self.given.note(&self.known, &self.inboxes, id);
                 self.speaking.settle(&mut self.known, &mut self.inboxes, id);
                 self.leaders.settle_elections(&mut self.known, id);
@@ -370,6 +372,7 @@ impl Engine {
         self.voting.forget_votes(&mut self.known, &room);
         self.claims.forget_tasks(&mut self.known, &room);
         self.onces.forget(&mut self.known, &room);
+        self.approvals.forget(&mut self.known, &room);
         self.leaders.forget(id);
         self.digests.forget_room(&room);
         self.turns.forget(id);
@@ -453,6 +456,7 @@ impl Engine {
         self.receipts.refuse(&mut self.known, &which);
         self.claims.refuse(&mut self.known, &which);
         self.onces.refuse(&mut self.known, &which);
+        self.approvals.refuse(&mut self.known, &which);
     }
 
     /// Registrations go on whose keys' rooms are here, or have not come in time.

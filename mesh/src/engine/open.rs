@@ -3,6 +3,7 @@
 use super::{
     Engine,
     agents::{self, Agents},
+    approvals::Approvals,
     barrier::Barriers,
     beacons::Beacons,
     deliveries,
@@ -74,6 +75,7 @@ impl Engine {
             leaders: Leaders::default(),
             claims: Claims::default(),
             onces: Onces::default(),
+            approvals: Approvals::default(),
             given: Given::default(),
             roams: Roams::default(),
             private: Private::default(),
@@ -122,6 +124,7 @@ impl Engine {
         ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
         self.given.note_all(&self.known, &self.inboxes);
+        self.approvals.note_all(&mut self.known);
         self.known.tell_of_all_rooms();
     }
 

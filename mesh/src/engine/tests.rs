@@ -9,6 +9,7 @@ mod accounts;
 mod acts;
 mod agents;
 mod alike;
+mod approvals;
 mod asking;
 mod ballots;
 mod barrier;

@@ -10,6 +10,7 @@ use crate::{
     },
     wire::{
         acts::{ElectionAct, TaskAct, VoteAct},
+        approval::ApprovalAct,
         delivery::DeliveryAct,
         entry::{Body, Facts},
         once::OnceAct,
@@ -113,6 +114,7 @@ pub(crate) enum Act {
     Task(TaskAct),
     Delivery(DeliveryAct),
     Once(OnceAct),
+    Approval(ApprovalAct),
 }
 
 impl Act {
@@ -128,6 +130,8 @@ impl Act {
             Some(Act::Delivery(act))
         } else if let Body::Once(act) = body {
             Some(Act::Once(act))
+        } else if let Body::Approval(act) = body {
+            Some(Act::Approval(act))
         } else {
             None
         }

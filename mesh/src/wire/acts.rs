@@ -610,6 +610,12 @@ impl KeyTerms {
         self.expires_ms.is_some_and(|at| wall_ms >= at)
     }
 
+    /// Whether its agents may decide about approvals.
+    #[must_use]
+    pub fn may_approve(&self) -> bool {
+        self.may_write() || self.scopes.is_some_and(|scopes| scopes.has(Scope::Approvals))
+    }
+
     /// Whether its agents may do more than read.
     #[must_use]
     pub fn may_write(&self) -> bool {

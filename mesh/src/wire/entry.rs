@@ -17,6 +17,7 @@ use crate::{
     wire::{
         account::AccountClaimed,
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+        approval::ApprovalAct,
         cbor::{encode, text, texts},
         conversation::Conversation,
         delivery::DeliveryAct,
@@ -492,6 +493,8 @@ pub enum Body {
     Delivery(DeliveryAct),
     /// Something that at most one agent does, a step of it.
     Once(OnceAct),
+    /// An agent asks people whether it may do something, a step of it.
+    Approval(ApprovalAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,
 }

@@ -14,6 +14,7 @@ use crate::{
     wire::{
         account::AccountClaimed,
         acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+        approval::ApprovalAct,
         cbor::encode,
         delivery::DeliveryAct,
         entry::{
@@ -44,15 +45,26 @@ pub enum Class {
     Delivery,
     /// Something that at most one agent does.
     Once,
+    /// Something that people decide.
+    Approval,
     /// A kind of a later version, or a body that cannot be read.
     Unknown,
 }
 
 impl Class {
-    /// Votes, elections, tasks, the fate of requests, and things that one agent does: their state follows from all acts of a room.
+    /// Votes, elections, tasks, the fate of requests, things that one agent does, and approvals: their state follows from all
+    /// acts of a room.
     #[must_use]
     pub fn is_act(self) -> bool {
-        matches!(self, Class::Vote | Class::Election | Class::Task | Class::Delivery | Class::Once)
+        matches!(
+            self,
+            Class::Vote
+                | Class::Election
+                | Class::Task
+                | Class::Delivery
+                | Class::Once
+                | Class::Approval
+        )
     }
 }
 
@@ -244,6 +256,7 @@ kinds! {
     TASK          = 50, Task(TaskAct),              "task",          Task,      Hidden,   IfHeard, ByNode;
     DELIVERY      = 51, Delivery(DeliveryAct),      "delivery",      Delivery,  Hidden,   IfHeard, ByNode;
     ONCE          = 52, Once(OnceAct),              "once",          Once,      Hidden,   IfHeard, ByNode;
+    APPROVAL      = 55, Approval(ApprovalAct),      "approval",      Approval,  Hidden,   IfHeard, ByNode;
 }
 
 /// The part that takes entries of this kind in.
@@ -409,6 +422,12 @@ impl Payload for DeliveryAct {
 impl Payload for OnceAct {
     fn names(&self) -> Vec<EntryRef> {
         OnceAct::names(self)
+    }
+}
+
+impl Payload for ApprovalAct {
+    fn names(&self) -> Vec<EntryRef> {
+        ApprovalAct::names(self)
     }
 }
 

@@ -11,18 +11,24 @@ use tracing_subscriber::{
     EnvFilter, filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-use crate::{log_tail::Tailing, settings::LogFormat};
+use crate::{changeable::SetLog, log_tail::Tailing, settings::LogFormat};
 
 /// Logs to stderr, for people. `filter` is `--log`.
 pub(super) fn log_to_stderr(filter: &str) -> Result<()> {
-    log_as(filter, LogFormat::Text, None)
+    log_as(filter, LogFormat::Text, None).map(drop)
 }
 
-/// The same, in a format (`--log-format`), and to a tail.
-pub(super) fn log_as(filter: &str, format: LogFormat, tail: Option<&Arc<LogTail>>) -> Result<()> {
-    let directives = directives(filter)?;
-    let filter =
-        EnvFilter::try_new(directives).map_err(|error| anyhow!("--log {filter}: {error}"))?;
+fn filter_of(text: &str) -> Result<EnvFilter> {
+    EnvFilter::try_new(directives(text)?).map_err(|error| anyhow!("--log {text}: {error}"))
+}
+
+/// The same, in a format (`--log-format`), and to a tail. The filter can be set anew.
+pub(super) fn log_as(
+    filter: &str,
+    format: LogFormat,
+    tail: Option<&Arc<LogTail>>,
+) -> Result<SetLog> {
+    let filter = filter_of(filter)?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
@@ -31,13 +37,21 @@ pub(super) fn log_as(filter: &str, format: LogFormat, tail: Option<&Arc<LogTail>
         .with_ansi(io::stderr().is_terminal());
     // A program that calls `run` twice has its log already.
     let tailing = tail.cloned().map(Tailing);
-    match format {
-        LogFormat::Text => drop(logs.finish().with(tailing).try_init()),
-        LogFormat::Json => {
-            drop(logs.json().flatten_event(true).finish().with(tailing).try_init());
+    let set: SetLog = match format {
+        LogFormat::Text => {
+            let logs = logs.with_filter_reloading();
+            let handle = logs.reload_handle();
+            drop(logs.finish().with(tailing).try_init());
+            Box::new(move |text| Ok(handle.reload(filter_of(text)?)?))
         }
-    }
-    Ok(())
+        LogFormat::Json => {
+            let logs = logs.json().flatten_event(true).with_filter_reloading();
+            let handle = logs.reload_handle();
+            drop(logs.finish().with(tailing).try_init());
+            Box::new(move |text| Ok(handle.reload(filter_of(text)?)?))
+        }
+    };
+    Ok(set)
 }
 
 /// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library

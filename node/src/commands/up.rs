@@ -14,6 +14,7 @@ use super::{
     output::{log_as, say},
 };
 use crate::{
+    changeable::{Changeable, Sources, Values},
     joining::Joined,
     notify,
     settings::{Layer, Settings},
@@ -43,8 +44,14 @@ impl Up {
         let layered = layered(self.layer, self.config)?;
         let tail = Arc::new(LogTail::default());
         let filter = layered.log().unwrap_or_else(|| LOG.to_owned());
-        log_as(&filter, layered.log_format()?, Some(&tail))?;
-        let settings = Settings { log_tail: Some(tail), ..layered.resolve()? };
+        let set_log = log_as(&filter, layered.log_format()?, Some(&tail))?;
+        let mut settings = Settings { log_tail: Some(tail), ..layered.resolve()? };
+        let base = Values::of(&settings, &filter);
+        let (fixed, settings_file) = (layered.fixed(), layered.file());
+        let sources = Sources { base, fixed, settings_file, set_log };
+        let changeable = Changeable::open(&settings.data_dir, sources)?;
+        changeable.begin(&mut settings)?;
+        settings.changeable = Some(Arc::new(changeable));
         let runtime = Runtime::new().context("start the runtime")?;
         let done = runtime.block_on(serve(settings, layered.json()));
         // Tasks that still wait, wait for somebody who has been given up.

@@ -369,7 +369,7 @@ impl Liar {
             11 | 12 => Body::Vote(self.vote(room, author)),
             13 => Body::Election(self.election()),
             14 => Body::AccountClaimed(self.account_claimed(author)),
-            15 | 16 => Body::Once(self.once()),
+            15 | 16 => self.once_or_approval(),
             _ => Body::Task(self.task(room, author)),
         }
     }

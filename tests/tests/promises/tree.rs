@@ -167,7 +167,17 @@ const PACKAGES: &[Package] = &[
         name: "goclaw",
         folder: "bridge/dialects/goclaw",
         edges: &["bridge", "mesh"],
-        crates: &["axum", "bytes", "getrandom", "jiff", "serde_json", "sha2", "tokio", "tracing"],
+        crates: &[
+            "axum",
+            "bytes",
+            "getrandom",
+            "jiff",
+            "json5",
+            "serde_json",
+            "sha2",
+            "tokio",
+            "tracing",
+        ],
         in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
     },
     Package {

@@ -191,6 +191,8 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NoAgent(_) => Problem::from(Refusal::NoAgent),
         Refused::NoMailbox(text) => denied(&text),
         Refused::NoFile => Problem::invalid(NO_FILE),
+        Refused::NoApproval => Problem::invalid("no such approval"),
+        Refused::NotApprover => denied("this approval is for others to decide"),
         // Nothing here asks for accounts.
         Refused::Account(refused) => Problem::invalid(refused.to_string()),
         Refused::NoKey => Problem::new(Code::Unauthorized, "the key is not valid here"),
@@ -199,10 +201,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
                 format!("the key has {max} agents connected here already, which is its limit");
             Problem::new(Code::RateLimitAgents, text)
         }
-        Refused::TooManyRooms { max } => {
-            let text = format!("the key has made {max} rooms here, which is its limit");
-            Problem::new(Code::RateLimitRooms, text)
-        }
+        Refused::TooManyRooms { max } => too_many_rooms(max),
         Refused::TakesNone(none) => denied(&none.to_string()),
         Refused::Budget(over) => over_budget(over),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
@@ -210,6 +209,11 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::DiskFull => Problem::new(Code::InternalError, DISK_FULL),
         Refused::Stopping => Problem::new(Code::InternalError, STOPPING),
     }
+}
+
+fn too_many_rooms(max: usize) -> Problem {
+    let text = format!("the key has made {max} rooms here, which is its limit");
+    Problem::new(Code::RateLimitRooms, text)
 }
 
 fn too_large(len: usize, max: usize) -> Problem {
@@ -359,6 +363,10 @@ fn name(field: Field) -> &'static str {
         Field::File => "content",
         Field::Subject => "subject",
         Field::Lease => "lease_ms",
+        Field::Approval => "metadata.approval.command",
+        Field::Approvers => "metadata.approval.approvers",
+        Field::ApprovalTime => "metadata.approval.timeout_secs (in milliseconds)",
+        Field::Reason => "reason",
         Field::Stream => "stream_id",
         Field::Tool => "tool",
         Field::Piece => "content, tool, input and result together",

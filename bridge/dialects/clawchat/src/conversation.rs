@@ -42,6 +42,7 @@ use protocol::{
 };
 
 use crate::{
+    approvals,
     codes::Problem,
     encode::{self, Viewer},
     encrypted,
@@ -279,13 +280,14 @@ impl Turn {
             Request::GetVoteStatus(vote) => self.get_vote(seat, &vote),
             Request::ListVotes(list) => self.list_votes(seat, &list),
             Request::ElectLeader(elect) => self.at(seat, &elect.room_id, Turn::elect_leader),
-            Request::DeclineElection(decline) => {
-                self.at(seat, &decline.room_id, Turn::decline_election);
-            }
+            Request::DeclineElection(it) => self.at(seat, &it.room_id, Turn::decline_election),
             Request::AssignTask(task) => self.assign_task(seat, task),
             Request::UpdateTask(update) => self.update_task(seat, update),
             Request::ListTasks(list) => self.list_tasks(seat, &list),
             Request::Once(once) => self.once(seat, once),
+            Request::DecideApproval(decide) => self.decide_approval(seat, decide),
+            Request::ListApprovals(list) => self.list_approvals(seat, &list),
+            Request::GetApproval(get) => self.get_approval(seat, &get),
             Request::GetTask(get) => self.get_task(seat, &get),
             Request::DeleteTask(delete) => self.delete_task(seat, &delete),
             Request::Subscribe(wish) => self.subscribe(seat, wish),
@@ -440,6 +442,10 @@ impl Turn {
 
     fn say_in(self, seat: &mut Seat, room: RoomId, utterance: Utterance) {
         let Utterance { speech, content, reply_to, mentions, metadata, options, .. } = utterance;
+        let asked = match metadata.as_ref().map(approvals::asked).transpose() {
+            Ok(asked) => asked.flatten().filter(|_| speech == Speech::Chat),
+            Err(problem) => return self.refuse(seat, problem),
+        };
         let agent = seat.agent().map(|agent| agent.to_string()).unwrap_or_default();
         let echo = Echo {
             room,
@@ -470,7 +476,7 @@ impl Turn {
             dedup: options.dedup.map(|id| String::from(id.as_str())),
             durable,
         };
-        seat.ask(say, move |seat, said| match said {
+        approvals::say(seat, say, asked, move |seat, said| match said {
             // Of a decision the reply shows nothing but its id.
             Ok(said) if speech == Speech::Decision => {
                 let (message_id, room_id) = (said.message.to_uuid(), self.voice.name(room));

@@ -21,6 +21,7 @@ use bridge::{
 use mesh::name::id::RoomId;
 
 mod agenda;
+mod approvals;
 mod codes;
 mod conversation;
 mod encode;

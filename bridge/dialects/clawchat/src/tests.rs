@@ -1,6 +1,7 @@
 //! The bridge as ClawChat's clients see it: over a mesh in memory, with sockets and without.
 
 mod agenda;
+mod approvals;
 mod away;
 mod direct;
 mod echo;

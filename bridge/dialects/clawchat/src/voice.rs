@@ -21,6 +21,7 @@ use protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    approvals,
     codes::Refusals,
     encode::{self, Viewer},
     ids::FrameIds,
@@ -86,6 +87,11 @@ impl Voice {
     }
 }
 
+const NOT_VALID: &str = "the key is not valid any more: it was revoked, or has expired";
+
+const TOO_MANY_CONNECTIONS: &str =
+    "the node has as many connections as it may; try again later or at another node";
+
 impl event::Voice for Voice {
     fn frames(&self, event: &Event) -> Frames {
         let name = |room: &RoomId| self.name(*room);
@@ -138,6 +144,11 @@ impl event::Voice for Voice {
             Event::OnceLost { room, lost } => {
                 Wire::OnceLost(Box::new(once::lost(name(room), lost)))
             }
+            Event::MayOrMayNot(view) => {
+                Wire::ApprovalDecided(Box::new(approvals::written(name(&view.room), view)))
+            }
+            // Messages say so.
+            Event::ApprovalAsked(_) | Event::ApprovalDecided(_) => return Frames::default(),
             Event::Fate { room, request, to, now } => {
                 Wire::Receipt(receipts::receipt(name(room), *request, to, now))
             }
@@ -146,17 +157,9 @@ impl event::Voice for Voice {
             }
 
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
-            Event::KeyRevoked => {
-                return self
-                    .error(
-                        Code::Unauthorized,
-                        "the key is not valid any more: it was revoked, or has expired",
-                    )
-                    .into();
-            }
+            Event::KeyRevoked => return self.error(Code::Unauthorized, NOT_VALID).into(),
             Event::TooManyConnections => {
-                let text = "the node has as many connections as it may; try again later or at another node";
-                return self.error(Code::InternalError, text).into();
+                return self.error(Code::InternalError, TOO_MANY_CONNECTIONS).into();
             }
         };
         self.event(&wire).into()

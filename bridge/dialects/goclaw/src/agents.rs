@@ -320,7 +320,7 @@ pub(crate) async fn addressed(caller: &Arc<Caller>, named: Option<&str>) -> Resu
     if let Some(named) = named {
         return caller.agent(named).await;
     }
-    if let Some(named) = &caller.shared.settings.default_agent {
+    if let Some(named) = &caller.shared.settings().default_agent {
         return caller.agent(named).await;
     }
     if let Some(known) = caller.known("default").await? {

@@ -93,7 +93,7 @@ impl Caller {
         if self.owner {
             return Ok(());
         }
-        let per_minute = self.shared.settings.requests_per_minute;
+        let per_minute = self.shared.settings().requests_per_minute;
         let rate = Rate { burst: WRITES_BURST, per_minute };
         self.shared.count_write(&self.principal, rate).map_err(|wait| {
             No::exhausted(format!("over {per_minute} messages a minute"), times::ms(wait))
@@ -159,7 +159,7 @@ impl Caller {
 
     /// The shape in which it is told of runs.
     pub(crate) fn shape(&self) -> Events {
-        match self.shared.settings.events {
+        match self.shared.settings().events {
             Events::Auto if self.modern => Events::Envelope,
             Events::Auto => Events::Both,
             shape @ (Events::Flat | Events::Envelope | Events::Both) => shape,

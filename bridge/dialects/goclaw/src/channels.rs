@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     caller::Caller,
+    config,
     limits::INSTANCE_NAME_BYTES_MAX,
     outcome::{Code, No, Outcome},
-    params::{Params, must_be},
+    params::{Params, is_required, must_be},
     times,
 };
 
@@ -28,12 +29,28 @@ pub(crate) fn list() -> Value {
     json!({"channels": CHANNELS})
 }
 
+/// Webhooks alone are switched here: through the others clients and nodes come, this one too.
+pub(crate) async fn toggle(caller: &Caller, params: &Params) -> Outcome {
+    let channel = params.required(&["channel"])?;
+    let enabled = params.flag(&["enabled"])?.ok_or_else(|| is_required(&["enabled"]))?;
+    match &*channel {
+        WEBHOOK => config::set(caller, "webhooks.enabled", json!(enabled)).await?,
+        "goclaw" => return Err(No::invalid("goclaw is the channel in use")),
+        other if CHANNELS.contains(&other) => {
+            return Err(No::invalid(format!("{other} cannot be switched off")));
+        }
+        other => return Err(No::not_found(format!("channel not found: {other}"))),
+    }
+    Ok(json!({"channel": channel, "enabled": enabled}))
+}
+
 pub(crate) async fn status(caller: &Caller) -> Outcome {
     let nodes = caller.read(ListNodes).await?;
     let away = nodes.iter().filter(|node| !node.me && !node.connected).count();
     let hooks = caller.read(ListSubscriptions { room: None }).await?;
     let failed = hooks.iter().filter(|hook| hook.status == SubscriptionStatus::Failed).count();
     let now = times::text(times::now_ms());
+    let webhooks_are_on = config::value(caller, "webhooks.enabled") != Some(json!(false));
     let row = |name: &str| {
         let (bad, what) = match name {
             "mesh" => (away, "nodes of the mesh are out of reach"),
@@ -45,8 +62,10 @@ pub(crate) async fn status(caller: &Caller) -> Outcome {
         } else {
             ("degraded", format!("{bad} {what}"))
         };
+        let on = name != WEBHOOK || webhooks_are_on;
+        let state = if on { state } else { "stopped" };
         let row = json!({
-            "enabled": true, "running": true, "state": state, "summary": summary,
+            "enabled": on, "running": on, "state": state, "summary": summary,
             "retryable": bad > 0, "checked_at": now,
         });
         (name.to_owned(), row)

@@ -259,7 +259,7 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
     let stream = params.flag(&["stream"])?.unwrap_or(false);
     let wait = match params.whole(&["timeoutMs"], *WAIT_MS.end())? {
         Some(ms) => Duration::from_millis(ms.max(*WAIT_MS.start())),
-        None => caller.shared.settings.reply_wait,
+        None => caller.shared.settings().reply_wait,
     };
     caller.count_write()?;
     caller.shared.runs.has_place(caller.print())?;

@@ -158,7 +158,7 @@ pub(crate) async fn connect(
     let shown = Shown::of(&params)?;
     let locale = shown.locale.clone();
     let Some(caller) = caller_of(shared.clone(), shown).await? else {
-        if !shared.settings.pairing {
+        if !shared.settings().pairing {
             return Err(No::unauthorized(DENIED));
         }
         let Asked { code, issued } =

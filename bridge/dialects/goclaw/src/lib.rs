@@ -18,6 +18,7 @@ use bridge::{
     Transport,
     dialect::{Conversation, Dialect, First, Manners, Site},
     log_tail::LogTail,
+    node_settings::NodeSettings,
     read::Desk,
     seam::event::{Mute, Voice},
 };
@@ -26,9 +27,11 @@ use mesh::name::id::RoomId;
 
 mod agents;
 mod answer;
+mod approvals;
 mod caller;
 mod channels;
 mod chat;
+mod config;
 mod connect;
 mod delegations;
 mod dispatch;
@@ -68,15 +71,16 @@ mod usage;
 mod v1;
 mod workspace;
 
-pub use settings::{Events, Settings};
+pub use settings::{Events, Live, Settings};
 use shared::Shared;
 
 /// See the crate's text.
 #[derive(Clone)]
 pub struct GoClaw {
     lobby: RoomId,
-    settings: Settings,
+    settings: Live,
     log: Option<Arc<LogTail>>,
+    node: Option<Arc<dyn NodeSettings>>,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
     voice: Arc<Mute>,
@@ -92,7 +96,9 @@ impl GoClaw {
     /// Of the mesh with this lobby.
     #[must_use]
     pub fn new(lobby: RoomId, settings: Settings) -> GoClaw {
-        GoClaw { lobby, settings, log: None, shared: Arc::default(), voice: Arc::new(Mute) }
+        let settings = Live::new(settings);
+        let (log, node) = (None, None);
+        GoClaw { lobby, settings, log, node, shared: Arc::default(), voice: Arc::new(Mute) }
     }
 }
 
@@ -104,11 +110,26 @@ impl GoClaw {
     }
 }
 
+impl GoClaw {
+    /// Its operator is shown the node's settings, and changes them.
+    #[must_use]
+    pub fn with_node(self, node: Option<Arc<dyn NodeSettings>>) -> GoClaw {
+        GoClaw { node, ..self }
+    }
+
+    /// Its own settings, to be changed while it runs.
+    #[must_use]
+    pub fn live(&self) -> Live {
+        self.settings.clone()
+    }
+}
+
 impl Dialect for GoClaw {
     fn open(&self, desk: &Desk) {
         let shared = || {
             let mut shared = Shared::new(desk.clone(), self.lobby, self.settings.clone());
             shared.log.clone_from(&self.log);
+            shared.node.clone_from(&self.node);
             Arc::new(shared)
         };
         self.shared.get_or_init(shared);
@@ -132,6 +153,6 @@ impl Dialect for GoClaw {
     }
 
     fn site(&self, _: &Desk) -> Option<Site> {
-        self.settings.on.then(|| http::site(self.shared.clone()))
+        self.settings.get().on.then(|| http::site(self.shared.clone()))
     }
 }

@@ -166,3 +166,10 @@ pub const PROFILE_PAGES_MAX: usize = 8;
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
 /// A part of a path, or a value of a query, when it is decoded.
 pub const PATH_PART_BYTES_MAX: usize = 1_024;
+
+/// Settings in JSON5: all of them have some KiB.
+pub(crate) const CONFIG_BYTES_MAX: usize = 64 * 1024;
+/// Brackets in brackets there: names have three parts.
+pub(crate) const CONFIG_DEPTH_MAX: usize = 32;
+/// Approvals in one list: each is read with its message.
+pub(crate) const APPROVALS_SHOWN_MAX: usize = 200;

@@ -32,11 +32,6 @@ pub(crate) struct Method {
 
 const NO_CRON: &str =
     "this node has no scheduler yet: have a timer of the system run a program that calls chat.send";
-const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
-const NO_TOGGLE: &str =
-    "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
-const NO_APPROVALS: &str =
-    "this node has no approvals yet: an agent asks with a message in its room";
 
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
@@ -44,10 +39,6 @@ const fn has(role: Role, name: &'static str) -> Method {
 
 const fn lacks(role: Role, name: &'static str, why: &'static str) -> Method {
     Method { name, role, own: false, missing: Some(why) }
-}
-
-const fn own(role: Role, name: &'static str, why: &'static str) -> Method {
-    Method { name, role, own: true, missing: Some(why) }
 }
 
 const fn has_own(role: Role, name: &'static str) -> Method {
@@ -79,16 +70,16 @@ pub(crate) const METHODS: &[Method] = &[
     has(Admin, "channels.instances.update"),
     has(Viewer, "channels.list"),
     has(Viewer, "channels.status"),
-    own(Admin, "channels.toggle", NO_TOGGLE),
+    has_own(Admin, "channels.toggle"),
     has(Operator, "chat.abort"),
     has(Viewer, "chat.history"),
     has(Operator, "chat.inject"),
     has(Operator, "chat.send"),
     has(Viewer, "chat.session.status"),
-    own(Admin, "config.apply", NO_CONFIG),
-    lacks(Viewer, "config.get", NO_CONFIG),
-    own(Admin, "config.patch", NO_CONFIG),
-    lacks(Viewer, "config.schema", NO_CONFIG),
+    has_own(Admin, "config.apply"),
+    has(Viewer, "config.get"),
+    has_own(Admin, "config.patch"),
+    has(Viewer, "config.schema"),
     lacks(Operator, "cron.create", NO_CRON),
     lacks(Operator, "cron.delete", NO_CRON),
     lacks(Viewer, "cron.list", NO_CRON),
@@ -104,9 +95,9 @@ pub(crate) const METHODS: &[Method] = &[
     has(Admin, "device.pair.list"),
     has(Viewer, "device.pair.request"),
     has(Admin, "device.pair.revoke"),
-    lacks(Operator, "exec.approval.approve", NO_APPROVALS),
-    lacks(Operator, "exec.approval.deny", NO_APPROVALS),
-    lacks(Operator, "exec.approval.list", NO_APPROVALS),
+    has(Operator, "exec.approval.approve"),
+    has(Operator, "exec.approval.deny"),
+    has(Operator, "exec.approval.list"),
     has(Viewer, "health"),
     has_own(Admin, "logs.tail"),
     has(Operator, "mesh.agent.serve"),

@@ -185,11 +185,13 @@ fn of_mesh(refused: &Refused) -> No {
         Refused::NoVote | Refused::NoTask | Refused::NoFile | Refused::NoAgent(_) => {
             No::not_found(text)
         }
+        Refused::NoApproval => No::not_found("approval not found or already resolved"),
         Refused::NameTaken(_) | Refused::AgentTaken(_) | Refused::AgentRetired(_) => {
             No::new(Code::AlreadyExists, text)
         }
         Refused::NotMember
         | Refused::NotLeader
+        | Refused::NotApprover
         | Refused::NotEligible
         | Refused::Closed
         | Refused::SessionClosed

@@ -296,7 +296,7 @@ pub(crate) fn ask(
     address: Option<IpAddr>,
     own: Option<&Secret>,
 ) -> Result<Asked, No> {
-    if !shared.settings.pairing {
+    if !shared.settings().pairing {
         return Err(No::unauthorized("permission denied: this node pairs no devices"));
     }
     let now_ms = times::now_ms();

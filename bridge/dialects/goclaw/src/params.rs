@@ -35,6 +35,18 @@ impl Params {
         names.iter().find_map(|name| self.0.get(*name).filter(|value| !value.is_null()))
     }
 
+    /// The value of a field that may be `null`.
+    pub(crate) fn present(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// All fields but these.
+    pub(crate) fn without(&self, names: &Names) -> Map<String, Value> {
+        let mut rest = self.0.clone();
+        rest.retain(|name, _| !names.contains(&name.as_str()));
+        rest
+    }
+
     pub(crate) fn text(&self, names: &Names) -> Result<Option<String>, No> {
         let Some(value) = self.get(names) else { return Ok(None) };
         let text = value.as_str().ok_or_else(|| must_be(names, "a string"))?;

@@ -209,7 +209,7 @@ impl Told<'_> {
         // Before the first look: what comes between the two is not missed.
         let reader = caller.named(&run.speaker.agent);
         let mut watch = caller.shared.desk.watch(&reader, run.room)?;
-        let limit = run.begun + caller.shared.settings.run_limit;
+        let limit = run.begun + caller.shared.settings().run_limit;
         let wait = run.begun + how.wait;
         let mut after = run.number;
         if how.stream {
@@ -423,7 +423,7 @@ impl Told<'_> {
                 failed(No::unavailable(format!("the agent was not given it: {reason}")))
             }
             End::TimedOut => {
-                let secs = self.caller.shared.settings.run_limit.as_secs();
+                let secs = self.caller.shared.settings().run_limit.as_secs();
                 failed(No::new(Code::AgentTimeout, format!("no answer within {secs} s")))
             }
             End::Lost(no) => failed(no),

@@ -1,6 +1,32 @@
 //! Decisions of the operator.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+/// Decisions of the operator, which change while the node runs. All copies are one.
+#[derive(Clone, Debug, Default)]
+pub struct Live(Arc<RwLock<Arc<Settings>>>);
+
+impl Live {
+    /// Beginning with these.
+    #[must_use]
+    pub fn new(settings: Settings) -> Live {
+        Live(Arc::new(RwLock::new(Arc::new(settings))))
+    }
+
+    pub(crate) fn get(&self) -> Arc<Settings> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// They are others from now on. Whether the dialect is on does not change: its routes were made at the start.
+    pub fn set(&self, settings: Settings) {
+        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let on = now.on;
+        *now = Arc::new(Settings { on, ..settings });
+    }
+}
 
 /// Decisions of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +71,19 @@ impl Events {
             "envelope" => Some(Events::Envelope),
             "both" => Some(Events::Both),
             _ => None,
+        }
+    }
+}
+
+impl Events {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Events::Auto => "auto",
+            Events::Flat => "flat",
+            Events::Envelope => "envelope",
+            Events::Both => "both",
         }
     }
 }

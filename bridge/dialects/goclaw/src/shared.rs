@@ -13,6 +13,7 @@ use std::{
 use bridge::{
     delivery::ending::Ending,
     log_tail::LogTail,
+    node_settings::NodeSettings,
     read::Desk,
     seam::call::{Attach, Identity},
     secret::Secret,
@@ -35,7 +36,7 @@ use crate::{
     rates::{Buckets, Rate},
     runs::Runs,
     serve::Served,
-    settings::Settings,
+    settings::{Live, Settings},
     tasks,
     threads::Remembered,
     times,
@@ -45,13 +46,17 @@ use crate::{
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) lobby: RoomId,
-    pub(crate) settings: Settings,
+    live: Live,
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
     pub(crate) served: Served,
     pub(crate) pairings: Pairings,
     /// The node's log, if it is shown.
     pub(crate) log: Option<Arc<LogTail>>,
+    /// The node's settings, if they are shown.
+    pub(crate) node: Option<Arc<dyn NodeSettings>>,
+    /// One change of them after the other.
+    pub(crate) configuring: tokio::sync::Mutex<()>,
     pub(crate) tails: Tails,
     pub(crate) remembered: Remembered,
     pub(crate) presence: Watch,
@@ -79,16 +84,18 @@ pub(crate) struct Client {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Desk, lobby: RoomId, settings: Settings) -> Shared {
+    pub(crate) fn new(desk: Desk, lobby: RoomId, live: Live) -> Shared {
         Shared {
             desk,
             lobby,
-            settings,
+            live,
             started: Instant::now(),
             runs: Runs::default(),
             served: Served::default(),
             pairings: Pairings::default(),
             log: None,
+            node: None,
+            configuring: tokio::sync::Mutex::default(),
             tails: Tails::default(),
             remembered: Remembered::default(),
             presence: Watch::default(),
@@ -100,6 +107,11 @@ impl Shared {
             ids: AtomicU64::default(),
             listening: Once::new(),
         }
+    }
+
+    /// Decisions of the operator, as they are now.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.live.get()
     }
 
     pub(crate) fn count_write(&self, who: &AgentId, rate: Rate) -> Result<(), Duration> {

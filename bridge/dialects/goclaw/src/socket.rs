@@ -225,7 +225,7 @@ impl Conversation for Talk {
             Ok(request) => request,
             Err(Bad { id, no }) => return self.refuse(&id, no),
         };
-        if !shared.settings.on {
+        if !shared.settings().on {
             let text = "GoClaw is switched off on this node: its operator starts clawmeshd without --no-goclaw";
             self.answer(&request.id, &Err(No::new(Code::Unavailable, text)));
             return self.line.end(Ending::Refused);

@@ -31,7 +31,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 use crate::{GoClaw, Settings};
 
 mod agents;
+mod approvals;
 mod chat;
+mod config;
 mod delegations;
 mod door;
 mod files;
@@ -75,9 +77,14 @@ impl Node {
     }
 
     async fn with(config: Config, change: impl FnOnce(Settings) -> Settings) -> Node {
+        let goclaw = GoClaw::new(lobby(), change(Settings::default()));
+        Node::serving(config, |_| goclaw).await
+    }
+
+    async fn serving(config: Config, change: impl FnOnce(GoClaw) -> GoClaw) -> Node {
         let (fake, hub) = Fake::new();
         let log = Arc::<LogTail>::default();
-        let goclaw = GoClaw::new(lobby(), change(Settings::default()));
+        let goclaw = change(GoClaw::new(lobby(), Settings::default()));
         let goclaw = goclaw.with_log(Some(log.clone()));
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(goclaw), last]);

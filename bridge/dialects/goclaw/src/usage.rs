@@ -125,7 +125,7 @@ pub(crate) async fn quota(caller: &Caller) -> Outcome {
         }
     }
     // A holder of the node's own key has no limit.
-    let per_minute = if caller.owner { 0 } else { caller.shared.settings.requests_per_minute };
+    let per_minute = if caller.owner { 0 } else { caller.shared.settings().requests_per_minute };
     let per_hour = u64::from(per_minute) * 60;
     let entries: Vec<Value> = by_user
         .into_iter()

@@ -128,6 +128,8 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::TooManyCopies { .. }
         | Refused::NotDurable
         | Refused::NoFile
+        | Refused::NoApproval
+        | Refused::NotApprover
         | Refused::Account(_)
         | Refused::NoAgent(_) => "invalid_payload",
         Refused::Budget(_) | Refused::TakesNone(_) => "access_denied",
@@ -238,5 +240,9 @@ fn name(field: Field) -> &'static str {
         Field::File => "content",
         Field::Subject => "subject",
         Field::Lease => "lease_ms",
+        Field::Approval => "approval",
+        Field::Approvers => "approvers",
+        Field::ApprovalTime => "timeout",
+        Field::Reason => "reason",
     }
 }

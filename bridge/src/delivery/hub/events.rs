@@ -13,7 +13,6 @@ use mesh::{
     api::{
         command::{Access, AgentView, RoomView},
         event::{Delivered, RoomEvent},
-        once::OnceLost,
     },
     name::{
         id::{AgentId, LocalRef, RoomId},
@@ -58,7 +57,9 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Typing { .. }
         | RoomEvent::Piece { .. }
         | RoomEvent::Presence(_)
-        | RoomEvent::OnceLost(_) => false,
+        | RoomEvent::OnceLost(_)
+        | RoomEvent::ApprovalAsked(_)
+        | RoomEvent::ApprovalDecided(_) => false,
     }
 }
 
@@ -116,7 +117,15 @@ impl Hub {
             RoomEvent::Delivery { request, to, now } => {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }
-            RoomEvent::OnceLost(lost) => self.once_lost(room, lost),
+            RoomEvent::OnceLost(lost) => {
+                let agent = lost.agent.clone();
+                self.agent_alone(&agent, Event::OnceLost { room, lost });
+            }
+            RoomEvent::ApprovalAsked(view) => self.task(room, Event::ApprovalAsked(view)),
+            RoomEvent::ApprovalDecided(view) => {
+                self.agent_alone(&view.by, Event::MayOrMayNot(view.clone()));
+                self.task(room, Event::ApprovalDecided(view));
+            }
             RoomEvent::Opened { view, announce } => {
                 self.opened(view, announce);
                 self.book.ring(room);
@@ -238,10 +247,10 @@ impl Hub {
     }
 
     /// To the agent alone, which may stand outside the room.
-    fn once_lost(&self, room: RoomId, lost: Arc<OnceLost>) {
+    fn agent_alone(&self, agent: &AgentId, event: Event) {
         let state = self.read();
-        let Some(place) = state.agents.get(&lost.agent) else { return };
-        let told = Arc::new(Told::new(Event::OnceLost { room, lost }));
+        let Some(place) = state.agents.get(agent) else { return };
+        let told = Arc::new(Told::new(event));
         place.links.iter().for_each(|link| link.tell(&told));
     }
 

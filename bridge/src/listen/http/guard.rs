@@ -61,7 +61,7 @@ pub(super) async fn check(
 fn origin(config: &Config, headers: &HeaderMap) -> Result<Option<HeaderValue>, ()> {
     let mut given = headers.get_all(header::ORIGIN).iter();
     let (Some(origin), more) = (given.next(), given.next()) else { return Ok(None) };
-    let known = config.origins.iter().any(|known| known.as_bytes() == origin.as_bytes());
+    let known = config.any_origin(|known| known.as_bytes() == origin.as_bytes());
     let may = known || is_own(config, headers, origin);
     if may && more.is_none() { Ok(Some(origin.clone())) } else { Err(()) }
 }
@@ -123,8 +123,8 @@ fn is_ours(config: &Config, host: &str) -> bool {
     };
     host == "localhost"
         || host.ends_with(".localhost")
-        || config.hosts.iter().any(|name| is(name))
-        || config.origins.iter().any(of_origin)
+        || config.any_host(|name| is(name))
+        || config.any_origin(of_origin)
 }
 
 #[cfg(test)]

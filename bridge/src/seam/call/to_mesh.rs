@@ -42,6 +42,11 @@ impl Row {
         Row { bound, counts: false, acts: true }
     }
 
+    /// It counts, and a key that may only read may do it, if it may decide.
+    pub(super) const fn decides(bound: Bound) -> Row {
+        Row { bound, counts: true, acts: false }
+    }
+
     pub(super) const fn counted(bound: Bound) -> Row {
         Row { bound, counts: true, acts: true }
     }

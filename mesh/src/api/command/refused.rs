@@ -103,6 +103,12 @@ pub enum Refused {
     /// No such task, or none that the caller may know of.
     #[error("no such task")]
     NoTask,
+    /// No such approval, or none that the caller may know of.
+    #[error("no such approval")]
+    NoApproval,
+    /// Somebody else is to decide about it: others were named, or the caller has asked for it itself.
+    #[error("this approval is for others to decide")]
+    NotApprover,
     /// The room has no such file.
     #[error("no such file")]
     NoFile,

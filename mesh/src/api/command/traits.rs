@@ -6,6 +6,7 @@ use crate::{
     api::{
         account::AccountRefused,
         agenda::{NewTask, NewVote},
+        approval::DecideApproval,
         once::{Once, OnceWant},
     },
     name::{
@@ -269,6 +270,20 @@ impl Command {
                 Traits::of("read_task").asks().room(by.key, *room)
             }
             Command::Once(once) => of_once(once),
+            Command::RequestApproval(new) => {
+                let approvers: usize = new.terms.approvers.iter().map(|it| it.len()).sum();
+                Traits::of("request_approval")
+                    .room(new.caller.key, new.room)
+                    .bytes(new.terms.text.len() + approvers)
+            }
+            Command::DecideApproval(decide) => of_decision(decide),
+            Command::ListApprovals { by, room: Some(room) } => {
+                Traits::of("list_approvals").asks().room(by.key, *room)
+            }
+            Command::ListApprovals { room: None, .. } => Traits::of("list_approvals").asks(),
+            Command::ReadApproval { by, room, .. } => {
+                Traits::of("read_approval").asks().room(by.key, *room)
+            }
             Command::Given { caller, room, .. } => Traits::of("given").room(caller.key, *room),
             Command::ListTasks { by, room, .. } => {
                 Traits::of("list_tasks").asks().room(by.key, *room)
@@ -380,6 +395,13 @@ fn of_once(once: &Once) -> Traits<'_> {
     Traits::of("once").names(names).bytes(once.subject.len())
 }
 
+/// It may have been asked for at another node.
+fn of_decision(decide: &DecideApproval) -> Traits<'_> {
+    let DecideApproval { caller, room, approval, reason, .. } = decide;
+    let names = Names::Message { caller, room: *room, message: *approval };
+    Traits::of("decide_approval").names(names).bytes(length(reason.as_ref()))
+}
+
 /// Whether an outcome says that something is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -411,6 +433,8 @@ impl Outcome {
             Outcome::Task(_) => Promise::Durable,
             Outcome::Tasks(_) | Outcome::TaskRecord(_) => Promise::None,
             Outcome::Once(_) => Promise::Durable,
+            Outcome::Approval(_) | Outcome::Decided(_) => Promise::Durable,
+            Outcome::Approvals(_) => Promise::None,
             Outcome::Receipts(_) => Promise::None,
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,
@@ -471,6 +495,8 @@ impl Refused {
             Refused::NoElection => Reason::Unknown,
             Refused::NoTask => Reason::Unknown,
             Refused::NoFile => Reason::Unknown,
+            Refused::NoApproval => Reason::Unknown,
+            Refused::NotApprover => Reason::Rules,
             Refused::Account(refused) => of_account(refused),
             Refused::Held { .. } | Refused::Stands { .. } => Reason::Rules,
             Refused::NoKey => Reason::Rules,

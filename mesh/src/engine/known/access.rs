@@ -12,6 +12,7 @@ use crate::{
     name::id::{KeyPrint, LocalRef, RoomId},
     wire::{
         acts::{ElectionAct, KeyTerms, TaskAct, VoteAct},
+        approval::ApprovalAct,
         entry::{Body, Parting},
         roster::AgentRecord,
     },
@@ -47,8 +48,11 @@ impl Known {
         if own {
             return Ok(Standing::Own);
         }
-        let standing =
-            |terms: &KeyTerms| Standing::Minted { tier: terms.tier, writes: terms.may_write() };
+        let standing = |terms: &KeyTerms| Standing::Minted {
+            tier: terms.tier,
+            writes: terms.may_write(),
+            approves: terms.may_approve(),
+        };
         self.terms(key).as_ref().map(standing).ok_or(Refused::NoKey)
     }
 
@@ -165,6 +169,7 @@ fn begins_something(body: &Body) -> bool {
         Body::Vote(VoteAct::Opened(_))
             | Body::Election(ElectionAct::Started(_))
             | Body::Task(TaskAct::Assigned(_))
+            | Body::Approval(ApprovalAct::Requested(_))
     )
 }
 

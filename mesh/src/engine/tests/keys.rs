@@ -122,7 +122,10 @@ fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
     here.mint(Tier::High);
     pass(&mut here, &mut there);
     for node in [&mut here, &mut there] {
-        assert_eq!(node.check(MINTED), Ok(Standing::Minted { tier: Tier::High, writes: true }));
+        assert_eq!(
+            node.check(MINTED),
+            Ok(Standing::Minted { tier: Tier::High, writes: true, approves: true })
+        );
     }
     let caller = there.enter("bot", MINTED, false).expect("it is valid");
     assert_eq!(there.agents(MINTED), 1);
@@ -154,7 +157,10 @@ fn a_local_key_is_valid_where_it_was_minted_and_nobody_else_hears_of_it() {
     here.runs_sent();
     let local = new_key(&here, Tier::Low, true);
     here.ask(Command::MintKey(local)).expect("it is new");
-    assert_eq!(here.check(MINTED), Ok(Standing::Minted { tier: Tier::Low, writes: true }));
+    assert_eq!(
+        here.check(MINTED),
+        Ok(Standing::Minted { tier: Tier::Low, writes: true, approves: true })
+    );
     let runs = here.runs_sent();
     assert!(runs.is_empty(), "{runs:?}");
     assert_eq!(there.check(MINTED), Err(Refused::NoKey));
@@ -197,7 +203,10 @@ fn what_cannot_be_minted_or_revoked_is_refused() {
     };
     assert!(refused_again(&mut node, false).contains("minted before"));
     assert!(refused_again(&mut node, true).contains("minted before"));
-    assert_eq!(node.check(MINTED), Ok(Standing::Minted { tier: Tier::Low, writes: true }));
+    assert_eq!(
+        node.check(MINTED),
+        Ok(Standing::Minted { tier: Tier::Low, writes: true, approves: true })
+    );
 }
 
 /// Others would refuse the run, and this node could write nothing more that they take.

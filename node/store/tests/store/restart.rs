@@ -121,7 +121,7 @@ fn keys_and_revocations_outlive_the_process() {
     assert_eq!((before.len(), &before), (4, &after));
     for n in 1..=4 {
         let expect = if n < 3 {
-            Ok(Standing::Minted { tier: Tier::High, writes: true })
+            Ok(Standing::Minted { tier: Tier::High, writes: true, approves: true })
         } else {
             Err(Refused::NoKey)
         };

@@ -22,7 +22,7 @@ pub(super) fn written(body: &Body) -> Happening {
         Body::Key(_) => Happening::Keys,
         Body::Vote(_) => Happening::Votes,
         Body::Task(_) => Happening::Tasks,
-        Body::Once(_) => Happening::Onces,
+        Body::Once(_) | Body::Approval(_) => Happening::Onces,
         Body::Unknown => Happening::Junk,
     }
 }

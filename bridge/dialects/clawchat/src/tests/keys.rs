@@ -72,8 +72,8 @@ fn all_connections_of_a_key_share_its_minute() {
 
 #[test]
 fn quotas_follow_what_the_key_is() {
-    let free = Standing::Minted { tier: Tier::Low, writes: true };
-    let pro = Standing::Minted { tier: Tier::High, writes: true };
+    let free = Standing::Minted { tier: Tier::Low, writes: true, approves: true };
+    let pro = Standing::Minted { tier: Tier::High, writes: true, approves: true };
     let config = keyed();
     let of = |standing| {
         let quota = config.quota(standing);

@@ -51,7 +51,7 @@ pub(super) async fn of_target(caller: &Caller, target: &Target) -> Result<Option
 
 /// Requests that were made before this are none any more. Unix milliseconds.
 fn since_ms(caller: &Caller) -> u64 {
-    times::now_ms().saturating_sub(times::ms(caller.shared.settings.run_limit))
+    times::now_ms().saturating_sub(times::ms(caller.shared.settings().run_limit))
 }
 
 /// Those of a direct room, or of one session of it, with their sessions.

@@ -1,4 +1,4 @@
-//! News of tasks, from all nodes and dialects, in this dialect's events.
+//! News of tasks and approvals, from all nodes and dialects, in this dialect's events.
 
 use std::sync::{Arc, Weak};
 
@@ -13,13 +13,14 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::rows::{actor_type, status_of};
 use crate::{
+    approvals,
     members::{self, is_told},
     names::user_of,
     shared::Shared,
     times,
 };
 
-/// Hears all that happens to tasks at this node, as long as the dialect is there.
+/// Hears all that happens to tasks and approvals at this node, as long as the dialect is there.
 pub(crate) fn listen(shared: &Arc<Shared>) {
     let mut heard = shared.desk.overhear();
     let shared: Weak<Shared> = Arc::downgrade(shared);
@@ -39,6 +40,7 @@ pub(crate) fn listen(shared: &Arc<Shared>) {
 }
 
 fn tell(shared: &Shared, news: &Overheard) {
+    approvals::tell(shared, news);
     let events: Vec<(&str, Value)> = if let Event::TaskMade(task) = &news.event {
         made(task)
     } else if let Event::TaskChanged(task, change) = &news.event {

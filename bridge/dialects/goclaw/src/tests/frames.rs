@@ -84,7 +84,7 @@ async fn messages_that_are_too_large_or_no_text_end_their_connection_alone() {
 
 #[tokio::test]
 async fn every_method_of_the_description_is_known_and_those_that_are_not_there_say_so() {
-    let node = Node::new().await;
+    let node = super::config::node().await;
     let mut client = node.owner().await;
     let seed = include_str!("methods.txt");
     assert_eq!(seed.lines().count(), 83);

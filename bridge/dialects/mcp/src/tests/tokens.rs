@@ -105,7 +105,8 @@ async fn a_token_is_offered_the_tools_of_its_scopes_and_told_why_not_others() {
 async fn a_key_that_may_only_read_lists_and_reads() {
     use bridge::tokens::Grant;
     use mesh::{api::agenda::Standing, wire::acts::Tier};
-    let grant = Grant::of_key(Standing::Minted { tier: Tier::High, writes: false });
+    let grant =
+        Grant::of_key(Standing::Minted { tier: Tier::High, writes: false, approves: false });
     let names: Vec<&str> = grant.scopes.iter().map(Scope::name).collect();
     assert_eq!(names, ["list", "history"]);
 }
