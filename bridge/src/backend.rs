@@ -13,7 +13,12 @@ use mesh::{
         id::{LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
-    records::{details::Details, files::FileView, profile::Profile},
+    records::{
+        details::Details,
+        files::FileView,
+        profile::Profile,
+        schedules::{JobView, RunView, WantedJobs, WantedRuns},
+    },
     wire::entry::{Facts, Said},
 };
 
@@ -143,6 +148,12 @@ pub trait Reads: Send + Sync + 'static {
 
     /// One of them.
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError>;
+
+    /// Jobs of a schedule, which is in a direct room of a key with itself.
+    fn jobs(&self, room: RoomId, wanted: WantedJobs) -> Result<Vec<JobView>, ReadError>;
+
+    /// Runs of its jobs.
+    fn runs(&self, room: RoomId, wanted: WantedRuns) -> Result<Vec<RunView>, ReadError>;
 
     /// Whether records of accounts have changed since a mark. It takes no time.
     fn has_record_news(&self, after: Mark) -> bool;

@@ -354,6 +354,7 @@ impl Engine {
             Command::SetProfileOf(of) => self.records.set_profile_of(known, *of),
             Command::SetRoom(set) => self.records.set_room(known, *set),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
+            Command::ChangeSchedule(change) => self.records.change_schedule(known, *change),
             Command::ClaimAccount { account, labels } => {
                 let claimed = accounts::claim(known, &account, labels);
                 return self.on_account_claimed(call, claimed);

@@ -5,7 +5,7 @@
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
 //! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`] and [`closing`] of rooms,
-//! [`pair`] and [`shared`] of keys.
+//! [`pair`], [`shared`] and [`schedules`] of keys.
 
 mod all;
 pub mod closing;
@@ -19,6 +19,7 @@ pub mod finder;
 pub mod pair;
 pub mod place;
 pub mod profile;
+pub mod schedules;
 pub mod set;
 pub mod shared;
 pub mod space;

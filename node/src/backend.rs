@@ -20,7 +20,12 @@ use mesh::{
         id::{EntryRef, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    records::{details::Details, files::FileView, profile},
+    records::{
+        details::Details,
+        files::FileView,
+        profile,
+        schedules::{JobView, RunView, WantedJobs, WantedRuns},
+    },
     wire::{entry::Said, record::Space},
 };
 use store::{
@@ -192,6 +197,16 @@ impl backend::Reads for FromStore {
         let found = records::file(&self.reader, self.mesh, (room, path), &self.proofs);
         let found = found.map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
+    }
+
+    fn jobs(&self, room: RoomId, wanted: WantedJobs) -> Result<Vec<JobView>, ReadError> {
+        let keys = self.proofs.keys_of_room(room);
+        records::jobs(&self.reader, self.mesh, (room, wanted), &keys).map_err(ReadError::new)
+    }
+
+    fn runs(&self, room: RoomId, wanted: WantedRuns) -> Result<Vec<RunView>, ReadError> {
+        let keys = self.proofs.keys_of_room(room);
+        records::runs(&self.reader, self.mesh, (room, wanted), &keys).map_err(ReadError::new)
     }
 
     fn has_record_news(&self, after: Mark) -> bool {

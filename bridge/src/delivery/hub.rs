@@ -32,6 +32,7 @@ use crate::{
         event::{Event, Message, Told},
         refusal::Refusal,
     },
+    schedules::news::News,
     waking::Board,
     webhooks::book::Book,
 };
@@ -99,6 +100,7 @@ pub struct Hub {
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
     pub(crate) announcements: Announcements,
+    pub(crate) scheduled: News,
     counters: Arc<Counters>,
 }
 
@@ -145,6 +147,7 @@ impl Hub {
             mails: Mails::default(),
             woken: Board::default(),
             announcements: Announcements::default(),
+            scheduled: News::default(),
             counters: Arc::default(),
         }
     }
@@ -178,6 +181,7 @@ impl Hub {
                 }
             }
             AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
+            AgentEvent::Scheduled(news) => self.scheduled.tell(news),
             AgentEvent::KeyInvalid { key } => {
                 self.lingering().revoked(key);
                 self.revoked(key);

@@ -47,6 +47,7 @@ mod commands;
 mod files;
 mod inbox;
 mod once;
+mod schedules;
 mod tasks;
 mod to_mesh;
 mod writers;
@@ -56,6 +57,7 @@ pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteR
 pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use once::AskOnce;
+pub(crate) use schedules::{ChangeJob, NoteRun};
 pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};

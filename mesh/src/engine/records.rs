@@ -9,6 +9,7 @@ mod comparing;
 mod contents;
 mod files;
 mod presented;
+mod schedules;
 mod shelves;
 mod writing;
 
@@ -25,7 +26,11 @@ use self::{
 };
 use super::known::Known;
 use crate::{
-    api::batch::{Change, StoredRecord},
+    api::{
+        batch::{Change, StoredRecord},
+        boundary::Effect,
+        event::AgentEvent,
+    },
     directory::shared::{Sharing, Told},
     limits::RECORD_AHEAD_MAX,
     name::{
@@ -39,6 +44,7 @@ use crate::{
         filling::Filling,
         finder::PRESENTED,
         pair,
+        schedules::ScheduleNews,
         set::{Fate, Offer, Set},
         shared,
         space::{Brief, Sets},
@@ -187,6 +193,10 @@ impl Records {
         learn(known, key, &record);
         if collection == closing::COLLECTION.number {
             known.tell_of_closed(space, head.id);
+        }
+        if Collection::of(collection).is_some_and(Collection::is_scheduled) {
+            let news = ScheduleNews { key: head.owner, collection, id: head.id };
+            known.cx.effects.push(Effect::Tell(AgentEvent::Scheduled(news)));
         }
         change(known, name, Some(Arc::new(record)));
         self.contents.change(known, name, apart.map(|apart| ContentTold { apart, at }));

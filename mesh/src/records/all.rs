@@ -1,12 +1,13 @@
 //! All collections that there are.
 
 use super::{
-    closing, collection::Collection, details, files, finder, pair, profile, shared, writers,
+    closing, collection::Collection, details, files, finder, pair, profile, schedules, shared,
+    writers,
 };
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 19] = [
+static ALL: [&Collection; 21] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -26,6 +27,8 @@ static ALL: [&Collection; 19] = [
     &finder::NOTICES,
     &writers::COLLECTION,
     &closing::COLLECTION,
+    &schedules::JOBS,
+    &schedules::RUNS,
 ];
 
 impl Collection {
@@ -106,6 +109,8 @@ mod tests {
             let sealed = if collection.place == Place::Rooms { SEAL_BYTES } else { 0 };
             let max = match collection.family() {
                 Some(_) => ACCOUNT_RECORD_BYTES_MAX,
+                // As those of accounts it travels whole: a message of a job has 32 KiB.
+                None if collection.number == schedules::JOBS.number => ACCOUNT_RECORD_BYTES_MAX,
                 None => RECORD_BODY_BYTES_MAX,
             };
             assert!(collection.body_bytes_max + sealed <= max, "{collection:?}");

@@ -30,8 +30,6 @@ pub(crate) struct Method {
     pub(crate) missing: Option<&'static str>,
 }
 
-const NO_CRON: &str =
-    "this node has no scheduler yet: have a timer of the system run a program that calls chat.send";
 const NO_CONFIG: &str = "this node has no settings over the wire yet: its operator edits the settings file of clawmeshd";
 const NO_TOGGLE: &str =
     "channels are switched by the node's operator: `clawmeshd up --no-goclaw`, and so on";
@@ -96,14 +94,14 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Viewer, "config.get", NO_CONFIG),
     own(Admin, "config.patch", NO_CONFIG),
     lacks(Viewer, "config.schema", NO_CONFIG),
-    lacks(Operator, "cron.create", NO_CRON),
-    lacks(Operator, "cron.delete", NO_CRON),
-    lacks(Viewer, "cron.list", NO_CRON),
-    lacks(Operator, "cron.run", NO_CRON),
-    lacks(Viewer, "cron.runs", NO_CRON),
-    lacks(Viewer, "cron.status", NO_CRON),
-    lacks(Operator, "cron.toggle", NO_CRON),
-    lacks(Operator, "cron.update", NO_CRON),
+    has(Operator, "cron.create"),
+    has(Operator, "cron.delete"),
+    has(Viewer, "cron.list"),
+    has(Operator, "cron.run"),
+    has(Viewer, "cron.runs"),
+    has(Viewer, "cron.status"),
+    has(Operator, "cron.toggle"),
+    has(Operator, "cron.update"),
     lacks(Viewer, "delegations.get", NO_USAGE_OF_OTHERS),
     lacks(Viewer, "delegations.list", NO_USAGE_OF_OTHERS),
     has(Admin, "device.pair.approve"),

@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     caller::Caller,
+    cron,
     facts::Kept,
     limits::{
         ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
@@ -147,7 +148,10 @@ impl Shared {
 
     pub(crate) fn comes(self: &Arc<Shared>, client: Client) {
         // With the first client: only then is somebody to be told.
-        self.listening.call_once(|| tasks::listen(self));
+        self.listening.call_once(|| {
+            tasks::listen(self);
+            cron::listen(self);
+        });
         self.locked().insert(client.id, client);
     }
 
