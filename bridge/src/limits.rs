@@ -70,6 +70,9 @@ pub const CAME_ROOMS_MAX: usize = 1_024;
 /// How often a page that waits for a number to be passed is read again, and the pause between: 5 s,
 /// in which the era's numbers come in or its sequencer is replaced. Then it is given as it is.
 pub const LATER_TRIES_MAX: u8 = 50;
+/// The same of an inbox in which something is from a room that is not shown yet: its history comes within a tick or two of
+/// the engine. From one that has ended it is passed over then.
+pub const UNREAD_TRIES_MAX: u8 = 20;
 /// See [`LATER_TRIES_MAX`].
 pub const LATER_RETRY: Duration = Duration::from_millis(100);
 /// Keys whose messages are counted: as many as there can be agents. Some 3 MB.

@@ -32,12 +32,12 @@ use crate::{
     delivery::hub::{Beside, Hub, Watched, Way},
     ids, limits,
     reply::{Failure, Reply},
+    schedules::Schedules,
     seam::{
         call::{Attach, Call},
         event::Mute,
         refusal::{Bound, Refusal},
     },
-    schedules::Schedules,
     secret::Secret,
     session::{
         ask::Ask,

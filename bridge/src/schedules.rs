@@ -58,7 +58,16 @@ const PREFIX: &[u8] = b"schedule/";
 /// The agent of a key whose direct room with itself has the key's schedule. Nobody else can claim ids that begin so.
 fn scheduler(key: KeyPrint) -> AgentId {
     let print = key.to_string();
-    format!("mcp-{}-~cron", &print[..16]).as_str().into()
+    format!("mcp-{}{SCHEDULER}", &print[..16]).as_str().into()
+}
+
+/// The end of its id: no user's principal has such a one.
+const SCHEDULER: &str = "-~cron";
+
+/// Whether an agent is the scheduler of a key: nobody talks to it.
+#[must_use]
+pub fn is_scheduler(agent: &str) -> bool {
+    agent.starts_with("mcp-") && agent.ends_with(SCHEDULER)
 }
 
 fn now_ms() -> u64 {
@@ -162,8 +171,12 @@ impl All {
 
     /// Looks when each job of a key is to be looked at.
     fn wind(&mut self, key: KeyPrint, me: NodeId) {
-        let jobs: Vec<JobId> =
-            self.books.get(&key).into_iter().flat_map(|book| book.entries.keys().copied()).collect();
+        let jobs: Vec<JobId> = self
+            .books
+            .get(&key)
+            .into_iter()
+            .flat_map(|book| book.entries.keys().copied())
+            .collect();
         for job in jobs {
             self.wind_job(key, job, me);
         }
@@ -254,7 +267,12 @@ impl Desk {
     }
 
     /// A job is to be this. Answered when it is durable. `is_new`: it was not there before.
-    pub async fn put_job(&self, key: &Secret, job: Job, is_new: bool) -> Result<JobState, NotChanged> {
+    pub async fn put_job(
+        &self,
+        key: &Secret,
+        job: Job,
+        is_new: bool,
+    ) -> Result<JobState, NotChanged> {
         let schedules = self.schedules().clone();
         let turn = schedules.turn.lock().await;
         let (print, room) = self.schedule_room(key).await?;

@@ -27,11 +27,11 @@ use mesh::{
         time::Now,
     },
     records::{
-        schedules::{JobView, RunView, WantedJobs, WantedRuns},
         details::{self, Details},
         files::{self, FileView},
         place::{RoomPlace, showing},
         profile,
+        schedules::{JobView, RunView, WantedJobs, WantedRuns},
     },
     wire::{
         entry::Said,

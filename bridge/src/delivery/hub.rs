@@ -27,12 +27,12 @@ use crate::{
     delivery::hook::Hook,
     limits::CROWD_TOLD_EVERY,
     reply::Ended,
+    schedules::news::News,
     seam::{
         answer::RoomFacts,
         event::{Event, Message, Told},
         refusal::Refusal,
     },
-    schedules::news::News,
     waking::Board,
     webhooks::book::Book,
 };

@@ -33,8 +33,8 @@ use crate::{
     mails::{self, Mail},
     read::{Desk, Office, Reader},
     reply::Reply,
-    session::{meter::Meter, rules::Rules},
     schedules,
+    session::{meter::Meter, rules::Rules},
     waking::{self, Woken},
     webhooks::Webhooks,
 };

@@ -267,7 +267,8 @@ impl Book {
 /// So long this node waits behind others, of nodes of one key that see that nobody fires. Two may wait as long, and both ask:
 /// one is granted it.
 pub(super) fn rank_of(me: NodeId, key: KeyPrint) -> u64 {
-    let place = me.0.iter().chain(&key.0).fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte));
+    let place =
+        me.0.iter().chain(&key.0).fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte));
     place % RANKS * millis(SCHEDULE_AGAIN) * 2 / 5
 }
 

@@ -24,9 +24,7 @@ use crate::{
     limits::{RUN_LOOKED_AT_MAX, SCHEDULER_STAYS},
     read::{Desk, Visitor},
     seam::{
-        call::{
-            self, Attach, History, Identity, Look, OneMessage, OpenDirect, Say, StandOutside,
-        },
+        call::{self, Attach, History, Identity, Look, OneMessage, OpenDirect, Say, StandOutside},
         event::Message,
         refusal::Refusal,
     },
@@ -82,7 +80,9 @@ fn text_of(refusal: &Refusal) -> String {
         Refusal::Mesh(refused) => refused.to_string(),
         Refusal::Full { text, .. } => text.clone(),
         Refusal::Denied(denied) => denied.to_string(),
-        Refusal::TooFast { per_minute } => format!("over {per_minute} messages a minute for this key"),
+        Refusal::TooFast { per_minute } => {
+            format!("over {per_minute} messages a minute for this key")
+        }
         Refusal::ContentTooLarge { max } => format!("the message has more than {max} bytes"),
         Refusal::NoAgent => "agent not found".to_owned(),
         other => format!("{other:?}"),
@@ -263,9 +263,7 @@ async fn deliver(desk: &Desk, firing: &Firing, run: &Run, text: &str) -> Result<
     let speaker = owner(desk, firing).await?;
     let room = match &deliver.target {
         Target::Room(room) => *room,
-        Target::Agent(agent) => {
-            desk.ask(&speaker, OpenDirect::with(agent.clone())).await?.room
-        }
+        Target::Agent(agent) => desk.ask(&speaker, OpenDirect::with(agent.clone())).await?.room,
     };
     let metadata = json!({
         "kind": "notice", "expects_reply": false, "from": job.user,
@@ -386,9 +384,7 @@ fn metadata_of(message: &Message) -> Value {
 
 /// Tokens as the agent has reported them, in and out.
 fn tokens(metadata: &Value) -> Option<(u64, u64)> {
-    let count = |names: [&str; 2]| {
-        names.iter().find_map(|name| metadata["usage"][*name].as_u64())
-    };
+    let count = |names: [&str; 2]| names.iter().find_map(|name| metadata["usage"][*name].as_u64());
     let input = count(["prompt_tokens", "input_tokens"]);
     let output = count(["completion_tokens", "output_tokens"]);
     (input.is_some() || output.is_some()).then(|| (input.unwrap_or(0), output.unwrap_or(0)))
@@ -411,7 +407,8 @@ async fn is_waiting(desk: &Desk, firing: &Firing, open: &Open) -> Result<bool, R
     let Some(agent) = &firing.job.agent else { return Ok(false) };
     let speaker = owner(desk, firing).await?;
     let room = desk.ask(&speaker, OpenDirect::with(agent.clone())).await?.room;
-    let call = History { room, from: call::From::Newest, limit: RUN_LOOKED_AT_MAX, before_ms: None };
+    let call =
+        History { room, from: call::From::Newest, limit: RUN_LOOKED_AT_MAX, before_ms: None };
     let messages = desk.ask(&speaker, call).await?.messages;
     let of_slot = json!({"job": firing.job.id.to_string(), "slot": open.slot});
     let request = messages.iter().find(|message| {

@@ -19,8 +19,9 @@ use super::{
     firing::{self, Firing},
     job::{Job, Run, Status},
     news::Changed,
+    now, now_ms,
     plan::DueSlots,
-    now, now_ms, scheduler, state_of,
+    scheduler, state_of,
 };
 use crate::{
     backend::{ReadError, Reads},
@@ -30,7 +31,9 @@ use crate::{
     },
     read::{Desk, Visitor},
     seam::{
-        call::{AskOnce, Attach, ChangeJob, Identity, ListDirect, NoteRun, OpenDirect, StandOutside},
+        call::{
+            AskOnce, Attach, ChangeJob, Identity, ListDirect, NoteRun, OpenDirect, StandOutside,
+        },
         refusal::Refusal,
     },
     secret::Secret,
@@ -39,7 +42,7 @@ use crate::{
 /// The thing of which there is one: who has it fires.
 const SUBJECT: &str = "cron";
 /// A room that was not found is looked for again after this, and twice that, and so on.
-const FIND_AGAIN: Duration = Duration::from_secs(2);
+const FIND_AGAIN: Duration = Duration::from_millis(250);
 const FIND_TRIES_MAX: u32 = 8;
 
 /// Sees to all jobs. Does not end by itself.
@@ -328,7 +331,9 @@ async fn read_changed_run(
 pub(super) fn tell(desk: &Desk, key: KeyPrint, job: Job, run: Run, begins: bool) {
     let told = &desk.schedules().told;
     // An error: nobody listens.
-    let tell = |begins| drop(told.send(Arc::new(Fired { key, job: job.clone(), run: run.clone(), begins })));
+    let tell = |begins| {
+        drop(told.send(Arc::new(Fired { key, job: job.clone(), run: run.clone(), begins })))
+    };
     if run.status == Status::Running {
         if begins {
             tell(true);

@@ -174,10 +174,33 @@ mod tests {
         let now = ms("2026-11-27T10:30:15Z");
         let long = "*".repeat(SCHEDULE_TEXT_BYTES_MAX + 1);
         for text in [
-            "", "soon", "every", "every 5", "every s 5", "every 5 weeks", "every 1 2 s", "every day at 25:00",
-            "every day at 9", "every day at 9:5", "every someday at 09:00", "in", "in s", "* * * *",
-            "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
-            "*/0 * * * *", "5-1 * * * *", "a * * * *", "+5 * * * *", "2026-11-27", "every -5 s", &long,
+            "",
+            "soon",
+            "every",
+            "every 5",
+            "every s 5",
+            "every 5 weeks",
+            "every 1 2 s",
+            "every day at 25:00",
+            "every day at 9",
+            "every day at 9:5",
+            "every someday at 09:00",
+            "in",
+            "in s",
+            "* * * *",
+            "* * * * * *",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * * 13 *",
+            "* * * * 8",
+            "*/0 * * * *",
+            "5-1 * * * *",
+            "a * * * *",
+            "+5 * * * *",
+            "2026-11-27",
+            "every -5 s",
+            &long,
         ] {
             assert_eq!(parse(text, "UTC", now), Err(BadPlan::Form), "{text}");
         }

@@ -180,11 +180,8 @@ pub(crate) async fn runs(caller: &Caller, params: &Params) -> Outcome {
     let runs = marked(runs, desk.config().run_limit);
     let total = runs.len();
     let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-    let shown: Vec<_> = runs
-        .into_iter()
-        .skip(skipped)
-        .take(usize::try_from(limit).unwrap_or(usize::MAX))
-        .collect();
+    let shown: Vec<_> =
+        runs.into_iter().skip(skipped).take(usize::try_from(limit).unwrap_or(usize::MAX)).collect();
     let names = caller.node_names(shown.iter().map(|(run, _)| run.node)).await?;
     Ok(json!({"entries": entries(&shown, &names), "total": total}))
 }

@@ -21,7 +21,8 @@ impl Records {
         let ScheduleChange { room, key, signer, act } = change;
         // Of two keys the other one would have jobs of its own there, and nobody could tell whose are meant.
         let sides = known.told.get(&room).and_then(|view| view.sides.clone());
-        let agent = sides.filter(|sides| sides.iter().all(|(_, of)| known.directory.current(of) == key));
+        let agent =
+            sides.filter(|sides| sides.iter().all(|(_, of)| known.directory.current(of) == key));
         let agent = agent.and_then(|sides| sides.iter().next().map(|(agent, _)| agent.clone()));
         let agent = agent.ok_or(Refused::NotYours)?;
         known.may_read(&Reader { key, agent: Some(agent) }, room)?;

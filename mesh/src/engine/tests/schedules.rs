@@ -60,8 +60,7 @@ impl Node {
     }
 
     fn texts(&self, room: RoomId) -> Vec<String> {
-        let mut texts: Vec<_> =
-            self.jobs(room).into_iter().map(|view| view.text.message).collect();
+        let mut texts: Vec<_> = self.jobs(room).into_iter().map(|view| view.text.message).collect();
         texts.sort();
         texts
     }
@@ -149,9 +148,11 @@ fn jobs_and_runs_are_with_the_nodes_of_the_key_and_readable_nowhere_else() {
         assert_eq!(runs, ["second", "third"]);
     }
     assert!(kept.world.nodes[2].texts(room).is_empty());
-    let is_told = kept.world.told_to.iter().any(|(_, bytes)| {
-        bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes())
-    });
+    let is_told = kept
+        .world
+        .told_to
+        .iter()
+        .any(|(_, bytes)| bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
     assert!(!is_told, "sealed on its way");
     kept.world.restart(1);
     assert_eq!(kept.world.nodes[1].texts(room), [format!("two {SECRET}")]);

@@ -1,10 +1,7 @@
 //! Jobs as clients write them.
 
 use bridge::schedules::{Deliver, Job, Target, parse, plan::Plan};
-use mesh::{
-    limits::JOB_MESSAGE_BYTES_MAX,
-    name::id::AgentId,
-};
+use mesh::{limits::JOB_MESSAGE_BYTES_MAX, name::id::AgentId};
 use serde_json::Value;
 
 use crate::{
@@ -204,7 +201,8 @@ mod tests {
 
     #[test]
     fn names_are_slugged_if_that_gives_one() {
-        let slugs = [("nightly-1", "nightly-1"), ("a--b", "a--b"), (" Nightly  Sweep! ", "nightly-sweep")];
+        let slugs =
+            [("nightly-1", "nightly-1"), ("a--b", "a--b"), (" Nightly  Sweep! ", "nightly-sweep")];
         for (name, expected) in slugs {
             assert_eq!(slug(name).unwrap(), expected);
         }

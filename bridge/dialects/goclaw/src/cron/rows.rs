@@ -30,7 +30,11 @@ impl Caller {
         nodes.sort_unstable();
         nodes.dedup();
         let names = self.read(NameNodes(nodes.clone())).await?;
-        Ok(nodes.into_iter().zip(names).map(|(node, name)| (node, name.unwrap_or_else(|| node.short()))).collect())
+        Ok(nodes
+            .into_iter()
+            .zip(names)
+            .map(|(node, name)| (node, name.unwrap_or_else(|| node.short())))
+            .collect())
     }
 }
 
@@ -136,7 +140,8 @@ fn entry(run: &Run, duplicate: bool, names: &Names) -> Value {
         "status": run.status.name(),
         "node": name_of(names, run.node),
     });
-    let (input, output) = run.tokens.map_or((None, None), |(input, output)| (Some(input), Some(output)));
+    let (input, output) =
+        run.tokens.map_or((None, None), |(input, output)| (Some(input), Some(output)));
     let optional = [
         ("error", run.error.as_ref().map(|text| json!(text))),
         ("summary", run.summary.as_ref().map(|text| json!(text))),

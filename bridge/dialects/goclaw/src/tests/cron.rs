@@ -120,11 +120,27 @@ async fn every_name_of_a_field_is_taken() {
     let id = made["id"].clone();
     for (patch, what, expected) in [
         (json!({"jobId": id, "name": "b"}), "name", json!("b")),
-        (json!({"id": id, "patch": {"message": "ho"}}), "payload", json!({"kind": "agent_turn", "message": "ho"})),
+        (
+            json!({"id": id, "patch": {"message": "ho"}}),
+            "payload",
+            json!({"kind": "agent_turn", "message": "ho"}),
+        ),
         (json!({"job_id": id, "updates": {"stateless": true}}), "stateless", json!(true)),
-        (json!({"id": id, "timezone": "UTC"}), "schedule", json!({"kind": "cron", "expr": "30 2 * * *", "tz": "UTC"})),
-        (json!({"id": id, "schedule": {"kind": "every", "everyMs": 60000}}), "cron_expression", json!("every 60s")),
-        (json!({"id": id, "deliverChannel": "agent", "deliverTo": "bob"}), "deliverChannel", json!("agent")),
+        (
+            json!({"id": id, "timezone": "UTC"}),
+            "schedule",
+            json!({"kind": "cron", "expr": "30 2 * * *", "tz": "UTC"}),
+        ),
+        (
+            json!({"id": id, "schedule": {"kind": "every", "everyMs": 60000}}),
+            "cron_expression",
+            json!("every 60s"),
+        ),
+        (
+            json!({"id": id, "deliverChannel": "agent", "deliverTo": "bob"}),
+            "deliverChannel",
+            json!("agent"),
+        ),
         (json!({"id": id, "deliver": false}), "deliver", json!(false)),
     ] {
         let changed = client.gets("cron.update", patch.clone()).await;
@@ -168,7 +184,11 @@ async fn what_is_no_job_is_refused() {
         (with("message", json!("m".repeat(32 * 1024 + 1))), "INVALID_REQUEST", "32768 bytes"),
         (with("agentId", json!("")), "INVALID_REQUEST", "agentId is required"),
         (with("agentId", json!("nobody")), "NOT_FOUND", "agent not found: nobody"),
-        (with("deliverChannel", json!("telegram")), "INVALID_REQUEST", "channel not found: telegram"),
+        (
+            with("deliverChannel", json!("telegram")),
+            "INVALID_REQUEST",
+            "channel not found: telegram",
+        ),
         (with("deliver", json!(true)), "INVALID_REQUEST", "deliverTo is required"),
         (with("deliver", json!("yes")), "INVALID_REQUEST", "deliver must be"),
         (with("deliverTo", json!("nowhere")), "NOT_FOUND", "team not found: nowhere"),
@@ -200,7 +220,9 @@ async fn a_run_that_is_asked_for_begins_at_once_and_one_that_is_open_has_slots_s
     let ran = client.gets("cron.run", json!({"id": id})).await;
     assert_eq!((&ran["ok"], &ran["ran"]), (&json!(true), &json!(true)));
     let request = agent.hears(&node, "hi").await;
-    client.gets("cron.update", json!({"id": id, "schedule": "every 1 s", "message": "again"})).await;
+    client
+        .gets("cron.update", json!({"id": id, "schedule": "every 1 s", "message": "again"}))
+        .await;
     loop {
         let told = client.cron_event("cron").await;
         if told["status"] == "skipped" {
