@@ -153,10 +153,8 @@ impl Fields {
 }
 
 fn sunday_first(date: Date) -> i8 {
-    match date.weekday() {
-        Weekday::Sunday => 0,
-        other => other.to_monday_one_offset(),
-    }
+    let weekday = date.weekday();
+    if weekday == Weekday::Sunday { 0 } else { weekday.to_monday_one_offset() }
 }
 
 /// The moment of a local time.

@@ -85,7 +85,25 @@ fn text_of(refusal: &Refusal) -> String {
         }
         Refusal::ContentTooLarge { max } => format!("the message has more than {max} bytes"),
         Refusal::NoAgent => "agent not found".to_owned(),
-        other => format!("{other:?}"),
+        Refusal::ReadsOnly => "this key may only read".to_owned(),
+        Refusal::Overloaded => "the node was overloaded".to_owned(),
+        Refusal::Unknown => "the node was stopping".to_owned(),
+        Refusal::Unreadable(_) => "the node could not read its store".to_owned(),
+        Refusal::NotAttached | Refusal::AttachedAlready => {
+            "another connection had the place of the job's user".to_owned()
+        }
+        Refusal::Field(broken) => format!("{:?} {}", broken.field, broken.rule),
+        Refusal::MetadataTooLarge => "the message and what goes with it are too large".to_owned(),
+        // Of calls that are not made here.
+        Refusal::Webhook(..)
+        | Refusal::NotKept
+        | Refusal::NotThere { .. }
+        | Refusal::NoSubscription
+        | Refusal::KeySubscriptionsFull { .. }
+        | Refusal::SubscriptionsFull
+        | Refusal::TooManyKeys { .. }
+        | Refusal::NoSignup
+        | Refusal::NotOperator => "the node refused it".to_owned(),
     }
 }
 

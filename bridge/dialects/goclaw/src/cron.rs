@@ -156,7 +156,7 @@ pub(crate) async fn status(caller: &Caller, params: &Params) -> Outcome {
     Ok(status)
 }
 
-pub(crate) async fn run(caller: &Caller, params: &Params) -> Outcome {
+pub(crate) fn run(caller: &Caller, params: &Params) -> Outcome {
     let state = caller.job(params)?;
     let is_due = state.next_ms.is_some_and(|next_ms| next_ms <= times::now_ms());
     match params.filled(&["mode"])?.as_deref() {

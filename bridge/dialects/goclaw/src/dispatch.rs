@@ -109,7 +109,7 @@ impl Asked {
             "cron.toggle" => cron::toggle(caller, params).await,
             "cron.delete" => cron::delete(caller, params).await,
             "cron.status" => cron::status(caller, params).await,
-            "cron.run" => cron::run(caller, params).await,
+            "cron.run" => cron::run(caller, params),
             "cron.runs" => cron::runs(caller, params).await,
             _ => cron::list(caller, params).await,
         }

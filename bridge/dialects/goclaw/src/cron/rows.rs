@@ -148,7 +148,7 @@ fn entry(run: &Run, duplicate: bool, names: &Names) -> Value {
         ("durationMs", run.took_ms.map(|ms| json!(ms))),
         ("inputTokens", input.map(|count| json!(count))),
         ("outputTokens", output.map(|count| json!(count))),
-        ("duplicate", duplicate.then(|| json!(true))),
+        ("duplicate", duplicate.then_some(json!(true))),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
@@ -199,8 +199,8 @@ async fn tell(shared: &Shared, fired: &Fired) {
         return;
     };
     let names = client.caller.node_names([run.node]).await.unwrap_or_default();
-    let action = match run.status {
-        _ if *begins => "running",
+    let status = if *begins { Status::Running } else { run.status };
+    let action = match status {
         Status::Running => "running",
         Status::Done => "completed",
         Status::Failed | Status::TimedOut | Status::Skipped | Status::Missed => "error",

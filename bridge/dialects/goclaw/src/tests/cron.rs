@@ -279,8 +279,7 @@ async fn words_and_answers_are_delivered_and_a_job_for_one_run_is_gone_after_it(
     let said = node
         .until("another request", async || {
             let heard = agent.heard().await;
-            let second = heard.into_iter().filter(|said| said.said.content == "hi").nth(1);
-            second
+            heard.into_iter().filter(|said| said.said.content == "hi").nth(1)
         })
         .await;
     agent.says(said.room, "no", &said, Some(json!({"error": "it broke"}))).await;
