@@ -10,7 +10,7 @@ use mesh::{
         delivery::{Delivery, Notice},
     },
     name::{
-        id::{LocalRef, LogId, MessageId, NodeId, RoomId},
+        id::{KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
     records::{
@@ -18,6 +18,7 @@ use mesh::{
         files::FileView,
         profile::Profile,
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
+        threads::ThreadFact,
     },
     wire::entry::{Facts, Said},
 };
@@ -139,6 +140,9 @@ pub trait Reads: Send + Sync + 'static {
 
     /// The profile of an agent, as far as the key that owns its id has said it.
     fn profile(&self, agent: &str) -> Result<FoundProfile, ReadError>;
+
+    /// The facts of a room's threads, as one key has written them.
+    fn threads(&self, room: RoomId, key: KeyPrint) -> Result<Vec<ThreadFact>, ReadError>;
 
     /// The details of rooms, one for each, in their order, as the key that made each has said them; with their settings or without.
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError>;

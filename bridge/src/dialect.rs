@@ -5,6 +5,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::{Router, http::Method, response::Response};
+use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
@@ -152,6 +153,12 @@ pub trait Conversation: Recipient + Send {
     /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
     /// its timers.
     fn manners(&self) -> Manners;
+
+    /// A frame that the client gets as the last one, before the connection ends in this way. It does not come to a client
+    /// that has hung up.
+    fn farewell(&mut self, _: Ending) -> Option<Bytes> {
+        None
+    }
 }
 
 /// How a dialect treats a client.

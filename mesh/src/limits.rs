@@ -9,6 +9,7 @@ mod requests;
 mod schedules;
 mod streams;
 mod tasks;
+mod threads;
 pub use accounts::*;
 pub use closing::*;
 pub use files::*;
@@ -19,6 +20,7 @@ pub use schedules::*;
 use std::time::Duration;
 pub use streams::*;
 pub use tasks::*;
+pub use threads::*;
 
 // Entries and runs.
 

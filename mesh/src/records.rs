@@ -23,4 +23,5 @@ pub mod schedules;
 pub mod set;
 pub mod shared;
 pub mod space;
+pub mod threads;
 pub mod writers;

@@ -17,7 +17,7 @@ use mesh::{
         command::Command,
     },
     name::{
-        id::{EntryRef, LocalRef, MeshId, MessageId, NodeId, RoomId},
+        id::{EntryRef, KeyPrint, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
     records::{
@@ -25,6 +25,7 @@ use mesh::{
         files::FileView,
         profile,
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
+        threads::ThreadFact,
     },
     wire::{entry::Said, record::Space},
 };
@@ -187,6 +188,10 @@ impl backend::Reads for FromStore {
             }
         }
         Ok(found)
+    }
+
+    fn threads(&self, room: RoomId, key: KeyPrint) -> Result<Vec<ThreadFact>, ReadError> {
+        records::threads(&self.reader, self.mesh, room, key).map_err(ReadError::new)
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {

@@ -419,7 +419,13 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, talk: &Talk, mut
             }
         }
     }
-    sink.close(link.ending()).await;
+    let ending = link.ending();
+    let farewell = locked(talk).as_mut().and_then(|conversation| conversation.farewell(ending));
+    if let Some(frame) = farewell {
+        // A client that has gone does not hear it.
+        drop(sink.write(&[Frame::reply(frame)]).await);
+    }
+    sink.close(ending).await;
 }
 
 /// Events leave as the client's conversation has them, where it has a say.

@@ -2,12 +2,12 @@
 
 use super::{
     closing, collection::Collection, details, files, finder, pair, profile, schedules, shared,
-    writers,
+    threads, writers,
 };
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 21] = [
+static ALL: [&Collection; 22] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -29,6 +29,7 @@ static ALL: [&Collection; 21] = [
     &closing::COLLECTION,
     &schedules::JOBS,
     &schedules::RUNS,
+    &threads::COLLECTION,
 ];
 
 impl Collection {

@@ -102,8 +102,8 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "cron.status"),
     has(Operator, "cron.toggle"),
     has(Operator, "cron.update"),
-    lacks(Viewer, "delegations.get", NO_USAGE_OF_OTHERS),
-    lacks(Viewer, "delegations.list", NO_USAGE_OF_OTHERS),
+    has(Viewer, "delegations.get"),
+    has(Viewer, "delegations.list"),
     has(Admin, "device.pair.approve"),
     has(Admin, "device.pair.deny"),
     has(Admin, "device.pair.list"),
@@ -163,9 +163,6 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "usage.get"),
     has(Viewer, "usage.summary"),
 ];
-
-const NO_USAGE_OF_OTHERS: &str =
-    "this node keeps no list of delegations yet: the rooms of tasks have them, over MCP";
 
 /// The method of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Method> {
