@@ -483,7 +483,9 @@ impl Correspondents {
                 }
                 Ok(())
             }
-            AgentEvent::KeyInvalid { .. } | AgentEvent::Seated { .. } => Ok(()),
+            AgentEvent::KeyInvalid { .. }
+            | AgentEvent::Seated { .. }
+            | AgentEvent::Scheduled(_) => Ok(()),
         }
     }
 

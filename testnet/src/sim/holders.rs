@@ -546,6 +546,8 @@ impl Holders {
             AgentEvent::Seated { agent, room, .. } => self.is_seated(node, agent, *room),
             // No holder has an inbox.
             AgentEvent::Mail { .. } => {}
+            // Nobody has jobs here.
+            AgentEvent::Scheduled(_) => {}
         }
     }
 
