@@ -14,7 +14,11 @@ use mesh::{
         number::Number,
     },
     records::{
-        agent_files::AgentFile, details::Details, files::FileView, profile::Profile,
+        agent_files::AgentFile,
+        details::Details,
+        files::FileView,
+        profile::Profile,
+        schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::ThreadFact,
     },
     wire::entry::{Facts, Said},
@@ -165,6 +169,12 @@ pub trait Reads: Send + Sync + 'static {
         key: KeyPrint,
         named: (&str, &str),
     ) -> Result<Option<FoundAgentFile>, ReadError>;
+
+    /// Jobs of a schedule, which is in a direct room of a key with itself.
+    fn jobs(&self, room: RoomId, wanted: WantedJobs) -> Result<Vec<JobView>, ReadError>;
+
+    /// Runs of its jobs.
+    fn runs(&self, room: RoomId, wanted: WantedRuns) -> Result<Vec<RunView>, ReadError>;
 
     /// Whether records of accounts have changed since a mark. It takes no time.
     fn has_record_news(&self, after: Mark) -> bool;

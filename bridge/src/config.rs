@@ -62,6 +62,8 @@ pub struct Config {
     pub announcing: Option<Announcing>,
     /// Agents whose hosts are told when something comes for them.
     pub wakes: Vec<Wake>,
+    /// How long a run of a job of a schedule may take.
+    pub run_limit: Duration,
     /// Connections of all transports together.
     pub connections_max: usize,
     /// Of these, connections over HTTP that are no WebSockets.
@@ -93,6 +95,7 @@ impl Config {
             allow_private_webhooks: false,
             announcing: None,
             wakes: Vec::new(),
+            run_limit: limits::SCHEDULE_RUN_LIMIT,
             connections_max: limits::CONNECTIONS_MAX,
             http_connections_max: limits::HTTP_CONNECTIONS_MAX,
             http_request_within: limits::HTTP_REQUEST_WITHIN,

@@ -34,6 +34,7 @@ pub mod policy;
 pub mod read;
 mod records;
 mod reply;
+pub mod schedules;
 pub mod seam;
 pub mod secret;
 pub mod session;

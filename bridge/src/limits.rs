@@ -70,6 +70,9 @@ pub const CAME_ROOMS_MAX: usize = 1_024;
 /// How often a page that waits for a number to be passed is read again, and the pause between: 5 s,
 /// in which the era's numbers come in or its sequencer is replaced. Then it is given as it is.
 pub const LATER_TRIES_MAX: u8 = 50;
+/// The same of an inbox in which something is from a room that is not shown yet: its history comes within a tick or two of
+/// the engine. From one that has ended it is passed over then.
+pub const UNREAD_TRIES_MAX: u8 = 20;
 /// See [`LATER_TRIES_MAX`].
 pub const LATER_RETRY: Duration = Duration::from_millis(100);
 /// Keys whose messages are counted: as many as there can be agents. Some 3 MB.
@@ -289,3 +292,44 @@ pub const OVERHEARD_MAX: usize = 1_024;
 pub const LOG_LINES_KEPT: usize = 100;
 /// Lines that wait for one who watches; of more the oldest are missed.
 pub const LOG_LINES_WAITING_MAX: usize = 256;
+
+/// A schedule as a client writes it, or the name of a zone: longer ones say nothing more.
+pub const SCHEDULE_TEXT_BYTES_MAX: usize = 256;
+/// After this nobody fires a slot of a job any more that comes again: it is missed.
+pub const SLOT_LATE_MAX: Duration = Duration::from_secs(600);
+/// The same of a job that is due once.
+pub const SLOT_ONCE_LATE_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// Keys whose jobs this node sees to: so many are in memory, with up to 1,000 jobs each.
+pub const SCHEDULED_KEYS_MAX: usize = 1_000;
+/// News of jobs and runs that are not read yet. Of a key of which more came all is read again.
+pub const SCHEDULE_NEWS_MAX: usize = 10_000;
+/// Told events of jobs that a dialect has not read: of a few hundred jobs that fire at once.
+pub const FIRED_WAITING_MAX: usize = 1_024;
+/// The node that holds a key's lease fires its jobs. Renewed at half of it.
+pub const SCHEDULE_LEASE: Duration = Duration::from_secs(30);
+/// The lease is asked for so long before a slot: two round trips, and a sequencer that is replaced.
+pub const SCHEDULE_LEAD: Duration = Duration::from_secs(4);
+/// It is renewed while a job is due within this; else it runs out, and a job that is due once a day costs a few entries a day.
+pub const SCHEDULE_KEEP: Duration = Duration::from_secs(60);
+/// Another node asks for it if nobody has fired a slot for so long.
+pub const SCHEDULE_GRACE: Duration = Duration::from_secs(5);
+/// After a lease was refused it is asked for again. And nodes in the next rank wait for longer by two fifths of this.
+pub const SCHEDULE_AGAIN: Duration = Duration::from_secs(5);
+/// One node says no for so long: it leaves the first word to the one that holds the lease.
+pub const SCHEDULE_DEFERS: Duration = Duration::from_secs(60);
+/// After a start, and after a job has come from another node: what others have fired comes with it, and a little later.
+pub const SCHEDULE_SETTLES: Duration = Duration::from_secs(10);
+/// Clocks are looked at again after this, if nothing is due before: they may have been set.
+pub const SCHEDULE_NAP: Duration = Duration::from_secs(5);
+/// An answer about a lease that does not come within this is none.
+pub const SCHEDULE_ASKS_WITHIN: Duration = Duration::from_secs(15);
+/// Runs of jobs that this node waits for at once; more are errors.
+pub const SCHEDULE_RUNS_MAX: usize = 2_000;
+/// How long a run may take, if the operator says nothing else.
+pub const SCHEDULE_RUN_LIMIT: Duration = Duration::from_secs(600);
+/// Error and summary of a run. Bytes.
+pub const RUN_TEXT_BYTES_MAX: usize = 512;
+/// The newest messages of a room among which the request of a run is looked for.
+pub const RUN_LOOKED_AT_MAX: u64 = 200;
+/// The scheduler's agent stays for so long after its last act: longer than a lease is not renewed.
+pub const SCHEDULER_STAYS: Duration = Duration::from_secs(40);

@@ -32,6 +32,7 @@ use crate::{
     delivery::hub::{Beside, Hub, Watched, Way},
     ids, limits,
     reply::{Failure, Reply},
+    schedules::Schedules,
     seam::{
         call::{Attach, Call},
         event::Mute,
@@ -238,6 +239,7 @@ pub struct Desk {
     signups: Arc<Signups>,
     hosts: Arc<Hosts>,
     callbacks: Arc<Callbacks>,
+    schedules: Arc<Schedules>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -250,8 +252,9 @@ impl std::fmt::Debug for Desk {
 impl Desk {
     pub(crate) fn new(office: Office) -> Desk {
         let callbacks = Arc::new(Callbacks::new(office.config.allow_private_webhooks));
+        let schedules = Arc::new(Schedules::new());
         let (signups, hosts) = (Arc::default(), Arc::default());
-        Desk { office: Arc::new(office), signups, hosts, callbacks }
+        Desk { office: Arc::new(office), signups, hosts, callbacks, schedules }
     }
 
     /// The node's settings.
@@ -280,6 +283,16 @@ impl Desk {
     /// The network of a client: what one client can have many addresses of counts as one.
     pub(crate) fn network(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
         address::neighbourhood(address::client(peer.0, headers, &self.config().trusted_proxies))
+    }
+
+    /// The schedules of keys that this node sees to.
+    pub(crate) fn schedules(&self) -> &Arc<Schedules> {
+        &self.schedules
+    }
+
+    /// The hub.
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.office.hub
     }
 
     /// How many agents are attached here.

@@ -32,6 +32,7 @@ use mesh::{
         files::{self, FileView},
         place::{RoomPlace, showing},
         profile,
+        schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::{self, ThreadFact},
     },
     wire::{
@@ -627,6 +628,24 @@ impl Reads for Fake {
         // The node is alone: all that there is is here.
         let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
         Ok(Some(FoundAgentFile { view, bytes }))
+    }
+
+    fn jobs(&self, room: RoomId, wanted: WantedJobs) -> Result<Vec<JobView>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
+        let (keys, first) = (self.proofs.keys_of_room(room), wanted.first(at));
+        let records = records.values().map(|record| &**record);
+        let records = records.filter(|record| record.id.0.starts_with(&first));
+        Ok(WantedJobs::read(at, records, &keys, secret().mesh_id()))
+    }
+
+    fn runs(&self, room: RoomId, wanted: WantedRuns) -> Result<Vec<RunView>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
+        let (keys, first) = (self.proofs.keys_of_room(room), wanted.first(at));
+        let records = records.values().map(|record| &**record);
+        let records = records.filter(|record| record.id.0.starts_with(&first));
+        Ok(WantedRuns::read(at, records, &keys, secret().mesh_id()))
     }
 
     fn has_record_news(&self, after: Mark) -> bool {

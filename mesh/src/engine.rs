@@ -377,6 +377,7 @@ impl Engine {
             Command::ChangeAgentFile(change) => self.records.change_agent_file(known, *change),
             Command::PlaceOfKey { key } => known.directory_for(key, false).map(Outcome::Place),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
+            Command::ChangeSchedule(change) => self.records.change_schedule(known, *change),
             Command::ClaimAccount { account, labels } => {
                 let claimed = accounts::claim(known, &account, labels);
                 return self.on_account_claimed(call, claimed);

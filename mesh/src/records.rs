@@ -5,7 +5,7 @@
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
 //! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`], [`members`] and [`closing`] of
-//! rooms, [`pair`] and [`shared`] of keys, [`agent_files`] and [`retired`] of agents, too.
+//! rooms, [`pair`], [`shared`] and [`schedules`] of keys, [`agent_files`] and [`retired`] of agents, too.
 
 pub mod agent_files;
 mod all;
@@ -22,6 +22,7 @@ pub mod pair;
 pub mod place;
 pub mod profile;
 pub mod retired;
+pub mod schedules;
 pub mod set;
 pub mod shared;
 pub mod space;

@@ -22,7 +22,12 @@ use mesh::{
         number::{Era, Number},
     },
     records::{
-        agent_files::AgentFile, details::Details, files::FileView, profile, threads::ThreadFact,
+        agent_files::AgentFile,
+        details::Details,
+        files::FileView,
+        profile,
+        schedules::{JobView, RunView, WantedJobs, WantedRuns},
+        threads::ThreadFact,
     },
     wire::{entry::Said, record::Space},
 };
@@ -222,6 +227,16 @@ impl backend::Reads for FromStore {
         let of = owned::Of { mesh: self.mesh, place, key, agent };
         let found = owned::file(&self.reader, &of, name).map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundAgentFile { view, bytes }))
+    }
+
+    fn jobs(&self, room: RoomId, wanted: WantedJobs) -> Result<Vec<JobView>, ReadError> {
+        let keys = self.proofs.keys_of_room(room);
+        records::jobs(&self.reader, self.mesh, (room, wanted), &keys).map_err(ReadError::new)
+    }
+
+    fn runs(&self, room: RoomId, wanted: WantedRuns) -> Result<Vec<RunView>, ReadError> {
+        let keys = self.proofs.keys_of_room(room);
+        records::runs(&self.reader, self.mesh, (room, wanted), &keys).map_err(ReadError::new)
     }
 
     fn has_record_news(&self, after: Mark) -> bool {

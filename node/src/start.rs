@@ -404,6 +404,8 @@ impl Doors {
         operators.spawn(async move { hosts.wake_hosts().await });
         let announcements = bridge.clone();
         operators.spawn(async move { announcements.announce().await });
+        let schedules = bridge.clone();
+        operators.spawn(async move { schedules.keep_schedules().await });
         let readers = bridge.clone();
         operators.spawn(async move { readers.keep_readers().await });
         let mut listeners = JoinSet::new();
@@ -568,6 +570,8 @@ impl Clients {
         queue: &Arc<Queue>,
     ) -> Clients {
         let lobby = RoomId::lobby(mesh);
+        // Jobs are runs as all others.
+        let config = bridge::Config { run_limit: extra.goclaw.run_limit, ..config };
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);

@@ -27,6 +27,7 @@ use crate::{
     delivery::hook::Hook,
     limits::CROWD_TOLD_EVERY,
     reply::Ended,
+    schedules::news::News,
     seam::{
         answer::RoomFacts,
         event::{Event, Message, Told},
@@ -99,6 +100,7 @@ pub struct Hub {
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
     pub(crate) announcements: Announcements,
+    pub(crate) scheduled: News,
     counters: Arc<Counters>,
 }
 
@@ -145,6 +147,7 @@ impl Hub {
             mails: Mails::default(),
             woken: Board::default(),
             announcements: Announcements::default(),
+            scheduled: News::default(),
             counters: Arc::default(),
         }
     }
@@ -194,6 +197,7 @@ impl Hub {
                 links.iter().flatten().for_each(|link| self.unseat(link, room));
             }
             AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
+            AgentEvent::Scheduled(news) => self.scheduled.tell(news),
             AgentEvent::KeyInvalid { key } => {
                 self.lingering().revoked(key);
                 self.revoked(key);

@@ -33,6 +33,7 @@ use crate::{
     mails::{self, Mail},
     read::{Desk, Office, Reader},
     reply::Reply,
+    schedules,
     session::{meter::Meter, rules::Rules},
     waking::{self, Woken},
     webhooks::Webhooks,
@@ -143,6 +144,11 @@ impl Bridge {
     /// not end by itself.
     pub async fn announce(&self) {
         announcer::run(self.shared.desk.clone(), self.shared.hub.clone()).await;
+    }
+
+    /// Sees to the jobs of keys, when they are due. To run as long as anybody is served; it does not end by itself.
+    pub async fn keep_schedules(&self) {
+        schedules::run(self.shared.desk.clone()).await;
     }
 
     /// How far the hosts are that are told, for the operator.

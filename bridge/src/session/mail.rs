@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use mesh::{
     api::{
         agenda::GivenAct,
-        command::{Command, Inbox, InboxAct, Unfiled},
+        command::{Command, Inbox, InboxAct, Refused, Unfiled},
         delivery::{Ended, Notice},
     },
     limits::INBOX_FILED_MAX,
@@ -19,12 +19,13 @@ use mesh::{
 use super::{
     ask::Ask,
     job::Job,
+    party::Party,
     seat::{Seat, Then},
 };
 use crate::{
     backend::{InboxItems, InboxPlace, ReadError, Reads, Row},
     delivery::hub::Hub,
-    limits::{CONFIRMED_LOOKED_AT_MAX, FILED_FOR, FILED_PER_ROOM_MAX},
+    limits::{CONFIRMED_LOOKED_AT_MAX, FILED_FOR, FILED_PER_ROOM_MAX, UNREAD_TRIES_MAX},
     seam::{
         answer::{InboxPage, Item},
         call::{ConfirmInbox, LookIntoInbox, OpenInbox, ReadInbox},
@@ -64,29 +65,44 @@ impl Ask for ReadInbox {
         let Some(agent) = me.agent().cloned() else {
             return then(seat, Err(Refusal::NotAttached));
         };
-        let mine = agent.clone();
-        seat.read(Items { agent, after, limit }, move |seat, found| {
-            let page = found.map_err(Refusal::from).map(|(items, rows)| {
-                let upto = items.items.last().map_or(after, |item| item.place);
-                let readable = |room| seat.rules.readable(&me, room).is_ok();
-                let rows = rows
-                    .into_iter()
-                    .filter(|(item, row)| readable(item.room) && !row.is_kept_from(Some(&mine)));
-                // Its own words stand for what it is told of its request, or of a task that has ended without others.
-                let is_right = |(item, row): &(InboxPlace, Row)| {
-                    let is_own = row.said.as_ref().is_some_and(|said| said.agent == mine);
-                    is_own == item.is_notice()
-                };
-                let items_of = rows.filter(is_right).filter_map(|(item, row)| {
-                    let message = Message::read(item.room, row)?;
-                    let ended = item.notice.map(|notice| notice.ended);
-                    Some(Item { place: item.place, message, ended })
-                });
-                InboxPage { items: items_of.collect(), upto, left: items.left }
-            });
-            then(seat, page);
-        });
+        read_items(seat, me, Items { agent, after, limit, waited: 0 }, then);
     }
+}
+
+/// Reads a page of items. A room whose history is still coming is not shown yet: its items are waited for, for they would be
+/// passed over. Of a room that has ended they are, a little later.
+fn read_items(seat: &mut Seat, me: Arc<Party>, items: Items, then: Then<InboxPage>) {
+    let again = Items { waited: items.waited.saturating_add(1), ..items.clone() };
+    let (mine, after) = (items.agent.clone(), items.after);
+    seat.read(items, move |seat, found| {
+        let readable = |room| seat.rules.readable(&me, room);
+        let is_coming = |(item, _): &(InboxPlace, Row)| {
+            readable(item.room) == Err(Refusal::Mesh(Refused::NoRoom))
+        };
+        let waits = again.waited <= UNREAD_TRIES_MAX
+            && found.as_ref().is_ok_and(|(_, rows)| rows.iter().any(is_coming));
+        if waits {
+            return read_items(seat, me, again, then);
+        }
+        let page = found.map_err(Refusal::from).map(|(items, rows)| {
+            let upto = items.items.last().map_or(after, |item| item.place);
+            let rows = rows.into_iter().filter(|(item, row)| {
+                readable(item.room).is_ok() && !row.is_kept_from(Some(&mine))
+            });
+            // Its own words stand for what it is told of its request, or of a task that has ended without others.
+            let is_right = |(item, row): &(InboxPlace, Row)| {
+                let is_own = row.said.as_ref().is_some_and(|said| said.agent == mine);
+                is_own == item.is_notice()
+            };
+            let items_of = rows.filter(is_right).filter_map(|(item, row)| {
+                let message = Message::read(item.room, row)?;
+                let ended = item.notice.map(|notice| notice.ended);
+                Some(Item { place: item.place, message, ended })
+            });
+            InboxPage { items: items_of.collect(), upto, left: items.left }
+        });
+        then(seat, page);
+    });
 }
 
 impl Ask for LookIntoInbox {
@@ -177,15 +193,21 @@ impl Job for Places {
 }
 
 /// Items, and the messages that they name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Items {
     agent: AgentId,
     after: u64,
     limit: usize,
+    /// How often rooms were waited for.
+    waited: u8,
 }
 
 impl Job for Items {
     type Found = (InboxItems, Vec<(InboxPlace, Row)>);
+
+    fn waits(&self) -> bool {
+        self.waited > 0
+    }
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
         let items = reads.inbox(&self.agent, self.after, self.limit)?;

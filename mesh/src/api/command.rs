@@ -7,6 +7,7 @@ mod owned;
 mod receipts;
 mod refused;
 mod rooms;
+mod schedules;
 mod streams;
 pub mod traits;
 
@@ -52,6 +53,7 @@ pub use refused::{Apart, Refused};
 pub use rooms::{
     FileAct, FileChange, LeaveOnRecord, MemberAct, MemberSet, RoomSet, Share, ShareAct,
 };
+pub use schedules::{ScheduleAct, ScheduleChange};
 pub use streams::NewPiece;
 
 /// Matches a reply to its command. Chosen by the driver, unique while unanswered.
@@ -225,6 +227,8 @@ pub enum Command {
     PlaceOfKey { key: KeyPrint },
     /// A file of a room that the key has made is written or deleted. → [`Outcome::Done`], when record and content are durable.
     ChangeFile(Box<FileChange>),
+    /// A job of a key's schedule is written or deleted, or a run of one is noted. → [`Outcome::Done`], when it is durable.
+    ChangeSchedule(Box<ScheduleChange>),
     /// An account, which signs for itself, is to be known, and claims labels. → [`Outcome::Done`], when the claim has a number
     /// and is durable.
     ClaimAccount { account: Arc<KeySecret>, labels: Vec<Label> },

@@ -14,6 +14,7 @@ use crate::{
         id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
         number::Number,
     },
+    records::schedules::ScheduleNews,
     wire::{
         entry::{Facts, Said},
         piece::Piece,
@@ -113,6 +114,8 @@ pub enum AgentEvent {
     Displaced { agent: AgentId, registration: Registration },
     /// Something came into the inbox of an agent.
     Mail { agent: AgentId },
+    /// A job or a run of a key's schedule was written: here, or by another node.
+    Scheduled(ScheduleNews),
     /// The key is no longer valid: close every connection of it.
     KeyInvalid { key: KeyPrint },
     /// A seat in a direct room that it did not ask for. `missed`: messages above this number were delivered before

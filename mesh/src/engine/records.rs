@@ -10,6 +10,7 @@ mod contents;
 mod files;
 mod owned;
 mod presented;
+mod schedules;
 mod shelves;
 mod words;
 mod writing;
@@ -27,7 +28,11 @@ use self::{
 pub(super) use self::{words::Sayer, writing::Profiled};
 use super::known::Known;
 use crate::{
-    api::batch::{Change, StoredRecord},
+    api::{
+        batch::{Change, StoredRecord},
+        boundary::Effect,
+        event::AgentEvent,
+    },
     directory::shared::{Sharing, Told},
     limits::RECORD_AHEAD_MAX,
     name::{
@@ -41,6 +46,7 @@ use crate::{
         filling::Filling,
         finder::PRESENTED,
         members, pair, retired,
+        schedules::ScheduleNews,
         set::{Fate, Offer, Set},
         shared,
         space::{Brief, Sets},
@@ -189,6 +195,10 @@ impl Records {
         learn(known, key, &record);
         if collection == closing::COLLECTION.number {
             known.tell_of_closed(space, head.id);
+        }
+        if Collection::of(collection).is_some_and(Collection::is_scheduled) {
+            let news = ScheduleNews { key: head.owner, collection, id: head.id };
+            known.cx.effects.push(Effect::Tell(AgentEvent::Scheduled(news)));
         }
         change(known, name, Some(Arc::new(record)));
         self.contents.change(known, name, apart.map(|apart| ContentTold { apart, at }));

@@ -45,6 +45,7 @@ mod retention;
 mod roaming;
 mod room_records;
 mod rooms;
+mod schedules;
 mod secret;
 mod sending;
 mod shared;

@@ -219,6 +219,19 @@ pub(crate) struct Position {
 #[cbor(transparent)]
 pub struct MessageId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 
+/// A job of a schedule: an id that was drawn, shown as a UUID.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct JobId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
+
+impl JobId {
+    /// From a UUID, hyphens and all.
+    #[must_use]
+    pub fn from_uuid(text: &str) -> Option<JobId> {
+        parse_uuid(text).map(JobId)
+    }
+}
+
 impl MessageId {
     /// The id of entry `seq` of a log.
     #[must_use]
@@ -317,6 +330,7 @@ shown_as!(NodeId, id, f, write_hex(f, &id.0));
 shown_as!(KeyPrint, id, f, write_hex(f, &id.0));
 shown_as!(RoomId, id, f, f.write_str(&id.to_uuid()));
 shown_as!(MessageId, id, f, f.write_str(&id.to_uuid()));
+shown_as!(JobId, id, f, f.write_str(&MessageId(id.0).to_uuid()));
 shown_as!(LogId, id, f, write!(f, "{}/{:x}", id.author, id.incarnation));
 
 impl NodeId {

@@ -2,12 +2,12 @@
 
 use super::{
     agent_files, closing, collection::Collection, details, files, finder, members, pair, profile,
-    retired, shared, threads, writers,
+    retired, schedules, shared, threads, writers,
 };
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 23] = [
+static ALL: [&Collection; 25] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -30,6 +30,8 @@ static ALL: [&Collection; 23] = [
     &members::COLLECTION,
     &retired::COLLECTION,
     &agent_files::COLLECTION,
+    &schedules::JOBS,
+    &schedules::RUNS,
     &threads::COLLECTION,
 ];
 
@@ -111,6 +113,8 @@ mod tests {
             let sealed = if collection.place == Place::Rooms { SEAL_BYTES } else { 0 };
             let max = match collection.family() {
                 Some(_) => ACCOUNT_RECORD_BYTES_MAX,
+                // As those of accounts it travels whole: a message of a job has 32 KiB.
+                None if collection.number == schedules::JOBS.number => ACCOUNT_RECORD_BYTES_MAX,
                 None => RECORD_BODY_BYTES_MAX,
             };
             assert!(collection.body_bytes_max + sealed <= max, "{collection:?}");

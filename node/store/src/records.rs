@@ -15,6 +15,7 @@ use mesh::{
         details::{self, Details},
         files::{self, FileView},
         place::{RoomPlace, showing},
+        schedules::{JOBS, JobView, RUNS, RunView, WantedJobs, WantedRuns},
         threads::{self, ThreadFact},
     },
     wire::{
@@ -340,6 +341,44 @@ pub fn file(
     let bytes = table(&read, CONTENTS)?.get(row.as_slice())?.map(|row| row.value().to_vec());
     let bytes = bytes.and_then(|bytes| at.cover.read_apart(&files::apart_name(id, key), bytes));
     Ok(Some((view, bytes)))
+}
+
+/// Jobs of a schedule, which is in a room of a mesh. `keys`: those whose room it is.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn jobs(
+    reader: &Reader,
+    mesh: MeshId,
+    (room, wanted): (RoomId, WantedJobs),
+    keys: &BTreeSet<KeyPrint>,
+) -> Result<Vec<JobView>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let Some(at) = place_in(&read, room)? else { return Ok(Vec::new()) };
+    let shelf = Shelf { mesh, space: at.space, collection: JOBS.number };
+    let rows = table(&read, RECORDS)?;
+    let records = owned(&rows, &shelf, &wanted.first(&at), keys)?;
+    Ok(WantedJobs::read(&at, &records, keys, mesh))
+}
+
+/// The same, of runs.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn runs(
+    reader: &Reader,
+    mesh: MeshId,
+    (room, wanted): (RoomId, WantedRuns),
+    keys: &BTreeSet<KeyPrint>,
+) -> Result<Vec<RunView>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let Some(at) = place_in(&read, room)? else { return Ok(Vec::new()) };
+    let shelf = Shelf { mesh, space: at.space, collection: RUNS.number };
+    let rows = table(&read, RECORDS)?;
+    let records = owned(&rows, &shelf, &wanted.first(&at), keys)?;
+    Ok(WantedRuns::read(&at, &records, keys, mesh))
 }
 
 fn about(record: &Record) -> Option<KeyPrint> {

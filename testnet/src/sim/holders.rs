@@ -552,6 +552,8 @@ impl Holders {
             AgentEvent::Unseated { agent, room } => self.is_unseated(node, agent, *room),
             // No holder has an inbox.
             AgentEvent::Mail { .. } => {}
+            // Nobody has jobs here.
+            AgentEvent::Scheduled(_) => {}
         }
     }
 

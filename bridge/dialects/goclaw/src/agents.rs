@@ -6,10 +6,13 @@ use std::{
     time::Instant,
 };
 
-use bridge::seam::{
-    answer::AgentProfile,
-    call::{FindAgent, GetProfile, ListAttached, ListRecords, NameNodes},
-    refusal::Refusal,
+use bridge::{
+    schedules::is_scheduler,
+    seam::{
+        answer::AgentProfile,
+        call::{FindAgent, GetProfile, ListAttached, ListRecords, NameNodes},
+        refusal::Refusal,
+    },
 };
 use mesh::{
     api::command::AgentView,
@@ -74,6 +77,8 @@ impl Caller {
     pub(crate) async fn attached(&self, with_people: bool) -> Result<Vec<AgentView>, No> {
         let mut all = self.read(ListAttached { limit: AGENTS_MAX }).await?;
         all.retain(|view| with_people || !is_principal(&view.agent));
+        // Nobody talks to it.
+        all.retain(|view| !is_scheduler(&view.agent));
         Ok(all)
     }
 

@@ -203,6 +203,9 @@ pub(crate) async fn caller_of(
     if matches!(caller.holder.standing(), Standing::Minted { writes: true, .. }) {
         caller.shared.present(caller.key.clone(), caller.print());
     }
+    if caller.holder.standing().may_write() {
+        caller.shared.desk.schedule_for(caller.key.clone());
+    }
     Ok(Some(caller))
 }
 

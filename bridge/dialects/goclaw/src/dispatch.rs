@@ -7,7 +7,7 @@ use crate::{
     answer::Answer,
     approvals,
     caller::Caller,
-    channels, chat, config, delegations, files, keys, logs, members,
+    channels, chat, config, cron, delegations, files, keys, logs, members,
     methods::Method,
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
@@ -110,7 +110,23 @@ impl Asked {
             "mesh.run.chunk" => serve::chunk(caller, *client, params).await,
             "mesh.run.reply" => serve::reply(caller, *client, params).await,
             "mesh.run.fail" => serve::fail(caller, *client, params).await,
+            _ if method.name.starts_with("cron.") => self.of_cron().await,
             _ => self.of_teams().await,
+        }
+    }
+
+    /// Jobs.
+    async fn of_cron(&self) -> Outcome {
+        let Asked { caller, method, params, .. } = self;
+        match method.name {
+            "cron.create" => cron::create(caller, params).await,
+            "cron.update" => cron::update(caller, params).await,
+            "cron.toggle" => cron::toggle(caller, params).await,
+            "cron.delete" => cron::delete(caller, params).await,
+            "cron.status" => cron::status(caller, params).await,
+            "cron.run" => cron::run(caller, params),
+            "cron.runs" => cron::runs(caller, params).await,
+            _ => cron::list(caller, params).await,
         }
     }
 

@@ -30,8 +30,6 @@ pub(crate) struct Method {
     pub(crate) missing: Option<&'static str>,
 }
 
-const NO_CRON: &str =
-    "this node has no scheduler yet: have a timer of the system run a program that calls chat.send";
 
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
@@ -80,14 +78,14 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "config.get"),
     has_own(Admin, "config.patch"),
     has(Viewer, "config.schema"),
-    lacks(Operator, "cron.create", NO_CRON),
-    lacks(Operator, "cron.delete", NO_CRON),
-    lacks(Viewer, "cron.list", NO_CRON),
-    lacks(Operator, "cron.run", NO_CRON),
-    lacks(Viewer, "cron.runs", NO_CRON),
-    lacks(Viewer, "cron.status", NO_CRON),
-    lacks(Operator, "cron.toggle", NO_CRON),
-    lacks(Operator, "cron.update", NO_CRON),
+    has(Operator, "cron.create"),
+    has(Operator, "cron.delete"),
+    has(Viewer, "cron.list"),
+    has(Operator, "cron.run"),
+    has(Viewer, "cron.runs"),
+    has(Viewer, "cron.status"),
+    has(Operator, "cron.toggle"),
+    has(Operator, "cron.update"),
     has(Viewer, "delegations.get"),
     has(Viewer, "delegations.list"),
     has(Admin, "device.pair.approve"),

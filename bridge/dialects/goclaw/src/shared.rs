@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     caller::Caller,
+    cron,
     limits::{
         ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
         ROOMS_READ_AT_ONCE,
@@ -159,7 +160,10 @@ impl Shared {
 
     pub(crate) fn comes(self: &Arc<Shared>, client: Client) {
         // With the first client: only then is somebody to be told.
-        self.listening.call_once(|| tasks::listen(self));
+        self.listening.call_once(|| {
+            tasks::listen(self);
+            cron::listen(self);
+        });
         let is_told = client.caller.modern;
         self.locked().insert(client.id, client);
         if is_told {

@@ -28,9 +28,14 @@ impl Caller {
     /// The team that a text means: by its id, `lobby`, or its exact name.
     pub(crate) async fn team(&self, params: &Params, names: &Names) -> Result<RoomView, No> {
         let text = params.required(names)?;
+        self.team_named(&text).await
+    }
+
+    /// The room of this id or name, of those that are teams.
+    pub(crate) async fn team_named(&self, text: &str) -> Result<RoomView, No> {
         let missing = || No::not_found(format!("team not found: {text}"));
         let rooms = self.teams().await?;
-        let id = if text == "lobby" { Some(self.shared.lobby) } else { RoomId::from_uuid(&text) };
+        let id = if text == "lobby" { Some(self.shared.lobby) } else { RoomId::from_uuid(text) };
         if let Some(room) = rooms.iter().find(|room| Some(room.room) == id) {
             return Ok(room.clone());
         }

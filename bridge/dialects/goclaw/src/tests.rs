@@ -34,6 +34,7 @@ mod agents;
 mod approvals;
 mod chat;
 mod config;
+mod cron;
 mod delegations;
 mod door;
 mod files;
@@ -65,6 +66,7 @@ struct Node {
     at: SocketAddr,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
+    keeping: JoinHandle<()>,
 }
 
 impl Node {
@@ -96,10 +98,13 @@ impl Node {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
             serves.serve_http(listener, until).await.unwrap();
         });
-        Node { fake, log, bridge, at, stop, serving }
+        let keeps = bridge.clone();
+        let keeping = tokio::spawn(async move { keeps.keep_schedules().await });
+        Node { fake, log, bridge, at, stop, serving, keeping }
     }
 
     async fn stop(self) {
+        self.keeping.abort();
         self.stop.send_replace(true);
         timeout(PATIENCE, self.serving).await.expect("stops").unwrap();
     }

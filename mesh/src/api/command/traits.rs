@@ -328,6 +328,9 @@ impl Command {
                 };
                 Traits::of("change_file").room(change.key, change.room).bytes(bytes)
             }
+            Command::ChangeSchedule(change) => Traits::of("change_schedule")
+                .room(change.key, change.room)
+                .bytes(change.act.bytes()),
             Command::ClaimAccount { labels, .. } => {
                 Traits::of("claim_account").bytes(labels.len() * size_of::<Label>())
             }

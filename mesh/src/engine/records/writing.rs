@@ -271,7 +271,7 @@ impl Records {
                 draft.collection == kind.number && set.head(set.key(draft.id, by.key)).is_none()
             };
             let new = unsigned.iter().filter(is_new).count();
-            if new == 0 {
+            if new == 0 || kind.forgets() {
                 continue;
             }
             let (of_key, of_node) = (set.count_of(by.key), set.count_at(answers));
