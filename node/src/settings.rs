@@ -1,5 +1,6 @@
 //! Settings of `clawmeshd up`: flag over environment over file over default, each parsed once.
 
+mod clawtank;
 pub(crate) mod error;
 mod finder;
 mod goclaw;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub carry: u64,
     /// GoClaw on `/ws`.
     pub goclaw: ::goclaw::Settings,
+    /// ClawTank on `/ws`.
+    pub clawtank: ::clawtank::Settings,
     /// The log of this process, if it is shown to the operator over the wire.
     pub log_tail: Option<Arc<LogTail>>,
     /// How much agents may answer each other.
@@ -192,6 +195,7 @@ impl Settings {
             finder: Some(Finder::default()),
             carry: mesh::limits::CARRY_BYTES,
             goclaw: ::goclaw::Settings::default(),
+            clawtank: ::clawtank::Settings::default(),
             log_tail: None,
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
@@ -350,6 +354,10 @@ impl Layered {
             goclaw: goclaw::read(
                 self.first(|layer| layer.no_goclaw),
                 &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
+            )?,
+            clawtank: clawtank::read(
+                self.first(|layer| layer.no_clawtank),
+                &self.first(|layer| layer.clawtank.clone()).unwrap_or_default(),
             )?,
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
