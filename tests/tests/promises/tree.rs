@@ -167,7 +167,7 @@ const PACKAGES: &[Package] = &[
         name: "clawtank",
         folder: "bridge/dialects/clawtank",
         edges: &["bridge", "mesh"],
-        crates: &["bytes", "jiff", "serde_json", "sha2", "tokio", "tracing"],
+        crates: &["axum", "bytes", "jiff", "serde_json", "sha2", "tokio", "tracing"],
         in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {

@@ -195,17 +195,20 @@ async fn draft(cx: &Context, room: RoomId, data: &At<'_>) -> Result<Draft, Probl
     let mut told: Vec<AgentId> = mentions.into_iter().flat_map(|(_, agents)| agents).collect();
     told.sort_unstable();
     told.dedup();
-    let alias = alias(cx, room, &data.get("message_id"))?;
+    let alias = alias(cx, room, &data.get("message_id")).await?;
     let (reply_to, answered) = answered(cx, room, data)?;
     let text = text.to_owned();
     Ok(Draft { text, mentions: told, reply_to, answered, own, alias, expects_reply: None })
 }
 
-/// The id that a client chose: nothing else is called so in the room.
-fn alias(cx: &Context, room: RoomId, at: &At<'_>) -> Result<Option<MessageId>, Problem> {
+/// The id that a client chose: nothing else is called so in the room, and no message has it as its own id.
+async fn alias(cx: &Context, room: RoomId, at: &At<'_>) -> Result<Option<MessageId>, Problem> {
     let Some(text) = at.clone().required()?.id()? else { return Ok(None) };
-    let alias = ids::parse(text).map(MessageId);
-    if alias.is_some_and(|alias| cx.shared.aliased(room, alias).is_some()) {
+    let Some(message) = ids::parse(text).map(MessageId) else { return Ok(None) };
+    let alias = Some(message);
+    let is_taken = cx.shared.aliased(room, message).is_some()
+        || cx.ask(OneMessage { room, message }).await?.is_some();
+    if is_taken {
         let text = "this id is another one's in this room";
         return Err(Problem::conflict(text, "id_taken").at(at.path()));
     }

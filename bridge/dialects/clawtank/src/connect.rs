@@ -1,9 +1,6 @@
 //! `connection.request`: who a client is, by what it shows.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Instant,
-};
+use std::{sync::OnceLock, time::Instant};
 
 use bridge::{
     config::Auth,
@@ -57,6 +54,8 @@ pub(crate) struct Member {
     pub(crate) since: Instant,
     /// As which it is in the mesh: an agent when it has registered.
     pub(crate) agent: OnceLock<AgentId>,
+    /// It has shown a key: else it is a page that asks for everybody.
+    pub(crate) shows_key: bool,
     per_minute: u32,
 }
 
@@ -176,17 +175,49 @@ impl Wish {
     }
 }
 
+impl Wish {
+    /// Of a request without a connection.
+    pub(crate) fn over_http(key: &str, name: &str) -> Wish {
+        let (token, name) = (Some(key.to_owned()), name.to_owned());
+        Wish { kind: Kind::Human, token, name, room: None }
+    }
+}
+
 fn is_version(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     text.split('.').count() == 3 && text.split('.').all(is_number)
 }
 
+impl Member {
+    /// A client that shows a valid key.
+    pub(crate) async fn showing(
+        shared: &Shared,
+        wish: Wish,
+        style: Style,
+    ) -> Result<Member, Problem> {
+        let_in(shared, &wish, style).await
+    }
+
+    /// Somebody who shows no key.
+    pub(crate) fn nobody(holder: Visitor, style: Style, since: Instant) -> Member {
+        Member {
+            connection: [0; 16],
+            kind: Kind::Human,
+            key: Secret::new(""),
+            rights: Rights { writes: false, approves: false, own: false },
+            user: String::new(),
+            style,
+            since,
+            agent: OnceLock::new(),
+            shows_key: false,
+            per_minute: CHAT_PER_MINUTE,
+            holder,
+        }
+    }
+}
+
 /// Lets a client in that shows a valid key.
-pub(crate) async fn let_in(
-    shared: Arc<Shared>,
-    wish: &Wish,
-    style: Style,
-) -> Result<Member, Problem> {
+pub(crate) async fn let_in(shared: &Shared, wish: &Wish, style: Style) -> Result<Member, Problem> {
     let is_open = matches!(shared.desk.config().auth, Auth::Open);
     let denied = |text: &str| Problem::new(Code::AuthenticationFailed, text);
     let key = match &wish.token {
@@ -215,6 +246,7 @@ pub(crate) async fn let_in(
         style,
         since: Instant::now(),
         agent: OnceLock::new(),
+        shows_key: true,
         per_minute: quota.unwrap_or(u32::MAX).min(CHAT_PER_MINUTE),
         holder,
     })

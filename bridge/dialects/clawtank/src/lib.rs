@@ -5,7 +5,7 @@
 //! is durable. A person is an agent of the mesh as in other dialects of people. Nothing that was not done is confirmed.
 //!
 //! In reading order: `socket` (a connection), `envelope` and `fields` (frames, and what is in them), `connect` (who a client
-//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks`, `extensions`; `voice` (events to
+//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks`, `extensions`, `http` (pages); `voice` (events to
 //! frames; `said`: messages; `arrivals`: members that come and go), `style` and `ids` (how things are called), `names`
 //! (people as agents), `problem` (refusals), `shared`, `times`, `settings`, `limits`.
 
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use bridge::{
     Transport,
-    dialect::{Conversation, Dialect, First, Manners, Site},
+    dialect::{Annex, Conversation, Dialect, First, Manners, Site},
     read::Desk,
     seam::event,
 };
@@ -28,6 +28,7 @@ mod connect;
 mod envelope;
 mod extensions;
 mod fields;
+mod http;
 mod ids;
 mod limits;
 mod names;
@@ -127,5 +128,9 @@ impl Dialect for ClawTank {
 
     fn site(&self, _: &Desk) -> Option<Site> {
         None
+    }
+
+    fn annex(&self, _: &Desk) -> Option<Annex> {
+        self.settings.on.then(|| http::annex(self.shared.clone(), self.voices.usual().0))
     }
 }

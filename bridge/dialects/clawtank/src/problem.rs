@@ -25,6 +25,11 @@ pub(crate) enum Code {
 }
 
 impl Code {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        self.traits().0
+    }
+
     /// Its name, whose fault it is, and whether the same may be tried again.
     fn traits(self) -> (&'static str, &'static str, bool) {
         match self {
@@ -106,6 +111,11 @@ impl Problem {
 
     pub(crate) fn instead(self, suggestion: impl Into<String>) -> Problem {
         Problem { suggestion: Some(suggestion.into()), ..self }
+    }
+
+    /// In how many seconds the same may be tried again, if it may.
+    pub(crate) fn retry_secs(&self) -> Option<u64> {
+        Some(self.retry_secs).filter(|secs| *secs > 0)
     }
 
     /// The data of the frame that says so. The id of the error is in the node's log where it is a failure of the node.

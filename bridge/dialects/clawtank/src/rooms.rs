@@ -104,7 +104,7 @@ impl Set {
 
 /// What the key of a room has set.
 pub(crate) async fn set(cx: &Context, room: RoomId) -> Result<Set, Problem> {
-    let details = cx.ask(ReadDetails { rooms: vec![room], settings: true }).await?;
+    let details = cx.read(ReadDetails { rooms: vec![room], settings: true }).await?;
     Ok(Set { details: details.into_iter().next().unwrap_or_default() })
 }
 
@@ -141,10 +141,7 @@ pub(crate) async fn meant(cx: &Context, request: &Request) -> Result<RoomId, Pro
 
 /// All about a room that the client may read, whether it is an agent by now or not.
 pub(crate) async fn look(cx: &Context, room: RoomId) -> Result<RoomInfo, Problem> {
-    match cx.me() {
-        Ok(me) => Ok(cx.shared.desk.ask(&me, DescribeRoom(room)).await?),
-        Err(_) => Ok(cx.shared.desk.ask(&cx.member.holder, DescribeRoom(room)).await?),
-    }
+    cx.read(DescribeRoom(room)).await
 }
 
 /// Whether the client's key has made the room.
@@ -255,6 +252,12 @@ pub(crate) fn answer(kind: &'static str, namespace: &str, payload: Value) -> Tol
 pub(crate) const NAMESPACE: &str = "clawmesh.room";
 
 pub(crate) async fn list(cx: &Context) -> Result<Told, Problem> {
+    let rooms = rows(cx).await?;
+    Ok(answer("extension.room_list", NAMESPACE, json!({"rooms": rooms})))
+}
+
+/// The rooms that the client may see, but for those of two agents.
+pub(crate) async fn rows(cx: &Context) -> Result<Vec<Value>, Problem> {
     let mut rooms = cx.shared.desk.ask(&cx.member.holder, ListRooms { parent: None }).await?;
     rooms.retain(|room| room.sides.is_none());
     rooms.truncate(ROOMS_LISTED_MAX);
@@ -263,12 +266,17 @@ pub(crate) async fn list(cx: &Context) -> Result<Told, Problem> {
     let details = cx.shared.desk.ask(&cx.member.holder, details).await?;
     let sets = details.into_iter().map(|details| Set { details });
     let rows = rooms.iter().zip(sets).map(|(room, set)| row(cx.style(), room, &set));
-    let rows: Vec<Value> = rows.collect();
-    Ok(answer("extension.room_list", NAMESPACE, json!({"rooms": rows})))
+    Ok(rows.collect())
 }
 
 /// Makes a room, with the settings that are named.
 pub(crate) async fn create(cx: &Context, config: &At<'_>) -> Result<Told, Problem> {
+    let (room, set) = make(cx, config).await?;
+    Ok(opened(cx.style(), "room.created", &room, &set))
+}
+
+/// The same, with what it has been set to.
+pub(crate) async fn make(cx: &Context, config: &At<'_>) -> Result<(RoomView, Set), Problem> {
     cx.member.rights.may(Right::CreateRoom, false)?;
     let agent = cx.agent()?.clone();
     config.clone().required()?.object()?;
@@ -288,11 +296,22 @@ pub(crate) async fn create(cx: &Context, config: &At<'_>) -> Result<Told, Proble
     if update != DetailsUpdate::default() {
         cx.ask(SetRoom { room: room.room, update }).await?;
     }
-    Ok(opened(cx.style(), "room.created", &room, &set(cx, room.room).await?))
+    let set = set(cx, room.room).await?;
+    Ok((room, set))
 }
 
 /// Changes a room of the client's key.
 pub(crate) async fn change(cx: &Context, room: RoomId, payload: &At<'_>) -> Result<Told, Problem> {
+    let row = changed(cx, room, payload).await?;
+    Ok(answer("extension.room_updated", NAMESPACE, json!({"room": row})))
+}
+
+/// The same: the room as it is then.
+pub(crate) async fn changed(
+    cx: &Context,
+    room: RoomId,
+    payload: &At<'_>,
+) -> Result<Value, Problem> {
     let mut update = update(payload)?;
     if let Some(text) = payload.get("description").text(4_096)? {
         update.description = Some(Some(text.to_owned()));
@@ -306,19 +325,20 @@ pub(crate) async fn change(cx: &Context, room: RoomId, payload: &At<'_>) -> Resu
     }
     cx.ask(SetRoom { room, update }).await?;
     let (info, set) = (look(cx, room).await?, set(cx, room).await?);
-    Ok(answer(
-        "extension.room_updated",
-        NAMESPACE,
-        json!({"room": row(cx.style(), &info.room, &set)}),
-    ))
+    Ok(row(cx.style(), &info.room, &set))
 }
 
 /// Closes a room of the client's key, for ever.
 pub(crate) async fn close(cx: &Context, room: RoomId) -> Result<Told, Problem> {
-    let update = DetailsUpdate { closes: true, ..DetailsUpdate::default() };
-    cx.ask(SetRoom { room, update }).await?;
+    end(cx, room).await?;
     let payload = json!({"room_id": cx.style().room(room)});
     Ok(answer("extension.room_closed", NAMESPACE, payload))
+}
+
+/// The same.
+pub(crate) async fn end(cx: &Context, room: RoomId) -> Result<(), Problem> {
+    cx.ask(SetRoom { room, update: DetailsUpdate { closes: true, ..DetailsUpdate::default() } })
+        .await
 }
 
 /// Settings that a client names.
@@ -359,12 +379,16 @@ async fn events(
     (limit, before_ms): (u64, Option<u64>),
 ) -> Result<(Vec<(u64, Told)>, bool), Problem> {
     let page = History { room, from: From::Newest, limit: limit + 1, before_ms };
-    let page = cx.ask(page).await?;
+    let page = cx.read(page).await?;
     let direct = cx.shared.desk.is_direct(room);
     let style = cx.style();
     let said = |message: &Message| (message.wall_ms, Saying::of(message, direct).told(style));
-    let mut all: Vec<(u64, Told)> = page.messages.iter().map(said).collect();
-    let tasks: Vec<TaskView> = cx.ask(ListTasks { room, status: None }).await?;
+    // Who shows no key is nobody of the room.
+    let is_shown =
+        |message: &&Message| cx.member.shows_key || !Saying::of(message, direct).is_for_members();
+    let more_said = page.messages.len() as u64 > limit;
+    let mut all: Vec<(u64, Told)> = page.messages.iter().filter(is_shown).map(said).collect();
+    let tasks: Vec<TaskView> = cx.read(ListTasks { room, status: None }).await?;
     let newest = tasks.iter().rev().take(TASKS_LISTED_MAX);
     let earlier = newest.filter(|task| before_ms.is_none_or(|before| task.created_ms < before));
     let made = |task: &TaskView| {
@@ -374,7 +398,7 @@ async fn events(
     all.extend(earlier.map(made));
     all.sort_by_key(|(at_ms, _)| *at_ms);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = all.len() > limit;
+    let more = more_said || all.len() > limit;
     all.drain(..all.len().saturating_sub(limit));
     Ok((all, more))
 }
@@ -388,15 +412,20 @@ pub(crate) async fn replay(cx: &Context, room: RoomId) -> Result<Vec<Bytes>, Pro
 /// A page of events, the oldest first.
 pub(crate) async fn history(cx: &Context, payload: &At<'_>) -> Result<Told, Problem> {
     let room = named(cx, payload.get("room_id").words(256)?).await?;
-    let limit = payload.get("limit").whole(PAGE_MAX)?.unwrap_or(REPLAYED_MAX).max(1);
-    let before = payload.get("before").time()?;
+    Ok(answer("extension.room_history", NAMESPACE, page(cx, room, payload).await?))
+}
+
+/// The same, of a room, with `before` and `limit`.
+pub(crate) async fn page(cx: &Context, room: RoomId, wish: &At<'_>) -> Result<Value, Problem> {
+    let limit = wish.get("limit").whole(PAGE_MAX)?.unwrap_or(REPLAYED_MAX).max(1);
+    let before = wish.get("before").time()?;
     let (events, more) = events(cx, room, (limit, before)).await?;
     let form = cx.style().form;
     let frame = |(_, told): (u64, Told)| {
         serde_json::from_slice::<Value>(&told.frame(form)).unwrap_or_default()
     };
     let events: Vec<Value> = events.into_iter().map(frame).collect();
-    Ok(answer("extension.room_history", NAMESPACE, json!({"events": events, "more": more})))
+    Ok(json!({"events": events, "more": more}))
 }
 
 /// How many are in a room, as its events say.

@@ -189,6 +189,11 @@ impl<'a> Saying<'a> {
         data["capabilities_used"] = used.cloned().unwrap_or_else(|| json!([]));
     }
 
+    /// It is not for those who look on, nor is a thought.
+    pub(crate) fn is_for_members(&self) -> bool {
+        self.speech == Speech::Thinking || self.visibility(&self.own()) == "room_only"
+    }
+
     fn visibility(&self, own: &Map<String, Value>) -> &'static str {
         let room_only = own.get("visibility").and_then(Value::as_str) == Some("room_only");
         match (self.private, room_only) {

@@ -132,7 +132,7 @@ impl Talk {
             request,
         };
         let work = async move {
-            let member = let_in(shared, &wish, style).await;
+            let member = let_in(&shared, &wish, style).await;
             (member, wish)
         };
         seat.owe_in_turn(work, move |seat, (member, wish)| match member {

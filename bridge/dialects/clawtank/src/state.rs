@@ -6,7 +6,11 @@ use std::{
     time::Instant,
 };
 
-use bridge::{read::Visitor, seam::event::Event, session::ask::Ask};
+use bridge::{
+    read::Visitor,
+    seam::{event::Event, refusal::Refusal},
+    session::ask::Ask,
+};
 use bytes::Bytes;
 use mesh::name::id::{AgentId, MessageId, RoomId};
 use tokio::sync::mpsc;
@@ -98,6 +102,17 @@ impl Context {
     /// Asks as the client's agent.
     pub(crate) async fn ask<C: Ask>(&self, call: C) -> Result<C::Answer, Problem> {
         Ok(self.shared.desk.ask(&self.me()?, call).await?)
+    }
+
+    /// Asks as the client's agent, or as the holder of its key if there is none.
+    pub(crate) async fn read<C: Ask>(&self, call: C) -> Result<C::Answer, Problem> {
+        Ok(self.try_read(call).await?)
+    }
+
+    /// The same, for those who have words of their own for some refusals.
+    pub(crate) async fn try_read<C: Ask>(&self, call: C) -> Result<C::Answer, Refusal> {
+        let reader = self.me().unwrap_or_else(|_| self.member.holder.clone());
+        self.shared.desk.ask(&reader, call).await
     }
 
     pub(crate) fn frame(&self, told: Told) -> Bytes {

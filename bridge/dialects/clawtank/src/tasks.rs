@@ -15,13 +15,16 @@ use bridge::{
 };
 use bytes::Bytes;
 use mesh::{
-    api::agenda::{TaskUpdate, TaskView},
+    api::{
+        agenda::{TaskUpdate, TaskView},
+        command::Refused,
+    },
     name::id::{AgentId, MessageId, RoomId},
     wire::tasks::{CommentKind, TaskStatus},
 };
 
 pub(crate) use claims::claim;
-pub(crate) use extended::{CHANGES, NAMESPACE, extension, list_of};
+pub(crate) use extended::{CHANGES, NAMESPACE, extension, list_of, rows};
 pub(crate) use making::create;
 pub(crate) use reports::{complete, report};
 
@@ -37,15 +40,13 @@ use crate::{
 
 /// A task by its id or the one that its maker chose, in a room.
 async fn in_room(cx: &Context, room: RoomId, id: MessageId) -> Result<Option<TaskView>, Problem> {
-    let me = cx.me()?;
-    let place = cx.shared.aliased(room, id);
-    let task = place.map_or(id, |place| place.message);
-    match cx.shared.desk.ask(&me, ReadTask { room, task }).await {
+    // Its own id first: nobody takes a task away from others by calling his own so.
+    match cx.try_read(ReadTask { room, task: id }).await {
         Ok(record) => return Ok(Some(record.view)),
-        Err(Refusal::Mesh(mesh::api::command::Refused::NoTask)) => {}
+        Err(Refusal::Mesh(Refused::NoTask)) => {}
         Err(refusal) => return Err(refusal.into()),
     }
-    let all: Vec<TaskView> = cx.shared.desk.ask(&me, ListTasks { room, status: None }).await?;
+    let all: Vec<TaskView> = cx.read(ListTasks { room, status: None }).await?;
     // Of two that were called so at the same moment the older one is meant.
     Ok(all.into_iter().find(|task| task.facts.alias == Some(id)))
 }

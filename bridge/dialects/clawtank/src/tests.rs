@@ -36,6 +36,7 @@ use crate::{ClawTank, Settings, ids, names};
 
 mod chat;
 mod door;
+mod http;
 mod registered;
 mod rooms;
 mod strict;

@@ -28,14 +28,22 @@ pub(crate) const NAMESPACE: &str = "clawmesh.task";
 /// Lists the tasks of a room.
 pub(crate) async fn list_of(cx: &Context, payload: &At<'_>) -> Result<Told, Problem> {
     let room = rooms::named(cx, payload.get("room_id").words(256)?).await?;
-    let wanted = payload.get("status").text(64)?;
-    let tasks = cx.ask(ListTasks { room, status: None }).await?;
+    let rows = rows(cx, room, payload.get("status").text(64)?).await?;
+    Ok(rooms::answer("extension.task_list", NAMESPACE, json!({"tasks": rows})))
+}
+
+/// The newest tasks of a room that are so far, in the words of the dialect or the mesh.
+pub(crate) async fn rows(
+    cx: &Context,
+    room: RoomId,
+    wanted: Option<&str>,
+) -> Result<Vec<Value>, Problem> {
+    let tasks = cx.read(ListTasks { room, status: None }).await?;
     let is_wanted = |task: &&TaskView| {
         wanted.is_none_or(|word| news::word(task) == word || task.status.name() == word)
     };
     let newest = tasks.iter().rev().filter(is_wanted).take(TASKS_LISTED_MAX);
-    let rows: Vec<Value> = newest.map(|task| news::row(cx.style(), task).0).collect();
-    Ok(rooms::answer("extension.task_list", NAMESPACE, json!({"tasks": rows})))
+    Ok(newest.map(|task| news::row(cx.style(), task).0).collect())
 }
 
 /// A change, by the name of its message.
