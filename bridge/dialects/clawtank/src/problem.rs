@@ -57,6 +57,8 @@ pub(crate) struct Problem {
     /// What to do instead.
     suggestion: Option<String>,
     retry_secs: u64,
+    /// A failure of the node, which its operator is told of.
+    is_fault: bool,
 }
 
 /// A client tries something again after this, of which nobody knows when it will do.
@@ -67,7 +69,19 @@ impl Problem {
         let later = matches!(code, Code::ServerError | Code::NetworkError);
         let retry_secs = if later { LATER_SECS } else { 0 };
         let message = message.into();
-        Problem { code, message, field: None, reason: None, suggestion: None, retry_secs }
+        Problem {
+            code,
+            message,
+            field: None,
+            reason: None,
+            suggestion: None,
+            retry_secs,
+            is_fault: false,
+        }
+    }
+
+    fn fault(message: &str) -> Problem {
+        Problem { is_fault: true, ..Problem::new(Code::ServerError, message) }
     }
 
     /// A field breaks a rule.
@@ -121,8 +135,14 @@ impl Problem {
     /// The data of the frame that says so. The id of the error is in the node's log where it is a failure of the node.
     pub(crate) fn data(&self, error_id: &str, related: &Related) -> Value {
         let (code, kind, retryable) = self.code.traits();
-        if matches!(self.code, Code::ServerError) {
-            tracing::warn!(event = "clawtank_failed", error_id, why = %self.message, "a client could not be answered");
+        if self.is_fault {
+            let why = &*self.message;
+            tracing::warn!(
+                event = "request_failed",
+                error_id,
+                why,
+                "a request could not be answered"
+            );
         }
         let all =
             [("field", &self.field), ("reason", &self.reason), ("suggestion", &self.suggestion)];
@@ -182,7 +202,7 @@ impl From<Refusal> for Problem {
                 "it is not known whether this was done: send the same frame again, which does it once",
             ),
             Refusal::NotAttached | Refusal::AttachedAlready => Problem::replaced(),
-            Refusal::Unreadable(_) => new(Code::ServerError, "the node's store cannot be read"),
+            Refusal::Unreadable(_) => Problem::fault("the node's store cannot be read"),
             // Of calls that this dialect does not make.
             Refusal::Webhook(..)
             | Refusal::NoSubscription
@@ -190,7 +210,7 @@ impl From<Refusal> for Problem {
             | Refusal::SubscriptionsFull
             | Refusal::TooManyKeys { .. }
             | Refusal::NoSignup
-            | Refusal::NotOperator => new(Code::ServerError, "a refusal of another call"),
+            | Refusal::NotOperator => Problem::fault("a refusal of another call"),
         }
     }
 }

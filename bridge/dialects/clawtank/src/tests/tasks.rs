@@ -376,3 +376,29 @@ async fn a_task_that_is_made_twice_by_the_same_frame_is_one() {
     assert_eq!(said["data"]["notes"], "I say");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn nothing_is_called_as_another_thing_is() {
+    let node = Node::new().await;
+    let eve = node.other("eve").await;
+    let mut ada = node.person("ada").await;
+    let made = node.asks(&eve, AssignTask(NewTask::of(lobby(), "x"))).await.task;
+    let mut as_a_task = super::chat::words("I am a task");
+    as_a_task["message_id"] = json!(ids::text(made.0));
+    ada.gets("chat.human_message", as_a_task).await;
+    let mut second = task(93, "as another one");
+    second["task_id"] = json!(ids::text(made.0));
+    let refused = ada.refused("task.created", second).await;
+    assert_eq!(refused, no("RESOURCE_CONFLICT", "data.task_id"));
+    let mut bob = node.agent("bob").await;
+    let mut claims = claim(93, "bob");
+    claims["task_id"] = json!(ids::text(made.0));
+    let won = bob.gets("task.claim", claims).await;
+    assert_eq!(won["mesh"]["id"], made.to_uuid());
+    let said = ada.gets("chat.human_message", super::chat::words("first")).await;
+    let mut as_a_message = super::chat::words("I am the first");
+    as_a_message["message_id"] = said["message_id"].clone();
+    let refused = ada.refused("chat.human_message", as_a_message).await;
+    assert_eq!(refused, no("RESOURCE_CONFLICT", "data.message_id"));
+    node.stop().await;
+}
