@@ -25,7 +25,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {
     pub(crate) agent: AgentId,
-    name: String,
+    pub(crate) name: String,
     provider: String,
     model: String,
     capabilities: Vec<String>,

@@ -54,6 +54,8 @@ pub(crate) struct Member {
     pub(crate) since: Instant,
     /// As which it is in the mesh: an agent when it has registered.
     pub(crate) agent: OnceLock<AgentId>,
+    /// The name of an agent that has registered.
+    pub(crate) agent_name: OnceLock<String>,
     /// It has shown a key: else it is a page that asks for everybody.
     pub(crate) shows_key: bool,
     per_minute: u32,
@@ -209,6 +211,7 @@ impl Member {
             style,
             since,
             agent: OnceLock::new(),
+            agent_name: OnceLock::new(),
             shows_key: false,
             per_minute: CHAT_PER_MINUTE,
             holder,
@@ -246,6 +249,7 @@ pub(crate) async fn let_in(shared: &Shared, wish: &Wish, style: Style) -> Result
         style,
         since: Instant::now(),
         agent: OnceLock::new(),
+            agent_name: OnceLock::new(),
         shows_key: true,
         per_minute: quota.unwrap_or(u32::MAX).min(CHAT_PER_MINUTE),
         holder,
@@ -256,6 +260,11 @@ impl Member {
     /// As which a person of this name and key is in the mesh.
     pub(crate) fn principal(&self) -> AgentId {
         names::principal(self.holder.key(), &self.user)
+    }
+
+    /// Its name in the mesh.
+    pub(crate) fn name(&self) -> String {
+        self.agent_name.get().unwrap_or(&self.user).clone()
     }
 
     pub(crate) fn connection_id(&self) -> String {

@@ -5,13 +5,16 @@
 //! is durable. A person is an agent of the mesh as in other dialects of people. Nothing that was not done is confirmed.
 //!
 //! In reading order: `socket` (a connection), `envelope` and `fields` (frames, and what is in them), `connect` (who a client
-//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks`, `extensions`, `http` (pages); `voice` (events to
+//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks` (`grace`: of agents that are gone), `extensions`, `http` (pages); `voice` (events to
 //! frames; `said`: messages; `arrivals`: members that come and go), `style` and `ids` (how things are called), `names`
 //! (people as agents), `problem` (refusals), `shared`, `times`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bridge::{
     Transport,
@@ -28,6 +31,7 @@ mod connect;
 mod envelope;
 mod extensions;
 mod fields;
+mod grace;
 mod http;
 mod ids;
 mod limits;
@@ -57,6 +61,8 @@ use voice::Voice;
 #[derive(Clone)]
 pub struct ClawTank {
     settings: Settings,
+    /// Agents that went keep their tasks for so long.
+    grace: Duration,
     voices: Voices,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
@@ -99,13 +105,19 @@ impl ClawTank {
             bare: voice(Form::Bare),
             usual: settings.ids,
         };
-        ClawTank { settings, voices, shared: Arc::default() }
+        let grace = Duration::from_secs(limits::GRACE_SECS);
+        ClawTank { settings, grace, voices, shared: Arc::default() }
+    }
+
+    #[cfg(test)]
+    fn with_grace(self, grace: Duration) -> ClawTank {
+        ClawTank { grace, ..self }
     }
 }
 
 impl Dialect for ClawTank {
     fn open(&self, desk: &Desk) {
-        let shared = || Arc::new(Shared::new(desk.clone(), self.settings.clone()));
+        let shared = || Arc::new(Shared::new(desk.clone(), self.settings.clone(), self.grace));
         self.shared.get_or_init(shared);
     }
 

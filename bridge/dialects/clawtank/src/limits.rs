@@ -104,5 +104,9 @@ pub(crate) const NEWS_MAX: usize = 256;
 pub(crate) const CENSUSES_MAX: usize = 1_024;
 /// For so long: of many that come at once each is not counted anew.
 pub(crate) const CENSUS_FOR: Duration = Duration::from_secs(1);
-/// An agent that comes again in this time is back (spec §4).
+/// An agent that comes again in this time keeps its tasks (spec §4).
 pub(crate) const GRACE_SECS: u64 = 300;
+/// Agents whose claims are remembered for this: as many as may be attached to a node. A few hundred bytes each.
+pub(crate) const WATCHED_AGENTS_MAX: usize = mesh::limits::AGENTS_PER_NODE_MAX;
+/// Claims of one agent, the newest: more than it may hold, for some have ended.
+pub(crate) const WATCHED_TASKS_MAX: usize = 32;

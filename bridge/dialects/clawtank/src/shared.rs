@@ -17,6 +17,7 @@ use mesh::{
 };
 
 use crate::{
+    grace::Grace,
     limits::{
         ALIASES_MAX, BUCKETS_MAX, CENSUS_FOR, CENSUSES_MAX, REPEATERS_MAX, REPEATS_MAX,
         REPEATS_WITHIN,
@@ -29,6 +30,7 @@ use crate::{
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Settings,
+    pub(crate) grace: Arc<Grace>,
     rates: Mutex<Newest<(AgentId, &'static str), Instant>>,
     repeats: Mutex<Newest<AgentId, Frames>>,
     aliases: Mutex<Newest<(RoomId, MessageId), Place>>,
@@ -121,10 +123,11 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Desk, settings: Settings) -> Shared {
+    pub(crate) fn new(desk: Desk, settings: Settings, grace: Duration) -> Shared {
         Shared {
             desk,
             settings,
+            grace: Arc::new(Grace::new(grace)),
             rates: Mutex::new(Newest::new(BUCKETS_MAX)),
             repeats: Mutex::new(Newest::new(REPEATERS_MAX)),
             aliases: Mutex::new(Newest::new(ALIASES_MAX)),

@@ -179,6 +179,7 @@ impl Entry {
                 };
                 seat.ask_in_turn(attach, move |seat, welcome| match welcome {
                     Ok(welcome) => {
+                        cx.shared.grace.comes(&welcome.agent);
                         // Set once: the connection attaches once.
                         let _: Result<(), _> = cx.member.agent.set(welcome.agent);
                         let back = welcome.resumed.map(|resumed| resumed.rooms);
@@ -370,8 +371,10 @@ fn register(seat: &mut Seat, cx: Context, request: Request) {
     }
     seat.ask_in_turn(own.attach(&cx), move |seat, welcome| match welcome {
         Ok(welcome) => {
+            cx.shared.grace.comes(&welcome.agent);
             // Set once: a second attach of a connection is refused.
             let _: Result<(), _> = cx.member.agent.set(welcome.agent);
+            let _: Result<(), _> = cx.member.agent_name.set(own.name.clone());
             let back = welcome.resumed.map(|resumed| resumed.rooms);
             let wanted = {
                 let mut state = cx.state();
@@ -499,6 +502,17 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
             let text = format!("{kind} is no message of a client");
             let problem = Problem::new(Code::ValidationFailed, text);
             Err(problem.at("type").because("unknown type"))
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let member = self.state().member.take();
+        if let (Some(member), Some(shared)) = (member, self.shared.get())
+            && let Some(agent) = member.agent.get()
+        {
+            shared.grace.goes(agent, &shared.desk);
         }
     }
 }

@@ -61,8 +61,12 @@ impl Node {
     }
 
     async fn with(config: Config, settings: Settings) -> Node {
+        Node::speaking(config, ClawTank::new(lobby(), settings)).await
+    }
+
+    async fn speaking(config: Config, clawtank: ClawTank) -> Node {
         let (fake, hub) = Fake::new();
-        let clawtank = Arc::new(ClawTank::new(lobby(), settings));
+        let clawtank = Arc::new(clawtank);
         let last = Arc::new(Echo::default());
         let bridge = Bridge::new(config, hub, fake.clone(), vec![clawtank, last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

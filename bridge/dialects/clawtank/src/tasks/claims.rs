@@ -115,6 +115,8 @@ pub(crate) async fn claim(cx: &Context, request: &Request) -> Result<Vec<Bytes>,
         }
         Err(refusal) => return Err(refusal.into()),
     };
+    let name = cx.member.name();
+    cx.shared.grace.claimed((&agent, &name), &cx.member.key, (won.room, won.task));
     let told = news::claimed(cx.style(), &won, &claim.reason, claim.confidence);
     let frames = confirmed(cx, request, (&won, Confirmed::Claimed), told)?;
     for question in claim.questions {

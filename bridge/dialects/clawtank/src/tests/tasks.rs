@@ -402,3 +402,29 @@ async fn nothing_is_called_as_another_thing_is() {
     assert_eq!(refused, no("RESOURCE_CONFLICT", "data.message_id"));
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_task_of_an_agent_that_is_gone_is_open_again_and_not_before() {
+    let hasty = ClawTank::new(lobby(), Settings::default()).with_grace(Duration::from_millis(50));
+    let node = Node::speaking(keyed(), hasty).await;
+    let (mut ada, mut bob) = (node.person("ada").await, node.agent("bob").await);
+    for seed in [94, 95] {
+        ada.gets("task.created", task(seed, "x")).await;
+    }
+    bob.gets("task.claim", claim(94, "bob")).await;
+    // A newer connection has its place: it is not gone.
+    let mut second = node.agent("bob").await;
+    assert_eq!(bob.ends().await, 1008);
+    drop(bob);
+    second.gets("task.claim", claim(95, "bob")).await;
+    let is_released = |frame: &Value| {
+        frame["data"]["status"] == "pending" && frame["data"]["agent_id"] == ""
+    };
+    assert!(!ada.rest().await.iter().any(is_released));
+    drop(second);
+    ada.find(is_released).await;
+    let mut carl = node.agent("carl").await;
+    carl.gets("task.claim", claim(95, "carl")).await;
+    assert!(!ada.rest().await.iter().any(is_released), "told once for each");
+    node.stop().await;
+}
