@@ -158,6 +158,9 @@ pub trait Conversation: Recipient + Send {
     /// are answered.
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>);
 
+    /// The connection ends, for its client was silent for too long: a last frame may be replied.
+    fn part(&mut self, _: &mut Seat) {}
+
     /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
     /// its timers.
     fn manners(&self) -> Manners;

@@ -189,12 +189,21 @@ impl<R: Source> Connection<'_, R> {
                 () = self.link.session_woken() => {}
                 () = &mut timer => {
                     if !self.tick(reads) {
+                        self.part().await;
                         return Ending::Silent;
                     }
                     timer.as_mut().reset(self.due());
                 }
             }
         }
+    }
+
+    /// The client's conversation has the last word.
+    async fn part(&mut self) {
+        if let Some(conversation) = &mut *locked(self.conversation) {
+            conversation.part(&mut self.seat);
+        }
+        self.perform().await;
     }
 
     /// A client that has said its last may still listen: its calls are answered.

@@ -143,7 +143,7 @@ const PACKAGES: &[Package] = &[
         folder: "bridge/dialects/clawchat",
         edges: &["bridge", "mesh", "protocol"],
         crates: &["axum", "bytes", "jiff", "serde", "serde_json", "tokio"],
-        in_tests: &["bridge", "futures", "tokio-tungstenite"],
+        in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
     },
     Package {
         name: "clawfinder",

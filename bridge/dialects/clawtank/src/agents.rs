@@ -85,15 +85,12 @@ impl Introduction {
     }
 }
 
-/// Notes the model of an agent that is attached, and tells it where it is.
+/// Tells an agent that is attached where it is.
 pub(crate) async fn registered(
     cx: &Context,
     own: &Introduction,
     request: &Request,
 ) -> Result<Vec<Bytes>, Problem> {
-    if cx.member.rights.may(crate::connect::Right::Chat, false).is_ok() {
-        note_model(cx, own).await?;
-    }
     let room: Option<RoomId> = cx.rooms().first().copied();
     let mut data = json!({
         "agent_id": &*own.agent,
@@ -112,8 +109,12 @@ pub(crate) async fn registered(
     Ok(vec![cx.frame(told)])
 }
 
-/// A profile that says the same is not written again: all nodes would hear of it.
-async fn note_model(cx: &Context, own: &Introduction) -> Result<(), Problem> {
+/// Notes the model of an agent that is attached. A profile that says the same is not written again: all nodes would hear of
+/// it.
+pub(crate) async fn note_model(cx: &Context, own: &Introduction) -> Result<(), Problem> {
+    if cx.member.rights.may(crate::connect::Right::Chat, false).is_err() {
+        return Ok(());
+    }
     let Profile { fields, .. } = cx.ask(GetProfile(own.agent.clone())).await?.profile;
     let says = |field: Field, text: &str| {
         fields.iter().any(|(known, said)| *known == field && said == text)

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agents::model_of, envelope::Told, limits::GRACE_SECS, names, problem::Problem, rooms,
-    state::Context, style::shown, times,
+    said::Saying, state::Context, style::shown, times,
 };
 
 /// The frames of an event. None, if the room cannot be looked at any more: nobody misses an event of it.
@@ -25,6 +25,11 @@ pub(crate) async fn told(cx: &Context, event: Event) -> Vec<Bytes> {
     } else if let Event::RoomOpened { room, .. } = event {
         let set = rooms::set(cx, room.room).await;
         set.map(|set| Some(rooms::opened(cx.style(), "room.created", &room, &set)))
+    } else if let Event::Said(message) = event {
+        // What the same agent has said over another connection.
+        let direct = cx.shared.desk.is_direct(message.room);
+        let hears = direct || cx.state().rooms.contains(&message.room);
+        Ok(hears.then(|| Saying::of(&message, direct).told(cx.style())))
     } else if let Event::RoomClosed { room } = event {
         let payload = json!({"room_id": cx.style().room(room)});
         Ok(Some(rooms::answer("extension.room_closed", rooms::NAMESPACE, payload)))

@@ -2,7 +2,7 @@
 
 use bridge::seam::{
     call::{FindAgent, OneMessage, OpenDirect, Say},
-    event::Message,
+    event::{Event, Message},
 };
 use bytes::Bytes;
 use mesh::{
@@ -147,6 +147,7 @@ async fn put(
         cx.shared.done(&agent, id, Done::Message(room, message));
     }
     let Some(fresh) = fresh else { return again(cx, room, message, request).await };
+    tell_others(cx, &agent, place).await;
     let saying = Saying {
         room,
         message,
@@ -162,6 +163,18 @@ async fn put(
         private: direct,
     };
     Ok(cx.frame(saying.told(cx.style()).answering(&request.related)))
+}
+
+/// Tells other connections of the same agent of a message, as everybody.
+async fn tell_others(cx: &Context, agent: &AgentId, Place { room, message }: Place) {
+    let others = cx.shared.others(agent, cx.member.connection);
+    if others.is_empty() {
+        return;
+    }
+    if let Ok(Some(said)) = cx.ask(OneMessage { room, message }).await {
+        // A full channel: such a client does not take what it is told.
+        others.into_iter().for_each(|news| drop(news.try_send(Event::Said(said.clone()))));
+    }
 }
 
 /// Confirms a message that was said before.

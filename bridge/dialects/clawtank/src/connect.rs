@@ -249,7 +249,7 @@ pub(crate) async fn let_in(shared: &Shared, wish: &Wish, style: Style) -> Result
         style,
         since: Instant::now(),
         agent: OnceLock::new(),
-            agent_name: OnceLock::new(),
+        agent_name: OnceLock::new(),
         shows_key: true,
         per_minute: quota.unwrap_or(u32::MAX).min(CHAT_PER_MINUTE),
         holder,

@@ -112,7 +112,11 @@ impl Grace {
                     Next::Wait(time) => sleep(time).await,
                     Next::Nothing => return,
                     Next::Release { key, name, tasks } => {
-                        release(&desk, (&agent, name), key, tasks).await;
+                        let who = (&agent, &*name);
+                        if release(&desk, who, &key, &tasks).await.is_err() {
+                            // It is connected, here or elsewhere, or its key is valid no more.
+                            tasks.into_iter().for_each(|task| grace.claimed(who, &key, task));
+                        }
                         return;
                     }
                 }
@@ -139,48 +143,46 @@ impl Grace {
     }
 }
 
+/// # Errors
+/// The agent cannot be attached: nothing was done.
 async fn release(
     desk: &Desk,
-    (agent, name): (&AgentId, String),
-    key: Secret,
-    tasks: Vec<(RoomId, MessageId)>,
-) {
+    (agent, name): (&AgentId, &str),
+    key: &Secret,
+    tasks: &[(RoomId, MessageId)],
+) -> Result<(), Refusal> {
     let attach = Attach {
-        key,
-        name,
+        key: key.clone(),
+        name: name.to_owned(),
         identity: Identity::Named(agent.to_string()),
         capabilities: Vec::new(),
         reconnect: false,
         linger: Duration::ZERO,
     };
-    let released = async {
-        // Refused: it is connected, here or elsewhere, or its key is valid no more.
-        let me = desk.attach(attach).await?;
-        desk.ask(&me, StandOutside).await?;
-        for (room, task) in tasks {
-            let Ok(record) = desk.ask(&me, ReadTask { room, task }).await else { continue };
-            let is_open = match record.view.status {
-                TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Blocked => true,
-                TaskStatus::InReview
-                | TaskStatus::Completed
-                | TaskStatus::Cancelled
-                | TaskStatus::Failed => false,
-            };
-            if !is_open || record.view.assignee.as_ref() != Some(agent) {
-                continue;
-            }
-            let update = TaskUpdate {
-                status: Some(TaskStatus::Pending),
-                by_steps: true,
-                assignee: Some(None),
-                if_assignee: Some(Some(agent.clone())),
-                ..TaskUpdate::of(task)
-            };
-            desk.ask(&me, ChangeTask(update)).await?;
+    let me = desk.attach(attach).await?;
+    desk.ask(&me, StandOutside).await?;
+    for (room, task) in tasks.iter().copied() {
+        let Ok(record) = desk.ask(&me, ReadTask { room, task }).await else { continue };
+        let is_open = match record.view.status {
+            TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Blocked => true,
+            TaskStatus::InReview
+            | TaskStatus::Completed
+            | TaskStatus::Cancelled
+            | TaskStatus::Failed => false,
+        };
+        if !is_open || record.view.assignee.as_ref() != Some(agent) {
+            continue;
         }
-        Ok::<(), Refusal>(())
-    };
-    if let Err(refusal) = released.await {
-        tracing::debug!(%agent, ?refusal, "tasks of an agent that went stay its own");
+        let update = TaskUpdate {
+            status: Some(TaskStatus::Pending),
+            by_steps: true,
+            assignee: Some(None),
+            if_assignee: Some(Some(agent.clone())),
+            ..TaskUpdate::of(task)
+        };
+        if let Err(refusal) = desk.ask(&me, ChangeTask(update)).await {
+            tracing::debug!(%agent, ?refusal, "a task of an agent that went stays its own");
+        }
     }
+    Ok(())
 }

@@ -23,7 +23,7 @@ use bridge::{
     secret::Secret,
 };
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     connect::{Member, Wish},
@@ -223,7 +223,10 @@ fn shown(headers: &HeaderMap) -> Option<String> {
 }
 
 fn context(shared: &Arc<Shared>, member: Member) -> Context {
-    Context { shared: shared.clone(), member: Arc::new(member), state: Arc::<Mutex<_>>::default() }
+    // Nobody hears of news.
+    let (news, _) = mpsc::channel(1);
+    let state = Arc::<Mutex<_>>::default();
+    Context { shared: shared.clone(), member: Arc::new(member), state, news }
 }
 
 /// Somebody who reads: the holder of a key, or everybody.

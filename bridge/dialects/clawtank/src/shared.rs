@@ -24,6 +24,7 @@ use crate::{
     },
     problem::Problem,
     settings::Settings,
+    state::News,
 };
 
 /// See the module.
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     repeats: Mutex<Newest<AgentId, Frames>>,
     aliases: Mutex<Newest<(RoomId, MessageId), Place>>,
     censuses: Mutex<Newest<RoomId, Arc<Counted>>>,
+    /// Connections of the same agent, by their ids. Each has a place among those of the bridge.
+    connections: Mutex<HashMap<AgentId, Vec<([u8; 16], News)>>>,
 }
 
 /// Frames of an agent, by their ids.
@@ -132,7 +135,32 @@ impl Shared {
             repeats: Mutex::new(Newest::new(REPEATERS_MAX)),
             aliases: Mutex::new(Newest::new(ALIASES_MAX)),
             censuses: Mutex::new(Newest::new(CENSUSES_MAX)),
+            connections: Mutex::default(),
         }
+    }
+
+    /// An agent has one more connection.
+    pub(crate) fn connects(&self, agent: &AgentId, connection: [u8; 16], news: News) {
+        self.grace.comes(agent);
+        lock(&self.connections).entry(agent.clone()).or_default().push((connection, news));
+    }
+
+    /// A connection of an agent has ended.
+    pub(crate) fn disconnects(&self, agent: &AgentId, connection: [u8; 16]) {
+        let mut connections = lock(&self.connections);
+        let Some(own) = connections.get_mut(agent) else { return };
+        own.retain(|(id, _)| *id != connection);
+        if own.is_empty() {
+            connections.remove(agent);
+            self.grace.goes(agent, &self.desk);
+        }
+    }
+
+    /// Other connections of the agent of this one: the mesh tells nobody of what he has said himself.
+    pub(crate) fn others(&self, agent: &AgentId, connection: [u8; 16]) -> Vec<News> {
+        let connections = lock(&self.connections);
+        let own = connections.get(agent).map_or(&[][..], Vec::as_slice);
+        own.iter().filter(|(id, _)| *id != connection).map(|(_, news)| news.clone()).collect()
     }
 
     /// Takes one of those that somebody has.

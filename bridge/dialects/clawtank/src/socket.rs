@@ -128,6 +128,7 @@ impl Talk {
             state: self.state.clone(),
             shared: shared.clone(),
             voices: self.voices.clone(),
+            news: self.news.clone(),
             heard,
             request,
         };
@@ -150,16 +151,17 @@ struct Entry {
     state: Arc<Mutex<State>>,
     shared: Arc<Shared>,
     voices: Voices,
+    news: News,
     heard: mpsc::Receiver<Event>,
     request: Request,
 }
 
 impl Entry {
     fn goes_on(self, seat: &mut Seat, member: Member, wish: Wish) {
-        let Entry { state, shared, voices, heard, request } = self;
+        let Entry { state, shared, voices, news, heard, request } = self;
         seat.speak(voices.of(member.style.form).clone());
         let member = Arc::new(member);
-        let cx = Context { shared, member: member.clone(), state };
+        let cx = Context { shared, member: member.clone(), state, news };
         cx.state().member = Some(member.clone());
         match member.kind {
             Kind::Agent => {
@@ -172,14 +174,16 @@ impl Entry {
                 let attach = Attach {
                     key: member.key.clone(),
                     name: member.user.clone(),
-                    identity: Identity::Named(member.principal().to_string()),
+                    // A person has as many windows as it likes.
+                    identity: Identity::Shared(member.principal().to_string()),
                     capabilities: Vec::new(),
                     reconnect: true,
                     linger: std::time::Duration::ZERO,
                 };
                 seat.ask_in_turn(attach, move |seat, welcome| match welcome {
                     Ok(welcome) => {
-                        cx.shared.grace.comes(&welcome.agent);
+                        let news = cx.news.clone();
+                        cx.shared.connects(&welcome.agent, member.connection, news);
                         // Set once: the connection attaches once.
                         let _: Result<(), _> = cx.member.agent.set(welcome.agent);
                         let back = welcome.resumed.map(|resumed| resumed.rooms);
@@ -310,6 +314,7 @@ fn look_after(seat: &mut Seat, cx: Context) {
 fn disconnected(member: &Member, reason: &str, may_return: bool) -> Bytes {
     let message = match reason {
         "error" => "the key is not valid any more",
+        "timeout" => "nothing was heard for 90 seconds",
         _ => "connection closed by user request",
     };
     let data = json!({
@@ -367,11 +372,11 @@ fn register(seat: &mut Seat, cx: Context, request: Request) {
         Err(problem) => return seat.reply(cx.style().error(&problem, &request.related)),
     };
     if cx.member.agent.get().is_some() {
-        return introduce(seat, cx, own, request);
+        return note(seat, cx, (own, request), Vec::new());
     }
     seat.ask_in_turn(own.attach(&cx), move |seat, welcome| match welcome {
         Ok(welcome) => {
-            cx.shared.grace.comes(&welcome.agent);
+            cx.shared.connects(&welcome.agent, cx.member.connection, cx.news.clone());
             // Set once: a second attach of a connection is refused.
             let _: Result<(), _> = cx.member.agent.set(welcome.agent);
             let _: Result<(), _> = cx.member.agent_name.set(own.name.clone());
@@ -381,12 +386,32 @@ fn register(seat: &mut Seat, cx: Context, request: Request) {
                 state.rooms.extend(back.into_iter().flatten());
                 std::mem::take(&mut state.wanted)
             };
-            take_seats(seat, cx, (own, request), wanted);
+            note(seat, cx, (own, request), wanted);
         }
         Err(refusal) => {
             let problem = Problem::from(refusal);
             seat.reply(cx.style().error(&problem, &request.related));
         }
+    });
+}
+
+/// Notes what an agent says of itself before others see it come.
+fn note(
+    seat: &mut Seat,
+    cx: Context,
+    (own, request): (Introduction, Request),
+    wanted: Vec<RoomId>,
+) {
+    let work = async move {
+        let noted = agents::note_model(&cx, &own).await;
+        (cx, own, request, noted)
+    };
+    seat.owe_in_turn(work, |seat, (cx, own, request, noted)| {
+        if let Err(problem) = noted {
+            // It is registered all the same: others see no model.
+            tracing::debug!(why = %problem.message, "the model of an agent is not noted");
+        }
+        take_seats(seat, cx, (own, request), wanted);
     });
 }
 
@@ -512,7 +537,7 @@ impl Drop for Talk {
         if let (Some(member), Some(shared)) = (member, self.shared.get())
             && let Some(agent) = member.agent.get()
         {
-            shared.grace.goes(agent, &shared.desk);
+            shared.disconnects(agent, member.connection);
         }
     }
 }
@@ -593,10 +618,16 @@ impl Conversation for Talk {
         let member = self.state().member.clone();
         match member {
             Some(member) => {
-                let state = self.state.clone();
-                take(seat, Context { shared, member, state }, request);
+                let (state, news) = (self.state.clone(), self.news.clone());
+                take(seat, Context { shared, member, state, news }, request);
             }
             None => self.stranger(seat, shared, request),
+        }
+    }
+
+    fn part(&mut self, seat: &mut Seat) {
+        if let Some(member) = &self.state().member {
+            seat.reply(disconnected(member, "timeout", true));
         }
     }
 

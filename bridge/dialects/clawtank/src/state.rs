@@ -69,6 +69,8 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) member: Arc<Member>,
     pub(crate) state: Arc<Mutex<State>>,
+    /// The way of events to this connection.
+    pub(crate) news: News,
 }
 
 pub(crate) fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {

@@ -1,5 +1,7 @@
 //! How clients come in.
 
+use tokio::io::AsyncReadExt as _;
+
 use super::*;
 use crate::Form;
 
@@ -254,5 +256,46 @@ async fn types_that_are_not_there_yet_are_answered_so() {
         assert_eq!(details["reason"], "not there yet", "{answer}");
         assert!(details["suggestion"].is_string());
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_of_which_nothing_is_heard_is_told_so_and_goes() {
+    let node = Node::new().await;
+    let mut client = node.person("ada").await;
+    tokio::time::pause();
+    // It reads nothing meanwhile, so it answers no ping.
+    tokio::time::sleep(crate::limits::SILENT_FOR_MAX + Duration::from_millis(10)).await;
+    tokio::time::resume();
+    // Read as bytes: it would answer pings that came before.
+    let MaybeTlsStream::Plain(io) = client.socket.get_mut() else { panic!("without TLS") };
+    let mut bytes = Vec::new();
+    timeout(PATIENCE, io.read_to_end(&mut bytes)).await.expect("it ends").unwrap();
+    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    assert!(has(br#""type":"connection.disconnect""#) && has(br#""reason":"timeout""#));
+    assert!(has(&1008_u16.to_be_bytes()));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_has_several_windows_and_each_hears_what_was_said_in_another() {
+    let node = Node::new().await;
+    let mut bob = node.agent("bob").await;
+    let (mut one, mut two) = (node.person("ada").await, node.person("ada").await);
+    let said = one.ask("chat.human_message", super::chat::words("here")).await;
+    let heard = two.hears("chat.human_message").await;
+    assert_eq!((&heard["id"], &heard["data"]), (&said["id"], &said["data"]));
+    assert!(heard["metadata"].get("correlation_id").is_none());
+    bob.hears("chat.human_message").await;
+    bob.gets("chat.agent_message", super::chat::words("yes")).await;
+    for window in [&mut one, &mut two] {
+        window.hears("chat.agent_message").await;
+    }
+    let is_chat = |frame: &Value| frame["type"].as_str().unwrap().starts_with("chat.");
+    for window in [&mut one, &mut two, &mut bob] {
+        assert!(!window.rest().await.iter().any(is_chat), "once");
+    }
+    drop(one);
+    two.gets("chat.human_message", super::chat::words("still here")).await;
     node.stop().await;
 }
