@@ -37,8 +37,11 @@ pub(crate) struct Shared {
     aliases: Mutex<Newest<(RoomId, MessageId), Place>>,
     censuses: Mutex<Newest<RoomId, Arc<Counted>>>,
     /// Connections of the same agent, by their ids. Each has a place among those of the bridge.
-    connections: Mutex<HashMap<AgentId, Vec<([u8; 16], News)>>>,
+    connections: Mutex<HashMap<AgentId, Vec<Connected>>>,
 }
+
+/// A connection, and the way of events to it.
+type Connected = ([u8; 16], News);
 
 /// Frames of an agent, by their ids.
 type Frames = Newest<String, (Instant, Done)>;

@@ -115,6 +115,7 @@ impl Node {
     async fn person(&self, name: &str) -> Client {
         let mut client = self.bare().await;
         client.connect("human", KEY, name, Some("lobby")).await;
+        client.settle().await;
         client
     }
 
@@ -123,6 +124,7 @@ impl Node {
         let mut client = self.bare().await;
         client.connect("agent", KEY, "owner", Some("lobby")).await;
         client.register(id).await;
+        client.settle().await;
         client
     }
 
@@ -251,6 +253,11 @@ impl Client {
         });
         self.send(&frame.to_string()).await;
         self.hears("connection.capabilities").await["data"].clone()
+    }
+
+    /// It has been given what was said before it came.
+    async fn settle(&mut self) {
+        self.capabilities(&[]).await;
     }
 
     async fn connect(&mut self, kind: &str, key: &str, name: &str, room: Option<&str>) -> Value {

@@ -46,9 +46,10 @@ async fn a_client_that_shows_a_key_is_let_in_with_ids_of_the_form_that_was_set_o
 #[tokio::test]
 async fn who_shows_no_valid_key_is_refused_and_the_connection_closed() {
     let node = Node::new().await;
-    for key in [Some("no key of this mesh, but long enough"), None] {
+    let wrong = Some("no key of this mesh, but long enough");
+    for (kind, key) in [("human", wrong), ("human", None), ("agent", wrong), ("agent", None)] {
         let mut client = node.client().await;
-        let refused = client.refused("connection.request", request("human", key, "x", None)).await;
+        let refused = client.refused("connection.request", request(kind, key, "x", None)).await;
         assert_eq!(refused.0, "AUTHENTICATION_FAILED");
         assert_eq!(client.ends().await, 1008);
     }
@@ -282,6 +283,8 @@ async fn a_person_has_several_windows_and_each_hears_what_was_said_in_another() 
     let node = Node::new().await;
     let mut bob = node.agent("bob").await;
     let (mut one, mut two) = (node.person("ada").await, node.person("ada").await);
+    // Both have been given what was said before, which is nothing.
+    assert!(one.rest().await.is_empty() && two.rest().await.is_empty());
     let said = one.ask("chat.human_message", super::chat::words("here")).await;
     let heard = two.hears("chat.human_message").await;
     assert_eq!((&heard["id"], &heard["data"]), (&said["id"], &said["data"]));

@@ -320,6 +320,11 @@ async fn a_task_is_completed_once_and_reviewed_by_somebody_else() {
     assert_eq!(late.0, "RESOURCE_CONFLICT");
     let ends = |frame: &&Value| frame["type"] == "task.completed";
     assert_eq!(
+        bob.rest().await.iter().filter(ends).count(),
+        0,
+        "what is approved was completed before"
+    );
+    assert_eq!(
         ada.rest().await.iter().filter(ends).count(),
         1,
         "once for each time that it was handed in"
