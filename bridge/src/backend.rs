@@ -10,10 +10,10 @@ use mesh::{
         delivery::{Delivery, Notice},
     },
     name::{
-        id::{LocalRef, LogId, MessageId, NodeId, RoomId},
+        id::{KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
-    records::{details::Details, files::FileView, profile::Profile},
+    records::{details::Details, files::FileView, profile::Profile, threads::ThreadFact},
     wire::entry::{Facts, Said},
 };
 
@@ -134,6 +134,9 @@ pub trait Reads: Send + Sync + 'static {
 
     /// The profile of an agent, as far as the key that owns its id has said it.
     fn profile(&self, agent: &str) -> Result<FoundProfile, ReadError>;
+
+    /// The facts of a room's threads, as one key has written them.
+    fn threads(&self, room: RoomId, key: KeyPrint) -> Result<Vec<ThreadFact>, ReadError>;
 
     /// The details of rooms, one for each, in their order, as the key that made each has said them; with their settings or without.
     fn details(&self, rooms: &[RoomId], settings: bool) -> Result<Vec<Details>, ReadError>;

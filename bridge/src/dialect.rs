@@ -9,6 +9,7 @@ use axum::{
     http::{HeaderMap, Method},
     response::Response,
 };
+use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
@@ -158,12 +159,15 @@ pub trait Conversation: Recipient + Send {
     /// are answered.
     fn hear(&mut self, seat: &mut Seat, frame: Heard<'_>);
 
-    /// The connection ends, for its client was silent for too long: a last frame may be replied.
-    fn part(&mut self, _: &mut Seat) {}
-
     /// How the client is treated. May change as it speaks: what is said here holds from the next frame, or the next of
     /// its timers.
     fn manners(&self) -> Manners;
+
+    /// A frame that the client gets as the last one, before the connection ends in this way. It does not come to a client
+    /// that has hung up.
+    fn farewell(&mut self, _: Ending) -> Option<Bytes> {
+        None
+    }
 }
 
 /// How a dialect treats a client.

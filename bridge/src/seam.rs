@@ -35,4 +35,5 @@
 pub mod answer;
 pub mod call;
 pub mod event;
+pub mod principal;
 pub mod refusal;

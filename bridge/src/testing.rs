@@ -31,6 +31,7 @@ use mesh::{
         files::{self, FileView},
         place::{RoomPlace, showing},
         profile,
+        threads::{self, ThreadFact},
     },
     wire::{
         entry::Said,
@@ -549,6 +550,13 @@ impl Reads for Fake {
             Some(details)
         };
         Ok(rooms.iter().map(|room| of(room).unwrap_or_default()).collect())
+    }
+
+    fn threads(&self, room: RoomId, key: KeyPrint) -> Result<Vec<ThreadFact>, ReadError> {
+        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
+        let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
+        let records = records.values().map(|record| &**record);
+        Ok(threads::read(at, records, key, secret().mesh_id()))
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {

@@ -8,6 +8,7 @@ mod once;
 mod requests;
 mod streams;
 mod tasks;
+mod threads;
 pub use accounts::*;
 pub use closing::*;
 pub use files::*;
@@ -17,6 +18,7 @@ pub use requests::*;
 use std::time::Duration;
 pub use streams::*;
 pub use tasks::*;
+pub use threads::*;
 
 // Entries and runs.
 

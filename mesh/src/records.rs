@@ -22,4 +22,5 @@ pub mod profile;
 pub mod set;
 pub mod shared;
 pub mod space;
+pub mod threads;
 pub mod writers;

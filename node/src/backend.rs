@@ -17,10 +17,10 @@ use mesh::{
         command::Command,
     },
     name::{
-        id::{EntryRef, LocalRef, MeshId, MessageId, NodeId, RoomId},
+        id::{EntryRef, KeyPrint, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
-    records::{details::Details, files::FileView, profile},
+    records::{details::Details, files::FileView, profile, threads::ThreadFact},
     wire::{entry::Said, record::Space},
 };
 use store::{
@@ -182,6 +182,10 @@ impl backend::Reads for FromStore {
             }
         }
         Ok(found)
+    }
+
+    fn threads(&self, room: RoomId, key: KeyPrint) -> Result<Vec<ThreadFact>, ReadError> {
+        records::threads(&self.reader, self.mesh, room, key).map_err(ReadError::new)
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {

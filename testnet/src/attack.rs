@@ -13,6 +13,7 @@ mod judge;
 pub mod kind;
 mod lies;
 mod load;
+mod people;
 mod play;
 mod scene;
 mod setting;

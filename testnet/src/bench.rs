@@ -9,6 +9,7 @@ mod connection;
 mod figure;
 mod finder;
 mod floors;
+mod goclaw;
 mod growth;
 mod http;
 mod keeping;

@@ -29,6 +29,11 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// One that is the same for everybody, and counts as no message.
+    pub(crate) fn reply(bytes: Bytes) -> Frame {
+        Frame { rendered: Rendered::plain(bytes.into()), kind: Kind::Reply }
+    }
+
     /// The frames, without newlines.
     pub(crate) fn parts(&self) -> &[Bytes] {
         self.rendered.frames()
@@ -220,8 +225,7 @@ impl Outbox {
 
     pub(crate) fn reply(&mut self, bytes: Bytes) {
         self.reply_bytes += bytes.len();
-        let rendered = Rendered::plain(bytes.into());
-        self.push(Frame { rendered, kind: Kind::Reply });
+        self.push(Frame::reply(bytes));
     }
 
     /// The reply that was queued last gives the client these messages.

@@ -189,21 +189,12 @@ impl<R: Source> Connection<'_, R> {
                 () = self.link.session_woken() => {}
                 () = &mut timer => {
                     if !self.tick(reads) {
-                        self.part().await;
                         return Ending::Silent;
                     }
                     timer.as_mut().reset(self.due());
                 }
             }
         }
-    }
-
-    /// The client's conversation has the last word.
-    async fn part(&mut self) {
-        if let Some(conversation) = &mut *locked(self.conversation) {
-            conversation.part(&mut self.seat);
-        }
-        self.perform().await;
     }
 
     /// A client that has said its last may still listen: its calls are answered.
@@ -428,7 +419,13 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, talk: &Talk, mut
             }
         }
     }
-    sink.close(link.ending()).await;
+    let ending = link.ending();
+    let farewell = locked(talk).as_mut().and_then(|conversation| conversation.farewell(ending));
+    if let Some(frame) = farewell {
+        // A client that has gone does not hear it.
+        drop(sink.write(&[Frame::reply(frame)]).await);
+    }
+    sink.close(ending).await;
 }
 
 /// Events leave as the client's conversation has them, where it has a say.

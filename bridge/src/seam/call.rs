@@ -21,6 +21,7 @@ use mesh::{
         details::{Details, DetailsUpdate},
         files::FileView,
         profile::ProfileUpdate,
+        threads::ThreadFact,
     },
     wire::{
         acts::{KeyTerms, TaskStatus},
@@ -105,6 +106,7 @@ calls! {
     NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
     ReadDetails => Vec<Details>;
+    ReadThreads => Vec<ThreadFact>;
     SetRoom => ();
     ListFiles => Vec<FileView>;
     GetFile => Option<FoundFile>;
@@ -411,6 +413,10 @@ pub struct ReadDetails {
     /// With their settings.
     pub settings: bool,
 }
+
+/// The facts of a room's threads, as the caller's key has written them ([`SetRoom`]).
+#[derive(Clone, Copy, Debug)]
+pub struct ReadThreads(pub RoomId);
 
 /// Change the details of a room that the agent's key has made.
 #[derive(Clone, Debug)]

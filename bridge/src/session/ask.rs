@@ -25,8 +25,8 @@ use crate::{
         call::{
             Attach, Call, Confirm, EnableSubscription, FollowRecords, GetContent, GetFile,
             GetProfile, GetReceipts, GetRecord, History, ListFiles, ListRecords, ListSubscriptions,
-            LocateContents, Look, Numbered, OneMessage, ReadDetails, Subscribe, Tip, ToMesh,
-            Unsubscribe,
+            LocateContents, Look, Numbered, OneMessage, ReadDetails, ReadThreads, Subscribe, Tip,
+            ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -150,6 +150,15 @@ impl Ask for ReadDetails {
                 then(seat, answer);
             });
         });
+    }
+}
+
+impl Ask for ReadThreads {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        let room = self.0;
+        let key = seat.me().map(|me| me.key());
+        let Some(key) = key else { return then(seat, Err(Refusal::NotAttached)) };
+        seat.read_in(room, job::ThreadsOf { room, key }, then);
     }
 }
 

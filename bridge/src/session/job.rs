@@ -4,11 +4,11 @@
 use mesh::{
     api::account::{ContentState, RecordNews, RecordPage, RecordView},
     name::{
-        id::{AgentId, LocalRef, MessageId, RoomId},
+        id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
         number::{Era, Number},
     },
     order::served::Served,
-    records::{details::Details, files::FileView},
+    records::{details::Details, files::FileView, threads::ThreadFact},
 };
 
 use crate::{
@@ -61,6 +61,13 @@ pub(crate) struct ProfileOf(pub(crate) AgentId);
 pub(crate) struct DetailsOf {
     pub(crate) rooms: Vec<RoomId>,
     pub(crate) settings: bool,
+}
+
+/// The facts of a room's threads, as a key has written them.
+#[derive(Debug)]
+pub(crate) struct ThreadsOf {
+    pub(crate) room: RoomId,
+    pub(crate) key: KeyPrint,
 }
 
 /// The files of a room.
@@ -239,6 +246,14 @@ impl Job for DetailsOf {
 
     fn run(self, reads: &dyn Reads) -> Result<Vec<Details>, ReadError> {
         reads.details(&self.rooms, self.settings)
+    }
+}
+
+impl Job for ThreadsOf {
+    type Found = Vec<ThreadFact>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Vec<ThreadFact>, ReadError> {
+        reads.threads(self.room, self.key)
     }
 }
 

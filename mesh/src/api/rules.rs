@@ -14,7 +14,8 @@ use crate::{
         CARD_TAG_BYTES_MAX, CARD_TAGS_MAX, CARD_TEXT_BYTES_MAX, CARDS_PER_AGENT_MAX,
         DESCRIPTION_BYTES_MAX, EMOJI_BYTES_MAX, FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, MENTIONS_MAX,
         MODEL_BYTES_MAX, NAME_BYTES_MAX, REPLY_TO_BYTES_MAX, ROOM_SETTINGS_MAX,
-        ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, VOTE_FOR_MAX,
+        ROOM_TITLE_BYTES_MAX, SETTING_BYTES_MAX, SETTING_NAME_BYTES_MAX, THREAD_FACT_BYTES_MAX,
+        THREAD_FACT_NAME_BYTES_MAX, THREAD_FACTS_AT_ONCE_MAX, THREAD_NAME_BYTES_MAX, VOTE_FOR_MAX,
         VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX, WRITERS_PER_ROOM_MAX,
     },
     name::group::{RESERVED, is_reserved},
@@ -22,6 +23,7 @@ use crate::{
         details::DetailsUpdate,
         files::{NewFile, PathRule, check_path},
         profile::{self, Card, ProfileUpdate},
+        threads::ThreadUpdate,
     },
     wire::roster::Presence,
 };
@@ -123,6 +125,14 @@ pub enum Field {
     Tool,
     /// All that a piece of a stream says.
     Piece,
+    /// The name of a thread of a room.
+    Thread,
+    /// A fact of one, by its name.
+    ThreadFactName,
+    /// Its value.
+    ThreadFact,
+    /// All facts of one that a change has.
+    ThreadFacts,
 }
 
 /// A rule that a field breaks. Lengths are in bytes.
@@ -333,11 +343,26 @@ impl DetailsUpdate {
         let named = self.writers.named.iter().flatten().map(BTreeSet::len).max();
         let max = WRITERS_PER_ROOM_MAX;
         holds(named.unwrap_or_default() <= max, Field::Writers, Rule::Keys(max))?;
+        self.threads.iter().try_for_each(ThreadUpdate::check)?;
         let (min, max) = (0, ROOM_SETTINGS_MAX);
         holds(self.settings.len() <= max, Field::Settings, Rule::Count { min, max })?;
         self.settings.iter().try_for_each(|(name, value)| {
             within(Field::SettingName, name, SETTING_NAME_BYTES_MAX)?;
             at_most(Field::SettingValue, value.as_deref(), SETTING_BYTES_MAX)
+        })
+    }
+}
+
+impl ThreadUpdate {
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Broken> {
+        within(Field::Thread, &self.thread, THREAD_NAME_BYTES_MAX)?;
+        let (min, max) = (0, THREAD_FACTS_AT_ONCE_MAX);
+        holds(self.facts.len() <= max, Field::ThreadFacts, Rule::Count { min, max })?;
+        self.facts.iter().try_for_each(|(name, value)| {
+            within(Field::ThreadFactName, name, THREAD_FACT_NAME_BYTES_MAX)?;
+            at_most(Field::ThreadFact, value.as_deref(), THREAD_FACT_BYTES_MAX)
         })
     }
 }

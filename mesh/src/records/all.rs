@@ -1,12 +1,13 @@
 //! All collections that there are.
 
 use super::{
-    closing, collection::Collection, details, files, finder, pair, profile, shared, writers,
+    closing, collection::Collection, details, files, finder, pair, profile, shared, threads,
+    writers,
 };
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 19] = [
+static ALL: [&Collection; 20] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -26,6 +27,7 @@ static ALL: [&Collection; 19] = [
     &finder::NOTICES,
     &writers::COLLECTION,
     &closing::COLLECTION,
+    &threads::COLLECTION,
 ];
 
 impl Collection {

@@ -13,6 +13,7 @@ use super::{
     closing,
     collection::{Collection, Merge, Owners, Place, Writer},
     place::{RoomPlace, showing},
+    threads::ThreadUpdate,
     writers::{ANYONE, FILES, WRITERS, Writers, WritersUpdate},
 };
 use crate::{
@@ -113,6 +114,8 @@ pub struct DetailsUpdate {
     pub settings: Vec<(String, Option<String>)>,
     /// The keys that write its files.
     pub writers: WritersUpdate,
+    /// Facts of threads, of the key that writes them.
+    pub threads: Vec<ThreadUpdate>,
     /// The room is closed, for ever: by the key that made it alone.
     pub closes: bool,
 }
@@ -203,7 +206,8 @@ impl DetailsUpdate {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let settings = self.settings.iter().map(|(name, value)| name.len() + length(value));
         let texts = [&self.title, &self.description].into_iter().flatten();
-        texts.map(length).sum::<usize>() + settings.sum::<usize>()
+        let threads = self.threads.iter().map(ThreadUpdate::bytes);
+        texts.map(length).sum::<usize>() + settings.sum::<usize>() + threads.sum::<usize>()
     }
 
     /// The records to write.
@@ -243,6 +247,7 @@ impl DetailsUpdate {
             drafts.push(draft(&SETTINGS, setting_id(cover, *room, name), body));
         }
         drafts.extend(self.writers.drafts(at));
+        drafts.extend(self.threads.iter().flat_map(|thread| thread.drafts(at)));
         drafts.extend(self.closes.then(|| closing::draft(at)));
         drafts
     }
@@ -355,6 +360,7 @@ mod tests {
                 ("b".to_owned(), Some("2".to_owned())),
             ],
             writers: WritersUpdate::default(),
+            threads: Vec::new(),
             closes: false,
         }
     }
@@ -421,6 +427,7 @@ mod tests {
             description: Some(Some(long(DESCRIPTION_BYTES_MAX))),
             state: Some(None),
             settings: vec![(long(SETTING_NAME_BYTES_MAX), Some(long(SETTING_BYTES_MAX)))],
+            threads: Vec::new(),
             writers: WritersUpdate::default(),
             closes: false,
         };

@@ -15,6 +15,7 @@ use mesh::{
         details::{self, Details},
         files::{self, FileView},
         place::{RoomPlace, showing},
+        threads::{self, ThreadFact},
     },
     wire::{
         contents::{Content, SentContents},
@@ -141,6 +142,26 @@ pub fn details(
         all.push(details::read(&at, &records, &keys, mesh));
     }
     Ok(all)
+}
+
+/// The facts of a room's threads, as one key has written them.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn threads(
+    reader: &Reader,
+    mesh: MeshId,
+    room: RoomId,
+    key: KeyPrint,
+) -> Result<Vec<ThreadFact>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let shelves = table(&read, RECORDS)?;
+    let Some(at) = place_in(&read, room)? else { return Ok(Vec::new()) };
+    let shelf = Shelf { mesh, space: at.space, collection: threads::COLLECTION.number };
+    let first = at.subject(shelf.collection);
+    let records = owned(&shelves, &shelf, &first, &[key].into())?;
+    Ok(threads::read(&at, &records, key, mesh))
 }
 
 /// Where a room's records are. `None`: it is not here, or has none ([`RoomRecord::place_of_records`]).

@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{kind::Enemy, scene::Scene};
+use super::{kind::Enemy, people, scene::Scene};
 use crate::{
     sim::dice::Dice,
     wire::{Agent, text},
@@ -34,6 +34,8 @@ pub(super) async fn perform(enemy: Enemy, scene: Scene) -> Result<String> {
         Enemy::Slow => slow(scene).await,
         Enemy::Large => large(scene).await,
         Enemy::Websocket => websocket(scene).await,
+        Enemy::Goclaw => people::speak(scene).await,
+        Enemy::Stream => people::stream(scene).await,
     }
 }
 

@@ -57,6 +57,10 @@ pub enum Kind {
     ClientLarge,
     /// HTTP and WebSocket as no browser speaks it
     ClientWebsocket,
+    /// 64 programs of people that speak GoClaw badly: methods without end, codes that are guessed, frames that are none
+    ClientGoclaw,
+    /// Agents whose streamed answers never end
+    ClientStream,
 }
 
 /// The means of an attack.
@@ -93,6 +97,8 @@ pub(super) enum Enemy {
     Slow,
     Large,
     Websocket,
+    Goclaw,
+    Stream,
 }
 
 /// Whether `status` has to name the offender.
@@ -166,6 +172,8 @@ impl Kind {
             Kind::ClientSlow => Row::client(Enemy::Slow),
             Kind::ClientLarge => Row::client(Enemy::Large),
             Kind::ClientWebsocket => Row::client(Enemy::Websocket),
+            Kind::ClientGoclaw => Row::client(Enemy::Goclaw),
+            Kind::ClientStream => Row::client(Enemy::Stream),
         }
     }
 

@@ -49,6 +49,10 @@ pub enum Row {
     FinderMail,
     /// The index of agents: a new node fetches it
     FinderJoin,
+    /// A person's program asks an agent at another node
+    Goclaw,
+    /// Memory of idle connections of persons' programs
+    GoclawIdle,
 }
 
 impl Row {

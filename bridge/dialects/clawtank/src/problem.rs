@@ -262,7 +262,11 @@ fn of_field(broken: &Broken) -> Problem {
         | Field::Lease
         | Field::Stream
         | Field::Tool
-        | Field::Piece => "data",
+        | Field::Piece
+        | Field::Thread
+        | Field::ThreadFactName
+        | Field::ThreadFact
+        | Field::ThreadFacts => "data",
     };
     Problem::field(path, broken.rule.to_string())
 }

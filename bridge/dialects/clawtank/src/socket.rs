@@ -315,6 +315,7 @@ fn disconnected(member: &Member, reason: &str, may_return: bool) -> Bytes {
     let message = match reason {
         "error" => "the key is not valid any more",
         "timeout" => "nothing was heard for 90 seconds",
+        "server_shutdown" => "the node stops",
         _ => "connection closed by user request",
     };
     let data = json!({
@@ -625,10 +626,22 @@ impl Conversation for Talk {
         }
     }
 
-    fn part(&mut self, seat: &mut Seat) {
-        if let Some(member) = &self.state().member {
-            seat.reply(disconnected(member, "timeout", true));
-        }
+    fn farewell(&mut self, ending: Ending) -> Option<Bytes> {
+        let reason = match ending {
+            Ending::Silent => "timeout",
+            Ending::GoingAway => "server_shutdown",
+            // Of these the client has been told, or the code of the end says it.
+            Ending::Done
+            | Ending::Refused
+            | Ending::BadFrame
+            | Ending::TooLarge
+            | Ending::NotText
+            | Ending::Replaced
+            | Ending::Revoked
+            | Ending::Failed => return None,
+        };
+        let member = self.state().member.clone()?;
+        Some(disconnected(&member, reason, true))
     }
 
     fn manners(&self) -> Manners {

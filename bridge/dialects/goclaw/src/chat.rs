@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bridge::{
     read::Pieces,
     seam::{
-        call::{From, HandOver, History, ListDirect, OneMessage, OpenDirect, Say},
+        call::{From, HandOver, History, ListAgents, ListDirect, OneMessage, OpenDirect, Say},
         event::Message,
     },
 };
@@ -16,18 +16,20 @@ use mesh::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+mod open;
+
 use crate::{
     agents::{addressed, new_session},
     answer::Answer,
     caller::{Caller, Speaker},
     limits::{
-        HISTORY_BYTES_MAX, INJECT_LABEL_CHARS_MAX, MEDIA_BYTES_MAX, MEDIA_MAX, RUN_MESSAGES_MAX,
-        SESSION_BYTES_MAX, SESSION_ROOMS_MAX, WAIT_MS,
+        HISTORY_BYTES_MAX, INJECT_LABEL_CHARS_MAX, MEDIA_BYTES_MAX, MEDIA_MAX, SESSION_BYTES_MAX,
+        SESSION_ROOMS_MAX, WAIT_MS,
     },
-    names::{self, Session},
+    names::{self, Session, room_session},
     outcome::{Code, No, Outcome},
     params::{AGENT, MESSAGE, Params, SESSION, is_required, must_be},
-    runs::{self, How, Run, note, open_in},
+    runs::{self, Asked, How, Run, note},
     threads::{Direct, is_control, keys, metadata},
     times,
 };
@@ -48,7 +50,10 @@ impl Caller {
         for direct in
             self.direct_rooms().await?.into_iter().filter(|direct| *direct.agent == *agent)
         {
-            if self.threads(&direct).await?.iter().any(|thread| thread.key == key) {
+            // A room of a thousand messages is not read for each that is added.
+            let is_there = self.shared.remembered.had(direct.room, key)
+                || self.threads(&direct).await?.iter().any(|thread| thread.key == key);
+            if is_there {
                 return Ok(Found::Thread(direct));
             }
         }
@@ -137,7 +142,7 @@ pub(crate) fn session_key(
 
 /// Where something is to be written.
 struct Target {
-    agent: AgentId,
+    asked: Asked,
     session: String,
     room: RoomId,
     who: Speaker,
@@ -149,10 +154,8 @@ async fn target(caller: &Arc<Caller>, params: &Params, must_be_there: bool) -> R
     let of_key = match key.as_deref().map(Session::parse) {
         None => None,
         Some(Some(Session::Thread { agent, .. })) => Some(agent),
-        Some(Some(Session::Room(_))) => {
-            let text =
-                "rooms are not written to over this dialect yet: see sessionKey agent:AGENT:…";
-            return Err(No::new(Code::NotImplemented, text));
+        Some(Some(Session::Room(room))) => {
+            return room_target(caller, params, room, must_be_there).await;
         }
         Some(None) => return Err(no_session(key.as_deref().unwrap_or_default())),
     };
@@ -172,13 +175,42 @@ async fn target(caller: &Arc<Caller>, params: &Params, must_be_there: bool) -> R
         Found::Others => Err(No::unauthorized("permission denied: the session is another user's")),
         Found::Thread(direct) => {
             let who = caller.speaker_of(&direct).await?;
-            Ok(Target { agent, session, room: direct.room, who })
+            Ok(Target { asked: Asked::Peer(agent), session, room: direct.room, who })
         }
         Found::New => {
             let room = caller.own_direct(&agent).await?;
-            Ok(Target { agent, session, room, who: caller.speaker() })
+            Ok(Target { asked: Asked::Peer(agent), session, room, who: caller.speaker() })
         }
     }
+}
+
+/// A room as a session: all its members hear what is said. An agent that is named is asked, and nobody else.
+async fn room_target(
+    caller: &Caller,
+    params: &Params,
+    room: RoomId,
+    must_be_there: bool,
+) -> Result<Target, No> {
+    let session = room_session(room);
+    if !caller.teams().await?.iter().any(|view| view.room == room) {
+        return Err(no_session(&session));
+    }
+    let agent = match params.filled(AGENT)? {
+        None => None,
+        Some(named) => {
+            let known = caller.agent(&named).await?;
+            let agent = &known.agent;
+            let members = caller.read(ListAgents { room: Some(room) }).await?;
+            if !members.iter().any(|member| member.agent == *agent) {
+                return Err(No::invalid(format!("agent {agent} is not in this room")));
+            }
+            if must_be_there && !known.online() {
+                return Err(No::unavailable(format!("agent {agent} is offline")));
+            }
+            Some(known.agent)
+        }
+    };
+    Ok(Target { asked: Asked::Member(agent), session, room, who: caller.speaker() })
 }
 
 /// Media of a request, in one form: the node fetches nothing.
@@ -235,7 +267,7 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
     // Of two requests at once the second finds the run of the first one.
     let turn = caller.shared.runs.turn(&target.session);
     let turn = turn.lock().await;
-    if let Some(run) = open_run(caller, &target).await? {
+    if let Some(run) = open::of_target(caller, &target).await? {
         let words = Words { kind: "injected", run: Some(run), media, text, ask: false, stream };
         let said = say(caller, &target, words).await?;
         return Ok(Begun::Injected(json!({
@@ -255,7 +287,7 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
         id: said.message,
         number: said.number,
         session: target.session,
-        agent: target.agent,
+        asked: target.asked,
         room: target.room,
         speaker: target.who,
         key: caller.print(),
@@ -263,44 +295,6 @@ async fn begin(caller: &Arc<Caller>, params: &Params) -> Result<Begun, No> {
         begun: Instant::now(),
     };
     Ok(Begun::Run(Box::new(run), How { stream, wait }, pieces))
-}
-
-/// The direct room of a target, as rooms are read.
-fn direct_of(target: &Target) -> Direct {
-    Direct {
-        room: target.room,
-        tip: mesh::name::number::Number::ZERO,
-        active_ms: 0,
-        agent: target.agent.clone(),
-        principal: target.who.agent.clone(),
-    }
-}
-
-/// The newest run of a session that is open.
-async fn open_run(caller: &Caller, target: &Target) -> Result<Option<MessageId>, No> {
-    let open = open_runs(caller, &direct_of(target), Some(&target.session)).await?;
-    Ok(open.into_iter().next_back().map(|(run, _)| run))
-}
-
-/// The runs of a room that are open, or those of one session of it, with their sessions.
-async fn open_runs(
-    caller: &Caller,
-    direct: &Direct,
-    session: Option<&str>,
-) -> Result<Vec<(MessageId, String)>, No> {
-    let messages = caller.newest(direct, RUN_MESSAGES_MAX).await?;
-    let keys = keys(&messages, &direct.agent);
-    let rows = messages.iter().zip(&keys).map(|(message, key)| (message, key.as_str()));
-    let rows: Vec<(&Message, &str)> =
-        rows.filter(|(_, key)| session.is_none_or(|session| *key == session)).collect();
-    let limit_ms = times::ms(caller.shared.settings.run_limit);
-    let since_ms = times::now_ms().saturating_sub(limit_ms);
-    let open = open_in(&rows, &direct.principal, since_ms);
-    let key_of = |run: &MessageId| {
-        let found = rows.iter().find(|(message, _)| message.message == *run);
-        found.map(|(_, key)| (*key).to_owned()).unwrap_or_default()
-    };
-    Ok(open.into_iter().map(|run| (run, key_of(&run))).collect())
 }
 
 /// Something that is to be said in a session.
@@ -334,7 +328,13 @@ async fn say(caller: &Caller, target: &Target, words: Words) -> Result<SaidOk, N
     }
     let say = Say {
         reply_to: run.map(MessageId::to_uuid),
-        mentions: if ask { vec![target.agent.to_string()] } else { Vec::new() },
+        mentions: target
+            .asked
+            .agent()
+            .filter(|_| ask)
+            .map(ToString::to_string)
+            .into_iter()
+            .collect(),
         metadata: Some(metadata.to_string()),
         expects_reply: Some(ask),
         ..Say::chat(target.room, text)
@@ -374,8 +374,8 @@ pub(crate) async fn leave(caller: &Arc<Caller>, params: &Params) -> Outcome {
     caller.count_write()?;
     let agent = caller.agent(&to).await?.agent;
     let room = caller.own_direct(&agent).await?;
-    let target =
-        Target { session: names::bare_session(&agent), agent, room, who: caller.speaker() };
+    let session = names::bare_session(&agent);
+    let target = Target { session, asked: Asked::Peer(agent), room, who: caller.speaker() };
     let words = Words { kind: "notice", run: None, media: None, text, ask: false, stream: false };
     let said = say(caller, &target, words).await?;
     Ok(json!({"ok": true, "channel": channel, "to": to, "messageId": said.message.to_uuid()}))
@@ -441,7 +441,7 @@ pub(crate) async fn thread_rows(
     direct: &Direct,
     key: &str,
 ) -> Result<Vec<Value>, No> {
-    let facts = caller.shared.kept.get(&caller.shared, &(direct.room, key.to_owned())).await?;
+    let facts = caller.facts(direct, key).await?;
     let messages = caller.messages(direct).await?;
     caller.gave(direct, &messages);
     let keys = keys(&messages, &direct.agent);
@@ -504,72 +504,11 @@ async fn newest(caller: &Arc<Caller>, params: &Params) -> Result<Option<(Direct,
     Ok(newest.map(|(_, direct, key)| (direct, key)))
 }
 
-/// The rooms and runs that a client means to end.
-async fn meant(
-    caller: &Arc<Caller>,
-    params: &Params,
-) -> Result<Vec<(Direct, MessageId, String)>, No> {
-    let (key, run) = (session_key(params, SESSION)?, params.filled(&["runId", "run_id"])?);
-    let named = params.filled(AGENT)?;
-    if key.is_none() && run.is_none() && named.is_none() {
-        return Err(is_required(SESSION));
-    }
-    let run = match run.as_deref().map(MessageId::from_uuid) {
-        Some(None) => return Ok(Vec::new()),
-        Some(Some(run)) => Some(run),
-        None => None,
-    };
-    let agent = match named {
-        Some(named) => Some(caller.agent(&named).await?.agent),
-        None => None,
-    };
-    let of_key = match key.as_deref().map(Session::parse) {
-        Some(Some(Session::Thread { agent, .. })) => Some(agent),
-        Some(Some(Session::Room(_)) | None) => return Ok(Vec::new()),
-        None => None,
-    };
-    let known = run.and_then(|run| caller.shared.runs.get(run)).map(|run| run.room);
-    let rooms = caller.direct_rooms().await?.into_iter().take(SESSION_ROOMS_MAX);
-    let rooms = rooms.filter(|direct| {
-        agent.as_ref().is_none_or(|agent| direct.agent == *agent)
-            && of_key.as_ref().is_none_or(|agent| *direct.agent == **agent)
-            && known.is_none_or(|room| direct.room == room)
-    });
-    let mut found = Vec::new();
-    for direct in rooms {
-        if let Some(run) = run.filter(|_| known.is_none()) {
-            let call = OneMessage { room: direct.room, message: run };
-            if caller.read_as(&direct.principal, call).await?.is_none() {
-                continue;
-            }
-        }
-        for (open, session) in open_runs(caller, &direct, key.as_deref()).await? {
-            if run.is_none_or(|run| run == open) {
-                found.push((direct.clone(), open, session));
-            }
-        }
-    }
-    Ok(found)
-}
-
 pub(crate) async fn abort(caller: &Arc<Caller>, params: &Params) -> Outcome {
-    let meant = meant(caller, params).await?;
     let mut ended = Vec::new();
-    for (direct, id, session) in meant {
-        let speaker = caller.speaker_of(&direct).await?;
-        let run = Run {
-            id,
-            number: direct.tip,
-            session,
-            agent: direct.agent.clone(),
-            room: direct.room,
-            speaker,
-            key: caller.print(),
-            text: String::new(),
-            begun: Instant::now(),
-        };
+    for run in open::meant(caller, params).await? {
         note(caller, &run, "cancel").await?;
-        ended.push(id.to_uuid());
+        ended.push(run.id.to_uuid());
     }
     let aborted = !ended.is_empty();
     Ok(json!({
@@ -579,30 +518,44 @@ pub(crate) async fn abort(caller: &Arc<Caller>, params: &Params) -> Outcome {
 }
 
 pub(crate) async fn status(caller: &Arc<Caller>, params: &Params) -> Outcome {
-    let found = match session_key(params, SESSION)? {
+    let (run, agent) = match session_key(params, SESSION)? {
         Some(key) => match Session::parse(&key) {
+            Some(Session::Room(room)) => {
+                let open = open::in_room(caller, room).await?;
+                let own = open.into_iter().rfind(|run| run.speaker.agent == caller.principal);
+                let agent = own.as_ref().and_then(|run| run.asked.agent().cloned());
+                (own.map(|run| run.id), agent)
+            }
             Some(Session::Thread { agent, .. }) => match caller.find(&agent, &key).await? {
-                Found::Thread(direct) => Some((direct, key)),
-                Found::New => None,
+                Found::Thread(direct) => open_in_thread(caller, (direct, key)).await?,
+                Found::New => (None, None),
                 Found::Others => {
                     let text = "permission denied: the session is another user's";
                     return Err(No::unauthorized(text));
                 }
             },
-            Some(Session::Room(_)) | None => None,
+            None => (None, None),
         },
-        None => newest(caller, params).await?,
+        None => match newest(caller, params).await? {
+            Some(found) => open_in_thread(caller, found).await?,
+            None => (None, None),
+        },
     };
-    let open = match &found {
-        Some((direct, key)) => open_runs(caller, direct, Some(key)).await?.into_iter().next_back(),
-        None => None,
+    let activity = match agent.filter(|_| run.is_some()) {
+        Some(agent) => caller.activity(&agent).await?,
+        None => Value::Null,
     };
-    let activity = match (&open, &found) {
-        (Some(_), Some((direct, _))) => caller.activity(&direct.agent).await?,
-        _ => Value::Null,
-    };
-    let run = open.map_or(String::new(), |(run, _)| run.to_uuid());
+    let run = run.map_or(String::new(), MessageId::to_uuid);
     Ok(json!({"isRunning": !run.is_empty(), "runId": run, "activity": activity}))
+}
+
+/// The newest run of a session that is open, and the agent that is at it.
+async fn open_in_thread(
+    caller: &Caller,
+    (direct, key): (Direct, String),
+) -> Result<(Option<MessageId>, Option<AgentId>), No> {
+    let newest = open::in_direct(caller, &direct, Some(&key)).await?.into_iter().next_back();
+    Ok((newest.map(|(run, _)| run), Some(direct.agent)))
 }
 
 impl Caller {

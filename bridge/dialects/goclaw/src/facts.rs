@@ -1,22 +1,20 @@
-//! What people say of their sessions: a label, a model, from where on they are read. Kept at this node alone.
+//! What people say of their sessions: a label, a model, from where on they are read. These are facts of threads, kept where the
+//! direct room is: at every node that has it, the same.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+use std::collections::BTreeMap;
+
+use bridge::seam::call::{ReadThreads, SetRoom};
+use mesh::{
+    limits::THREAD_FACT_BYTES_MAX,
+    records::{details::DetailsUpdate, threads::ThreadUpdate},
 };
-
-use mesh::name::id::RoomId;
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
-use tokio::sync::OnceCell;
 
-use crate::{limits::SESSIONS_KEPT_MAX, outcome::No, shared::Shared};
-
-/// Names of kept rows begin so; a hash of the room and the session's key follows.
-const NAMES: &[u8] = b"goclaw-session/";
-
-/// A session, by its room and its key.
-pub(crate) type Of = (RoomId, String);
+use crate::{
+    caller::{Caller, Speaker},
+    outcome::No,
+    threads::Direct,
+};
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,91 +22,86 @@ pub(crate) struct Facts {
     pub(crate) label: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) metadata: Map<String, Value>,
-    /// It is not listed while nothing above this number is said.
+    /// It is not listed while nothing above its epoch is said.
     pub(crate) hidden: bool,
     /// Messages up to this number are not read.
     pub(crate) epoch: u64,
 }
 
-/// The facts of all sessions.
-#[derive(Default)]
-pub(crate) struct Kept {
-    loaded: OnceCell<()>,
-    facts: Mutex<BTreeMap<Of, Facts>>,
-}
+/// The facts of the sessions of a room, by their keys.
+pub(crate) type OfRoom = BTreeMap<String, Facts>;
 
 impl Facts {
-    fn kept(&self, (room, key): &Of) -> Vec<u8> {
-        let row = json!({
-            "room": room.to_uuid(), "key": key, "label": self.label, "model": self.model,
-            "metadata": self.metadata, "hidden": self.hidden, "epoch": self.epoch,
-        });
-        row.to_string().into_bytes()
+    /// What has become of these, as facts of a thread.
+    fn changed(&self, now: &Facts) -> Vec<(String, Option<String>)> {
+        let text = |value: &Option<String>| value.as_ref().map(|text| json!(text).to_string());
+        let filled = |map: &Map<String, Value>| {
+            (!map.is_empty()).then(|| Value::Object(map.clone()).to_string())
+        };
+        let facts = |of: &Facts| {
+            [
+                ("label", text(&of.label)),
+                ("model", text(&of.model)),
+                ("metadata", filled(&of.metadata)),
+                ("hidden", of.hidden.then(|| "true".to_owned())),
+                ("epoch", (of.epoch > 0).then(|| of.epoch.to_string())),
+            ]
+        };
+        let pairs = facts(self).into_iter().zip(facts(now));
+        let changed = pairs.filter(|((_, before), (_, after))| before != after);
+        changed.map(|(_, (name, after))| (name.to_owned(), after)).collect()
     }
 
-    fn of_kept(value: &[u8]) -> Option<(Of, Facts)> {
-        let row: Value = serde_json::from_slice(value).ok()?;
-        let metadata = row["metadata"].as_object().cloned().unwrap_or_default();
-        let text = |name: &str| row[name].as_str().map(str::to_owned);
-        let of = (RoomId::from_uuid(row["room"].as_str()?)?, text("key")?);
-        let facts = Facts {
-            label: text("label"),
-            model: text("model"),
-            metadata,
-            hidden: row["hidden"].as_bool().unwrap_or(false),
-            epoch: row["epoch"].as_u64().unwrap_or(0),
-        };
-        Some((of, facts))
+    /// One fact. Another key of the same key's holders may have written something else than this dialect does: it is left out.
+    fn take(&mut self, name: &str, value: &str) {
+        let Ok(value) = serde_json::from_str::<Value>(value) else { return };
+        match (name, value) {
+            ("label", Value::String(label)) => self.label = Some(label),
+            ("model", Value::String(model)) => self.model = Some(model),
+            ("metadata", Value::Object(metadata)) => self.metadata = metadata,
+            ("hidden", Value::Bool(hidden)) => self.hidden = hidden,
+            ("epoch", Value::Number(epoch)) => self.epoch = epoch.as_u64().unwrap_or(0),
+            _ => {}
+        }
     }
 }
 
-fn row_name((room, key): &Of) -> Vec<u8> {
-    let digest = Sha256::new().chain_update(room.0).chain_update(key.as_bytes()).finalize();
-    [NAMES, &digest].concat()
-}
-
-impl Kept {
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<Of, Facts>> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+impl Caller {
+    /// The facts of all sessions of a direct room.
+    pub(crate) async fn facts_of_room(&self, direct: &Direct) -> Result<OfRoom, No> {
+        let mut all = OfRoom::new();
+        for fact in self.read_as(&direct.principal, ReadThreads(direct.room)).await? {
+            all.entry(fact.thread).or_default().take(&fact.name, &fact.value);
+        }
+        Ok(all)
     }
 
-    async fn load(&self, shared: &Shared) -> Result<(), No> {
-        let read = async || {
-            let rows = shared.desk.kept(NAMES.to_vec()).await?;
-            let facts = rows.iter().filter_map(|(_, value)| Facts::of_kept(value));
-            self.locked().extend(facts);
-            Ok::<(), No>(())
-        };
-        self.loaded.get_or_try_init(read).await.map(|_| ())
+    /// Those of one.
+    pub(crate) async fn facts(&self, direct: &Direct, key: &str) -> Result<Facts, No> {
+        Ok(self.facts_of_room(direct).await?.remove(key).unwrap_or_default())
     }
 
-    pub(crate) async fn get(&self, shared: &Shared, of: &Of) -> Result<Facts, No> {
-        self.load(shared).await?;
-        Ok(self.locked().get(of).cloned().unwrap_or_default())
-    }
-
-    /// Changes the facts of a session. Done when that is durable.
-    pub(crate) async fn change(
+    /// Changes them. Done when that is durable here.
+    pub(crate) async fn change_facts(
         &self,
-        shared: &Shared,
-        of: &Of,
+        (direct, key): (&Direct, &str),
+        who: &Speaker,
         change: impl FnOnce(&mut Facts),
     ) -> Result<Facts, No> {
-        self.load(shared).await?;
-        let mut facts = {
-            let all = self.locked();
-            if all.len() >= SESSIONS_KEPT_MAX && !all.contains_key(of) {
-                let text = format!(
-                    "this node keeps labels of {SESSIONS_KEPT_MAX} sessions, which is the most"
-                );
-                return Err(No::exhausted(text, 0));
-            }
-            all.get(of).cloned().unwrap_or_default()
-        };
-        change(&mut facts);
-        shared.desk.keep(row_name(of), Some(facts.kept(of))).await?;
-        self.locked().insert(of.clone(), facts.clone());
-        Ok(facts)
+        let before = self.facts(direct, key).await?;
+        let mut now = before.clone();
+        change(&mut now);
+        let facts = before.changed(&now);
+        if facts.iter().flat_map(|(_, value)| value).any(|it| it.len() > THREAD_FACT_BYTES_MAX) {
+            let text = format!("metadata has at most {THREAD_FACT_BYTES_MAX} bytes in all");
+            return Err(No::invalid(text));
+        }
+        if !facts.is_empty() {
+            let threads = vec![ThreadUpdate { thread: key.to_owned(), facts }];
+            let update = DetailsUpdate { threads, ..DetailsUpdate::default() };
+            self.act(who, SetRoom { room: direct.room, update }).await?;
+        }
+        Ok(now)
     }
 }
 
@@ -117,11 +110,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_read_as_they_are_kept() {
-        let of = (RoomId([7; 16]), "agent:bob:ws:direct:x".to_owned());
-        let metadata = [("a".to_owned(), json!("b"))].into_iter().collect();
+    fn facts_are_read_as_they_are_written_and_only_changes_are_written() {
+        let metadata: Map<String, Value> = [("a".to_owned(), json!("b"))].into_iter().collect();
         let facts =
             Facts { label: Some("l".into()), model: None, metadata, hidden: true, epoch: 9 };
-        assert_eq!(Facts::of_kept(&facts.kept(&of)), Some((of, facts)));
+        let mut read = Facts::default();
+        for (name, value) in Facts::default().changed(&facts) {
+            read.take(&name, &value.unwrap());
+        }
+        assert_eq!(read, facts);
+        let none = Facts { label: None, ..facts.clone() };
+        assert_eq!(facts.changed(&none), [("label".to_owned(), None)]);
+        read.take("epoch", "\"x\"");
+        read.take("label", "{");
+        read.take("later", "7");
+        assert_eq!(read, facts, "what is none of these facts says nothing");
     }
 }

@@ -67,9 +67,12 @@ pub(crate) fn response(id: &str, outcome: &Outcome) -> Bytes {
     Bytes::from(frame.to_string())
 }
 
-/// An event, with its number among those of its connection.
-pub(crate) fn event(name: &str, payload: &Value, seq: u64) -> Bytes {
-    let frame = json!({"type": "event", "event": name, "payload": payload, "seq": seq});
+/// An event, with its number among those of its connection. `state`: the version of a state that it tells of.
+pub(crate) fn event(name: &str, payload: &Value, seq: u64, state: Option<&Value>) -> Bytes {
+    let mut frame = json!({"type": "event", "event": name, "payload": payload, "seq": seq});
+    if let Some(state) = state {
+        frame["stateVersion"] = state.clone();
+    }
     Bytes::from(frame.to_string())
 }
 

@@ -37,6 +37,12 @@ pub const SUBJECT_CHARS_MAX: usize = 500;
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
 /// Tasks that one request deletes: each is a write.
 pub const DELETED_AT_ONCE_MAX: usize = 200;
+/// Delegations that are listed: of more the newest.
+pub const DELEGATIONS_MAX: usize = 1_000;
+/// The result of one in a list, in characters.
+pub const DELEGATION_RESULT_CHARS_LISTED: usize = 500;
+/// The same of one that is asked for.
+pub const DELEGATION_RESULT_CHARS_MAX: usize = 8_000;
 /// Teams whose tasks are looked at for one answer.
 pub const TEAMS_LOOKED_AT_MAX: usize = 200;
 /// A user's id.
@@ -50,6 +56,8 @@ pub const KEY_LOOK_EVERY: Duration = Duration::from_secs(15);
 pub const KEYS_PRESENTED_MAX: usize = 16_384;
 /// A principal stays attached for so long after it has written something. Nothing needs it for longer: it reads without.
 pub const PRINCIPAL_STAYS: Duration = Duration::from_secs(30);
+/// How often it is looked which agents have come and gone: the event is told no more often. Once for all clients.
+pub const PRESENCE_EVERY: Duration = Duration::from_secs(1);
 /// Agents in one list.
 pub const AGENTS_MAX: usize = 1_000;
 /// Agents whose profiles are read for one list: one read each.
@@ -74,8 +82,6 @@ pub const ROOMS_REMEMBERED_MAX: usize = 512;
 pub const HISTORY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Messages of a preview.
 pub const PREVIEW_ROWS: usize = 20;
-/// Sessions of which a label, a model or an epoch is kept here: some 4 KiB each at most.
-pub const SESSIONS_KEPT_MAX: usize = 10_000;
 /// See `records.md`, session.facts.
 pub const LABEL_BYTES_MAX: usize = 256;
 /// See [`LABEL_BYTES_MAX`].

@@ -10,7 +10,7 @@ use std::{
 
 use bridge::delivery::ending::Ending;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::{
@@ -80,6 +80,15 @@ impl Line {
     }
 
     pub(crate) fn event(&self, name: &str, payload: &Value) {
+        self.droppable(name, payload, None);
+    }
+
+    /// An event that tells which version of a state it is of.
+    pub(crate) fn state(&self, name: &str, payload: &Value, state: &Value) {
+        self.droppable(name, payload, Some(state));
+    }
+
+    fn droppable(&self, name: &str, payload: &Value, state: Option<&Value>) {
         let mut waiting = self.waiting();
         if waiting.over {
             return;
@@ -89,7 +98,7 @@ impl Line {
             waiting.dropped += 1;
             return;
         }
-        let bytes = frame::event(name, payload, waiting.seq);
+        let bytes = frame::event(name, payload, waiting.seq, state);
         waiting.events += 1;
         waiting.bytes += bytes.len();
         waiting.frames.push_back(Frame { bytes, is_event: true });
@@ -104,11 +113,18 @@ impl Line {
             return;
         }
         waiting.seq += 1;
-        let bytes = frame::event(name, payload, waiting.seq);
+        let bytes = frame::event(name, payload, waiting.seq, None);
         waiting.bytes += bytes.len();
         waiting.frames.push_back(Frame { bytes, is_event: false });
         drop(waiting);
         self.news.notify_one();
+    }
+
+    /// The event after which nothing follows.
+    pub(crate) fn last(&self, name: &str) -> Bytes {
+        let mut waiting = self.waiting();
+        waiting.seq += 1;
+        frame::event(name, &Value::Object(Map::new()), waiting.seq, None)
     }
 
     /// The connection ends when everything before has left.

@@ -104,8 +104,8 @@ pub(crate) const METHODS: &[Method] = &[
     lacks(Viewer, "cron.status", NO_CRON),
     lacks(Operator, "cron.toggle", NO_CRON),
     lacks(Operator, "cron.update", NO_CRON),
-    lacks(Viewer, "delegations.get", NO_USAGE_OF_OTHERS),
-    lacks(Viewer, "delegations.list", NO_USAGE_OF_OTHERS),
+    has(Viewer, "delegations.get"),
+    has(Viewer, "delegations.list"),
     has(Admin, "device.pair.approve"),
     has(Admin, "device.pair.deny"),
     has(Admin, "device.pair.list"),
@@ -165,9 +165,6 @@ pub(crate) const METHODS: &[Method] = &[
     has(Viewer, "usage.get"),
     has(Viewer, "usage.summary"),
 ];
-
-const NO_USAGE_OF_OTHERS: &str =
-    "this node keeps no list of delegations yet: the rooms of tasks have them, over MCP";
 
 /// The method of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Method> {

@@ -1,50 +1,8 @@
-//! Names: principals, agents as UUIDs, and keys of sessions.
+//! Names: agents as UUIDs, and keys of sessions. People are named as in all dialects.
 
-use mesh::name::id::{AgentId, KeyPrint, MessageId, RoomId};
+pub(crate) use bridge::seam::principal::{is_principal, principal, principals_of, user_of};
+use mesh::name::id::{MessageId, RoomId};
 use sha2::{Digest as _, Sha256};
-
-/// A user's part of the id of a principal, in bytes.
-const USER_PART_BYTES_MAX: usize = 80;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// With which the ids of all principals of a key begin.
-pub(crate) fn principals_of(key: KeyPrint) -> String {
-    format!("u-{}-", hex(&key.0[..8]))
-}
-
-/// The agent as which a user of a key writes.
-pub(crate) fn principal(key: KeyPrint, user: &str) -> AgentId {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
-    let mut part: String =
-        user.to_lowercase().chars().map(|c| if plain(c) { c } else { '-' }).collect();
-    part.truncate(part.floor_char_boundary(USER_PART_BYTES_MAX));
-    if part != user {
-        let digest = Sha256::digest(user.as_bytes());
-        part = format!("{part}-{}", hex(&digest[..3]));
-    }
-    format!("{}{part}", principals_of(key)).as_str().into()
-}
-
-/// Whether an agent is a person, or a program that speaks for one.
-pub(crate) fn is_principal(agent: &str) -> bool {
-    let Some((digits, user)) = agent.strip_prefix("u-").and_then(|rest| rest.split_at_checked(16))
-    else {
-        return false;
-    };
-    let is_print = digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    is_print && user.len() > 1 && user.starts_with('-')
-}
-
-/// The user for whom a principal writes, as far as its id says.
-pub(crate) fn user_of(agent: &str) -> Option<&str> {
-    agent.get(PRINCIPAL_PREFIX_BYTES..).filter(|_| is_principal(agent))
-}
-
-/// `u-`, the digits, `-`.
-const PRINCIPAL_PREFIX_BYTES: usize = 19;
 
 /// An agent's UUID.
 pub(crate) fn uuid_of(agent: &str) -> String {
@@ -120,6 +78,11 @@ pub(crate) fn bare_session(agent: &str) -> String {
     format!("agent:{}:{BARE}", escaped(agent))
 }
 
+/// The key of a room, as a session.
+pub(crate) fn room_session(room: RoomId) -> String {
+    format!("room:{}", room.to_uuid())
+}
+
 /// The channel of a session, as lists have it.
 pub(crate) fn channel(key: &str) -> &str {
     let rest = key
@@ -135,23 +98,6 @@ pub(crate) fn channel(key: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_principal_has_its_keys_print_and_a_user_that_no_other_has() {
-        let key = KeyPrint([0xab; 16]);
-        let of = |user: &str| principal(key, user).to_string();
-        assert_eq!(of("ada.l_1-x"), "u-abababababababab-ada.l_1-x");
-        let (upper, lower, other) = (of("Ada"), of("ada"), of("a da"));
-        assert!(upper.starts_with("u-abababababababab-ada-") && upper != lower, "{upper}");
-        assert!(other.starts_with("u-abababababababab-a-da-"), "{other}");
-        assert!(of(&"x".repeat(128)).len() < 128);
-        for own in [&upper, &lower, &other] {
-            assert!(is_principal(own), "{own}");
-        }
-        for no in ["u-", "u-abababababababab-", "u-ABABABABABABABAB-x", "bob", "u-é"] {
-            assert!(!is_principal(no), "{no}");
-        }
-    }
 
     #[test]
     fn an_agents_uuid_is_its_own_and_of_version_8() {

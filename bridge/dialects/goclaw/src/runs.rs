@@ -40,12 +40,44 @@ pub(crate) struct Run {
     pub(crate) id: MessageId,
     pub(crate) number: Number,
     pub(crate) session: String,
-    pub(crate) agent: AgentId,
+    pub(crate) asked: Asked,
     pub(crate) room: RoomId,
     pub(crate) speaker: Speaker,
     pub(crate) key: KeyPrint,
     pub(crate) text: String,
     pub(crate) begun: Instant,
+}
+
+/// Those who were asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The other side of a direct room. The node that has it says which of its words are the answer.
+    Peer(AgentId),
+    /// A member of a room, or any of them: an answer names the request.
+    Member(Option<AgentId>),
+}
+
+impl Asked {
+    /// The one who is meant, if it is one.
+    pub(crate) fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Asked::Peer(agent) => Some(agent),
+            Asked::Member(agent) => agent.as_ref(),
+        }
+    }
+
+    /// Whether its words can be the answer.
+    fn may_answer(&self, agent: &AgentId) -> bool {
+        self.agent().is_none_or(|asked| asked == agent)
+    }
+
+    /// The message that this one answers.
+    fn answered_by(&self, message: &Message) -> Option<MessageId> {
+        match self {
+            Asked::Peer(_) => message.said.conversation.and_then(|place| place.answers),
+            Asked::Member(_) => message.said.reply_to.as_deref().and_then(MessageId::from_uuid),
+        }
+    }
 }
 
 /// All runs that were begun here and are open.
@@ -81,13 +113,14 @@ impl Runs {
 
     /// Whether an agent is at one.
     pub(crate) fn has(&self, agent: &AgentId) -> bool {
-        self.locked().values().any(|run| run.agent == *agent)
+        self.locked().values().any(|run| run.asked.agent() == Some(agent))
     }
 
-    /// Whether no other run is open of an agent in its room.
+    /// Whether no other run is open in its room, and all that its agent writes there is for this one.
     fn is_only(&self, run: &Run) -> bool {
         let open = self.locked();
-        !open.values().any(|other| other.room == run.room && other.id != run.id)
+        matches!(run.asked, Asked::Peer(_))
+            && !open.values().any(|other| other.room == run.room && other.id != run.id)
     }
 
     pub(crate) fn has_session(&self, session: &str) -> bool {
@@ -222,7 +255,9 @@ impl Told<'_> {
     /// The agent writes its answer.
     fn piece(&mut self, how: How, piece: &Piece) {
         let (caller, run) = (self.caller, self.run);
-        if piece.agent != run.agent || !is_of(piece, run.id, caller.shared.runs.is_only(run)) {
+        if !run.asked.may_answer(&piece.agent)
+            || !is_of(piece, run.id, caller.shared.runs.is_only(run))
+        {
             return;
         }
         // Without a stream its text comes in one piece.
@@ -285,13 +320,14 @@ impl Told<'_> {
             return Ok(None);
         }
         if message.speech == Speech::Thinking {
-            if self.began {
+            if self.began && run.asked.agent() == Some(&message.said.agent) {
                 tell(caller, run, "thinking", &json!({"content": message.said.content}), None);
             }
             return Ok(None);
         }
-        let answers = message.said.conversation.and_then(|place| place.answers);
-        if answers != Some(run.id) {
+        let is_answer = run.asked.may_answer(&message.said.agent)
+            && run.asked.answered_by(&message) == Some(run.id);
+        if !is_answer {
             return Ok(None);
         }
         let failure = metadata(&message)["error"].as_str().map(str::to_owned);
@@ -451,7 +487,8 @@ fn usage_of(metadata: &Value) -> Value {
 /// Tells the clients of a run of an event. `flat`: its payload under its own name, if it has one.
 fn tell(caller: &Caller, run: &Run, kind: &str, inner: &Value, flat: Option<Value>) {
     let ids = json!({
-        "runId": run.id.to_uuid(), "agentId": &*run.agent, "sessionKey": run.session,
+        "runId": run.id.to_uuid(), "agentId": run.asked.agent().map_or("", |agent| &**agent),
+        "sessionKey": run.session,
     });
     let with_ids = |payload: &Value| {
         let parts = [payload, &ids].into_iter().filter_map(Value::as_object).flatten();
@@ -492,7 +529,8 @@ pub(crate) fn open_in(
     by: &AgentId,
     since_ms: u64,
 ) -> Vec<MessageId> {
-    let mut open: Vec<MessageId> = Vec::new();
+    // Each with those that were asked: nobody by name is anybody.
+    let mut open: Vec<(MessageId, &[AgentId])> = Vec::new();
     for (message, _) in messages {
         let told = metadata(message);
         let kind = told["kind"].as_str();
@@ -500,16 +538,17 @@ pub(crate) fn open_in(
             let is_request = kind == Some("request") && message.wall_ms >= since_ms;
             let has_failed = message.fate.as_ref().is_some_and(|fate| fate.stage == Stage::Failed);
             if is_request && !has_failed {
-                open.push(message.message);
+                open.push((message.message, &message.said.mentions));
             }
             if matches!(kind, Some("cancel" | "timeout")) {
                 let over = message.said.reply_to.as_deref().and_then(MessageId::from_uuid);
-                open.retain(|run| Some(*run) != over);
+                open.retain(|(run, _)| Some(*run) != over);
             }
         } else {
-            let over = answered(message);
-            open.retain(|run| Some(*run) != over);
+            let (over, author) = (answered(message), &message.said.agent);
+            let is_answer = |asked: &[AgentId]| asked.is_empty() || asked.contains(author);
+            open.retain(|(run, asked)| Some(*run) != over || !is_answer(asked));
         }
     }
-    open
+    open.into_iter().map(|(run, _)| run).collect()
 }

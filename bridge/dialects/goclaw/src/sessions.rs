@@ -14,7 +14,7 @@ use crate::{
         LABEL_BYTES_MAX, METADATA_ENTRIES_MAX, METADATA_ENTRY_BYTES_MAX, MODEL_BYTES_MAX,
         PREVIEW_ROWS, SESSION_ROOMS_MAX,
     },
-    names::{Session, channel},
+    names::{Session, channel, room_session},
     outcome::{No, Outcome},
     params::{AGENT, KEY, Params, is_required},
     threads::{Direct, Thread},
@@ -70,9 +70,9 @@ impl Caller {
     async fn sessions(&self) -> Result<Vec<Listed>, No> {
         let mut listed = Vec::new();
         for direct in self.direct_rooms().await?.into_iter().take(SESSION_ROOMS_MAX) {
+            let mut of_room = self.facts_of_room(&direct).await?;
             for thread in self.threads(&direct).await?.iter() {
-                let of = (direct.room, thread.key.clone());
-                let facts = self.shared.kept.get(&self.shared, &of).await?;
+                let facts = of_room.remove(&thread.key).unwrap_or_default();
                 let session = Listed { direct: direct.clone(), thread: thread.clone(), facts };
                 if !session.is_hidden() {
                     listed.push(session);
@@ -132,7 +132,7 @@ async fn rooms(caller: &Caller) -> Result<Vec<RoomView>, No> {
 }
 
 fn room_row(room: &RoomView) -> Value {
-    let key = format!("room:{}", room.room.to_uuid());
+    let key = room_session(room.room);
     json!({
         "key": key,
         "session_key": key,
@@ -180,8 +180,7 @@ pub(crate) async fn preview(caller: &Caller, params: &Params) -> Outcome {
     let (key, rows, summary) = match meant(caller, params).await? {
         Meant::Thread(direct, key) => {
             let rows = thread_rows(caller, &direct, &key).await?;
-            let of = (direct.room, key.clone());
-            let facts = caller.shared.kept.get(&caller.shared, &of).await?;
+            let facts = caller.facts(&direct, &key).await?;
             (key, rows, facts.label.unwrap_or_default())
         }
         Meant::Room(room) => {
@@ -189,7 +188,7 @@ pub(crate) async fn preview(caller: &Caller, params: &Params) -> Outcome {
             let details = caller.read(ReadDetails { rooms: vec![room], settings: false }).await?;
             let details = details.into_iter().next().unwrap_or_default();
             let summary = details.description.unwrap_or_default();
-            (format!("room:{}", room.to_uuid()), rows, summary)
+            (room_session(room), rows, summary)
         }
     };
     let (messages, _) = fitting(rows, PREVIEW_ROWS);
@@ -228,11 +227,9 @@ pub(crate) async fn patch(caller: &Arc<Caller>, params: &Params) -> Outcome {
         }
     }
     let (direct, key) = thread(caller, params, "a room has no label: it has a name").await?;
-    let of = (direct.room, key.clone());
+    let speaker = caller.speaker_of(&direct).await?;
     let facts = caller
-        .shared
-        .kept
-        .change(&caller.shared, &of, |facts| {
+        .change_facts((&direct, &key), &speaker, |facts| {
             if let Some(label) = label {
                 facts.label = label;
             }
@@ -244,7 +241,7 @@ pub(crate) async fn patch(caller: &Arc<Caller>, params: &Params) -> Outcome {
             }
         })
         .await?;
-    updated(caller, &caller.speaker_of(&direct).await?, &key, &facts);
+    updated(caller, &speaker, &key, &facts);
     Ok(json!({"ok": true, "key": key}))
 }
 
@@ -262,16 +259,14 @@ async fn begin_anew(caller: &Caller, params: &Params, hidden: bool) -> Outcome {
     let threads = caller.threads(&direct).await?;
     let of_thread = threads.iter().find(|thread| thread.key == key);
     let newest = of_thread.and_then(|thread| thread.numbers.last().copied()).unwrap_or(0);
-    let of = (direct.room, key.clone());
+    let speaker = caller.speaker_of(&direct).await?;
     let facts = caller
-        .shared
-        .kept
-        .change(&caller.shared, &of, |facts| {
+        .change_facts((&direct, &key), &speaker, |facts| {
             facts.epoch = facts.epoch.max(newest);
             facts.hidden = hidden;
         })
         .await?;
-    updated(caller, &caller.speaker_of(&direct).await?, &key, &facts);
+    updated(caller, &speaker, &key, &facts);
     Ok(json!({"ok": true}))
 }
 

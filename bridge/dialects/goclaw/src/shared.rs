@@ -23,7 +23,6 @@ use tokio::sync::Semaphore;
 
 use crate::{
     caller::Caller,
-    facts::Kept,
     limits::{
         ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
         ROOMS_READ_AT_ONCE,
@@ -32,6 +31,7 @@ use crate::{
     logs::Tails,
     outcome::No,
     pairing::Pairings,
+    presence::{self, Watch},
     rates::{Buckets, Rate},
     runs::Runs,
     serve::Served,
@@ -49,12 +49,12 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     pub(crate) runs: Runs,
     pub(crate) served: Served,
-    pub(crate) kept: Kept,
     pub(crate) pairings: Pairings,
     /// The node's log, if it is shown.
     pub(crate) log: Option<Arc<LogTail>>,
     pub(crate) tails: Tails,
     pub(crate) remembered: Remembered,
+    pub(crate) presence: Watch,
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
     writes: Mutex<Buckets<AgentId>>,
@@ -87,11 +87,11 @@ impl Shared {
             started: Instant::now(),
             runs: Runs::default(),
             served: Served::default(),
-            kept: Kept::default(),
             pairings: Pairings::default(),
             log: None,
             tails: Tails::default(),
             remembered: Remembered::default(),
+            presence: Watch::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
             requests: Mutex::new(Buckets::new(ADDRESSES_COUNTED_MAX)),
@@ -148,7 +148,11 @@ impl Shared {
     pub(crate) fn comes(self: &Arc<Shared>, client: Client) {
         // With the first client: only then is somebody to be told.
         self.listening.call_once(|| tasks::listen(self));
+        let is_told = client.caller.modern;
         self.locked().insert(client.id, client);
+        if is_told {
+            presence::watch(self);
+        }
     }
 
     pub(crate) fn goes(&self, id: u64) {

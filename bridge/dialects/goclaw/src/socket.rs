@@ -12,6 +12,7 @@ use bridge::{
     secret::Secret,
     session::seat::Seat,
 };
+use bytes::Bytes;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -240,6 +241,11 @@ impl Conversation for Talk {
         let waits = self.state().pairing.is_some();
         let attach_within = if waits { PAIR_WITHIN } else { CONNECT_WITHIN };
         Manners { attach_within, ..MANNERS }
+    }
+
+    fn farewell(&mut self, ending: Ending) -> Option<Bytes> {
+        let is_told = ending == Ending::GoingAway && self.state().connected.is_some();
+        is_told.then(|| self.line.last("shutdown"))
     }
 }
 

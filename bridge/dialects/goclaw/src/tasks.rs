@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) use changing::{approve, assign, comment, create, delete, delete_some, reject, update};
 pub(crate) use news::listen;
+pub(crate) use rows::plain;
 use rows::{comment_row, event_rows, status_of, task_row};
 
 use crate::{
@@ -45,7 +46,7 @@ const STATES: [&str; 9] = [
     "failed",
 ];
 
-async fn tasks_of(caller: &Caller, room: RoomId) -> Result<Vec<TaskView>, No> {
+pub(crate) async fn tasks_of(caller: &Caller, room: RoomId) -> Result<Vec<TaskView>, No> {
     caller.read(ListTasks { room, status: None }).await
 }
 

@@ -32,12 +32,16 @@ use crate::{GoClaw, Settings};
 
 mod agents;
 mod chat;
+mod delegations;
 mod door;
 mod frames;
 mod keys;
 mod logs;
 mod pairing;
+mod presence;
 mod profiles;
+mod recorder;
+mod rooms;
 mod serve;
 mod sessions;
 mod streams;
@@ -94,7 +98,7 @@ impl Node {
     /// A connection that has said nothing.
     async fn client(&self) -> Client {
         let (socket, _) = connect_async(format!("ws://{}/ws", self.at)).await.unwrap();
-        Client { socket, events: VecDeque::new(), asked: 0 }
+        Client { socket, events: VecDeque::new(), asked: 0, under_way: Vec::new() }
     }
 
     /// A connection of a user with a key.
@@ -183,6 +187,8 @@ struct Client {
     /// Those that came while an answer was waited for.
     events: VecDeque<Value>,
     asked: u64,
+    /// Requests that are under way: their ids, and methods.
+    under_way: Vec<(String, String)>,
 }
 
 /// A refusal, as it came.
@@ -204,11 +210,29 @@ impl Client {
         loop {
             let message = timeout(PATIENCE, self.socket.next()).await.expect("there is a frame");
             match message.unwrap().unwrap() {
-                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Text(text) => {
+                    let frame = serde_json::from_str(&text).unwrap();
+                    self.record(&frame);
+                    return frame;
+                }
                 Message::Ping(_) | Message::Pong(_) => {}
                 other @ (Message::Binary(_) | Message::Close(_) | Message::Frame(_)) => {
                     panic!("{other:?}")
                 }
+            }
+        }
+    }
+
+    /// Every frame has the form of the specification.
+    fn record(&mut self, frame: &Value) {
+        if frame["type"] == "event" {
+            return recorder::event(frame);
+        }
+        let of = self.under_way.iter().position(|(id, _)| frame["id"] == **id);
+        if let Some(of) = of {
+            let (_, method) = self.under_way.swap_remove(of);
+            if frame["ok"] == true {
+                recorder::result(&method, &frame["payload"]);
             }
         }
     }
@@ -218,6 +242,7 @@ impl Client {
         self.asked += 1;
         let id = self.asked.to_string();
         let frame = json!({"type": "req", "id": id, "method": method, "params": params});
+        self.under_way.push((id.clone(), method.to_owned()));
         self.say(&frame.to_string()).await;
         id
     }
@@ -263,8 +288,17 @@ impl Client {
         }
     }
 
-    /// The next event.
+    /// The next event, but for agents that come and go, which tests of other things do not look at.
     async fn event(&mut self) -> Value {
+        loop {
+            let event = self.any_event().await;
+            if event["event"] != "presence" {
+                return event;
+            }
+        }
+    }
+
+    async fn any_event(&mut self) -> Value {
         match self.events.pop_front() {
             Some(event) => event,
             None => {

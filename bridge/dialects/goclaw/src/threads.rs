@@ -100,6 +100,12 @@ impl Remembered {
         rooms.get(&room).filter(|(at, _)| *at == tip).map(|(_, threads)| threads.clone())
     }
 
+    /// Whether a room had such a thread when it was last read: threads do not go.
+    pub(crate) fn had(&self, room: RoomId, key: &str) -> bool {
+        let rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.get(&room).is_some_and(|(_, threads)| threads.iter().any(|it| it.key == key))
+    }
+
     fn put(&self, room: RoomId, tip: Number, threads: Arc<Vec<Thread>>) {
         let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if rooms.len() >= ROOMS_REMEMBERED_MAX {

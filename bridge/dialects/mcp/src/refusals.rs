@@ -220,6 +220,10 @@ fn name(field: Field) -> &'static str {
         Field::Cards | Field::CardName | Field::CardText | Field::CardTags => "cards",
         Field::CardVisibility => "cards",
         Field::SettingName
+        | Field::Thread
+        | Field::ThreadFactName
+        | Field::ThreadFact
+        | Field::ThreadFacts
         | Field::SettingValue
         | Field::Settings
         | Field::Writers

@@ -13,8 +13,10 @@ use crate::{
     limits::SHARED_DESCRIPTION_BYTES_MAX,
     name::group::{Group, Shared},
     records::{
+        details::DetailsUpdate,
         profile,
         shared::{self, Ends, Given, Taken},
+        threads::{self, ThreadUpdate},
     },
     wire::record::{Draft, Record, Space, Stamp},
 };
@@ -447,4 +449,40 @@ fn both_agents_of_a_direct_room_write_its_files() {
         let bytes = |n: usize| three.world.nodes[n].bytes(room, "a");
         assert_eq!((bytes(0), bytes(1)), (Some(text.into()), Some(text.into())));
     }
+}
+
+#[test]
+fn facts_of_threads_are_with_both_sides_of_a_direct_room_and_each_key_has_its_own() {
+    let mut three = Three::new();
+    let (ann, bob) = (three.ann.clone(), three.bob.clone());
+    let room = three.world.open(0, &ann, "bob").expect("he is known").room;
+    three.world.pass(STEP * 20);
+    let update = |label: &str| {
+        let facts = vec![("label".to_owned(), Some(label.to_owned()))];
+        let threads = vec![ThreadUpdate { thread: "agent:bob:one".to_owned(), facts }];
+        DetailsUpdate { threads, ..DetailsUpdate::default() }
+    };
+    three.world.ask(0, set(&ann, room, update("hers"))).expect("so may she");
+    three.world.ask(1, set(&bob, room, update("his"))).expect("and he");
+    three.world.pass(STEP * 30);
+    let labels = |n: usize, key: KeyPrint| -> Vec<String> {
+        let node = &three.world.nodes[n];
+        let known = &node.engine.known;
+        let place = known.rooms.get(&room).and_then(|it| it.replica.record.place_of_records(room));
+        let Some(at) = place else { return Vec::new() };
+        let facts = threads::read(&at, &node.records(), key, known.cx.mesh);
+        facts.into_iter().map(|fact| fact.value).collect()
+    };
+    for n in [0, 1] {
+        assert_eq!(
+            (labels(n, ann.key), labels(n, bob.key)),
+            (vec!["hers".into()], vec!["his".into()])
+        );
+    }
+    assert!(labels(2, ann.key).is_empty(), "no other node has them");
+    let long = DetailsUpdate {
+        threads: vec![ThreadUpdate { thread: "x".repeat(257), facts: Vec::new() }],
+        ..DetailsUpdate::default()
+    };
+    assert!(matches!(three.world.ask(0, set(&ann, room, long)), Err(Refused::Field(_))));
 }

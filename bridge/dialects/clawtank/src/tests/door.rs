@@ -279,6 +279,18 @@ async fn a_client_of_which_nothing_is_heard_is_told_so_and_goes() {
 }
 
 #[tokio::test]
+async fn a_node_that_stops_says_so() {
+    let node = Node::new().await;
+    let mut client = node.person("ada").await;
+    let stops = tokio::spawn(node.stop());
+    let last = client.hears("connection.disconnect").await;
+    assert_eq!(last["data"]["reason"], "server_shutdown");
+    assert_eq!(last["data"]["reconnect_allowed"], true);
+    assert_eq!(client.ends().await, 1001);
+    stops.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_person_has_several_windows_and_each_hears_what_was_said_in_another() {
     let node = Node::new().await;
     let mut bob = node.agent("bob").await;

@@ -66,7 +66,7 @@ pub(super) fn task_row(task: &TaskView) -> Value {
 }
 
 /// A result that is a text is that text.
-fn plain(json: &str) -> String {
+pub(crate) fn plain(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => text,
         _ => json.to_owned(),

@@ -1,0 +1,150 @@
+//! Programs of people: a question to an agent at another node, and connections that wait.
+
+use anyhow::{Context, Result, bail, ensure};
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    time::{Duration, Instant, sleep},
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async, tungstenite::protocol::Message,
+};
+
+use super::{
+    connection::Connection,
+    figure::{Figure, Target, Unit},
+    run::Run,
+};
+use crate::{
+    distribution::Distribution,
+    proc,
+    process::{Auth, Mesh, Plan},
+};
+
+/// Questions, one after the other.
+const QUESTIONS: u64 = 1_000;
+/// Connections that wait.
+const CONNECTIONS: usize = 1_000;
+/// Memory is looked at when nothing more is under way.
+const SETTLES: Duration = Duration::from_secs(2);
+/// An agent is known at another node within this time.
+const KNOWN_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const KIB: f64 = 1024.0;
+
+/// A program of a person, connected.
+struct Program {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    asked: u64,
+}
+
+impl Program {
+    async fn at(address: &str, key: &str) -> Result<Program> {
+        let (socket, _) = connect_async(format!("ws://{address}/ws")).await?;
+        let mut program = Program { socket, asked: 0 };
+        // Without a protocol it is not told of agents that come and go.
+        program.ask("connect", &json!({ "token": key, "user_id": "bench" })).await?;
+        Ok(program)
+    }
+
+    /// The answer to a request; events on the way are read and dropped.
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.asked += 1;
+        let id = self.asked.to_string();
+        let frame = json!({ "type": "req", "id": id, "method": method, "params": params });
+        self.socket.send(Message::text(frame.to_string())).await?;
+        loop {
+            let message = self.socket.next().await.context("the node hangs up")??;
+            let Message::Text(text) = message else { continue };
+            let mut frame: Value = serde_json::from_str(&text)?;
+            if frame["type"] != "res" || frame["id"] != *id {
+                continue;
+            }
+            if frame["ok"] != true {
+                bail!("{method} is answered {frame}");
+            }
+            return Ok(frame["payload"].take());
+        }
+    }
+
+    /// Until its node has heard of an agent that has come to another one.
+    async fn knows(&mut self, agent: &str) -> Result<()> {
+        let until = Instant::now() + KNOWN_WITHIN;
+        loop {
+            let known = self.ask("agents.list", &json!({})).await?;
+            let rows = known["agents"].as_array().context("agents")?;
+            if rows.iter().any(|row| row["id"] == *agent && row["online"] == true) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "nobody hears of {agent}: {known}");
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// A mesh in which people and agents may go on and on.
+async fn mesh(run: &Run, nodes: usize) -> Result<(Mesh, String, tempfile::TempDir)> {
+    let temp = tempfile::tempdir()?;
+    // As many questions as are measured.
+    let config = temp.path().join("clawmesh.toml");
+    std::fs::write(&config, "[session]\npair = { messages = 1000000000 }\n")?;
+    let flags = vec!["--config".to_owned(), config.display().to_string()];
+    let mesh = Mesh::up(Plan { auth: Auth::Key, flags, ..run.plan(nodes)? }).await?;
+    let key = mesh.key().context("a key")?.to_owned();
+    Ok((mesh, key, temp))
+}
+
+/// A person at one node asks an agent at another one, which answers at once.
+pub(super) async fn send(run: &Run) -> Result<Vec<Figure>> {
+    let (mut mesh, key, _config) = mesh(run, 2).await?;
+    let mut answers = Connection::attach(mesh.nodes[1].tcp(), Some(&key), "answers").await?;
+    let agent = answers.agent.clone();
+    let answering = tokio::spawn(async move {
+        while let Ok(told) = answers.event("message_received").await {
+            let answer = json!({ "room_id": told["room_id"], "reply_to": told["message_id"], "content": "so it is" });
+            answers.push("send_message", &answer);
+            answers.flush().await?;
+        }
+        anyhow::Ok(())
+    });
+    let mut program = Program::at(mesh.nodes[0].http(), &key).await?;
+    program.knows(&agent).await?;
+    let (mut took, mut session) = (Vec::new(), Value::Null);
+    for nth in 0..run.scaled(QUESTIONS) {
+        let params = json!({ "agentId": agent, "sessionKey": session, "message": format!("question {nth}") });
+        let began = run.clock.now_us();
+        let answer = program.ask("chat.send", &params).await?;
+        took.push(run.clock.now_us() - began);
+        ensure!(answer["content"] == "so it is", "the answer is {answer}");
+        session = answer["sessionKey"].clone();
+    }
+    mesh.stop().await.context("the mesh stops")?;
+    answering.abort();
+    let took = Distribution::new(took);
+    let what = "GoClaw: `chat.send` to an agent at another node that answers at once: p50";
+    let value = took.percentile(50.0);
+    let figure = Figure::new("goclaw_send_p50", what, Unit::Ms, value, Target::AtMost(8.0));
+    Ok(vec![figure.of(&took)])
+}
+
+/// Connections that wait for something.
+pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
+    let (mut mesh, key, _config) = mesh(run, 1).await?;
+    let pid = mesh.nodes[0].pid().context("a node that runs has a process")?;
+    // The first one brings all that is there once.
+    let first = Program::at(mesh.nodes[0].http(), &key).await?;
+    sleep(SETTLES).await;
+    let alone = proc::resident(pid)?;
+    let mut programs = vec![first];
+    for _ in 0..CONNECTIONS {
+        programs.push(Program::at(mesh.nodes[0].http(), &key).await?);
+    }
+    sleep(SETTLES).await;
+    let with = proc::resident(pid)?;
+    drop(programs);
+    mesh.stop().await.context("the mesh stops")?;
+    let each = with.saturating_sub(alone) as f64 / CONNECTIONS as f64 / KIB;
+    let what = "GoClaw: each of 1,000 idle connections";
+    Ok(vec![Figure::new("goclaw_connection", what, Unit::KiB, each, Target::AtMost(16.0))])
+}
