@@ -125,48 +125,47 @@ fn task(id: &str) -> Value {
     })
 }
 
-#[test]
-fn three_dialects_at_two_nodes_share_a_room_its_tasks_and_one_claim() {
-    let dirs = [temp(), temp()];
-    let first = keyed(dirs[0].path(), &[]);
-    let second = keyed(dirs[1].path(), &["--join", first.text("ticket")]);
-    second.until_connected();
-    let key = mint(&first);
-    let mut ada = come(&first, "human", &key, "ada");
-    let mut bob = come(&second, "agent", &key, "bob");
-    let mut eve = None;
-    until("the key is known", || {
-        let mut client = Agent::connect(first.text("tcp"));
-        let register = json!({"key": key, "name": "eve", "agent_id": "eve", "reconnect": true});
-        let registered = client.call("register", register).is_ok();
-        eve = Some(client).filter(|_| registered);
-        registered
-    });
-    let mut eve = eve.unwrap();
-    eve.call("join_room", json!({"room_id": "lobby"})).unwrap();
+/// Two nodes, a person and an agent of this dialect at one each, and an agent that speaks ClawChat at the first.
+struct Company {
+    first: Daemon,
+    _second: Daemon,
+    key: String,
+    ada: Client,
+    bob: Client,
+    eve: Agent,
+}
 
-    // Chat, both ways.
-    let said = ada.gets("chat.human_message", words("hello all"));
-    let heard = bob.find(|frame| frame["type"] == "chat.human_message");
-    assert_eq!(
-        (&heard["id"], &heard["data"]),
-        (&said["id"], &said["data"]),
-        "one event at all nodes"
-    );
-    let newest = |eve: &mut Agent| {
-        let page = eve.call("get_history", json!({"room_id": "lobby", "limit": 1})).unwrap();
-        page["messages"][0].clone()
-    };
-    let kept = newest(&mut eve);
-    assert_eq!((&kept["content"], &kept["metadata"]), (&json!("hello all"), &Value::Null));
-    eve.call("send_message", json!({"room_id": "lobby", "content": "hi ada"})).unwrap();
-    for client in [&mut ada, &mut bob] {
-        let heard = client.find(|frame| frame["type"] == "chat.agent_message");
-        assert_eq!(heard["data"]["agent"]["agent_id"], "eve");
+impl Company {
+    fn at(dirs: &[tempfile::TempDir; 2]) -> Company {
+        let first = keyed(dirs[0].path(), &[]);
+        let second = keyed(dirs[1].path(), &["--join", first.text("ticket")]);
+        second.until_connected();
+        let key = mint(&first);
+        let (ada, bob) = (come(&first, "human", &key, "ada"), come(&second, "agent", &key, "bob"));
+        let mut eve = Agent::connect(first.text("tcp"));
+        eve.call("register", json!({"key": key, "name": "eve", "agent_id": "eve"})).unwrap();
+        eve.call("join_room", json!({"room_id": "lobby"})).unwrap();
+        Company { first, _second: second, key, ada, bob, eve }
     }
 
-    // A task is the same in all, and of two that want it at once one has it.
-    for round in 0..10 {
+    fn talks(&mut self) {
+        let said = self.ada.gets("chat.human_message", words("hello all"));
+        let heard = self.bob.find(|frame| frame["type"] == "chat.human_message");
+        assert_eq!((&heard["id"], &heard["data"]), (&said["id"], &said["data"]), "at all nodes");
+        let page = json!({"room_id": "lobby", "limit": 1});
+        let kept = self.eve.call("get_history", page).unwrap()["messages"][0].clone();
+        assert_eq!((&kept["content"], &kept["metadata"]), (&json!("hello all"), &Value::Null));
+        let answer = json!({"room_id": "lobby", "content": "hi ada"});
+        self.eve.call("send_message", answer).unwrap();
+        for client in [&mut self.ada, &mut self.bob] {
+            let heard = client.find(|frame| frame["type"] == "chat.agent_message");
+            assert_eq!(heard["data"]["agent"]["agent_id"], "eve");
+        }
+    }
+
+    /// Of two that want a task at once, over two dialects, one has it.
+    fn claims(&mut self, round: u32) {
+        let Company { ada, bob, eve, .. } = self;
         let id = fresh();
         let made = ada.gets("task.created", task(&id));
         let uuid = made["data"]["mesh"]["id"].as_str().unwrap().to_owned();
@@ -184,31 +183,41 @@ fn three_dialects_at_two_nodes_share_a_room_its_tasks_and_one_claim() {
         let holder = if won { "bob" } else { "eve" };
         let told = ada.find(|frame| frame["type"] == "task.claim_accepted");
         assert_eq!(told["data"]["agent_id"], holder);
-        // What would keep the next round from being a race.
-        let ended = json!({"task_id": uuid, "status": "completed"});
-        eve.call("update_task", ended).unwrap();
+        // Else the next round may find that the agent holds too many.
+        eve.call("update_task", json!({"task_id": uuid, "status": "completed"})).unwrap();
         bob.find(|frame| frame["type"] == "task.completed");
     }
 
-    // A GoClaw program asks the agent, which answers as it answers everybody.
-    let mut program = Client::connect(&first);
-    program.send(&json!({
-        "type": "req", "id": "1", "method": "connect",
-        "params": {"token": key, "user_id": "cy", "protocol": 3},
-    }));
-    assert_eq!(program.find(|frame| frame["id"] == "1")["ok"], true);
-    program.send(&json!({
-        "type": "req", "id": "2", "method": "chat.send",
-        "params": {"agentId": "bob", "message": "only you"},
-    }));
-    let asked = bob.find(|frame| frame["data"]["visibility"] == "private");
-    assert_eq!(asked["data"]["content"]["text"], "only you");
-    let mut answer = words("yes");
-    answer["room_id"] = asked["data"]["room_id"].clone();
-    answer["context"] = json!({"in_reply_to": asked["data"]["message_id"]});
-    bob.gets("chat.agent_message", answer);
-    let answered = program.find(|frame| frame["id"] == "2");
-    assert_eq!(answered["payload"]["content"], "yes", "{answered}");
+    /// A GoClaw program asks the agent, which answers as it answers everybody.
+    fn answers(&mut self) {
+        let mut program = Client::connect(&self.first);
+        program.send(&json!({
+            "type": "req", "id": "1", "method": "connect",
+            "params": {"token": self.key, "user_id": "cy", "protocol": 3},
+        }));
+        assert_eq!(program.find(|frame| frame["id"] == "1")["ok"], true);
+        program.send(&json!({
+            "type": "req", "id": "2", "method": "chat.send",
+            "params": {"agentId": "bob", "message": "only you"},
+        }));
+        let asked = self.bob.find(|frame| frame["data"]["visibility"] == "private");
+        assert_eq!(asked["data"]["content"]["text"], "only you");
+        let mut answer = words("yes");
+        answer["room_id"] = asked["data"]["room_id"].clone();
+        answer["context"] = json!({"in_reply_to": asked["data"]["message_id"]});
+        self.bob.gets("chat.agent_message", answer);
+        let answered = program.find(|frame| frame["id"] == "2");
+        assert_eq!(answered["payload"]["content"], "yes", "{answered}");
+    }
+}
+
+#[test]
+fn three_dialects_at_two_nodes_share_a_room_its_tasks_and_one_claim() {
+    let dirs = [temp(), temp()];
+    let mut company = Company::at(&dirs);
+    company.talks();
+    (0..10).for_each(|round| company.claims(round));
+    company.answers();
 }
 
 #[test]

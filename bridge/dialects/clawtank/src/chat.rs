@@ -1,7 +1,7 @@
 //! Messages of clients.
 
 use bridge::seam::{
-    call::{FindAgent, OneMessage, OpenDirect, Say},
+    call::{FindAgent, Look, OneMessage, OpenDirect, Say},
     event::{Event, Message},
 };
 use bytes::Bytes;
@@ -60,6 +60,9 @@ pub(crate) async fn say(cx: &Context, request: &Request) -> Result<Vec<Bytes>, P
     let data = request.data();
     let named = data.get("room_id");
     let room = rooms::named(cx, named.words(256)?).await?;
+    // Of a room that must not be known nothing is said, not even what is wrong.
+    cx.ask(Look(room)).await?;
+    rooms::takes(&rooms::set(cx, room).await?)?;
     let is_private = data.get("visibility").one_of(&["public", "private", "room_only"])?;
     let private = is_private == Some("private");
     let draft = draft(cx, room, &data).await?;

@@ -18,11 +18,7 @@ use bridge::{
     testing::{Fake, KEY, echo::Echo, here, keyed, lobby},
 };
 use futures::{SinkExt as _, StreamExt as _};
-use mesh::{
-    api::{agenda::NewKey, command::Command},
-    name::{id::RoomId, key::KeySecret},
-    wire::acts::{KeyMinted, KeyTerms, Scope, Tier},
-};
+use mesh::{name::id::RoomId, wire::acts::Scope};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -83,15 +79,6 @@ impl Node {
     async fn stop(self) {
         self.stop.send_replace(true);
         timeout(PATIENCE, self.serving).await.expect("stops").unwrap();
-    }
-
-    fn mint(&self, key: &str, scopes: Option<&[Scope]>, owner: Option<&str>) {
-        let scopes = scopes.map(|scopes| scopes.iter().copied().collect());
-        let owner = owner.map(str::to_owned);
-        let terms = KeyTerms { scopes, owner, ..KeyTerms::of(Tier::High) };
-        let minted = KeyMinted::sign(&KeySecret::of(key), &here(), terms).unwrap();
-        let new = NewKey { minted: Box::new(minted), local: false };
-        self.fake.does(Command::MintKey(new)).unwrap();
     }
 
     /// A connection that has said nothing.

@@ -2,8 +2,25 @@
 
 use tokio::io::AsyncReadExt as _;
 
+use mesh::{
+    api::{agenda::NewKey, command::Command},
+    name::key::KeySecret,
+    wire::acts::{KeyMinted, KeyTerms, Tier},
+};
+
 use super::*;
 use crate::Form;
+
+impl Node {
+    pub(super) fn mint(&self, key: &str, scopes: Option<&[Scope]>, owner: Option<&str>) {
+        let scopes = scopes.map(|scopes| scopes.iter().copied().collect());
+        let owner = owner.map(str::to_owned);
+        let terms = KeyTerms { scopes, owner, ..KeyTerms::of(Tier::High) };
+        let minted = KeyMinted::sign(&KeySecret::of(key), &here(), terms).unwrap();
+        let new = NewKey { minted: Box::new(minted), local: false };
+        self.fake.does(Command::MintKey(new)).unwrap();
+    }
+}
 
 #[tokio::test]
 async fn a_client_that_shows_a_key_is_let_in_with_ids_of_the_form_that_was_set_or_agreed_on() {
@@ -152,6 +169,14 @@ async fn a_room_is_joined_by_any_of_its_names_and_none_that_must_not_be_known() 
         assert!(permissions.contains(&json!("room_admin")), "{ack}");
         assert!(client.rest().await.is_empty(), "{name}");
     }
+    // Nor is anything said of a message that would be wrong there.
+    let mut stranger = node.person("cy").await;
+    let mut odd = super::chat::words("x");
+    odd["room_id"] = json!(uuid);
+    odd["content"]["mentions"] = json!([
+        {"type": "agent", "target": "nobody", "display_name": "x", "start_pos": 0, "end_pos": 1},
+    ]);
+    assert_eq!(stranger.refused("chat.human_message", odd).await, no("RESOURCE_NOT_FOUND", ""));
     for (key, name) in [(KEY, &*uuid), (KEY, "nowhere"), (MINTED, &ulid(200))] {
         let mut client = node.bare().await;
         let id =

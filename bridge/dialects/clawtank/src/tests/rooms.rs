@@ -43,6 +43,12 @@ async fn a_room_is_made_told_of_changed_and_closed() {
     let changed =
         ada.room("extension.room_update", json!({"room_id": id, "state": "archived"})).await;
     assert_eq!(changed["data"]["payload"]["room"]["state"], "archived", "{changed}");
+    let mut late = super::chat::words("too late");
+    late["room_id"] = id.clone();
+    assert_eq!(
+        bo.refused("chat.human_message", late).await,
+        no("RESOURCE_CONFLICT", "room_archived")
+    );
     let left = bo.room("extension.room_leave", json!({"room_id": id})).await;
     assert_eq!(left["type"], "extension.room_left", "{left}");
     let late = bo.room("extension.room_join", json!({"room_id": id})).await;
