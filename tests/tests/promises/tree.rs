@@ -143,7 +143,7 @@ const PACKAGES: &[Package] = &[
         folder: "bridge/dialects/clawchat",
         edges: &["bridge", "mesh", "protocol"],
         crates: &["axum", "bytes", "jiff", "serde", "serde_json", "tokio"],
-        in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
+        in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {
         name: "clawfinder",
@@ -168,7 +168,7 @@ const PACKAGES: &[Package] = &[
         folder: "bridge/dialects/clawtank",
         edges: &["bridge", "mesh"],
         crates: &["axum", "bytes", "jiff", "serde_json", "sha2", "tokio", "tracing"],
-        in_tests: &["bridge", "futures", "tokio-tungstenite"],
+        in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
     },
     Package {
         name: "goclaw",
