@@ -4,7 +4,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use axum::{Router, http::Method, response::Response};
+use axum::{
+    Router,
+    http::{HeaderMap, Method},
+    response::Response,
+};
 use bytes::Bytes;
 use serde::Deserialize;
 
@@ -84,6 +88,11 @@ pub trait Dialect: Send + Sync + 'static {
 
     /// Its pages, if it has some.
     fn site(&self, desk: &Desk) -> Option<Site>;
+
+    /// Its pages under paths of other dialects, if it has some.
+    fn annex(&self, _: &Desk) -> Option<Annex> {
+        None
+    }
 }
 
 /// A dialect of requests over HTTP alone: there are no connections in it.
@@ -204,6 +213,16 @@ impl fmt::Debug for Site {
     }
 }
 
+/// Pages of a dialect among those of another: requests that this other one would have no answer to, or that say whose
+/// answer they want.
+#[derive(Debug)]
+pub struct Annex {
+    /// The pages. The paths of it say nothing.
+    pub site: Site,
+    /// Which requests are for them: method, path and headers. Asked before any path is looked at.
+    pub takes: fn(&Method, &str, &HeaderMap) -> bool,
+}
+
 /// Why a request over HTTP goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intrusion {
@@ -243,6 +262,10 @@ impl Dialects {
 
     pub(crate) fn sites(&self, desk: &Desk) -> Vec<Site> {
         self.0.iter().filter_map(|dialect| dialect.site(desk)).collect()
+    }
+
+    pub(crate) fn annexes(&self, desk: &Desk) -> Vec<Annex> {
+        self.0.iter().filter_map(|dialect| dialect.annex(desk)).collect()
     }
 
     /// The frames for a client that cannot be served.

@@ -307,6 +307,12 @@ impl Desk {
         self.office.hub.rooms()
     }
 
+    /// Whether a room is the direct room of two agents, as far as it is known here. Never waits; not to be asked by a voice.
+    #[must_use]
+    pub fn is_direct(&self, room: RoomId) -> bool {
+        self.office.hub.facts(room).is_some_and(|facts| facts.access.sides.is_some())
+    }
+
     /// The holder of a key that is valid here: reads what the key may.
     pub async fn holder(&self, key: Secret) -> Result<Visitor, Refusal> {
         let party = self.ask(&Visitor::stranger(), ShowKey(key)).await?;

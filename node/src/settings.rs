@@ -1,6 +1,7 @@
 //! Settings of `clawmeshd up`: flag over environment over file over default, each parsed once.
 
 pub(crate) mod checked;
+mod clawtank;
 pub(crate) mod error;
 mod finder;
 mod goclaw;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub carry: u64,
     /// GoClaw on `/ws`.
     pub goclaw: ::goclaw::Settings,
+    /// ClawTank on `/ws`.
+    pub clawtank: ::clawtank::Settings,
     /// The log of this process, if it is shown to the operator over the wire.
     pub log_tail: Option<Arc<LogTail>>,
     /// Those that are changed over the wire.
@@ -195,6 +198,7 @@ impl Settings {
             finder: Some(Finder::default()),
             carry: mesh::limits::CARRY_BYTES,
             goclaw: ::goclaw::Settings::default(),
+            clawtank: ::clawtank::Settings::default(),
             log_tail: None,
             changeable: None,
             budgets: Budgets::default(),
@@ -397,6 +401,10 @@ impl Layered {
             goclaw: goclaw::read(
                 self.first(|layer| layer.no_goclaw),
                 &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
+            )?,
+            clawtank: clawtank::read(
+                self.first(|layer| layer.no_clawtank),
+                &self.first(|layer| layer.clawtank.clone()).unwrap_or_default(),
             )?,
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,

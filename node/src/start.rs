@@ -19,6 +19,7 @@ use bridge::{
 };
 use clawchat::ClawChat;
 use clawfinder::{ClawFinder, Overseer};
+use clawtank::ClawTank;
 use goclaw::GoClaw;
 use mcp::Mcp;
 use mesh::{
@@ -158,6 +159,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
         mcp: settings.mcp,
         finder: settings.finder,
         goclaw: settings.goclaw.clone(),
+        clawtank: settings.clawtank.clone(),
         log_tail: settings.log_tail.clone(),
         changeable: settings.changeable.clone(),
         seen: Seen {
@@ -203,6 +205,7 @@ struct Optional {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
     goclaw: goclaw::Settings,
+    clawtank: clawtank::Settings,
     log_tail: Option<Arc<LogTail>>,
     changeable: Option<Arc<Changeable>>,
     seen: Seen,
@@ -575,7 +578,7 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Optional { mcp, finder, goclaw, log_tail, changeable, seen, node } = extra;
+        let Optional { mcp, finder, goclaw, clawtank, log_tail, changeable, seen, node } = extra;
         let finder = finder.map(|settings::Finder { signup, seen_every }| {
             let own = clawfinder::Settings::new(mesh);
             ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
@@ -597,7 +600,7 @@ impl Clients {
         let overseer = finder.as_ref().map(ClawFinder::overseer);
         let mcp = mcp.map(|mcp| -> Arc<dyn Dialect> { Arc::new(mcp) });
         let finder = finder.map(|finder| -> Arc<dyn Dialect> { Arc::new(finder) });
-        // Also where it is switched off: it refuses in its own form.
+        // Also where they are switched off: they refuse in their own form.
         let goclaw = GoClaw::new(lobby, goclaw).with_log(log_tail);
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         if let Some(changeable) = &changeable {
@@ -608,8 +611,9 @@ impl Clients {
         }
         let goclaw: Arc<dyn Dialect> =
             Arc::new(goclaw.with_node(changeable::shown(changeable.as_ref())));
+        let clawtank: Arc<dyn Dialect> = Arc::new(ClawTank::new(lobby, clawtank));
         // The last one has all connections that no other recognises.
-        let optional = mcp.into_iter().chain([goclaw]).chain(finder);
+        let optional = mcp.into_iter().chain([goclaw, clawtank]).chain(finder);
         let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);

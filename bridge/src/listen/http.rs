@@ -45,7 +45,8 @@ struct Web {
 /// Two dialects want the same paths.
 pub(crate) fn sites(shared: &Shared) -> Result<Arc<Sites>, SamePaths> {
     // The last dialect comes last, for its form is that of paths without an owner.
-    Ok(Arc::new(Sites::new(shared.dialects.sites(&shared.desk))?))
+    let Shared { dialects, desk, .. } = shared;
+    Ok(Arc::new(Sites::new(dialects.sites(desk), dialects.annexes(desk))?))
 }
 
 /// Serves until `shutdown`.

@@ -81,13 +81,13 @@ impl Seat {
         let (stable, agent): (bool, AgentId) = match &call.identity {
             Identity::Fresh => (false, drawn(ids::random(), key)),
             Identity::Drawn(random) => (true, drawn(*random, key)),
-            Identity::Named(agent) => (true, agent.as_str().into()),
+            Identity::Named(agent) | Identity::Shared(agent) => (true, agent.as_str().into()),
         };
         let me = link::Me { agent, key, stable };
         let shown = Shown { key, own, opener, secret };
         match call.identity {
             Identity::Fresh | Identity::Named(_) => attach_alone(self, call, me, shown, then),
-            Identity::Drawn(_) => {
+            Identity::Drawn(_) | Identity::Shared(_) => {
                 self.state = State::Attaching;
                 let (voice, sitter) = (self.voice.clone(), me.clone());
                 let then = move |seat: &mut Seat, beside| match beside {
@@ -278,7 +278,7 @@ impl Seat {
 fn attach_alone(seat: &mut Seat, call: Attach, me: link::Me, shown: Shown, then: Then<Welcome>) {
     let Shown { key, own, opener, secret } = shown;
     let link::Me { agent, stable, .. } = me.clone();
-    let shares = matches!(call.identity, Identity::Drawn(_));
+    let shares = matches!(call.identity, Identity::Drawn(_) | Identity::Shared(_));
     // A key that is too short signs nothing: the mesh says so where the id has to be claimed.
     let here = &seat.rules.config.here;
     let shown = secret.as_ref().and_then(|secret| KeySignature::of_voucher(secret, here).ok());

@@ -156,6 +156,9 @@ pub struct TaskFacts {
     /// It is done when somebody has approved it.
     #[n(9)]
     pub requires_approval: bool,
+    /// The id that its maker calls it by, if that is another one: for dialects whose clients choose ids.
+    #[n(10)]
+    pub alias: Option<MessageId>,
 }
 
 impl TaskFacts {

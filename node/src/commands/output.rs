@@ -56,11 +56,12 @@ pub(super) fn log_as(
 
 /// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library
 /// does on its way.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "bridge",
     "clawchat",
     "clawfinder",
     "clawmeshd",
+    "clawtank",
     "client",
     "goclaw",
     "import",

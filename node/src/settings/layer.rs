@@ -9,6 +9,7 @@ use std::{
 use serde::Deserialize;
 
 use super::{
+    clawtank::ClawTankTable,
     error::{Result, SettingsError},
     goclaw::GoClawTable,
 };
@@ -69,6 +70,12 @@ pub(crate) struct Layer {
     /// No GoClaw on /ws
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_goclaw: Option<bool>,
+    /// No ClawTank on /ws
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_clawtank: Option<bool>,
+    /// The table `[clawtank]` of a file.
+    #[arg(skip)]
+    pub(crate) clawtank: Option<ClawTankTable>,
     /// The table `[goclaw]` of a file.
     #[arg(skip)]
     pub(crate) goclaw: Option<GoClawTable>,
@@ -327,6 +334,8 @@ impl Layer {
             carry: text("CARRY"),
             no_goclaw: switch("NO_GOCLAW")?,
             goclaw: None,
+            no_clawtank: switch("NO_CLAWTANK")?,
+            clawtank: None,
             mcp: None,
             session: None,
             wake: None,

@@ -383,6 +383,24 @@ fn hosts_that_are_woken_stand_in_the_file_and_their_tokens_beside_it() {
 }
 
 #[test]
+fn clawtank_is_on_until_an_operator_says_otherwise_and_a_file_says_how() {
+    use ::clawtank::Form;
+    assert_eq!(settings(&[], &[], None).clawtank, ::clawtank::Settings::default());
+    assert!(!settings(&["--no-clawtank"], &[], None).clawtank.on);
+    assert!(!settings(&[], &[("CLAWMESH_NO_CLAWTANK", "1")], None).clawtank.on);
+    let off = "[clawtank]\nenabled = false";
+    assert!(!settings(&[], &[], Some(off)).clawtank.on);
+    assert!(
+        settings(&[], &[("CLAWMESH_NO_CLAWTANK", "0")], Some(off)).clawtank.on,
+        "over the file"
+    );
+    let bare = "[clawtank]\nids = 'bare'";
+    assert_eq!(settings(&[], &[], Some(bare)).clawtank.ids, Form::Bare);
+    let wrong = refused(&[], &[], Some("[clawtank]\nids = 'long'"));
+    assert!(wrong.contains("clawtank.ids"), "{wrong}");
+}
+
+#[test]
 fn goclaw_is_on_until_an_operator_says_otherwise_and_a_file_says_how() {
     assert_eq!(settings(&[], &[], None).goclaw, ::goclaw::Settings::default());
     assert!(!settings(&["--no-goclaw"], &[], None).goclaw.on);

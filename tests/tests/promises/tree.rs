@@ -164,6 +164,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &["bridge"],
     },
     Package {
+        name: "clawtank",
+        folder: "bridge/dialects/clawtank",
+        edges: &["bridge", "mesh"],
+        crates: &["axum", "bytes", "jiff", "serde_json", "sha2", "tokio", "tracing"],
+        in_tests: &["bridge", "futures", "tokio", "tokio-tungstenite"],
+    },
+    Package {
         name: "goclaw",
         folder: "bridge/dialects/goclaw",
         edges: &["bridge", "mesh"],
@@ -194,6 +201,7 @@ const PACKAGES: &[Package] = &[
             "bridge",
             "clawchat",
             "clawfinder",
+            "clawtank",
             "goclaw",
             "import",
             "mcp",

@@ -106,6 +106,7 @@ fn core_facts(facts: TaskFacts) -> Result<CoreFacts, String> {
         context: facts.context.as_ref().map(json).transpose()?,
         effort: facts.effort,
         requires_approval: facts.requires_approval,
+        alias: None,
     })
 }
 

@@ -22,7 +22,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{metrics, sites::Sites};
+use super::{
+    metrics,
+    sites::{Asked, Sites},
+};
 use crate::{config::Config, dialect::Intrusion};
 
 /// How long a browser may remember that, in seconds.
@@ -40,12 +43,12 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let Ok(origin) = origin(&guard.config, request.headers()) else {
-        return guard.sites.refuse(request.uri().path(), Intrusion::Origin);
+        return guard.sites.refuse(Asked::of(&request), Intrusion::Origin);
     };
     let mut response = match &origin {
-        Some(_) if is_preflight(&request) => allowed(&guard.sites, request.uri().path()),
+        Some(_) if is_preflight(&request) => allowed(&guard.sites, &request),
         Some(_) | None if is_rebound(&guard, &request) => {
-            guard.sites.refuse(request.uri().path(), Intrusion::Name)
+            guard.sites.refuse(Asked::of(&request), Intrusion::Name)
         }
         Some(_) | None => next.run(request).await,
     };
@@ -82,8 +85,8 @@ fn is_preflight(request: &Request) -> bool {
 }
 
 /// To a preflight the node answers itself, as the site that owns the path would have it.
-fn allowed(sites: &Sites, path: &str) -> Response {
-    let Some((methods, headers)) = sites.allows(path) else {
+fn allowed(sites: &Sites, request: &Request) -> Response {
+    let Some((methods, headers)) = sites.allows(Asked::of(request)) else {
         return StatusCode::NO_CONTENT.into_response();
     };
     let headers = [
@@ -98,7 +101,7 @@ fn allowed(sites: &Sites, path: &str) -> Response {
 fn is_rebound(guard: &Guard, request: &Request) -> bool {
     let path = request.uri().path();
     // No router of a site sees a path without an owner: there is the node's own page of counts, and nothing else to read.
-    let checked = guard.sites.checks_names(path, request.method());
+    let checked = guard.sites.checks_names(Asked::of(request));
     if !checked.unwrap_or(path == metrics::PATH) {
         return false;
     }

@@ -1,19 +1,40 @@
-//! The sites of all dialects. A path belongs to one of them, or to none, before any router sees it.
+//! The sites of all dialects. A path belongs to one of them, or to none, before any router sees it; but for requests that an
+//! annex takes.
 
 use std::convert::Infallible;
 
 use axum::{
     extract::Request,
-    http::{HeaderValue, Method, StatusCode},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
-use crate::dialect::{Intrusion, Site};
+use crate::dialect::{Annex, Intrusion, Site};
 
 /// See the module.
-pub(crate) struct Sites(Vec<Ready>);
+pub(crate) struct Sites {
+    sites: Vec<Ready>,
+    annexes: Vec<(Ready, Takes)>,
+}
+
+type Takes = fn(&Method, &str, &HeaderMap) -> bool;
+
+/// A request, as far as sites are told apart by it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    method: &'a Method,
+    path: &'a str,
+    headers: &'a HeaderMap,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(request: &'a Request) -> Asked<'a> {
+        let (method, path) = (request.method(), request.uri().path());
+        Asked { method, path, headers: request.headers() }
+    }
+}
 
 /// A site, and what a preflight of its pages is answered.
 struct Ready {
@@ -30,48 +51,62 @@ pub(crate) struct SamePaths(&'static str);
 impl Sites {
     /// # Errors
     /// Two of them have an equal prefix of paths: neither can be meant.
-    pub(super) fn new(sites: Vec<Site>) -> Result<Sites, SamePaths> {
+    pub(super) fn new(sites: Vec<Site>, annexes: Vec<Annex>) -> Result<Sites, SamePaths> {
         let mut paths: Vec<&str> = sites.iter().flat_map(|site| site.paths).copied().collect();
         paths.sort_unstable();
         if let Some(same) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(SamePaths(same[0]));
         }
-        Ok(Sites(sites.into_iter().map(Ready::new).collect()))
+        let annexes = annexes.into_iter().map(|annex| (Ready::new(annex.site), annex.takes));
+        let sites = sites.into_iter().map(Ready::new).collect();
+        Ok(Sites { sites, annexes: annexes.collect() })
+    }
+
+    /// The one that has a request.
+    fn of(&self, asked: Asked<'_>) -> Option<&Ready> {
+        // A page that asks whether it may is asked with the method that it means.
+        let meant = asked.headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let meant = meant.filter(|_| asked.method == Method::OPTIONS);
+        let meant = meant.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
+        let method = meant.as_ref().unwrap_or(asked.method);
+        let mut annexes = self.annexes.iter();
+        let annex = annexes.find(|(_, takes)| takes(method, asked.path, asked.headers));
+        annex.map(|(ready, _)| ready).or_else(|| self.owner(asked.path))
     }
 
     /// The one with the longest prefix of a path.
     fn owner(&self, path: &str) -> Option<&Ready> {
-        let owned = self.0.iter().filter_map(|ready| Some((ready.owns(path)?, ready)));
+        let owned = self.sites.iter().filter_map(|ready| Some((ready.owns(path)?, ready)));
         owned.max_by_key(|(length, _)| *length).map(|(_, ready)| ready)
     }
 
     /// The one in whose form a request is refused. A path without an owner has the form of the last one, as the last
     /// dialect has all connections that no other has.
-    fn form(&self, path: &str) -> Option<&Ready> {
-        self.owner(path).or(self.0.last())
+    fn form(&self, asked: Asked<'_>) -> Option<&Ready> {
+        self.of(asked).or(self.sites.last())
     }
 
     /// Whether a request by this method to this path is answered only under names that are the node's own. `None`: the
     /// path has no owner.
-    pub(super) fn checks_names(&self, path: &str, method: &Method) -> Option<bool> {
-        self.owner(path).map(|ready| (ready.site.checks_names)(path, method))
+    pub(super) fn checks_names(&self, asked: Asked<'_>) -> Option<bool> {
+        self.of(asked).map(|ready| (ready.site.checks_names)(asked.path, asked.method))
     }
 
-    pub(super) fn refuse(&self, path: &str, why: Intrusion) -> Response {
-        match self.form(path) {
+    pub(super) fn refuse(&self, asked: Asked<'_>, why: Intrusion) -> Response {
+        match self.form(asked) {
             Some(ready) => (ready.site.refuse)(why),
             None => StatusCode::FORBIDDEN.into_response(),
         }
     }
 
     /// Methods and headers that a page of an allowed origin may use there.
-    pub(super) fn allows(&self, path: &str) -> Option<(HeaderValue, HeaderValue)> {
-        self.form(path).map(|ready| (ready.methods.clone(), ready.headers.clone()))
+    pub(super) fn allows(&self, asked: Asked<'_>) -> Option<(HeaderValue, HeaderValue)> {
+        self.form(asked).map(|ready| (ready.methods.clone(), ready.headers.clone()))
     }
 
     /// The answer of the site that owns the path: of its router, with the fallback of that.
     pub(super) async fn answer(&self, request: Request) -> Response {
-        let Some(ready) = self.owner(request.uri().path()) else {
+        let Some(ready) = self.of(Asked::of(&request)) else {
             return StatusCode::NOT_FOUND.into_response();
         };
         let router = TowerToHyperService::new(ready.site.router.clone());
@@ -129,14 +164,39 @@ mod tests {
     fn a_path_belongs_to_the_site_with_its_longest_prefix() {
         let (short, long) = (site(&["/a/", "/z"], "GET"), site(&["/a/b/"], "PUT"));
         let last = site(&["/c/"], "POST");
-        let sites = Sites::new(vec![short, long, last]).unwrap();
+        let sites = Sites::new(vec![short, long, last], Vec::new()).unwrap();
         let owner = |path| sites.owner(path).map(|ready| ready.site.methods[0]);
         assert_eq!(owner("/a/x"), Some("GET"));
         assert_eq!(owner("/a/b/x"), Some("PUT"));
         assert_eq!(owner("/zoo"), Some("GET"));
         assert_eq!(owner("/a"), None);
-        assert_eq!(sites.allows("/a").unwrap().0, "POST", "as the last one's");
-        assert_eq!(sites.checks_names("/a", &Method::GET), None);
+        let asked = asked("/a");
+        assert_eq!(sites.allows(Asked::of(&asked)).unwrap().0, "POST", "as the last one's");
+        assert_eq!(sites.checks_names(Asked::of(&asked)), None);
+    }
+
+    fn asked(path: &str) -> Request {
+        Request::builder().uri(path).body(axum::body::Body::empty()).unwrap()
+    }
+
+    #[test]
+    fn an_annex_has_what_it_takes_and_the_owner_of_the_path_all_else() {
+        let annex = |method, takes| Annex { site: site(&[], method), takes };
+        let posts = annex("POST", |method, path, _| method == Method::POST && path == "/a/x");
+        let sites = Sites::new(vec![site(&["/a/"], "GET")], vec![posts]).unwrap();
+        let of = |method: Method, more: Option<&str>| {
+            let mut request = asked("/a/x");
+            *request.method_mut() = method;
+            if let Some(method) = more {
+                let name = header::ACCESS_CONTROL_REQUEST_METHOD;
+                request.headers_mut().insert(name, method.parse().unwrap());
+            }
+            sites.of(Asked::of(&request)).map(|ready| ready.site.methods[0])
+        };
+        assert_eq!(of(Method::GET, None), Some("GET"));
+        assert_eq!(of(Method::POST, None), Some("POST"));
+        assert_eq!(of(Method::OPTIONS, Some("POST")), Some("POST"), "as a page asks before");
+        assert_eq!(of(Method::GET, Some("POST")), Some("GET"));
     }
 
     #[test]
@@ -153,7 +213,8 @@ mod tests {
 
     #[test]
     fn no_two_sites_have_the_same_prefix() {
-        let clash = Sites::new(vec![site(&["/a/"], "GET"), site(&["/b/", "/a/"], "GET")]);
+        let clash =
+            Sites::new(vec![site(&["/a/"], "GET"), site(&["/b/", "/a/"], "GET")], Vec::new());
         assert_eq!(clash.err(), Some(SamePaths("/a/")));
     }
 }

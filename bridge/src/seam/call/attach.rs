@@ -36,6 +36,8 @@ pub enum Identity {
     Drawn([u8; DRAWN_BYTES]),
     /// This one, of its own choice.
     Named(String),
+    /// The same, which several connections have at once: all of a node that register so with the same key are one agent.
+    Shared(String),
 }
 
 impl Identity {
@@ -43,7 +45,7 @@ impl Identity {
     #[must_use]
     pub fn named(&self) -> Option<&str> {
         match self {
-            Identity::Named(agent) => Some(agent),
+            Identity::Named(agent) | Identity::Shared(agent) => Some(agent),
             Identity::Fresh | Identity::Drawn(_) => None,
         }
     }

@@ -1,0 +1,136 @@
+//! Events that need a look at the mesh: members that come and go, rooms that are opened and closed.
+
+use bridge::seam::{
+    call::{GetProfile, ListTasks},
+    event::Event,
+};
+use bytes::Bytes;
+use mesh::{
+    api::{agenda::TaskView, command::AgentView},
+    name::id::{AgentId, RoomId},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    agents::model_of, envelope::Told, limits::GRACE_SECS, names, problem::Problem, rooms,
+    said::Saying, state::Context, style::shown, times,
+};
+
+/// The frames of an event. None, if the room cannot be looked at any more: nobody misses an event of it.
+pub(crate) async fn told(cx: &Context, event: Event) -> Vec<Bytes> {
+    let told = if let Event::Joined { room, agent, name, reconnected } = event {
+        joined(cx, room, (&agent, &name), reconnected).await
+    } else if let Event::Left { room, agent } = event {
+        left(cx, room, &agent).await
+    } else if let Event::RoomOpened { room, .. } = event {
+        let set = rooms::set(cx, room.room).await;
+        set.map(|set| Some(rooms::opened(cx.style(), "room.created", &room, &set)))
+    } else if let Event::Said(message) = event {
+        // What the same agent has said over another connection.
+        let direct = cx.shared.desk.is_direct(message.room);
+        let hears = direct || cx.state().rooms.contains(&message.room);
+        Ok(hears.then(|| Saying::of(&message, direct).told(cx.style())))
+    } else if let Event::RoomClosed { room } = event {
+        let payload = json!({"room_id": cx.style().room(room)});
+        Ok(Some(rooms::answer("extension.room_closed", rooms::NAMESPACE, payload)))
+    } else {
+        Ok(None)
+    };
+    match told {
+        Ok(told) => told.into_iter().map(|told| cx.frame(told)).collect(),
+        Err(problem) => {
+            tracing::debug!(why = %problem.message, "a client is not told of an event");
+            Vec::new()
+        }
+    }
+}
+
+async fn joined(
+    cx: &Context,
+    room: RoomId,
+    (agent, name): (&AgentId, &str),
+    again: bool,
+) -> Result<Option<Told>, Problem> {
+    if names::user_of(agent).is_some() {
+        return Ok(person(cx, room, (agent, Some(name)), true));
+    }
+    let me = cx.me()?;
+    let members = cx.shared.census(&me, room).await?;
+    let member = members.iter().find(|member| member.agent == *agent);
+    let profile = cx.shared.desk.ask(&me, GetProfile(agent.clone())).await?.profile;
+    let message = if again { format!("{name} is back.") } else { format!("{name} joined.") };
+    let capabilities = member.map_or(&[][..], |member| &member.capabilities);
+    let data = json!({
+        "room_id": cx.style().room(room),
+        "agent": {
+            "agent_id": &**agent,
+            "display_name": shown(name),
+            "model_info": model_of(&profile),
+            "owner": cx.style().owner(member.and_then(key_of)),
+            "capabilities": capabilities,
+        },
+        "room_state": rooms::state_of(&members),
+        "introduction": {"auto_generated": true, "message": message},
+    });
+    let told = Told::fresh("room.agent_joined", data);
+    Ok(Some(told.with("room_id", cx.style().room(room))))
+}
+
+fn key_of(member: &AgentView) -> Option<mesh::name::id::KeyPrint> {
+    member.key.checked()
+}
+
+async fn left(cx: &Context, room: RoomId, agent: &AgentId) -> Result<Option<Told>, Problem> {
+    if names::user_of(agent).is_some() {
+        return Ok(person(cx, room, (agent, None), false));
+    }
+    let me = cx.me()?;
+    let members = cx.shared.census(&me, room).await?;
+    // A look of a moment ago may still have it.
+    let rest: Vec<AgentView> =
+        members.iter().filter(|member| member.agent != *agent).cloned().collect();
+    let tasks = cx.shared.desk.ask(&me, ListTasks { room, status: None }).await?;
+    let is_held =
+        |task: &&TaskView| task.assignee.as_ref() == Some(agent) && !task.status.is_terminal();
+    let held: Vec<String> =
+        tasks.iter().filter(is_held).map(|task| cx.style().task(task)).collect();
+    let data = json!({
+        "room_id": cx.style().room(room),
+        "agent": {"agent_id": &**agent, "display_name": shown(agent)},
+        "leave_reason": "connection_lost",
+        "leave_details": {
+            "graceful": false,
+            "last_activity": times::text(times::now_ms()),
+            "tasks_in_progress": held,
+        },
+        "impact": {
+            "tasks_affected": held.len(),
+            "reassignment_needed": !held.is_empty(),
+            "grace_period_seconds": GRACE_SECS,
+        },
+        "room_state": rooms::state_of(&rest),
+    });
+    let told = Told::fresh("room.agent_left", data);
+    Ok(Some(told.with("room_id", cx.style().room(room))))
+}
+
+/// A person comes or goes: the dialect has a type for agents alone.
+fn person(
+    cx: &Context,
+    room: RoomId,
+    (agent, name): (&AgentId, Option<&str>),
+    joined: bool,
+) -> Option<Told> {
+    if !cx.state().namespaces.contains(rooms::NAMESPACE) {
+        return None;
+    }
+    let user = cx.style().user(agent, name);
+    let payload: Value = json!({
+        "room_id": cx.style().room(room),
+        "user_id": user["user_id"],
+        "display_name": user["display_name"],
+        "joined": joined,
+    });
+    let told = rooms::answer("extension.room_member", rooms::NAMESPACE, payload);
+    Some(told.with("room_id", cx.style().room(room)))
+}

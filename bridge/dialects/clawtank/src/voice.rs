@@ -1,0 +1,89 @@
+//! Events as frames. All frames of a connection that need a look at the mesh, or are not for everybody, are written by the
+//! connection itself: [`crate::socket`].
+
+use bridge::seam::event::{self, Event, Frames, Message, PING};
+use bytes::Bytes;
+
+use crate::{envelope::Told, said::Saying, style::Style, tasks::news};
+
+/// How clients with one form of ids are told of things.
+#[derive(Debug)]
+pub(crate) struct Voice(pub(crate) Style);
+
+/// The connection writes a frame of its own in the place of this one, or none.
+const OWN: Bytes = Bytes::from_static(b"{}");
+
+impl event::Voice for Voice {
+    fn frames(&self, event: &Event) -> Frames {
+        match event {
+            Event::Said(message) | Event::Mentioned(message) => {
+                self.0.frame(Saying::of(message, false).told(self.0)).into()
+            }
+            Event::TaskMade(task) => {
+                self.0.in_room(news::created(self.0, task), task.room).into()
+            }
+            Event::TaskChanged(task, change) => {
+                let told = |told: Told| self.0.in_room(told, task.room);
+                news::changed(self.0, task, change).into_iter().map(told).collect()
+            }
+            Event::Heartbeat => PING.into(),
+            Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::RoomOpened { .. }
+            | Event::RoomClosed { .. }
+            | Event::KeyRevoked => OWN.into(),
+            Event::Turn { .. }
+            | Event::Typing { .. }
+            | Event::Presence(_)
+            | Event::VoteOpened(_)
+            | Event::VoteEnded(_)
+            | Event::ElectionStarted { .. }
+            | Event::LeaderElected { .. }
+            | Event::LeaderCleared { .. }
+            // It has ended before, which was told.
+            | Event::TaskDeleted(..)
+            | Event::OnceLost { .. }
+            | Event::Fate { .. }
+            | Event::Piece { .. }
+            // Of connections that have said nothing, which are the last dialect's.
+            | Event::TooManyConnections => Frames::none(),
+        }
+    }
+
+    fn is_personal(&self, event: &Event) -> bool {
+        match event {
+            // Of two in a direct room, perhaps; other messages are the same for all.
+            Event::Said(message) => message.said.conversation.is_some(),
+            Event::Mentioned(_)
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::RoomOpened { .. }
+            | Event::RoomClosed { .. }
+            | Event::TaskMade(_)
+            | Event::TaskChanged(..)
+            | Event::KeyRevoked => true,
+            Event::Heartbeat
+            | Event::Turn { .. }
+            | Event::Typing { .. }
+            | Event::Presence(_)
+            | Event::VoteOpened(_)
+            | Event::VoteEnded(_)
+            | Event::ElectionStarted { .. }
+            | Event::LeaderElected { .. }
+            | Event::LeaderCleared { .. }
+            | Event::TaskDeleted(..)
+            | Event::OnceLost { .. }
+            | Event::Fate { .. }
+            | Event::Piece { .. }
+            | Event::TooManyConnections => false,
+        }
+    }
+
+    fn kind(&self, _: &Message) -> Option<String> {
+        None
+    }
+
+    fn letter(&self, _: &str, _: &Message) -> Option<Bytes> {
+        None
+    }
+}
