@@ -9,8 +9,8 @@ use client::address::Address;
 use crate::args::{self, Node, Typed};
 use crate::commands::{
     agents, attach, daemon, dm, doctor, election, export, files, finder, generate, history, inbox,
-    keygen, lantern, mcp, mesh, monitor, once, presence, profile, rooms, send, sessions, shell,
-    status, sub, task, thinking, top, trace, vote, wait,
+    keygen, lantern, mcp, mesh, monitor, once, open, presence, profile, rooms, send, sessions,
+    shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -114,6 +114,7 @@ pub enum Command {
     #[command(subcommand)]
     Task(task::TaskCommand),
     Once(once::Once),
+    Open(open::Open),
     /// Webhooks that are told of a room's messages
     #[command(subcommand)]
     Sub(sub::Sub),
@@ -167,6 +168,7 @@ impl Command {
             Command::Election(args) => election::run(&cx, args).await,
             Command::Task(args) => task::run(&cx, args).await,
             Command::Once(args) => once::run(&cx, args).await,
+            Command::Open(args) => open::run(&cx, args).await,
             Command::Sub(args) => sub::run(&cx, args).await,
             Command::Finder(args) => finder::run(&cx, *args).await,
             Command::Lantern(args) => lantern::run(&cx, args).await,

@@ -63,6 +63,8 @@ pub struct Settings {
     pub carry: u64,
     /// GoClaw on `/ws`.
     pub goclaw: ::goclaw::Settings,
+    /// The page for browsers.
+    pub page: bool,
     /// The log of this process, if it is shown to the operator over the wire.
     pub log_tail: Option<Arc<LogTail>>,
     /// How much agents may answer each other.
@@ -192,6 +194,7 @@ impl Settings {
             finder: Some(Finder::default()),
             carry: mesh::limits::CARRY_BYTES,
             goclaw: ::goclaw::Settings::default(),
+            page: true,
             log_tail: None,
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
@@ -351,6 +354,7 @@ impl Layered {
                 self.first(|layer| layer.no_goclaw),
                 &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
             )?,
+            page: !self.first(|layer| layer.no_page).unwrap_or_default(),
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,

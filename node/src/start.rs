@@ -28,6 +28,7 @@ use mesh::{
     wire::signatures::SignedLog,
 };
 use net::{Inbox, Net, StartError};
+use page::Page;
 use protocol::operator::Status;
 use store::Store;
 use tokio::{
@@ -157,6 +158,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
         mcp: settings.mcp,
         finder: settings.finder,
         goclaw: settings.goclaw.clone(),
+        page: settings.page,
         log_tail: settings.log_tail.clone(),
         node: name.clone(),
     };
@@ -195,6 +197,7 @@ struct Optional {
     mcp: Option<settings::Mcp>,
     finder: Option<settings::Finder>,
     goclaw: goclaw::Settings,
+    page: bool,
     log_tail: Option<Arc<LogTail>>,
     /// The name of this node.
     node: String,
@@ -561,7 +564,8 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Optional { mcp, finder, goclaw, log_tail, node } = extra;
+        let Optional { mcp, finder, goclaw, page, log_tail, node } = extra;
+        let page = page.then(|| -> Arc<dyn Dialect> { Arc::new(Page::default()) });
         let finder = finder.map(|settings::Finder { signup, seen_every }| {
             let own = clawfinder::Settings::new(mesh);
             ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
@@ -586,7 +590,7 @@ impl Clients {
         // Also where it is switched off: it refuses in its own form.
         let goclaw: Arc<dyn Dialect> = Arc::new(GoClaw::new(lobby, goclaw).with_log(log_tail));
         // The last one has all connections that no other recognises.
-        let optional = mcp.into_iter().chain([goclaw]).chain(finder);
+        let optional = mcp.into_iter().chain([goclaw]).chain(finder).chain(page);
         let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         let to_engine = Arc::new(ToEngine(queue.clone()));

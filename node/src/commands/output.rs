@@ -42,7 +42,7 @@ pub(super) fn log_as(filter: &str, format: LogFormat, tail: Option<&Arc<LogTail>
 
 /// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library
 /// does on its way.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "bridge",
     "clawchat",
     "clawfinder",
@@ -54,6 +54,7 @@ const OURS: [&str; 14] = [
     "mesh",
     "net",
     "node",
+    "page",
     "openpgp",
     "protocol",
     "store",

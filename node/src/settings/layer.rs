@@ -69,6 +69,9 @@ pub(crate) struct Layer {
     /// No GoClaw on /ws
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_goclaw: Option<bool>,
+    /// No page for browsers at /
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_page: Option<bool>,
     /// The table `[goclaw]` of a file.
     #[arg(skip)]
     pub(crate) goclaw: Option<GoClawTable>,
@@ -326,6 +329,7 @@ impl Layer {
             finder_seen_every: text("FINDER_SEEN_EVERY"),
             carry: text("CARRY"),
             no_goclaw: switch("NO_GOCLAW")?,
+            no_page: switch("NO_PAGE")?,
             goclaw: None,
             mcp: None,
             session: None,

@@ -178,6 +178,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &["bridge", "http-body-util", "hyper", "hyper-util"],
     },
     Package {
+        name: "page",
+        folder: "bridge/dialects/page",
+        edges: &["bridge", "mesh"],
+        crates: &["axum", "futures", "getrandom", "jiff", "maud", "serde_json", "sha2", "tokio"],
+        in_tests: &["bridge"],
+    },
+    Package {
         name: "node",
         folder: "node",
         edges: &[
@@ -189,6 +196,7 @@ const PACKAGES: &[Package] = &[
             "mcp",
             "mesh",
             "net",
+            "page",
             "protocol",
             "store",
         ],

@@ -6,7 +6,7 @@ use axum::{
     Json,
     body::Bytes,
     extract::{ConnectInfo, Path, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bridge::{config::Auth, read::Peer, secret::Secret};
@@ -34,7 +34,9 @@ pub(crate) fn page(shared: &Shared, why: Option<String>) -> Response {
 fn named(given: Option<&str>) -> Result<String, String> {
     let name = given.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(NAME);
     if name.len() > PERSON_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(format!("A name has at most {PERSON_BYTES_MAX} bytes, and no control characters."));
+        return Err(format!(
+            "A name has at most {PERSON_BYTES_MAX} bytes, and no control characters."
+        ));
     }
     Ok(name.to_owned())
 }
@@ -55,7 +57,10 @@ pub(crate) async fn enter(
     };
     let key = Secret::new(fields.get("key").unwrap_or_default().trim());
     match named(fields.get("name")) {
-        Ok(name) => signed_in(&shared, (peer, &headers), key, name).await,
+        Ok(name) => match signed_in(&shared, (peer, &headers), key, name).await {
+            Ok(cookie) => (cookie, see("/")).into_response(),
+            Err(response) => response,
+        },
         Err(why) => page(&shared, Some(why)),
     }
 }
@@ -70,7 +75,11 @@ pub(crate) async fn open(
     let network = shared.desk.client(peer, &headers).address;
     let opened = shared.signing.may_try(network).then(|| shared.signing.opened(&secret)).flatten();
     match opened {
-        Some((key, name)) => signed_in(&shared, (peer, &headers), key, name).await,
+        // A browser that came from elsewhere shows its new cookie only to a page that this one leads to.
+        Some((key, name)) => match signed_in(&shared, (peer, &headers), key, name).await {
+            Ok(cookie) => (cookie, views::welcome()).into_response(),
+            Err(response) => response,
+        },
         None => {
             let why = "This link was opened before, or is older than a minute: `clawmesh open` makes another one.";
             page(&shared, Some(why.to_owned()))
@@ -78,27 +87,25 @@ pub(crate) async fn open(
     }
 }
 
+/// The header that sets the cookie.
+type Cookie = [(HeaderName, String); 1];
+
 async fn signed_in(
     shared: &Shared,
     (peer, headers): (Peer, &HeaderMap),
     key: Secret,
     name: String,
-) -> Response {
-    let holder = match shared.desk.holder(key.clone()).await {
-        Ok(holder) => holder,
-        Err(refusal) => return page(shared, Some(views::why(&refusal))),
-    };
-    let Ok(secret) = shared.signing.enter(key, holder, name) else { return unlucky(shared) };
+) -> Result<Cookie, Response> {
+    let holder = shared.desk.holder(key.clone()).await;
+    let holder = holder.map_err(|refusal| page(shared, Some(views::why(&refusal))))?;
+    let secret = shared.signing.enter(key, holder, name).map_err(|NoChance| {
+        page(shared, Some("This node has no random bytes, and can let nobody in.".to_owned()))
+    })?;
     let seconds = SIGNED_IN_FOR.as_secs();
     let secure = if shared.desk.is_secure(peer, headers) { "; Secure" } else { "" };
     let cookie =
         format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
-    ([(header::SET_COOKIE, cookie)], see("/")).into_response()
-}
-
-fn unlucky(shared: &Shared) -> Response {
-    let NoChance = NoChance;
-    page(shared, Some("This node has no random bytes, and can let nobody in.".to_owned()))
+    Ok([(header::SET_COOKIE, cookie)])
 }
 
 /// A link, for a program that shows a key: it opens the page in a browser, which then has no key to type.
@@ -107,9 +114,12 @@ pub(crate) async fn link(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let refused = |status: StatusCode, why: &str| (status, Json(json!({ "error": why }))).into_response();
+    let refused =
+        |status: StatusCode, why: &str| (status, Json(json!({ "error": why }))).into_response();
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = Secret::new(bearer.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default().trim());
+    let key = Secret::new(
+        bearer.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default().trim(),
+    );
     let name = serde_json::from_slice::<serde_json::Value>(&body).ok();
     let name = name.as_ref().and_then(|fields| fields["name"].as_str());
     let name = match named(name) {

@@ -52,7 +52,9 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         methods: &["GET", "HEAD", "POST"],
         checks_names: |_, _| true,
         headers: &[],
-        refuse: |why| (StatusCode::FORBIDDEN, views::problem(&Problem::Intrusion(why))).into_response(),
+        refuse: |why| {
+            (StatusCode::FORBIDDEN, views::problem(&Problem::Intrusion(why))).into_response()
+        },
     }
 }
 
@@ -77,7 +79,8 @@ async fn guarded(request: Request, next: Next) -> Response {
 /// The secret that a browser shows.
 pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|all| all.split(';')).filter_map(|one| one.trim().split_once('='));
+    let mut pairs =
+        cookies.flat_map(|all| all.split(';')).filter_map(|one| one.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE).map(|(_, secret)| secret)
 }
 

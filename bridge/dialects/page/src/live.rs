@@ -118,7 +118,8 @@ pub(crate) async fn room(
     let state = (shared, person, reader, watch, after, open);
     sse(unfold(state, move |(shared, person, reader, mut watch, after, open)| async move {
         loop {
-            let call = History { room, from: From::Number(after), limit: MESSAGES_SHOWN, before_ms: None };
+            let call =
+                History { room, from: From::Number(after), limit: MESSAGES_SHOWN, before_ms: None };
             let messages = views::room::messages(&shared, &reader, call).await.ok()?;
             if let Some(last) = messages.last().map(|message| message.number.0) {
                 let html = views::room::all(&messages).into_string();
@@ -136,4 +137,3 @@ fn after(query: Option<&str>) -> Option<u64> {
     let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(name, _)| *name == "after").find_map(|(_, number)| number.parse().ok())
 }
-

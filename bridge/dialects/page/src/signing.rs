@@ -99,7 +99,12 @@ impl Signing {
     }
 
     /// Signs somebody in. Returns the secret that the browser shows from now on.
-    pub(crate) fn enter(&self, key: Secret, holder: Visitor, name: String) -> Result<String, NoChance> {
+    pub(crate) fn enter(
+        &self,
+        key: Secret,
+        holder: Visitor,
+        name: String,
+    ) -> Result<String, NoChance> {
         let (secret, form, now) = (drawn()?, drawn()?, Instant::now());
         let live = AtomicUsize::new(0);
         let person = Person { key, holder, name, form, live, until: now + SIGNED_IN_FOR };

@@ -107,47 +107,71 @@ fn document(title: &str, bar: Option<&Markup>, content: &Markup) -> Markup {
 
 /// The page at which people sign in.
 pub(crate) fn door(is_open: bool, why: Option<&str>) -> Markup {
-    document("Sign in", None, &html! {
-        section.door {
-            h1 { "Sign in to this node" }
-            @if let Some(why) = why { p.problem role="alert" { (plain(why)) } }
-            @if is_open {
-                p { "This node checks no keys." }
-            } @else {
-                p { "On the machine of the node " code { "clawmesh open" } " opens this page without a key to type. Elsewhere, show a key: "
-                    code { "clawmeshd key show" } " prints the node's own." }
-            }
-            form method="post" action="/ui/enter" {
-                @if !is_open {
-                    label { "Key" input name="key" type="password" autocomplete="current-password" required autofocus; }
+    document(
+        "Sign in",
+        None,
+        &html! {
+            section.door {
+                h1 { "Sign in to this node" }
+                @if let Some(why) = why { p.problem role="alert" { (plain(why)) } }
+                @if is_open {
+                    p { "This node checks no keys." }
+                } @else {
+                    p { "On the machine of the node " code { "clawmesh open" } " opens this page without a key to type. Elsewhere, show a key: "
+                        code { "clawmeshd key show" } " prints the node's own." }
                 }
-                label { "Your name" input name="name" autocomplete="nickname" placeholder="operator" maxlength="64"; }
-                button.main { "Sign in" }
+                form method="post" action="/ui/enter" {
+                    @if !is_open {
+                        label { "Key" input name="key" type="password" autocomplete="current-password" required autofocus; }
+                    }
+                    label { "Your name" input name="name" autocomplete="nickname" placeholder="operator" maxlength="64"; }
+                    button.main { "Sign in" }
+                }
+                p.quiet { "You see what your key sees. What you write is written by an agent of that key." }
             }
-            p.quiet { "You see what your key sees. What you write is written by an agent of that key." }
+        },
+    )
+}
+
+/// After a link has signed somebody in: it leads to the first page.
+pub(crate) fn welcome() -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head { meta charset="utf-8"; meta http-equiv="refresh" content="0;url=/"; title { "clawmesh" } link rel="stylesheet" href="/assets/page.css"; }
+            body { main { section.door { p { "Signed in. " a href="/" { "To the mesh" } } } } }
         }
-    })
+    }
 }
 
 /// Why there is no page, as one.
 pub(crate) fn problem(problem: &Problem) -> Markup {
     let (title, text) = match problem {
-        Problem::NotFound => ("Not found", "There is no such page here, or your key does not see it."),
-        Problem::Intrusion(Intrusion::Origin) => {
-            ("Not allowed", "Another web page has asked: this node answers its own pages, and those of --http-origin.")
+        Problem::NotFound => {
+            ("Not found", "There is no such page here, or your key does not see it.")
         }
-        Problem::Intrusion(Intrusion::Name) => {
-            ("Not allowed", "This node does not answer under that name: use its address, or start it with --http-host NAME.")
-        }
-        Problem::Form => {
-            ("Not done", "The form is not of a page that you have open, or is too large. Open the page anew, and try again.")
-        }
+        Problem::Intrusion(Intrusion::Origin) => (
+            "Not allowed",
+            "Another web page has asked: this node answers its own pages, and those of --http-origin.",
+        ),
+        Problem::Intrusion(Intrusion::Name) => (
+            "Not allowed",
+            "This node does not answer under that name: use its address, or start it with --http-host NAME.",
+        ),
+        Problem::Form => (
+            "Not done",
+            "The form is not of a page that you have open, or is too large. Open the page anew, and try again.",
+        ),
         Problem::Refused(why) => ("Not done", &**why),
         Problem::Busy => ("Busy", "As many pages are open and live as this node takes."),
     };
-    document(title, None, &html! {
-        section.door { h1 { (title) } p role="alert" { (plain(text)) } p { a href="/" { "To the mesh" } } }
-    })
+    document(
+        title,
+        None,
+        &html! {
+            section.door { h1 { (title) } p role="alert" { (plain(text)) } p { a href="/" { "To the mesh" } } }
+        },
+    )
 }
 
 #[cfg(test)]

@@ -14,9 +14,13 @@ use crate::{limits::AGENTS_SHOWN, shared::Shared, signing::Person, times};
 
 pub(crate) async fn page(shared: &Shared, person: &Arc<Person>) -> Result<Markup, Problem> {
     let content = content(shared, person).await?;
-    Ok(layout(person, "Agents", &html! {
-        div #live data-live="/ui/live/agents" aria-live="off" { (content) }
-    }))
+    Ok(layout(
+        person,
+        "Agents",
+        &html! {
+            div #live data-live="/ui/live/agents" aria-live="off" { (content) }
+        },
+    ))
 }
 
 fn status(agent: &AgentView) -> &'static str {

@@ -11,9 +11,13 @@ use crate::{limits::AGENTS_SHOWN, shared::Shared, signing::Person, times};
 
 pub(crate) async fn page(shared: &Shared, person: &Arc<Person>) -> Result<Markup, Problem> {
     let content = content(shared, person).await?;
-    Ok(layout(person, "Mesh", &html! {
-        div #live data-live="/ui/live/mesh" aria-live="off" { (content) }
-    }))
+    Ok(layout(
+        person,
+        "Mesh",
+        &html! {
+            div #live data-live="/ui/live/mesh" aria-live="off" { (content) }
+        },
+    ))
 }
 
 /// How a node stands, as this one sees it.
@@ -109,12 +113,14 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
 /// Nodes on a circle around this one, each with its link. Beyond so many there is no picture: it would show nothing.
 fn picture(nodes: &[MemberStatus]) -> Markup {
     const SHOWN_MAX: usize = 24;
-    let others: Vec<&MemberStatus> = nodes.iter().filter(|node| !node.me && node.parted.is_none()).collect();
+    let others: Vec<&MemberStatus> =
+        nodes.iter().filter(|node| !node.me && node.parted.is_none()).collect();
     if others.is_empty() || others.len() > SHOWN_MAX {
         return html! {};
     }
     let place = |nth: usize| {
-        let angle = std::f64::consts::TAU * nth as f64 / others.len() as f64 - std::f64::consts::FRAC_PI_2;
+        let angle =
+            std::f64::consts::TAU * nth as f64 / others.len() as f64 - std::f64::consts::FRAC_PI_2;
         (180.0 + 130.0 * angle.cos(), 120.0 + 85.0 * angle.sin())
     };
     html! {

@@ -88,26 +88,30 @@ pub(crate) async fn page(
     let live = before_ms.is_none().then(|| format!("/ui/rooms/{id}/live?after={last}"));
     let may_say = info.room.sides.is_none() && !info.room.closed && !info.room.encrypted;
     let title = name(&info.room);
-    Ok(layout(person, &title, &html! {
-        (heading(&info))
-        div.columns {
-            section.said aria-label="Messages" {
-                @if let Some(first) = messages.first().filter(|_| messages.len() as u64 >= MESSAGES_SHOWN) {
-                    p { a href=(format!("/ui/rooms/{id}?before={}", first.wall_ms)) { "Older messages" } }
+    Ok(layout(
+        person,
+        &title,
+        &html! {
+            (heading(&info))
+            div.columns {
+                section.said aria-label="Messages" {
+                    @if let Some(first) = messages.first().filter(|_| messages.len() as u64 >= MESSAGES_SHOWN) {
+                        p { a href=(format!("/ui/rooms/{id}?before={}", first.wall_ms)) { "Older messages" } }
+                    }
+                    @if before_ms.is_some() { p { a href=(format!("/ui/rooms/{id}")) { "Back to the newest" } } }
+                    div #said role="log" data-append=[live] {
+                        @if messages.is_empty() { p.quiet.none { "Nothing was said here yet." } }
+                        (all(&messages))
+                    }
+                    span #end {}
+                    @if may_say { (form(person, &id)) }
+                    @else if info.room.encrypted { p.quiet { "This room takes end-to-end encrypted messages alone: write with " code { "clawmesh send" } "." } }
+                    @else if info.room.sides.is_some() { p.quiet { "In a direct room its two agents write." } }
                 }
-                @if before_ms.is_some() { p { a href=(format!("/ui/rooms/{id}")) { "Back to the newest" } } }
-                div #said role="log" data-append=[live] {
-                    @if messages.is_empty() { p.quiet.none { "Nothing was said here yet." } }
-                    (all(&messages))
-                }
-                span #end {}
-                @if may_say { (form(person, &id)) }
-                @else if info.room.encrypted { p.quiet { "This room takes end-to-end encrypted messages alone: write with " code { "clawmesh send" } "." } }
-                @else if info.room.sides.is_some() { p.quiet { "In a direct room its two agents write." } }
+                aside { (members(&info)) (board(&tasks)) (polls(&votes)) }
             }
-            aside { (members(&info)) (board(&tasks)) (polls(&votes)) }
-        }
-    }))
+        },
+    ))
 }
 
 fn heading(info: &RoomInfo) -> Markup {

@@ -11,9 +11,13 @@ use crate::{limits::ROOMS_SHOWN, shared::Shared, signing::Person, times};
 
 pub(crate) async fn page(shared: &Shared, person: &Arc<Person>) -> Result<Markup, Problem> {
     let content = content(shared, person).await?;
-    Ok(layout(person, "Rooms", &html! {
-        div #live data-live="/ui/live/rooms" aria-live="off" { (content) }
-    }))
+    Ok(layout(
+        person,
+        "Rooms",
+        &html! {
+            div #live data-live="/ui/live/rooms" aria-live="off" { (content) }
+        },
+    ))
 }
 
 /// The part that changes.
@@ -64,7 +68,11 @@ pub(crate) fn name(room: &RoomView) -> String {
         None => room.name.to_string(),
         Some(sides) => {
             let [(one, _), (other, _)] = sides.each();
-            if room.task { format!("task: {one} and {other}") } else { format!("{one} and {other}") }
+            if room.task {
+                format!("task: {one} and {other}")
+            } else {
+                format!("{one} and {other}")
+            }
         }
     }
 }
