@@ -116,10 +116,10 @@ pub(crate) async fn link(
 ) -> Response {
     let refused =
         |status: StatusCode, why: &str| (status, Json(json!({ "error": why }))).into_response();
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = Secret::new(
-        bearer.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default().trim(),
-    );
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = || text("authorization").and_then(|text| text.strip_prefix("Bearer "));
+    // The header of ClawChat's pages, or the usual one.
+    let key = Secret::new(text("x-clawchat-key").or_else(bearer).unwrap_or_default().trim());
     let name = serde_json::from_slice::<serde_json::Value>(&body).ok();
     let name = name.as_ref().and_then(|fields| fields["name"].as_str());
     let name = match named(name) {

@@ -159,6 +159,8 @@ async fn who_is_not_signed_in_sees_the_way_in_and_nothing_else() {
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        // Else a browser sends its forms with the origin `null`, which is refused.
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"));
     }
     let wrong = node.post("/ui/enter", "", "key=wrong+and+long+enough&name=").await;
     assert_eq!(wrong.status, 401);
@@ -293,6 +295,8 @@ async fn a_link_signs_in_once_and_needs_a_key_to_be_made() {
     let node = Node::new().await;
     let no = node.send("POST /ui/link HTTP/1.1\r\nauthorization: Bearer wrong", "{}").await;
     assert_eq!(no.status, 401);
+    let by_other = format!("POST /ui/link HTTP/1.1\r\nx-clawchat-key: {KEY}");
+    assert_eq!(node.send(&by_other, "{}").await.status, 200);
     let head = format!("POST /ui/link HTTP/1.1\r\nauthorization: Bearer {KEY}");
     let made = node.send(&head, r#"{"name":"ada"}"#).await;
     let made: serde_json::Value = serde_json::from_str(&made.body).unwrap();
