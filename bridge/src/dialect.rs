@@ -193,7 +193,7 @@ pub struct Manners {
 pub struct Site {
     /// Its routes, and the fallback for paths of its own that have none. It sees no other paths than those.
     pub router: Router,
-    /// With which its paths begin; a `*` is one part of any text. Of two sites the one with the longer prefix of a path has it; no two have the same
+    /// With which its paths begin; a `*` is one part of any text, and `/` is the first page alone. Of two sites the one with the longer prefix of a path has it; no two have the same
     /// prefix. `/ws`, `/healthz`, `/readyz` and `/metrics` are the node's own.
     pub paths: &'static [&'static str],
     /// Methods that pages of allowed origins may use.

@@ -9,8 +9,8 @@ use client::address::Address;
 use crate::args::{self, Node, Typed};
 use crate::commands::{
     agents, approvals, attach, daemon, dm, doctor, election, export, files, finder, generate,
-    history, inbox, keygen, lantern, mcp, mesh, monitor, once, presence, profile, rooms, send,
-    sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
+    history, inbox, keygen, lantern, mcp, mesh, monitor, once, open, presence, profile, rooms,
+    send, sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -118,6 +118,7 @@ pub enum Command {
     Approvals(approvals::Approvals),
     Approve(approvals::Approve),
     Deny(approvals::Deny),
+    Open(open::Open),
     /// Webhooks that are told of a room's messages
     #[command(subcommand)]
     Sub(sub::Sub),
@@ -175,6 +176,7 @@ impl Command {
             Command::Approvals(args) => approvals::list(&cx, args).await,
             Command::Approve(args) => approvals::approve(&cx, args).await,
             Command::Deny(args) => approvals::deny(&cx, args).await,
+            Command::Open(args) => open::run(&cx, args).await,
             Command::Sub(args) => sub::run(&cx, args).await,
             Command::Finder(args) => finder::run(&cx, *args).await,
             Command::Lantern(args) => lantern::run(&cx, args).await,

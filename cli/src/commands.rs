@@ -22,6 +22,7 @@ pub mod mcp;
 pub mod mesh;
 pub mod monitor;
 pub mod once;
+pub mod open;
 pub mod presence;
 pub mod profile;
 pub mod rooms;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use client::address::Address;
+use client::address::{Address, WebSocketUrl};
 use protocol::operator::{AgentMail, Answer, Attendee, Request, Status};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -36,6 +36,28 @@ impl Operator {
         match &self.data_dir {
             Some(path) => Ok(path.clone()),
             None => Ok(home()?.join(".clawmesh")),
+        }
+    }
+
+    /// Where the node answers over HTTP: at the URL that is given, or where the node of the directory says so. Nothing is
+    /// guessed: a key goes there.
+    ///
+    /// # Errors
+    /// [`Failure::NoHome`].
+    pub(crate) fn web(&self, node: &Node) -> Result<Option<WebSocketUrl>, Failure> {
+        let given = node.url.iter().find_map(|at| match at {
+            Address::WebSocket(url) => Some(url.clone()),
+            Address::Unix(_) | Address::Tcp(_) => None,
+        });
+        let elsewhere = !(node.tcp.is_empty() && node.socket.is_empty());
+        if given.is_some() || (elsewhere && self.data_dir.is_none()) {
+            return Ok(given);
+        }
+        let Some(at) = self.http()? else { return Ok(None) };
+        // `http` is `ws` here, and `https` is `wss`.
+        match Address::web_socket(&at.replacen("http", "ws", 1)) {
+            Ok(Address::WebSocket(url)) => Ok(Some(url)),
+            Ok(Address::Unix(_) | Address::Tcp(_)) | Err(_) => Ok(None),
         }
     }
 

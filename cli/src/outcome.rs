@@ -159,6 +159,14 @@ pub enum Failure {
     /// Files have no request on a connection.
     #[error("files travel over HTTP: name the node's HTTP address with --url ws://HOST:PORT")]
     FilesOverHttp,
+    /// The page has no other way.
+    #[error(
+        "the node's HTTP address is not known, and its page is there: start the node with `clawmeshd up`, or give --url http://HOST:PORT"
+    )]
+    PageOverHttp,
+    /// It was switched off, or the node is older.
+    #[error("this node has no page: its operator starts clawmeshd without --no-page")]
+    NoPage,
     /// Standard input cannot be read.
     #[error("standard input cannot be read: {0}")]
     Input(io::Error),

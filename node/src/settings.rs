@@ -67,6 +67,8 @@ pub struct Settings {
     pub goclaw: ::goclaw::Settings,
     /// ClawTank on `/ws`.
     pub clawtank: ::clawtank::Settings,
+    /// The page for browsers.
+    pub page: bool,
     /// The log of this process, if it is shown to the operator over the wire.
     pub log_tail: Option<Arc<LogTail>>,
     /// Those that are changed over the wire.
@@ -199,6 +201,7 @@ impl Settings {
             carry: mesh::limits::CARRY_BYTES,
             goclaw: ::goclaw::Settings::default(),
             clawtank: ::clawtank::Settings::default(),
+            page: true,
             log_tail: None,
             changeable: None,
             budgets: Budgets::default(),
@@ -406,6 +409,7 @@ impl Layered {
                 self.first(|layer| layer.no_clawtank),
                 &self.first(|layer| layer.clawtank.clone()).unwrap_or_default(),
             )?,
+            page: !self.first(|layer| layer.no_page).unwrap_or_default(),
             budgets: sessions::budgets(&self.sessions())?,
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,

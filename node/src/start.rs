@@ -29,6 +29,7 @@ use mesh::{
     wire::signatures::SignedLog,
 };
 use net::{Inbox, Net, StartError};
+use page::Page;
 use protocol::operator::Status;
 use store::Store;
 use tokio::{
@@ -160,6 +161,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
         finder: settings.finder,
         goclaw: settings.goclaw.clone(),
         clawtank: settings.clawtank.clone(),
+        page: settings.page,
         log_tail: settings.log_tail.clone(),
         changeable: settings.changeable.clone(),
         seen: Seen {
@@ -206,6 +208,7 @@ struct Optional {
     finder: Option<settings::Finder>,
     goclaw: goclaw::Settings,
     clawtank: clawtank::Settings,
+    page: bool,
     log_tail: Option<Arc<LogTail>>,
     changeable: Option<Arc<Changeable>>,
     seen: Seen,
@@ -578,7 +581,9 @@ impl Clients {
         let clawchat = ClawChat::new(lobby);
         let refusals = clawchat.refusals();
         let last: Arc<dyn Dialect> = Arc::new(clawchat);
-        let Optional { mcp, finder, goclaw, clawtank, log_tail, changeable, seen, node } = extra;
+        let Optional { mcp, finder, goclaw, clawtank, page, log_tail, changeable, seen, node } =
+            extra;
+        let page = page.then(|| -> Arc<dyn Dialect> { Arc::new(Page::default()) });
         let finder = finder.map(|settings::Finder { signup, seen_every }| {
             let own = clawfinder::Settings::new(mesh);
             ClawFinder::new(clawfinder::Settings { node, signup, seen_every, ..own })
@@ -613,7 +618,7 @@ impl Clients {
             Arc::new(goclaw.with_node(changeable::shown(changeable.as_ref())));
         let clawtank: Arc<dyn Dialect> = Arc::new(ClawTank::new(lobby, clawtank));
         // The last one has all connections that no other recognises.
-        let optional = mcp.into_iter().chain([goclaw, clawtank]).chain(finder);
+        let optional = mcp.into_iter().chain([goclaw, clawtank]).chain(finder).chain(page);
         let dialects: Vec<Arc<dyn Dialect>> = optional.chain([last]).collect();
         let to_engine = Arc::new(ToEngine(queue.clone()));
         let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::address::{Address, WebSocketUrl};
+use client::address::WebSocketUrl;
 use client::client::Client;
 use client::http::{Answer, Ask, Method, ask, encoded};
 use client::limits::HTTP_WITHIN;
@@ -114,7 +114,7 @@ struct Place<'c> {
 }
 
 pub(crate) async fn run(cx: &Context, args: Files) -> Result<Outcome, Failure> {
-    let node = http_of(cx, &args.operator)?;
+    let node = args.operator.web(&cx.node)?.ok_or(Failure::FilesOverHttp)?;
     let here = Context::new(args.operator.clients_way(&cx.node)?);
     let cx = if cx.is_held() { cx } else { &here };
     let at = async |room: &str| {
@@ -132,28 +132,6 @@ pub(crate) async fn run(cx: &Context, args: Files) -> Result<Outcome, Failure> {
         FilesCommand::Rm { room, path } => at(&room).await?.rm(path).await?,
     }
     Ok(Outcome::Done)
-}
-
-/// Where the node answers over HTTP: at the URL that is given, or where the node of the directory says so.
-fn http_of(cx: &Context, operator: &Operator) -> Result<WebSocketUrl, Failure> {
-    let given = cx.node.url.iter().find_map(|at| match at {
-        Address::WebSocket(url) => Some(url.clone()),
-        Address::Unix(_) | Address::Tcp(_) => None,
-    });
-    if let Some(url) = given {
-        return Ok(url);
-    }
-    let elsewhere = !(cx.node.tcp.is_empty() && cx.node.socket.is_empty());
-    if elsewhere && operator.data_dir.is_none() {
-        return Err(Failure::FilesOverHttp);
-    }
-    // Nothing is guessed: the key goes there.
-    let at = operator.http()?.ok_or(Failure::FilesOverHttp)?;
-    // `http` is `ws` here, and `https` is `wss`.
-    match Address::web_socket(&at.replacen("http", "ws", 1)) {
-        Ok(Address::WebSocket(url)) => Ok(url),
-        Ok(Address::Unix(_) | Address::Tcp(_)) | Err(_) => Err(Failure::FilesOverHttp),
-    }
 }
 
 impl Place<'_> {

@@ -56,7 +56,7 @@ pub(super) fn log_as(
 
 /// The packages of this program. A level alone is theirs: who looks for a mistake here does not want to read all that a library
 /// does on its way.
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "bridge",
     "clawchat",
     "clawfinder",
@@ -69,6 +69,7 @@ const OURS: [&str; 15] = [
     "mesh",
     "net",
     "node",
+    "page",
     "openpgp",
     "protocol",
     "store",

@@ -76,6 +76,9 @@ pub(crate) struct Layer {
     /// The table `[clawtank]` of a file.
     #[arg(skip)]
     pub(crate) clawtank: Option<ClawTankTable>,
+    /// No page for browsers at /
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_page: Option<bool>,
     /// The table `[goclaw]` of a file.
     #[arg(skip)]
     pub(crate) goclaw: Option<GoClawTable>,
@@ -333,6 +336,7 @@ impl Layer {
             finder_seen_every: text("FINDER_SEEN_EVERY"),
             carry: text("CARRY"),
             no_goclaw: switch("NO_GOCLAW")?,
+            no_page: switch("NO_PAGE")?,
             goclaw: None,
             no_clawtank: switch("NO_CLAWTANK")?,
             clawtank: None,

@@ -195,6 +195,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &["bridge", "http-body-util", "hyper", "hyper-util"],
     },
     Package {
+        name: "page",
+        folder: "bridge/dialects/page",
+        edges: &["bridge", "mesh"],
+        crates: &["axum", "futures", "getrandom", "jiff", "maud", "serde_json", "sha2", "tokio"],
+        in_tests: &["bridge"],
+    },
+    Package {
         name: "node",
         folder: "node",
         edges: &[
@@ -207,6 +214,7 @@ const PACKAGES: &[Package] = &[
             "mcp",
             "mesh",
             "net",
+            "page",
             "protocol",
             "store",
         ],
@@ -278,6 +286,7 @@ const PACKAGES: &[Package] = &[
             "tempfile",
             "thiserror",
             "tokio",
+            "tokio-tungstenite",
             "toml",
         ],
         in_tests: &[],

@@ -266,7 +266,11 @@ fn of_field(broken: &Broken) -> Problem {
         | Field::Thread
         | Field::ThreadFactName
         | Field::ThreadFact
-        | Field::ThreadFacts => "data",
+        | Field::ThreadFacts
+        | Field::Approval
+        | Field::Approvers
+        | Field::ApprovalTime
+        | Field::Reason => "data",
     };
     Problem::field(path, broken.rule.to_string())
 }
@@ -277,14 +281,19 @@ fn of_mesh(refused: &Refused) -> Problem {
         Refused::NoKey => Problem::new(Code::AuthenticationFailed, "the key is not valid here"),
         // A room that must not be known is as one that is not there.
         Refused::NoRoom | Refused::NotYours => Problem::missing("no such room"),
-        Refused::NoVote | Refused::NoTask | Refused::NoFile | Refused::NoAgent(_) => {
-            Problem::missing(text)
-        }
+        Refused::NoVote
+        | Refused::NoApproval
+        | Refused::NoTask
+        | Refused::NoFile
+        | Refused::NoAgent(_) => Problem::missing(text),
         Refused::NameTaken(_) => Problem::conflict(text, "name_taken"),
-        Refused::AgentTaken(_) => Problem::conflict(text, "agent_id_taken"),
+        Refused::AgentTaken(_) | Refused::AgentRetired(_) => {
+            Problem::conflict(text, "agent_id_taken")
+        }
         Refused::NotMember
         | Refused::NotLeader
         | Refused::NotEligible
+        | Refused::NotApprover
         | Refused::NoMailbox(_)
         | Refused::TakesNone(_)
         | Refused::Apart(_) => Problem::denied(text),

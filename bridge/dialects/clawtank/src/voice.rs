@@ -43,6 +43,11 @@ impl event::Voice for Voice {
             // It has ended before, which was told.
             | Event::TaskDeleted(..)
             | Event::OnceLost { .. }
+            // Members on record, and approvals, are not told of in this dialect yet.
+            | Event::MembersChanged { .. }
+            | Event::ApprovalAsked(_)
+            | Event::ApprovalDecided(_)
+            | Event::MayOrMayNot(_)
             | Event::Fate { .. }
             | Event::Piece { .. }
             // Of connections that have said nothing, which are the last dialect's.
@@ -73,6 +78,10 @@ impl event::Voice for Voice {
             | Event::LeaderCleared { .. }
             | Event::TaskDeleted(..)
             | Event::OnceLost { .. }
+            | Event::MembersChanged { .. }
+            | Event::ApprovalAsked(_)
+            | Event::ApprovalDecided(_)
+            | Event::MayOrMayNot(_)
             | Event::Fate { .. }
             | Event::Piece { .. }
             | Event::TooManyConnections => false,

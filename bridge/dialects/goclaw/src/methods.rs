@@ -30,7 +30,6 @@ pub(crate) struct Method {
     pub(crate) missing: Option<&'static str>,
 }
 
-
 const fn has(role: Role, name: &'static str) -> Method {
     Method { name, role, own: false, missing: None }
 }

@@ -135,6 +135,10 @@ impl Ready {
 
 /// The length of the beginning of a path that a prefix has, in which `*` stands for one part of any text.
 fn owned(prefix: &str, path: &str) -> Option<usize> {
+    // Alone it is the first page, and not the beginning of all.
+    if prefix == "/" {
+        return (path == prefix).then_some(prefix.len());
+    }
     let Some((first, rest)) = prefix.split_once('*') else {
         return path.starts_with(prefix).then_some(prefix.len());
     };
@@ -158,6 +162,13 @@ mod tests {
             headers: &[],
             refuse: |_| StatusCode::FORBIDDEN.into_response(),
         }
+    }
+
+    #[test]
+    fn the_first_page_owns_itself_and_nothing_below() {
+        assert_eq!(owned("/", "/"), Some(1));
+        assert_eq!(owned("/", "/ws"), None, "the node's own answers stay as they are");
+        assert_eq!(owned("/ui", "/ui/rooms"), Some(3));
     }
 
     #[test]
@@ -202,7 +213,7 @@ mod tests {
     #[test]
     fn a_star_in_a_prefix_is_one_part_of_a_path() {
         let (all, some) = (site(&["/a/"], "GET"), site(&["/a/*/files/"], "PUT"));
-        let sites = Sites::new(vec![all, some]).unwrap();
+        let sites = Sites::new(vec![all, some], Vec::new()).unwrap();
         let owner = |path| sites.owner(path).map(|ready| ready.site.methods[0]);
         assert_eq!(owner("/a/x/files/y"), Some("PUT"));
         for path in ["/a/x/file/y", "/a//files/y", "/a/x/y/files/z", "/a/files/", "/a/x"] {

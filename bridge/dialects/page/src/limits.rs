@@ -1,0 +1,38 @@
+//! Every bound of the page, with its reason.
+
+use std::time::Duration;
+
+/// People who are signed in at this node: of more the one who signed in first has to do so again. Some 300 bytes each.
+pub const SIGNED_IN_MAX: usize = 1_024;
+/// A person is signed in for so long.
+pub const SIGNED_IN_FOR: Duration = Duration::from_secs(12 * 3_600);
+/// Links that sign somebody in, and were not opened yet: only holders of keys make them.
+pub const LINKS_MAX: usize = 64;
+/// Such a link is good for so long, and once.
+pub const LINK_GOOD_FOR: Duration = Duration::from_secs(60);
+/// Attempts to sign in from one network in a minute: a key is not guessed, and a mistyped one is typed again.
+pub const ATTEMPTS_PER_MINUTE: u32 = 20;
+/// Networks whose attempts are counted. Of more the oldest is forgotten.
+pub const NETWORKS_COUNTED_MAX: usize = 4_096;
+/// A form that a person sends. Bytes: the longest message, written as a form has it, and the rest.
+pub const FORM_BYTES_MAX: usize = 256 * 1024;
+/// A person's name, in bytes: it becomes part of an agent's id.
+pub const PERSON_BYTES_MAX: usize = 64;
+/// Messages of a room that are shown at once.
+pub const MESSAGES_SHOWN: u64 = 100;
+/// Rooms of a list: the liveliest.
+pub const ROOMS_SHOWN: usize = 500;
+/// Agents of a list: the first by id.
+pub const AGENTS_SHOWN: usize = 500;
+/// Characters of a message that are shown; of a longer one the rest is left out, and said so.
+pub const CHARS_SHOWN: usize = 20_000;
+/// Pages that are open and live at this node.
+pub const LIVE_MAX: usize = 256;
+/// The same of one person.
+pub const LIVE_PER_PERSON_MAX: usize = 16;
+/// How often it is looked what has changed of what tells nobody.
+pub const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A live page that says nothing for so long is told that it is alive, and its key is looked at again.
+pub const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// A person who writes stays attached for so long.
+pub const PERSON_STAYS: Duration = Duration::from_secs(30);
