@@ -48,7 +48,24 @@ pub(crate) fn why(refusal: &Refusal) -> String {
         Refusal::TooFast { per_minute } => format!("More than {per_minute} messages a minute: wait a little."),
         Refusal::Overloaded => "The node is overloaded: try again.".to_owned(),
         Refusal::Unknown => "The node is stopping, and it is not known whether this was done: look before you do it again.".to_owned(),
-        other => format!("This could not be done ({other:?})."),
+        Refusal::Field(broken) => format!("{:?} {}.", broken.field, broken.rule),
+        Refusal::MetadataTooLarge => "The message and what goes with it are too large.".to_owned(),
+        Refusal::NoAgent => "There is no such agent.".to_owned(),
+        Refusal::NotKept => "The message is no longer kept.".to_owned(),
+        Refusal::Full { text, .. } => format!("{text}."),
+        Refusal::NotAttached | Refusal::AttachedAlready => {
+            "Another connection has just taken this place: try again.".to_owned()
+        }
+        Refusal::Unreadable(_) => "The node cannot read its store: its log says why.".to_owned(),
+        // Of calls that no page makes.
+        Refusal::NotThere { .. }
+        | Refusal::Webhook(..)
+        | Refusal::NoSubscription
+        | Refusal::KeySubscriptionsFull { .. }
+        | Refusal::SubscriptionsFull
+        | Refusal::TooManyKeys { .. }
+        | Refusal::NoSignup
+        | Refusal::NotOperator => "This could not be done.".to_owned(),
     }
 }
 
