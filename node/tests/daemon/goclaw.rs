@@ -399,7 +399,7 @@ fn a_person_at_one_node_talks_to_a_clawchat_agent_at_another() {
         ada.gets(method, &params);
     }
     assert_eq!(ada.refused("config.patch", &json!({}))["code"], "UNAUTHORIZED");
-    assert_eq!(ada.refused("cron.list", &json!({}))["code"], "NOT_IMPLEMENTED");
+    assert_eq!(ada.refused("sessions.compact", &json!({}))["code"], "NOT_IMPLEMENTED");
     assert_eq!(ada.gets("health", &json!({}))["peers"].as_array().unwrap().len(), 2);
 }
 

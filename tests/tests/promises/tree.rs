@@ -126,6 +126,7 @@ const PACKAGES: &[Package] = &[
             "hmac",
             "hyper",
             "hyper-util",
+            "jiff",
             "rustls-native-certs",
             "serde",
             "serde_json",

@@ -10,17 +10,7 @@ use bridge::{
     secret::Secret,
     testing::{Fake, KEY, echo::Echo, here, keyed, lobby},
 };
-use mesh::{
-    api::{
-        agenda::NewKey,
-        command::{Command, NewRoom},
-    },
-    name::{
-        id::{KeyPrint, RoomId},
-        key::KeySecret,
-    },
-    wire::acts::{KeyMinted, KeyTerms, Scope, Tier},
-};
+use mesh::{api::command::NewRoom, name::id::RoomId, wire::acts::Scope};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -28,6 +18,8 @@ use tokio::{
 };
 
 use crate::Page;
+
+mod keys;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -129,14 +121,6 @@ impl Node {
             linger: Duration::from_secs(600),
         };
         self.bridge.desk().host(call).await.unwrap().visitor
-    }
-
-    fn mint(&self, key: &str, scopes: &[Scope]) {
-        let scopes = Some(scopes.iter().copied().collect());
-        let terms = KeyTerms { scopes, ..KeyTerms::of(Tier::High) };
-        let minted = KeyMinted::sign(&KeySecret::of(key), &here(), terms).unwrap();
-        let new = NewKey { minted: Box::new(minted), local: false };
-        self.fake.does(Command::MintKey(new)).unwrap();
     }
 
     async fn says(&self, agent: &Visitor, text: &str) {
@@ -364,6 +348,6 @@ async fn a_key_that_is_revoked_ends_its_pages() {
     node.mint(OTHER, &[Scope::Read, Scope::Write]);
     let cookie = node.enter(OTHER, "eve").await;
     assert_eq!(node.get("/", &cookie).await.status, 200);
-    node.fake.does(Command::RevokeKey { key: KeyPrint::of(OTHER) }).unwrap();
+    node.revoke(OTHER);
     assert_eq!(node.get("/", &cookie).await.status, 401);
 }

@@ -14,9 +14,9 @@ type Subject = (Space, [u8; RecordId::SUBJECT_BYTES]);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct OnRecord {
-    pub(in crate::engine) words: Words,
-    pub(in crate::engine) shown: Shown,
+pub(crate) struct OnRecord {
+    pub(crate) words: Words,
+    pub(crate) shown: Shown,
     /// Rooms that clients were told of: records may be about one that is not known here yet.
     rooms: BTreeMap<Subject, RoomId>,
     /// Rooms of which something new is said: each is looked at once in a turn.
@@ -27,13 +27,13 @@ pub(in crate::engine) struct OnRecord {
 
 impl OnRecord {
     /// A record is kept, in this state.
-    pub(in crate::engine) fn learn(&mut self, record: &Record, hash: Hash) {
+    pub(crate) fn learn(&mut self, record: &Record, hash: Hash) {
         self.words.learn(record, hash);
         self.note(record.space, record.id);
     }
 
     /// And not any more.
-    pub(in crate::engine) fn forget(&mut self, space: Space, key: RecordKey) {
+    pub(crate) fn forget(&mut self, space: Space, key: RecordKey) {
         if let Some(owner) = key.owner {
             self.words.forget(space, key.id, owner);
             self.note(space, key.id);
@@ -94,12 +94,7 @@ impl Known {
 
     /// Whether the room's key took an agent off the list after this moment, a stamp of a seat: these are made as those of records
     /// are.
-    pub(in crate::engine) fn was_removed_after(
-        &self,
-        agent: &str,
-        room: RoomId,
-        seat: u64,
-    ) -> bool {
+    pub(crate) fn was_removed_after(&self, agent: &str, room: RoomId, seat: u64) -> bool {
         if self.on_record.words.is_empty() {
             return false;
         }
@@ -110,14 +105,14 @@ impl Known {
     }
 
     /// Keys are valid no more, or are called otherwise: whose word counts of the rooms that have members is asked again.
-    pub(in crate::engine) fn doubt_members(&mut self) {
+    pub(crate) fn doubt_members(&mut self) {
         if !self.on_record.words.is_empty() {
             self.on_record.changed.extend(self.on_record.rooms.values().copied());
         }
     }
 
     /// Takes in what is new, and tells clients. Members that came and went.
-    pub(in crate::engine) fn take_member_news(&mut self) -> Vec<(RoomId, Changed)> {
+    pub(crate) fn take_member_news(&mut self) -> Vec<(RoomId, Changed)> {
         for room in std::mem::take(&mut self.on_record.changed) {
             if self.read_members(room) {
                 self.tell_of_room(room, false);

@@ -61,10 +61,15 @@ impl Holders {
 pub(super) fn converge(world: &mut World) -> Result<(), Broken> {
     let made = world.holders.made.clone();
     for made in made.iter().filter(|made| !made.ephemeral) {
-        let by = world.holders.keys[made.key].print.into();
-        let answers = answers::of_all(world, &Command::RoomInfo { by, room: made.room })?;
+        let key = world.holders.keys[made.key].print;
+        // A node whose disk was lost answers nothing any more.
+        let nodes = world.cluster.nodes.iter().enumerate();
+        let alive: Vec<usize> =
+            nodes.filter(|(_, node)| !node.is_lost()).map(|(node, _)| node).collect();
+        let ask = |node: &usize| (*node, Command::RoomInfo { by: key.into(), room: made.room });
+        let answers = answers::of_each(world, alive.iter().map(ask).collect())?;
         let mut first: Option<(usize, Arc<[Member]>)> = None;
-        for (node, answer) in answers.into_iter().enumerate() {
+        for (node, answer) in alive.into_iter().zip(answers) {
             let Ok(Outcome::RoomInfo(info)) = answer else { continue };
             if world.cluster.is_exempt(node) {
                 continue;
