@@ -2,8 +2,8 @@
 //!
 //! Jobs and runs are records of a room that a key has with itself, so they are where its private rooms are: on the nodes to which
 //! the key was presented, and those of a node's own key on that node alone. Of these nodes the one that holds the key's lease
-//! fires ([`book`]: who looks when; [`keeper`]: looks). A slot's message is said as the job's owner, in its direct room with the
-//! agent ([`firing`]), under an id that is the same at each node, and after a crash. Keys that have jobs are kept at this node: it fires them after
+//! fires (`book`: who looks when; `keeper`: looks). A slot's message is said as the job's owner, in its direct room with the
+//! agent (`firing`), under an id that is the same at each node, and after a crash. Keys that have jobs are kept at this node: it fires them after
 //! a start, before anybody has connected (`docs/decisions/cron.md`).
 //!
 //! A dialect asks at the [`Desk`], and judges who may ask.
