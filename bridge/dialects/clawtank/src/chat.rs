@@ -169,7 +169,7 @@ async fn put(
 }
 
 /// Tells other connections of the same agent of a message, as everybody.
-async fn tell_others(cx: &Context, agent: &AgentId, Place { room, message }: Place) {
+pub(crate) async fn tell_others(cx: &Context, agent: &AgentId, Place { room, message }: Place) {
     let others = cx.shared.others(agent, cx.member.connection);
     if others.is_empty() {
         return;
@@ -364,9 +364,7 @@ async fn target(
 
 /// What is not there yet.
 pub(crate) fn not_there(kind: &str) -> Problem {
-    let instead = if kind.starts_with("git.") {
-        "say it as a chat message: git records come with a later version"
-    } else if kind.starts_with("approval.") {
+    let instead = if kind.starts_with("approval.") {
         "ask in the chat, and let somebody with task_assign review the task: approvals come with a later version"
     } else {
         "spectators come with a later version: the lists of GET /api/rooms are open to everybody for public rooms"

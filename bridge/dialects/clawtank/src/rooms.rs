@@ -24,6 +24,7 @@ use crate::{
     connect::Right,
     envelope::{Request, Told},
     fields::At,
+    git,
     limits::{PAGE_MAX, REPLAYED_MAX, ROOMS_LISTED_MAX, ROOMS_PER_HOUR, TASKS_LISTED_MAX},
     names,
     problem::Problem,
@@ -77,6 +78,11 @@ impl Set {
         self.setting("require_approval") == Some(json!(true))
     }
 
+    /// Records of repositories are taken.
+    pub(crate) fn takes_git(&self) -> bool {
+        self.setting("git_integration_enabled") != Some(json!(false))
+    }
+
     pub(crate) fn members_max(&self) -> u64 {
         self.setting("max_members").and_then(|max| max.as_u64()).unwrap_or(u64::MAX)
     }
@@ -90,7 +96,7 @@ impl Set {
             "spectator_limit": 1_000,
             "announce_spectator_joins": false,
             "spectator_chat": "visible",
-            "git_integration_enabled": false,
+            "git_integration_enabled": true,
             "claim_strategy": "first_claim",
         });
         for name in SETTINGS {
@@ -422,7 +428,11 @@ pub(crate) async fn page(cx: &Context, room: RoomId, wish: &At<'_>) -> Result<Va
     let (events, more) = events(cx, room, (limit, before)).await?;
     let form = cx.style().form;
     let frame = |(_, told): (u64, Told)| {
-        serde_json::from_slice::<Value>(&told.frame(form)).unwrap_or_default()
+        let mut frame = serde_json::from_slice(&told.frame(form)).unwrap_or_default();
+        if !cx.member.shows_key {
+            git::for_all(&mut frame);
+        }
+        frame
     };
     let events: Vec<Value> = events.into_iter().map(frame).collect();
     Ok(json!({"events": events, "more": more}))

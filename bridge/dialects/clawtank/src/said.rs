@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     envelope::{Told, cut},
-    ids,
+    git, ids,
     limits::{ATTACHMENTS_MAX, HTML_CHARS_MAX, MENTIONS_MAX, TEXT_CHARS_MAX},
     names,
     style::{Style, shown},
@@ -116,6 +116,9 @@ impl<'a> Saying<'a> {
     }
 
     pub(crate) fn told(&self, style: Style) -> Told {
+        if let Some(told) = git::told(self, style) {
+            return told;
+        }
         let own = self.own();
         let (text, is_cut) = cut(self.content, TEXT_CHARS_MAX);
         let (mentions, elsewhere) = self.mentioned(&own, &text);

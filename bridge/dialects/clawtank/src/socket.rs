@@ -25,7 +25,7 @@ use crate::{
     arrivals, chat,
     connect::{Kind, Member, Wish, let_in},
     envelope::{Bad, CAPABILITIES, Related, Request, Told},
-    extensions,
+    extensions, git,
     limits::{
         BAD_FRAMES_MAX, BAD_FRAMES_WITHIN, CONNECT_WITHIN, KEY_LOOK_EVERY, MESSAGE_BYTES_END,
         NEWS_MAX, PING_EVERY, REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
@@ -483,7 +483,7 @@ fn move_to(seat: &mut Seat, cx: Context, request: Request) {
 
 /// Does what a frame says, unless that was done before: then it is confirmed once more.
 async fn once(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem> {
-    let acts = ["chat.", "task.", "extension.task_"];
+    let acts = ["chat.", "task.", "git.", "extension.task_"];
     let acts = acts.into_iter().any(|start| request.kind.starts_with(start));
     let (true, Ok(agent), Some(id)) = (acts, cx.agent(), &request.related.id) else {
         return dispatch(cx, request).await;
@@ -515,11 +515,8 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
         "task.status" | "agent.status" => tasks::report(cx, request).await,
         "task.completed" => tasks::complete(cx, request).await,
         kind if kind.starts_with("extension.") => extensions::carry_out(cx, request).await,
-        kind @ ("git.commit"
-        | "git.pr_opened"
-        | "git.pr_reviewed"
-        | "git.pr_merged"
-        | "approval.request"
+        kind if git::is_git(kind) => git::report(cx, request).await,
+        kind @ ("approval.request"
         | "approval.response"
         | "spectator.connect"
         | "spectator.chat_message"
@@ -560,6 +557,9 @@ impl Recipient for Talk {
                     let _: bool = shared.alias(shown, message.message, place);
                 }
                 state.own = Some(member.style.frame(saying.told(member.style)));
+            } else if git::may_be_commit(message.said.metadata.as_deref()) {
+                // Conflicts that it brings up.
+                later(event);
             }
             true
         } else if let Event::Mentioned(message) = event {

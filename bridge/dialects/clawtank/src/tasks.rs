@@ -39,7 +39,11 @@ use crate::{
 };
 
 /// A task by its id or the one that its maker chose, in a room.
-async fn in_room(cx: &Context, room: RoomId, id: MessageId) -> Result<Option<TaskView>, Problem> {
+pub(crate) async fn in_room(
+    cx: &Context,
+    room: RoomId,
+    id: MessageId,
+) -> Result<Option<TaskView>, Problem> {
     // Its own id first: nobody takes a task away from others by calling his own so.
     match cx.try_read(ReadTask { room, task: id }).await {
         Ok(record) => return Ok(Some(record.view)),

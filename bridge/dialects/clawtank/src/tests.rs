@@ -32,6 +32,7 @@ use crate::{ClawTank, Settings, ids, names};
 
 mod chat;
 mod door;
+mod git;
 mod http;
 mod registered;
 mod rooms;

@@ -4,7 +4,7 @@
 use bridge::seam::event::{self, Event, Frames, Message, PING};
 use bytes::Bytes;
 
-use crate::{envelope::Told, said::Saying, style::Style, tasks::news};
+use crate::{envelope::Told, git, said::Saying, style::Style, tasks::news};
 
 /// How clients with one form of ids are told of things.
 #[derive(Debug)]
@@ -57,8 +57,11 @@ impl event::Voice for Voice {
 
     fn is_personal(&self, event: &Event) -> bool {
         match event {
-            // Of two in a direct room, perhaps; other messages are the same for all.
-            Event::Said(message) => message.said.conversation.is_some(),
+            // Of two in a direct room, perhaps, or with more to tell; other messages are the same for all.
+            Event::Said(message) => {
+                message.said.conversation.is_some()
+                    || git::may_be_commit(message.said.metadata.as_deref())
+            }
             Event::Mentioned(_)
             | Event::Joined { .. }
             | Event::Left { .. }
