@@ -12,8 +12,8 @@ use mesh::{
 use serde_json::{Value, json};
 
 use crate::{
-    agents::model_of, envelope::Told, git, limits::GRACE_SECS, names, problem::Problem, rooms,
-    said::Saying, state::Context, style::shown, times,
+    agents::model_of, approvals, envelope::Told, git, limits::GRACE_SECS, names, problem::Problem,
+    rooms, said::Saying, state::Context, style::shown, times,
 };
 
 /// The frames of an event. None, if the room cannot be looked at any more: nobody misses an event of it.
@@ -27,6 +27,8 @@ pub(crate) async fn told(cx: &Context, event: Event) -> Vec<Bytes> {
         set.map(|set| Some(rooms::opened(cx.style(), "room.created", &room, &set)))
     } else if let Event::Said(message) = event {
         return said(cx, &message).await;
+    } else if let Event::ApprovalDecided(view) | Event::MayOrMayNot(view) = event {
+        Ok(Some(approvals::decided(cx, &view).await))
     } else if let Event::RoomClosed { room } = event {
         let payload = json!({"room_id": cx.style().room(room)});
         Ok(Some(rooms::answer("extension.room_closed", rooms::NAMESPACE, payload)))
@@ -48,10 +50,16 @@ async fn said(cx: &Context, message: &Message) -> Vec<Bytes> {
     let hears = cx.state().rooms.contains(&message.room);
     let own = cx.agent().is_ok_and(|agent| **agent == *message.said.agent);
     let mut told = Vec::new();
-    if own && (direct || hears) {
+    let metadata = message.said.metadata.as_deref();
+    if hears && approvals::is_decision(metadata) {
+        // One that is so is told by its own event.
+        if approvals::checked(cx, message).await.is_none() {
+            told.push(Saying::of(message, direct).told(cx.style()));
+        }
+    } else if own && (direct || hears) {
         told.push(Saying::of(message, direct).told(cx.style()));
     }
-    if hears && git::may_be_commit(message.said.metadata.as_deref()) {
+    if hears && git::may_be_commit(metadata) {
         told.extend(git::warnings(cx, message.room, message.message).await);
     }
     told.into_iter().map(|told| cx.frame(told)).collect()

@@ -284,7 +284,7 @@ impl Member {
         json!({
             "connection_id": self.connection_id(),
             "server_version": env!("CARGO_PKG_VERSION"),
-            "features": ["chat", "git_integration", "clawmesh"],
+            "features": ["chat", "git_integration", "approvals", "clawmesh"],
             "limits": {
                 "max_message_size": MESSAGE_BYTES_MAX,
                 "max_messages_per_minute": self.per_minute,

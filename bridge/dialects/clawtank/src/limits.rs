@@ -34,6 +34,12 @@ pub(crate) const PAGE_MAX: u64 = 200;
 pub(crate) const ROOMS_LISTED_MAX: usize = 200;
 /// Bytes of a record of a repository (spec §6).
 pub(crate) const GIT_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of what an agent says of a thing that is to be approved.
+pub(crate) const APPROVAL_DETAILS_BYTES_MAX: usize = 16 * 1024;
+/// The time in which it can be decided, if its agent does not say (spec §9).
+pub(crate) const APPROVAL_FOR: Duration = Duration::from_secs(2 * 3_600);
+/// Characters of the thing in the line of its message.
+pub(crate) const COMMAND_SHOWN_CHARS_MAX: usize = 200;
 /// Messages that are looked at for records: a page, as large as the bridge reads them.
 pub(crate) const GIT_ROWS_MAX: u64 = 1_000;
 /// Rooms whose commits are remembered: those of the others are read again. Less than 60 MB when all are full.
@@ -95,6 +101,8 @@ pub(crate) const CHAT_PER_MINUTE: u32 = 60;
 pub(crate) const ROOM_CHAT_PER_MINUTE: u32 = 300;
 /// See [`CHAT_PER_MINUTE`].
 pub(crate) const GIT_PER_MINUTE: u32 = 10;
+/// See [`CHAT_PER_MINUTE`].
+pub(crate) const APPROVALS_PER_MINUTE: u32 = 20;
 /// See [`CHAT_PER_MINUTE`].
 pub(crate) const STATUS_PER_MINUTE: u32 = 20;
 /// See [`CHAT_PER_MINUTE`].

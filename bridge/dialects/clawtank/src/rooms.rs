@@ -21,6 +21,7 @@ use mesh::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    approvals,
     connect::Right,
     envelope::{Request, Told},
     fields::At,
@@ -388,12 +389,16 @@ async fn events(
     let page = cx.read(page).await?;
     let direct = cx.shared.desk.is_direct(room);
     let style = cx.style();
-    let said = |message: &Message| (message.wall_ms, Saying::of(message, direct).told(style));
     // Who shows no key is nobody of the room.
     let is_shown =
         |message: &&Message| cx.member.shows_key || !Saying::of(message, direct).is_for_members();
     let more_said = page.messages.len() as u64 > limit;
-    let mut all: Vec<(u64, Told)> = page.messages.iter().filter(is_shown).map(said).collect();
+    let mut all: Vec<(u64, Told)> = Vec::with_capacity(page.messages.len());
+    for message in page.messages.iter().filter(is_shown) {
+        let decision = approvals::checked(cx, message).await;
+        let told = decision.unwrap_or_else(|| Saying::of(message, direct).told(style));
+        all.push((message.wall_ms, told));
+    }
     let tasks: Vec<TaskView> = cx.read(ListTasks { room, status: None }).await?;
     let newest = tasks.iter().rev().take(TASKS_LISTED_MAX);
     let earlier = newest.filter(|task| before_ms.is_none_or(|before| task.created_ms < before));

@@ -8,6 +8,7 @@ use mesh::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    approvals,
     envelope::{Told, cut},
     git, ids,
     limits::{ATTACHMENTS_MAX, HTML_CHARS_MAX, MENTIONS_MAX, TEXT_CHARS_MAX},
@@ -116,7 +117,8 @@ impl<'a> Saying<'a> {
     }
 
     pub(crate) fn told(&self, style: Style) -> Told {
-        if let Some(told) = git::told(self, style) {
+        // Some messages are of other types.
+        if let Some(told) = git::told(self, style).or_else(|| approvals::told(self, style)) {
             return told;
         }
         let own = self.own();
@@ -194,7 +196,9 @@ impl<'a> Saying<'a> {
 
     /// It is not for those who look on, nor is a thought.
     pub(crate) fn is_for_members(&self) -> bool {
-        self.speech == Speech::Thinking || self.visibility(&self.own()) == "room_only"
+        self.speech == Speech::Thinking
+            || self.visibility(&self.own()) == "room_only"
+            || approvals::is_of_one(self.metadata)
     }
 
     fn visibility(&self, own: &Map<String, Value>) -> &'static str {

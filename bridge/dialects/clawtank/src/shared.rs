@@ -58,6 +58,8 @@ pub(crate) enum Done {
     Nothing,
     /// It said this.
     Message(RoomId, MessageId),
+    /// It decided about this approval.
+    Decided(RoomId, MessageId),
     /// It made or changed this task, and is confirmed in this way.
     Task(RoomId, MessageId, Confirmed),
 }

@@ -22,7 +22,7 @@ use tokio::{sync::mpsc, time::sleep};
 use crate::{
     Voices, agents,
     agents::Introduction,
-    arrivals, chat,
+    approvals, arrivals, chat,
     connect::{Kind, Member, Wish, let_in},
     envelope::{Bad, CAPABILITIES, Related, Request, Told},
     extensions, git,
@@ -483,7 +483,7 @@ fn move_to(seat: &mut Seat, cx: Context, request: Request) {
 
 /// Does what a frame says, unless that was done before: then it is confirmed once more.
 async fn once(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem> {
-    let acts = ["chat.", "task.", "git.", "extension.task_"];
+    let acts = ["chat.", "task.", "git.", "approval.", "extension.task_"];
     let acts = acts.into_iter().any(|start| request.kind.starts_with(start));
     let (true, Ok(agent), Some(id)) = (acts, cx.agent(), &request.related.id) else {
         return dispatch(cx, request).await;
@@ -493,6 +493,9 @@ async fn once(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem> {
         Some(Done::Nothing) => return Ok(Vec::new()),
         Some(Done::Message(room, message)) => {
             return chat::again(cx, room, message, request).await.map(|frame| vec![frame]);
+        }
+        Some(Done::Decided(room, approval)) => {
+            return approvals::again(cx, (room, approval), request).await;
         }
         Some(Done::Task(room, task, how)) => {
             return tasks::again(cx, (room, task), how, request).await;
@@ -516,11 +519,11 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
         "task.completed" => tasks::complete(cx, request).await,
         kind if kind.starts_with("extension.") => extensions::carry_out(cx, request).await,
         kind if git::is_git(kind) => git::report(cx, request).await,
-        kind @ ("approval.request"
-        | "approval.response"
-        | "spectator.connect"
-        | "spectator.chat_message"
-        | "chat.spectator_message") => Err(chat::not_there(kind)),
+        "approval.request" => approvals::ask(cx, request).await,
+        "approval.response" => approvals::respond(cx, request).await,
+        kind @ ("spectator.connect" | "spectator.chat_message" | "chat.spectator_message") => {
+            Err(chat::not_there(kind))
+        }
         kind => {
             let text = format!("{kind} is no message of a client");
             let problem = Problem::new(Code::ValidationFailed, text);
@@ -560,11 +563,28 @@ impl Recipient for Talk {
             } else if git::may_be_commit(message.said.metadata.as_deref()) {
                 // Conflicts that it brings up.
                 later(event);
+            } else if approvals::is_decision(message.said.metadata.as_deref()) {
+                // Whether it is so the mesh knows, and tells.
+                return self.news.try_send(event.clone()).is_err();
             }
             true
         } else if let Event::Mentioned(message) = event {
             // In its rooms it hears the message itself.
             !state.rooms.contains(&message.room) && !shared.desk.is_direct(message.room)
+        } else if let Event::ApprovalDecided(view) | Event::MayOrMayNot(view) = event {
+            let alone = matches!(event, Event::MayOrMayNot(_));
+            let by = view.decided.as_ref().and_then(|decided| decided.by.as_deref());
+            // In its rooms the one who asked hears it as everybody.
+            let heard = alone && state.rooms.contains(&view.room);
+            if heard || is_own(by) && state.awaited.take(Some(view.id)) {
+                return false;
+            }
+            if self.news.try_send(event.clone()).is_ok() {
+                return false;
+            }
+            let told = approvals::decision(member.style, view, None);
+            state.own = Some(member.style.frame(told));
+            true
         } else if let Event::TaskMade(task) = event {
             !(is_own(Some(&task.created_by)) && state.awaited.take(None))
         } else if let Event::TaskChanged(task, change) = event {

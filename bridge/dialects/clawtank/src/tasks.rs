@@ -152,7 +152,7 @@ fn not_held(holder: Option<&AgentId>) -> Problem {
 }
 
 /// The agent that a frame names as the one that acts is the connection's.
-fn is_me(cx: &Context, at: &At<'_>) -> Result<(), Problem> {
+pub(crate) fn is_me(cx: &Context, at: &At<'_>) -> Result<(), Problem> {
     let said = at.words(256)?;
     if **cx.agent()? == *said {
         return Ok(());

@@ -30,6 +30,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 use crate::{ClawTank, Settings, ids, names};
 
+mod approvals;
 mod chat;
 mod door;
 mod git;

@@ -4,7 +4,7 @@
 use bridge::seam::event::{self, Event, Frames, Message, PING};
 use bytes::Bytes;
 
-use crate::{envelope::Told, git, said::Saying, style::Style, tasks::news};
+use crate::{approvals, envelope::Told, git, said::Saying, style::Style, tasks::news};
 
 /// How clients with one form of ids are told of things.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ impl event::Voice for Voice {
             | Event::Left { .. }
             | Event::RoomOpened { .. }
             | Event::RoomClosed { .. }
+            | Event::ApprovalDecided(_)
+            | Event::MayOrMayNot(_)
             | Event::KeyRevoked => OWN.into(),
             Event::Turn { .. }
             | Event::Typing { .. }
@@ -43,11 +45,10 @@ impl event::Voice for Voice {
             // It has ended before, which was told.
             | Event::TaskDeleted(..)
             | Event::OnceLost { .. }
-            // Members on record, and approvals, are not told of in this dialect yet.
+            // Members on record are not told of in this dialect.
             | Event::MembersChanged { .. }
+            // Its message is told of.
             | Event::ApprovalAsked(_)
-            | Event::ApprovalDecided(_)
-            | Event::MayOrMayNot(_)
             | Event::Fate { .. }
             | Event::Piece { .. }
             // Of connections that have said nothing, which are the last dialect's.
@@ -61,6 +62,7 @@ impl event::Voice for Voice {
             Event::Said(message) => {
                 message.said.conversation.is_some()
                     || git::may_be_commit(message.said.metadata.as_deref())
+                    || approvals::is_decision(message.said.metadata.as_deref())
             }
             Event::Mentioned(_)
             | Event::Joined { .. }
@@ -69,6 +71,8 @@ impl event::Voice for Voice {
             | Event::RoomClosed { .. }
             | Event::TaskMade(_)
             | Event::TaskChanged(..)
+            | Event::ApprovalDecided(_)
+            | Event::MayOrMayNot(_)
             | Event::KeyRevoked => true,
             Event::Heartbeat
             | Event::Turn { .. }
@@ -83,8 +87,6 @@ impl event::Voice for Voice {
             | Event::OnceLost { .. }
             | Event::MembersChanged { .. }
             | Event::ApprovalAsked(_)
-            | Event::ApprovalDecided(_)
-            | Event::MayOrMayNot(_)
             | Event::Fate { .. }
             | Event::Piece { .. }
             | Event::TooManyConnections => false,
