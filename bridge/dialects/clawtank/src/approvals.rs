@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bridge::seam::{
     call::{
-        Decide, ListApprovals, Look, OneMessage, ReadApproval, RequestApproval, Requested, Say,
+        Decide, From, History, ListApprovals, Look, OneMessage, ReadApproval, RequestApproval,
+        Requested, Say,
     },
     event::Message,
     refusal::Refusal,
@@ -26,6 +27,7 @@ use mesh::{
     name::id::{AgentId, MessageId, RoomId},
 };
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::{
     chat,
@@ -34,14 +36,14 @@ use crate::{
     fields::At,
     ids,
     limits::{
-        APPROVAL_DETAILS_BYTES_MAX, APPROVAL_FOR, APPROVALS_PER_MINUTE, COMMAND_SHOWN_CHARS_MAX,
-        STATUS_PER_MINUTE,
+        APPROVAL_DETAILS_BYTES_MAX, APPROVAL_FOR, APPROVAL_LOOK_AFTER, APPROVAL_LOOKS,
+        APPROVALS_PER_MINUTE, COMMAND_SHOWN_CHARS_MAX, GIT_ROWS_MAX, STATUS_PER_MINUTE,
     },
     names,
     problem::Problem,
     rooms,
     said::Saying,
-    shared::{Done, Place, Rate},
+    shared::{Done, Place, Rate, Shared},
     state::Context,
     style::Style,
     tasks, times,
@@ -59,6 +61,11 @@ fn part(metadata: Option<&str>, kind: &str) -> Option<Value> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     let part = (value["kind"] == kind).then(|| value["approval"].take())?;
     part.is_object().then_some(part)
+}
+
+/// Whether an agent asks with a message.
+pub(crate) fn is_request(metadata: Option<&str>) -> bool {
+    part(metadata, ASKS).is_some()
 }
 
 /// Whether a message says that something was decided: the mesh knows whether that is so.
@@ -320,23 +327,63 @@ async fn find(cx: &Context, request: &Request) -> Result<(RoomId, MessageId), Pr
         None => cx.rooms(),
     };
     for room in rooms {
-        let message = cx.shared.aliased(room, id).map_or(id, |place| place.message);
-        match cx.try_read(ReadApproval { room, approval: message }).await {
-            Ok(_) => return Ok((room, message)),
-            Err(Refusal::Mesh(Refused::NoApproval)) => {}
-            Err(refusal) => return Err(refusal.into()),
-        }
-        // Of another node, or of before this one was started.
-        for open in cx.read(ListApprovals { room: Some(room) }).await? {
-            let called = called(cx, room, open.id).await;
-            if called == Some(id.0) {
-                let place = Place { room, message: open.id };
-                let _: bool = cx.shared.alias(room, id, place);
-                return Ok((room, open.id));
-            }
+        let Some(approval) = called_so(cx, room, id).await? else { continue };
+        if is_there(cx, room, approval).await? {
+            return Ok((room, approval));
         }
     }
     Err(missing())
+}
+
+/// The approval of a room that is called so.
+async fn called_so(
+    cx: &Context,
+    room: RoomId,
+    id: MessageId,
+) -> Result<Option<MessageId>, Problem> {
+    if let Some(place) = cx.shared.aliased(room, id) {
+        return Ok(Some(place.message));
+    }
+    if asked(cx, room, id).await.is_some() {
+        return Ok(Some(id));
+    }
+    // Of before this node was started: one that is open, or was said not long ago.
+    for open in cx.read(ListApprovals { room: Some(room) }).await? {
+        if called(cx, room, open.id).await == Some(id.0) {
+            return Ok(Some(open.id));
+        }
+    }
+    let newest = History { room, from: From::Newest, limit: GIT_ROWS_MAX, before_ms: None };
+    let newest = cx.read(newest).await?.messages;
+    let is_it = |message: &&Message| {
+        part(message.said.metadata.as_deref(), ASKS).as_ref().and_then(named) == Some(id.0)
+    };
+    Ok(newest.iter().find(is_it).map(|message| message.message))
+}
+
+/// Whether the mesh has an approval. Its message may be here a moment before it.
+async fn is_there(cx: &Context, room: RoomId, approval: MessageId) -> Result<bool, Problem> {
+    for look in 0..APPROVAL_LOOKS {
+        if look > 0 {
+            sleep(APPROVAL_LOOK_AFTER).await;
+        }
+        match cx.try_read(ReadApproval { room, approval }).await {
+            Ok(_) => return Ok(true),
+            Err(Refusal::Mesh(Refused::NoApproval)) => {}
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// Notes the id that an agent chose for what it asks, of a message that clients are told of.
+pub(crate) fn note(cx: &Shared, message: &Message) {
+    let asked = part(message.said.metadata.as_deref(), ASKS);
+    if let Some(id) = asked.as_ref().and_then(named) {
+        let place = Place { room: message.room, message: message.message };
+        // Of two that are called so the first has it.
+        let _: bool = cx.alias(message.room, MessageId(id), place);
+    }
 }
 
 /// What an approval says in its message.

@@ -38,6 +38,10 @@ pub(crate) const GIT_BYTES_MAX: usize = 32 * 1024;
 pub(crate) const APPROVAL_DETAILS_BYTES_MAX: usize = 16 * 1024;
 /// The time in which it can be decided, if its agent does not say (spec §9).
 pub(crate) const APPROVAL_FOR: Duration = Duration::from_secs(2 * 3_600);
+/// A message that asks may be told of before its approval is here: so often it is looked for.
+pub(crate) const APPROVAL_LOOKS: u32 = 10;
+/// The time between two looks.
+pub(crate) const APPROVAL_LOOK_AFTER: Duration = Duration::from_millis(100);
 /// Characters of the thing in the line of its message.
 pub(crate) const COMMAND_SHOWN_CHARS_MAX: usize = 200;
 /// Messages that are looked at for records: a page, as large as the bridge reads them.

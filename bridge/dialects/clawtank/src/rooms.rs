@@ -395,6 +395,7 @@ async fn events(
     let more_said = page.messages.len() as u64 > limit;
     let mut all: Vec<(u64, Told)> = Vec::with_capacity(page.messages.len());
     for message in page.messages.iter().filter(is_shown) {
+        approvals::note(&cx.shared, message);
         let decision = approvals::checked(cx, message).await;
         let told = decision.unwrap_or_else(|| Saying::of(message, direct).told(style));
         all.push((message.wall_ms, told));

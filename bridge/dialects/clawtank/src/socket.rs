@@ -563,6 +563,8 @@ impl Recipient for Talk {
             } else if git::may_be_commit(message.said.metadata.as_deref()) {
                 // Conflicts that it brings up.
                 later(event);
+            } else if approvals::is_request(message.said.metadata.as_deref()) {
+                approvals::note(shared, message);
             } else if approvals::is_decision(message.said.metadata.as_deref()) {
                 // Whether it is so the mesh knows, and tells.
                 return self.news.try_send(event.clone()).is_err();

@@ -62,7 +62,7 @@ impl event::Voice for Voice {
             Event::Said(message) => {
                 message.said.conversation.is_some()
                     || git::may_be_commit(message.said.metadata.as_deref())
-                    || approvals::is_decision(message.said.metadata.as_deref())
+                    || approvals::is_of_one(message.said.metadata.as_deref())
             }
             Event::Mentioned(_)
             | Event::Joined { .. }
