@@ -9,7 +9,7 @@ use bridge::{
     delivery::ending::Ending,
     dialect::{Conversation, Heard, Manners},
     seam::{
-        call::{Attach, Identity, Join, Leave},
+        call::{Attach, Identity, JoinAsGuest, Leave},
         event::{Event, Recipient},
     },
     session::seat::Seat,
@@ -254,7 +254,7 @@ async fn find(cx: &Context, text: &str) -> Result<RoomInfo, Problem> {
 
 /// Takes a seat, and tells the client what was said before.
 fn join(seat: &mut Seat, cx: Context, related: Related, room: RoomId) {
-    seat.ask_in_turn(Join(room), move |seat, joined| match joined {
+    seat.ask_in_turn(JoinAsGuest(room), move |seat, joined| match joined {
         Ok(()) => {
             cx.state().rooms.insert(room);
             let work = async move {
@@ -424,7 +424,7 @@ fn take_seats(
     mut wanted: Vec<RoomId>,
 ) {
     let Some(room) = wanted.pop() else { return introduce(seat, cx, own, request) };
-    seat.ask_in_turn(Join(room), move |seat, joined| {
+    seat.ask_in_turn(JoinAsGuest(room), move |seat, joined| {
         match joined {
             Ok(()) => drop(cx.state().rooms.insert(room)),
             Err(refusal) => {
