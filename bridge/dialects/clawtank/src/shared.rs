@@ -24,6 +24,7 @@ use crate::{
     },
     problem::Problem,
     settings::Settings,
+    spectators::Spectators,
     state::News,
 };
 
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     censuses: Mutex<Newest<RoomId, Arc<Counted>>>,
     /// Connections of the same agent, by their ids. Each has a place among those of the bridge.
     connections: Mutex<HashMap<AgentId, Vec<Connected>>>,
+    pub(crate) spectators: Arc<Spectators>,
 }
 
 /// A connection, and the way of events to it.
@@ -93,14 +95,14 @@ impl Rate {
 
 /// Of many things the newest.
 #[derive(Debug)]
-struct Newest<K, V> {
+pub(crate) struct Newest<K, V> {
     all: HashMap<K, V>,
     order: VecDeque<K>,
     max: usize,
 }
 
 impl<K: Hash + Eq + Clone, V> Newest<K, V> {
-    fn new(max: usize) -> Newest<K, V> {
+    pub(crate) fn new(max: usize) -> Newest<K, V> {
         Newest { all: HashMap::new(), order: VecDeque::new(), max }
     }
 
@@ -116,7 +118,7 @@ impl<K: Hash + Eq + Clone, V> Newest<K, V> {
     }
 
     /// The one of this name, made if there is none.
-    fn at(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
+    pub(crate) fn at(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
         if !self.all.contains_key(key) {
             self.put(key, new());
         }
@@ -139,6 +141,7 @@ impl Shared {
             aliases: Mutex::new(Newest::new(ALIASES_MAX)),
             censuses: Mutex::new(Newest::new(CENSUSES_MAX)),
             connections: Mutex::default(),
+            spectators: Spectators::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::*;
 
 impl Node {
     /// The status and the body of an answer.
-    async fn asks_page(
+    pub(super) async fn asks_page(
         &self,
         (method, path): (&str, &str),
         headers: &[(&str, &str)],
