@@ -31,7 +31,7 @@ use crate::{
         NEWS_MAX, PING_EVERY, REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
     },
     problem::{Code, Problem},
-    rooms,
+    rooms, runs,
     said::Saying,
     shared::{Done, Place, Shared},
     state::{Context, News, State, locked},
@@ -553,6 +553,14 @@ impl Recipient for Talk {
         let later = |event: &Event| drop(self.news.try_send(event.clone()));
         if let Event::Said(message) = event {
             if shared.desk.is_direct(message.room) {
+                if runs::is_request(message, member.agent.get().map(|own| &**own)) {
+                    state.requests.note(message.message, message.room);
+                }
+                let knows = state.namespaces.contains(runs::NAMESPACE);
+                if let Some(frame) = runs::cancelled(member.style, message).filter(|_| knows) {
+                    state.own = Some(frame);
+                    return true;
+                }
                 let saying = Saying::of(message, true);
                 let shown = saying.shown_in();
                 if shown != message.room {
