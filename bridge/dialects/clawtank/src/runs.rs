@@ -10,13 +10,7 @@ use mesh::{
 use serde_json::{Value, json};
 
 use crate::{
-    connect::Right,
-    envelope::Request,
-    ids,
-    problem::Problem,
-    rooms,
-    state::Context,
-    style::Style,
+    connect::Right, envelope::Request, ids, problem::Problem, rooms, state::Context, style::Style,
 };
 
 /// The namespace of these messages.
