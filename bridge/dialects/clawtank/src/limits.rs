@@ -134,6 +134,8 @@ pub(crate) const ALIASES_MAX: usize = 10_000;
 pub(crate) const AWAITED_MAX: usize = 64;
 /// And for so long.
 pub(crate) const AWAITED_FOR: Duration = Duration::from_secs(30);
+/// Requests of which a connection was told, and that it may write pieces of an answer to: the newest.
+pub(crate) const REQUESTS_MAX: usize = 256;
 /// Joins and leaves that wait for a look at their room; of more, the newest are not told, as of all presence.
 pub(crate) const NEWS_MAX: usize = 256;
 /// Rooms whose members are remembered for a moment.

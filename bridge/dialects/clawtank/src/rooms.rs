@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bridge::seam::{
     call::{
-        CreateRoom, CreateShared, DescribeRoom, From, History, ListRooms, ListTasks, ReadDetails,
-        SetRoom,
+        CreateRoom, CreateShared, DescribeRoom, FindAgent, From, History, ListRooms, ListTasks,
+        ReadDetails, SetRoom, ShareRoom,
     },
     event::Message,
 };
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use mesh::{
     api::{
         agenda::TaskView,
-        command::{AgentView, NewRoom, RoomInfo, RoomView},
+        command::{AgentView, NewRoom, RoomInfo, RoomView, ShareAct},
     },
     name::id::RoomId,
     records::details::{Details, DetailsUpdate, RoomState},
@@ -341,6 +341,19 @@ pub(crate) async fn changed(
     cx.ask(SetRoom { room, update }).await?;
     let (info, set) = (look(cx, room).await?, set(cx, room).await?);
     Ok(row_of(cx, &info.room, &set))
+}
+
+/// Gives a private room to the key of an agent: it, and others of that key, may join from then on.
+pub(crate) async fn invite(cx: &Context, payload: &At<'_>) -> Result<Told, Problem> {
+    cx.member.rights.may(Right::CreateRoom, false)?;
+    let room = named(cx, payload.get("room_id").words(256)?).await?;
+    let at = payload.get("agent_id");
+    let found = cx.ask(FindAgent(at.words(256)?.into())).await?;
+    let found = found.into_iter().next().ok_or_else(|| at.bad("no such agent is there"))?;
+    let agent = found.agent;
+    cx.ask(ShareRoom { room, agent: agent.clone(), act: ShareAct::Give }).await?;
+    let payload = json!({"room_id": cx.style().room(room), "agent_id": &*agent});
+    Ok(answer("extension.room_invite", NAMESPACE, payload))
 }
 
 /// Closes a room of the client's key, for ever.

@@ -10,7 +10,7 @@ use bridge::{
     dialect::{Conversation, Heard, Manners},
     seam::{
         call::{Attach, Identity, JoinAsGuest, Leave},
-        event::{Event, Recipient},
+        event::{Event, Message, Recipient},
     },
     session::seat::Seat,
 };
@@ -31,7 +31,7 @@ use crate::{
         NEWS_MAX, PING_EVERY, REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
     },
     problem::{Code, Problem},
-    rooms,
+    rooms, runs,
     said::Saying,
     shared::{Done, Place, Shared},
     spectators,
@@ -552,6 +552,24 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
     }
 }
 
+/// What a client is told of a message in the direct room of its agent and another one.
+fn between_two(shared: &Shared, state: &mut State, member: &Member, message: &Message) -> Bytes {
+    if runs::is_request(message, member.agent.get().map(|own| &**own)) {
+        state.requests.note(message.message, message.room);
+    }
+    let knows = state.namespaces.contains(runs::NAMESPACE);
+    if let Some(frame) = runs::cancelled(member.style, message).filter(|_| knows) {
+        return frame;
+    }
+    let saying = Saying::of(message, true);
+    let shown = saying.shown_in();
+    if shown != message.room {
+        let place = Place { room: message.room, message: message.message };
+        let _: bool = shared.alias(shown, message.message, place);
+    }
+    member.style.frame(saying.told(member.style))
+}
+
 impl Drop for Talk {
     fn drop(&mut self) {
         let member = self.state().member.take();
@@ -573,13 +591,7 @@ impl Recipient for Talk {
         let later = |event: &Event| drop(self.news.try_send(event.clone()));
         if let Event::Said(message) = event {
             if shared.desk.is_direct(message.room) {
-                let saying = Saying::of(message, true);
-                let shown = saying.shown_in();
-                if shown != message.room {
-                    let place = Place { room: message.room, message: message.message };
-                    let _: bool = shared.alias(shown, message.message, place);
-                }
-                state.own = Some(member.style.frame(saying.told(member.style)));
+                state.own = Some(between_two(shared, &mut state, &member, message));
             } else if git::may_be_commit(message.said.metadata.as_deref()) {
                 // Conflicts that it brings up.
                 later(event);

@@ -19,9 +19,9 @@ use crate::{
     connect::Member,
     envelope::Told,
     ids::Form,
-    limits::{AWAITED_FOR, AWAITED_MAX},
+    limits::{AWAITED_FOR, AWAITED_MAX, REQUESTS_MAX},
     problem::Problem,
-    shared::Shared,
+    shared::{Newest, Shared},
     spectators::talk::Spectator,
     style::Style,
 };
@@ -41,8 +41,30 @@ pub(crate) struct State {
     pub(crate) awaited: Awaited,
     /// Of a client that looks on and is no member.
     pub(crate) spectator: Option<Arc<Spectator>>,
+    /// Private requests that it was told of, by all the ids that it knows them by, and their rooms.
+    pub(crate) requests: Requests,
     /// The frame that goes out in the place of the next one of an event.
     pub(crate) own: Option<Bytes>,
+}
+
+/// See [`State::requests`].
+#[derive(Debug)]
+pub(crate) struct Requests(Newest<MessageId, RoomId>);
+
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests(Newest::new(REQUESTS_MAX))
+    }
+}
+
+impl Requests {
+    pub(crate) fn note(&mut self, request: MessageId, room: RoomId) {
+        self.0.put(&request, room);
+    }
+
+    pub(crate) fn get(&self, request: &MessageId) -> Option<&RoomId> {
+        self.0.get(request)
+    }
 }
 
 /// Writes whose events are on their way: their answer has told of them.

@@ -37,6 +37,7 @@ mod git;
 mod http;
 mod registered;
 mod rooms;
+mod runs;
 mod spectators;
 mod strict;
 mod tasks;
