@@ -13,7 +13,7 @@ use bridge::{config::Auth, read::Peer, secret::Secret};
 use serde_json::json;
 
 use crate::{
-    acting::{Fields, is_own_form},
+    forms::{Fields, is_own_form},
     http::{COOKIE, see, shown},
     limits::{LINK_GOOD_FOR, PERSON_BYTES_MAX, SIGNED_IN_FOR},
     shared::Shared,

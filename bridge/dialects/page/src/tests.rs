@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::Page;
 
+mod acting;
 mod keys;
 
 /// Longer than anything takes on a machine that does other things, too.
@@ -313,7 +314,7 @@ async fn an_open_room_is_told_what_is_said_as_it_comes() {
     node.says(&bob, "before").await;
     let cookie = node.enter(KEY, "ada").await;
     let page = node.get(&lobby_path(), &cookie).await.body;
-    let (_, rest) = page.split_once("data-append=\"").expect("it is live");
+    let (_, rest) = page.split_once("data-room=\"").expect("it is live");
     let live = rest.split('"').next().unwrap().to_owned();
     let mut io = TcpStream::connect(node.at).await.unwrap();
     let head = format!("GET {live} HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\n\r\n", node.at);

@@ -2,9 +2,13 @@
 //! order of a line, or hide a part of it, is shown as a mark.
 
 pub(crate) mod agents;
+mod cards;
 pub(crate) mod mesh;
+pub(crate) mod messages;
 pub(crate) mod room;
 pub(crate) mod rooms;
+pub(crate) mod side;
+pub(crate) mod trace;
 
 use std::borrow::Cow;
 

@@ -44,17 +44,31 @@ fn by(agent: &AgentView) -> &'static str {
     }
 }
 
+/// Opens the direct room of the person and an agent. Nobody writes to oneself.
+fn write_to(person: &Person, agent: &AgentView) -> Markup {
+    html! {
+        @if agent.agent != person.agent() {
+            form method="post" action="/ui/agents/write" {
+                input type="hidden" name="form" value=(person.form);
+                input type="hidden" name="agent" value=(agent.agent);
+                button #(format!("write-{}", agent.agent)) aria-label=(format!("Write to {}", plain(&agent.name))) { "Write" }
+            }
+        }
+    }
+}
+
 /// The part that changes.
 pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, Problem> {
     let agents = shared.desk.ask(&person.holder, ListAttached { limit: AGENTS_SHOWN }).await?;
     let nodes = shared.desk.ask(&person.holder, ListNodes).await?;
     let own = person.holder.key();
+    let writes = person.holder.standing().may_write();
     Ok(html! {
         h1 { "Agents" }
         @if agents.is_empty() { p { "Nobody is attached." } }
         @else { div.wide { table {
             caption { "Attached to any node now" }
-            thead { tr { th scope="col" { "Agent" } th scope="col" { "Node" } th scope="col" { "Doing" } th scope="col" { "By" } th scope="col" { "Can do" } th scope="col" { "Last active" } } }
+            thead { tr { th scope="col" { "Agent" } th scope="col" { "Node" } th scope="col" { "Doing" } th scope="col" { "By" } th scope="col" { "Can do" } th scope="col" { "Last active" } @if writes { th scope="col" { "Write" } } } }
             tbody {
                 @for agent in &agents {
                     tr {
@@ -72,6 +86,7 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
                         td { (by(agent)) }
                         td { @for word in agent.capabilities.iter().take(8) { span.tag { (plain(word)) } " " } @if agent.capabilities.len() > 8 { "…" } }
                         td { (times::moment(agent.last_active_ms)) }
+                        @if writes { td { (write_to(person, agent)) } }
                     }
                 }
             }
