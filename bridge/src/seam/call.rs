@@ -347,6 +347,8 @@ pub struct History {
 pub enum From {
     /// The newest.
     Newest,
+    /// The newest below a number that this node has given: the page before one that begins with it.
+    Below(Number),
     /// The oldest above a number that the client has from this node or another one.
     Number(u64),
     /// The oldest after a message.

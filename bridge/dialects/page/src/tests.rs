@@ -352,3 +352,24 @@ async fn a_key_that_is_revoked_ends_its_pages() {
     node.revoke(OTHER);
     assert_eq!(node.get("/", &cookie).await.status, 401);
 }
+
+#[tokio::test]
+async fn all_messages_of_a_room_are_found_page_by_page() {
+    let node = Node::new().await;
+    let bob = node.agent("bob", KEY).await;
+    node.bridge.desk().ask(&bob, Join(lobby())).await.unwrap();
+    let all: Vec<String> = (0..250).map(|nth| format!("message-{nth}-")).collect();
+    for text in &all {
+        node.says(&bob, text).await;
+    }
+    let cookie = node.enter(KEY, "ada").await;
+    let (mut found, mut path) = (Vec::new(), Some(lobby_path()));
+    while let Some(page) = path.take() {
+        let page = node.get(&page, &cookie).await.body;
+        let of_page: Vec<&String> = all.iter().filter(|text| page.contains(&***text)).collect();
+        found.splice(0..0, of_page);
+        let older = page.split_once("?before=").map(|(_, rest)| rest.split('"').next().unwrap());
+        path = older.map(|number| format!("{}?before={number}", lobby_path()));
+    }
+    assert_eq!(found, all.iter().collect::<Vec<_>>(), "each once, however many are of a moment");
+}

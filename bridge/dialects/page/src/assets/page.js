@@ -28,6 +28,8 @@ function live(path, events) {
       source = null;
     } else if (!source) {
       source = new EventSource(path());
+      source.onopen = () => { document.documentElement.dataset.stream = "open"; };
+      source.onerror = () => { document.documentElement.dataset.stream = source?.readyState === EventSource.CLOSED ? "over" : "lost"; };
       for (const [name, hear] of Object.entries(events)) source.addEventListener(name, hear);
     }
   };

@@ -12,7 +12,10 @@ use bridge::{
 use maud::{Markup, html};
 use mesh::{
     api::command::{RoomInfo, RoomView},
-    name::id::{AgentId, MessageId, RoomId},
+    name::{
+        id::{AgentId, MessageId, RoomId},
+        number::Number,
+    },
 };
 
 use super::{
@@ -27,8 +30,8 @@ use crate::{forms::decoded, limits::MESSAGES_SHOWN, shared::Shared, signing::Per
 /// The part of a room that is asked for, by the query of its page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Only messages before this moment: `before=MS`.
-    before_ms: Option<u64>,
+    /// Only messages below this number: `before=N`.
+    before: Option<Number>,
     /// The message that the person is about to answer: `answer=ID`.
     answer: Option<MessageId>,
 }
@@ -39,7 +42,9 @@ impl Wanted {
         let pairs = query.into_iter().flat_map(|query| query.split('&'));
         for (name, value) in pairs.filter_map(|pair| pair.split_once('=')) {
             match name {
-                "before" => wanted.before_ms = wanted.before_ms.or_else(|| value.parse().ok()),
+                "before" => {
+                    wanted.before = wanted.before.or_else(|| value.parse().ok().map(Number))
+                }
                 "answer" => {
                     wanted.answer = MessageId::from_uuid(&decoded(value).unwrap_or_default())
                 }
@@ -112,14 +117,15 @@ pub(crate) async fn page(
     let reader = reader(shared, person, room).await?;
     let side = side::Side::read(shared, &reader, room).await?;
     let info = &side.info;
-    let before_ms = wanted.before_ms;
-    let call = History { room, from: From::Newest, limit: MESSAGES_SHOWN, before_ms };
+    let before = wanted.before;
+    let from = before.map_or(From::Newest, From::Below);
+    let call = History { room, from, limit: MESSAGES_SHOWN, before_ms: None };
     let messages = messages(shared, &reader, call).await?;
     let answered = answered(shared, &reader, room, wanted).await;
     let id = room.to_uuid();
     let last = messages.last().map_or(0, |message| message.number.0);
     // Of an older page nothing is to come.
-    let live = before_ms.is_none().then(|| format!("/ui/rooms/{id}/live?after={last}"));
+    let live = before.is_none().then(|| format!("/ui/rooms/{id}/live?after={last}"));
     let talk = Talk { room: &id, answers: may_say(person, &info.room) };
     Ok(layout(
         person,
@@ -129,9 +135,9 @@ pub(crate) async fn page(
             div.columns data-room=[live] {
                 section.said aria-label="Messages" {
                     @if let Some(first) = messages.first().filter(|_| messages.len() as u64 >= MESSAGES_SHOWN) {
-                        p { a href=(format!("/ui/rooms/{id}?before={}", first.wall_ms)) { "Older messages" } }
+                        p { a href=(format!("/ui/rooms/{id}?before={}", first.number.0)) { "Older messages" } }
                     }
-                    @if before_ms.is_some() { p { a href=(format!("/ui/rooms/{id}")) { "Back to the newest" } } }
+                    @if before.is_some() { p { a href=(format!("/ui/rooms/{id}")) { "Back to the newest" } } }
                     div #said role="log" {
                         @if messages.is_empty() { p.quiet.none { "Nothing was said here yet." } }
                         (messages::all(&talk, &messages))
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_read_out_of_a_query() {
-        assert_eq!(Wanted::of(Some("x=1&before=17&before=9")).before_ms, Some(17));
+        assert_eq!(Wanted::of(Some("x=1&before=17&before=9")).before, Some(Number(17)));
         assert_eq!(Wanted::of(Some("before=&answer=x")), Wanted::default());
         assert_eq!(Wanted::of(None), Wanted::default());
         let id = "00000000-0000-8000-8000-000000000001";
