@@ -87,6 +87,18 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
+/// Digits of a long id that are shown.
+const ID_DIGITS: usize = 8;
+
+/// An agent's id, for people: one that was drawn by its beginning.
+pub(crate) fn id(agent: &str) -> Markup {
+    let is_drawn = agent.len() == 36 && agent.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    match agent.get(..ID_DIGITS).filter(|_| is_drawn) {
+        Some(beginning) => html! { span title=(agent) { (beginning) "…" } },
+        None => html! { (plain(agent)) },
+    }
+}
+
 /// A page around its content.
 pub(crate) fn layout(person: &Person, title: &str, content: &Markup) -> Markup {
     let places = [("/", "Mesh"), ("/ui/rooms", "Rooms"), ("/ui/agents", "Agents")];

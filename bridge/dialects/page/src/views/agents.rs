@@ -9,7 +9,7 @@ use bridge::seam::{
 use maud::{Markup, html};
 use mesh::{api::command::AgentView, wire::roster::Status};
 
-use super::{Problem, layout, mesh::name_of, plain};
+use super::{Problem, id, layout, mesh::name_of, plain};
 use crate::{limits::AGENTS_SHOWN, shared::Shared, signing::Person, times};
 
 pub(crate) async fn page(shared: &Shared, person: &Arc<Person>) -> Result<Markup, Problem> {
@@ -76,16 +76,16 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
                             (plain(&agent.name))
                             @if agent.verified { " " span.tag.good title="The key that owns this id says itself that it was shown at this node" { "verified" } }
                             @if agent.key == own { " " span.tag { "your key" } }
-                            br; span.quiet { (plain(&agent.agent)) }
+                            br; span.quiet { (id(&agent.agent)) }
                         }
-                        td { (plain(&name_of(&nodes, agent.node))) }
-                        td {
+                        td data-th="Node" { (plain(&name_of(&nodes, agent.node))) }
+                        td data-th="Doing" {
                             (status(agent))
                             @if let Some(detail) = &agent.presence.detail { br; span.quiet { (plain(detail)) } }
                         }
-                        td { (by(agent)) }
-                        td { @for word in agent.capabilities.iter().take(8) { span.tag { (plain(word)) } " " } @if agent.capabilities.len() > 8 { "…" } }
-                        td { (times::moment(agent.last_active_ms)) }
+                        td data-th="By" { (by(agent)) }
+                        td data-th="Can do" { @for word in agent.capabilities.iter().take(8) { span.tag { (plain(word)) } " " } @if agent.capabilities.len() > 8 { "…" } }
+                        td data-th="Last active" { (times::moment(agent.last_active_ms)) }
                         @if writes { td { (write_to(person, agent)) } }
                     }
                 }

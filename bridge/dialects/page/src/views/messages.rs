@@ -12,7 +12,7 @@ use mesh::{
 
 use super::{
     cards::{self, Claims},
-    plain,
+    id, plain,
 };
 use crate::{limits::CHARS_SHOWN, times};
 
@@ -68,7 +68,7 @@ fn one(
         article class=(kind) id=(format!("n{}", message.number.0)) {
             p.by {
                 strong { (plain(&said.name)) }
-                @if *said.name != *said.agent { " " span.quiet { (plain(&said.agent)) } }
+                @if *said.name != *said.agent { " " span.quiet { (id(&said.agent)) } }
                 @if message.proof.verified { " " span.tag.good title="The key that owns the author's id was shown at its node" { "verified" } }
                 @if message.proof.key_revoked { " " span.tag.bad { "key revoked" } }
                 @if message.speech == Speech::Decision { " " span.tag { "decision" } }
@@ -100,7 +100,7 @@ fn links(talk: &Talk<'_>, message: &Message) -> Markup {
 }
 
 fn list(agents: &[AgentId]) -> Markup {
-    html! { @for (nth, agent) in agents.iter().enumerate() { @if nth > 0 { ", " } (plain(agent)) } }
+    html! { @for (nth, agent) in agents.iter().enumerate() { @if nth > 0 { ", " } (id(agent)) } }
 }
 
 /// The beginning of a text, in one line.

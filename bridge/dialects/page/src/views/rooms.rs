@@ -6,7 +6,7 @@ use bridge::seam::call::{ListApprovals, ListDirect, ListRooms};
 use maud::{Markup, html};
 use mesh::api::{approval::ApprovalView, command::RoomView};
 
-use super::{Problem, layout, messages::excerpt, plain};
+use super::{Problem, id, layout, messages::excerpt, plain};
 use crate::{
     limits::{APPROVALS_SHOWN, ROOMS_SHOWN},
     shared::Shared,
@@ -56,7 +56,7 @@ fn waiting(approvals: &[ApprovalView], rooms: &[RoomView]) -> Markup {
                 @for approval in approvals.iter().take(APPROVALS_SHOWN) {
                     @let room = rooms.iter().find(|room| room.room == approval.room).map_or_else(|| "a room".to_owned(), name);
                     li {
-                        a href=(format!("/ui/rooms/{}#approvals", approval.room.to_uuid())) { (plain(&approval.by)) " in " (plain(&room)) } ": "
+                        a href=(format!("/ui/rooms/{}#approvals", approval.room.to_uuid())) { (id(&approval.by)) " in " (plain(&room)) } ": "
                         (excerpt(&approval.text)) " " span.quiet { "until " (times::moment(approval.until_ms)) }
                     }
                 }
@@ -79,9 +79,9 @@ fn list(caption: &str, rooms: &[RoomView]) -> Markup {
                             @for word in marks(room) { " " span.tag { (word) } }
                             @if let Some(text) = room.description.as_deref().filter(|text| !text.is_empty()) { br; span.quiet { (plain(text)) } }
                         }
-                        td { (room.members) }
-                        td { (room.tip.0) }
-                        td { @match room.last_activity_ms { Some(ms) => (times::moment(ms)), None => "–" } }
+                        td data-th="Members" { (room.members) }
+                        td data-th="Messages" { (room.tip.0) }
+                        td data-th="Last said" { @match room.last_activity_ms { Some(ms) => (times::moment(ms)), None => "–" } }
                     }
                 }
             }

@@ -11,11 +11,11 @@ use mesh::{
         approval::{ApprovalView, Verdict},
         command::RoomInfo,
     },
-    name::id::RoomId,
+    name::id::{AgentId, RoomId},
     wire::tasks::TaskStatus,
 };
 
-use super::{Problem, plain, room::may_say};
+use super::{Problem, id, plain, room::may_say};
 use crate::{
     limits::{APPROVALS_SHOWN, TASKS_SHOWN, VOTES_SHOWN},
     shared::Shared,
@@ -56,10 +56,10 @@ impl Side {
         let acts = self.may_act(person);
         let form = Form { person, room: self.info.room.room.to_uuid(), acts };
         html! {
-            (approvals(&form, &self.approvals))
+            (approvals(&form, &self.info, &self.approvals))
             (members(&form, &self.info))
             (polls(&form, &self.info, &self.votes))
-            (board(&form, &self.tasks))
+            (board(&form, &self.info, &self.tasks))
         }
     }
 }
@@ -105,7 +105,16 @@ fn members(form: &Form<'_>, info: &RoomInfo) -> Markup {
     }
 }
 
-fn approvals(form: &Form<'_>, approvals: &[ApprovalView]) -> Markup {
+/// An agent by its name, if it is in the room.
+fn called(info: &RoomInfo, agent: &AgentId) -> Markup {
+    let member = info.agents.iter().find(|member| member.agent == *agent);
+    match member {
+        Some(member) => html! { span title=(plain(agent)) { (plain(&member.name)) } },
+        None => id(agent),
+    }
+}
+
+fn approvals(form: &Form<'_>, info: &RoomInfo, approvals: &[ApprovalView]) -> Markup {
     let me = form.person.agent();
     let may = form.person.holder.standing().may_approve();
     let mut shown: Vec<&ApprovalView> = approvals.iter().collect();
@@ -113,29 +122,29 @@ fn approvals(form: &Form<'_>, approvals: &[ApprovalView]) -> Markup {
     html! {
         @if !shown.is_empty() { h2 #approvals { "To be decided" } }
         @for approval in shown.into_iter().take(APPROVALS_SHOWN) {
-            @let id = approval.id.to_uuid();
+            @let this = approval.id.to_uuid();
             div.vote.waits[approval.decided.is_none()] {
-                strong { (plain(&approval.by)) } " wants to do:"
+                strong { (called(info, &approval.by)) } " wants to do:"
                 div.body { (plain(&approval.text)) }
                 @match &approval.decided {
-                    None => { p.quiet { "waits until " (until(approval.until_ms)) } },
+                    None => { p.quiet { "a no " (until("after ", approval.until_ms)) " if nobody decides" } },
                     Some(decided) => { p.quiet {
                         (decided.verdict.word())
-                        @if let Some(by) = &decided.by { " by " (plain(by)) }
+                        @if let Some(by) = &decided.by { " by " (called(info, by)) }
                         @if decided.verdict == Verdict::Always { ", whenever it asks for the same here" }
                     } },
                 }
                 @if may && approval.may_be_decided_by(&me) {
                     (form.of("decide", &html! {
-                        input type="hidden" name="approval" value=(id);
+                        input type="hidden" name="approval" value=(this);
                         @if approval.decided.is_none() {
-                            input #(format!("r{id}")) name="reason" placeholder="why, if you like" aria-label="Why" maxlength="1000";
-                            button #(format!("y{id}")) name="choice" value="approve" { "Approve" } " "
-                            button #(format!("a{id}")) name="choice" value="always" { "Always" } " "
-                            button #(format!("d{id}")) name="choice" value="deny" { "Deny" } " "
-                            button #(format!("c{id}")) name="choice" value="change" { "Ask for something else" }
+                            input #(format!("r{this}")) name="reason" placeholder="why, if you like" aria-label="Why" maxlength="1000";
+                            button #(format!("y{this}")) name="choice" value="approve" { "Approve" } " "
+                            button #(format!("a{this}")) name="choice" value="always" { "Always" } " "
+                            button #(format!("d{this}")) name="choice" value="deny" { "Deny" } " "
+                            button #(format!("c{this}")) name="choice" value="change" { "Ask for something else" }
                         } @else if approval.is_rule {
-                            button #(format!("w{id}")) name="choice" value="withdraw" { "Ask again from now on" }
+                            button #(format!("w{this}")) name="choice" value="withdraw" { "Ask again from now on" }
                         }
                     }))
                 }
@@ -144,9 +153,9 @@ fn approvals(form: &Form<'_>, approvals: &[ApprovalView]) -> Markup {
     }
 }
 
-/// A moment to come: a script counts down to it.
-fn until(ms: u64) -> Markup {
-    html! { span data-until=(ms) { (times::moment(ms)) } }
+/// A moment to come, with a word before it: a script counts down to it instead.
+fn until(word: &str, ms: u64) -> Markup {
+    html! { span data-until=(ms) { (word) (times::moment(ms)) } }
 }
 
 fn polls(form: &Form<'_>, info: &RoomInfo, votes: &[VoteView]) -> Markup {
@@ -166,7 +175,7 @@ fn polls(form: &Form<'_>, info: &RoomInfo, votes: &[VoteView]) -> Markup {
                 p.quiet {
                     @if vote.closed { "closed; " (vote.cast) " of " (vote.eligible) " voted" }
                     @else if vote.notes.closing { "being counted" }
-                    @else { "open; " (vote.cast) " of " (vote.eligible) " voted" @if let Some(ms) = vote.closes_ms { ", closes " (until(ms)) } }
+                    @else { "open; " (vote.cast) " of " (vote.eligible) " voted" @if let Some(ms) = vote.closes_ms { ", closes " (until("at ", ms)) } }
                     @if vote.notes.unopened > 0 { "; " (vote.notes.unopened) " sealed ballots are missing" }
                     @if vote.notes.late > 0 { "; " (vote.notes.late) " came too late" }
                 }
@@ -200,7 +209,7 @@ fn ballot(form: &Form<'_>, vote: &VoteView) -> Markup {
     )
 }
 
-fn board(form: &Form<'_>, tasks: &[TaskView]) -> Markup {
+fn board(form: &Form<'_>, info: &RoomInfo, tasks: &[TaskView]) -> Markup {
     let columns = [
         ("Open", [TaskStatus::Pending, TaskStatus::Pending]),
         ("At work", [TaskStatus::InProgress, TaskStatus::InReview]),
@@ -215,7 +224,7 @@ fn board(form: &Form<'_>, tasks: &[TaskView]) -> Markup {
                 details #(format!("column-{}", title.replace(' ', "-"))) open[title != "Over"] {
                     summary { (title) " (" (of_column.len()) ")" }
                     ul.plain {
-                        @for task in of_column.iter().take(TASKS_SHOWN) { li { (card(form, task)) } }
+                        @for task in of_column.iter().take(TASKS_SHOWN) { li { (card(form, info, task)) } }
                         @if of_column.len() > TASKS_SHOWN { li.quiet { "The newest " (TASKS_SHOWN) " are shown." } }
                     }
                 }
@@ -224,12 +233,12 @@ fn board(form: &Form<'_>, tasks: &[TaskView]) -> Markup {
     }
 }
 
-fn card(form: &Form<'_>, task: &TaskView) -> Markup {
+fn card(form: &Form<'_>, info: &RoomInfo, task: &TaskView) -> Markup {
     let is_over = matches!(task.status, TaskStatus::Completed | TaskStatus::Cancelled);
     html! {
         (plain(&task.title)) " " span.quiet { (task.identifier()) }
         @if !task.contested.is_empty() { " " span.tag.bad title="Set in two places at once: the later one shows" { "set twice" } }
-        @if let Some(agent) = &task.assignee { br; span.quiet { "held by " (plain(agent)) } }
+        @if let Some(agent) = &task.assignee { br; span.quiet { "held by " (called(info, agent)) } }
         @if let Some(at) = &task.progress { br; progress max="100" value=(at.percent) { (at.percent) " %" } " " span.quiet { (plain(&at.step)) } }
         @if form.acts {
             details #(format!("t{}", task.task.to_uuid())) {

@@ -14,7 +14,7 @@ use mesh::{
 };
 
 use super::{
-    Problem, layout,
+    Problem, id, layout,
     mesh::name_of,
     messages::{self, Talk},
     plain,
@@ -38,14 +38,14 @@ pub(crate) async fn page(
     }
     let receipts = desk.ask(&reader, GetReceipts { room, message }).await?;
     let nodes = desk.ask(&person.holder, ListNodes).await?;
-    let id = room.to_uuid();
-    let talk = Talk { room: &id, answers: false };
+    let path = room.to_uuid();
+    let talk = Talk { room: &path, answers: false };
     Ok(layout(
         person,
         "Trace",
         &html! {
             h1 { "The life of a message" }
-            p { "In " a href=(format!("/ui/rooms/{id}#n{}", found.number.0)) { (plain(&name(&info.room))) } }
+            p { "In " a href=(format!("/ui/rooms/{path}#n{}", found.number.0)) { (plain(&name(&info.room))) } }
             (messages::alone(&talk, &found))
             (written(&found, &nodes))
             @match &receipts {
@@ -92,7 +92,7 @@ fn held(receipts: &Receipts, nodes: &[MemberStatus]) -> Markup {
         ul.plain {
             @for reached in &receipts.agents {
                 li {
-                    (plain(&reached.agent)) " "
+                    (id(&reached.agent)) " "
                     @match reached.how { How::Delivered => "was given it", How::Confirmed => "says that it has it", How::Answered => "has answered it" }
                     " " span.quiet { "at " (plain(&name_of(nodes, reached.node))) ", " (times::moment(reached.at_ms)) }
                 }
