@@ -4,6 +4,7 @@
 pub(crate) mod client;
 mod finder;
 mod mail;
+mod stops;
 mod tokens;
 
 use std::{
@@ -294,6 +295,8 @@ impl Control {
             }
             Request::MarkSession(wanted) => self.mark_session(wanted).await?,
             Request::Finder => self.finder().await?,
+            Request::StopAgents { agent_id, stop } => self.stop_agents(agent_id, stop).await?,
+            Request::ListStops => self.list_stops().await?,
             Request::HideAccount { id, hidden } => self.hide_account(&id, hidden).await?,
             Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })

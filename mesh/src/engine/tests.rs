@@ -51,6 +51,7 @@ mod sending;
 mod shared;
 mod spoken;
 mod starting;
+mod stopped;
 mod streams;
 mod successors;
 mod sync;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
-use testnet::wire::text;
+use testnet::wire::{Agent, text};
 
 use crate::{
     driver::SOON,
@@ -95,7 +95,7 @@ pub(crate) async fn a_task_is_made_claimed_noted_and_ended(world: &mut World) ->
     page.click("#side details[id^=t] summary").await?;
     page.write("#side [name=assignee]", &bob.id).await?;
     page.click("#side button[value=assign]").await?;
-    page.part_shows("#side", &format!("held by {}", bob.id)).await?;
+    page.part_shows("#side", "held by bob").await?;
     let tasks = bob.call("list_tasks", json!({ "room_id": room })).await?;
     let task = text(&tasks["tasks"][0], "task_id");
     let done = json!({ "task_id": task, "status": "completed" });
@@ -123,11 +123,11 @@ pub(crate) async fn two_people_do_not_hold_one_task(world: &mut World) -> Result
     page.run(keep, &[]).await?;
     let claim = json!({ "task_id": task, "assignee": bob.id, "if_assignee": null });
     bob.call("update_task", claim).await?;
-    page.part_shows("#side", &format!("held by {}", bob.id)).await?;
+    page.part_shows("#side", "held by bob").await?;
     page.click("#kept button[value=claim]").await?;
     page.part_shows("h1", "Not done").await?;
     world.visit(&room).await?;
-    world.page.part_shows("#side", &format!("held by {}", bob.id)).await?;
+    world.page.part_shows("#side", "held by bob").await?;
     bob.leave().await?;
     Ok(())
 }
@@ -270,5 +270,63 @@ pub(crate) async fn what_is_being_typed_stays_while_the_page_changes(
     page.until("document.querySelector('#side')?.textContent.includes('noted: a note to')").await?;
     page.part_shows("#side", "third").await?;
     bob.leave().await?;
+    Ok(())
+}
+
+pub(crate) async fn agents_are_stopped_at_once_at_all_nodes_and_let_go(
+    world: &mut World,
+) -> Result<()> {
+    world.enter(&world.page, 0).await?;
+    let (mut bob, mut carl) = (world.agent(1, "robot").await?, world.agent(2, "carl").await?);
+    let room = world.room(&mut [&mut bob, &mut carl]).await?;
+    let page = &world.page;
+    page.open(&world.at(0, "/ui/agents")).await?;
+    page.part_shows("#live", "robot").await?;
+    page.click("button[aria-label='Stop: robot']").await?;
+    page.part_shows("#live", "stopped by ada").await?;
+    let refused = refuses(&mut bob, &room).await?;
+    ensure!(refused.contains("ada has stopped this agent"), "{refused}");
+    say(&mut carl, &room, "others go on").await?;
+    page.click("button[aria-label='Let go: robot']").await?;
+    sends(&mut bob, &room).await?;
+    page.click("#stop-all").await?;
+    page.shows("ada has stopped all agents").await?;
+    for agent in [&mut bob, &mut carl] {
+        let refused = refuses(agent, &room).await?;
+        ensure!(refused.contains("ada has stopped all agents"), "{refused}");
+    }
+    // A node that starts anew still knows it, and the operator at the command line lets go.
+    world.nodes[2].restart().await?;
+    let mut late = world.agent(2, "late").await?;
+    crate::world::join(&mut late, &room).await?;
+    refuses(&mut late, &room).await?;
+    let listed = world.operate(1, &["agents", "stopped"]).await?;
+    ensure!(listed.contains("all agents: by ada"), "{listed}");
+    world.operate(1, &["agents", "go", "--all"]).await?;
+    sends(&mut bob, &room).await?;
+    sends(&mut late, &room).await?;
+    page.until("!!document.querySelector('#stop-all')").await?;
+    bob.leave().await?;
+    late.leave().await?;
+    Ok(())
+}
+
+/// Waits until an agent is refused when it says something. Returns why.
+async fn refuses(agent: &mut Agent, room: &str) -> Result<String> {
+    let until = std::time::Instant::now() + SOON;
+    loop {
+        match say(agent, room, "x").await {
+            Ok(_) => ensure!(std::time::Instant::now() < until, "it still sends"),
+            Err(refused) => return Ok(refused.to_string()),
+        }
+    }
+}
+
+/// Waits until it is not refused any more.
+async fn sends(agent: &mut Agent, room: &str) -> Result<()> {
+    let until = std::time::Instant::now() + SOON;
+    while let Err(refused) = say(agent, room, "x").await {
+        ensure!(std::time::Instant::now() < until, "it is still stopped: {refused}");
+    }
     Ok(())
 }

@@ -189,12 +189,32 @@ impl Browser {
         }
     }
 
-    /// The text of a part, as it is seen.
+    /// The text of a part, as it is seen: also where scripts are off.
     pub(crate) async fn text(&self, css: &str) -> Result<String> {
-        let found = self.all(css).await?.into_iter().next();
-        let found = found.with_context(|| format!("there is no {css}"))?;
-        let text = self.get(&format!("element/{}/text", found.0)).await?;
-        Ok(text.as_str().unwrap_or_default().to_owned())
+        let until = Instant::now() + SOON;
+        loop {
+            let found = self.all(css).await?.into_iter().next();
+            let found = found.with_context(|| format!("there is no {css}"))?;
+            match self.get(&format!("element/{}/text", found.0)).await {
+                Ok(text) => return Ok(text.as_str().unwrap_or_default().to_owned()),
+                // It was shown anew in between.
+                Err(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until a part of the page reads so: also where scripts are off.
+    pub(crate) async fn reads(&self, css: &str, text: &str) -> Result<()> {
+        let until = Instant::now() + SOON;
+        loop {
+            let seen = self.text(css).await.unwrap_or_default();
+            if seen.contains(text) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "{css} does not read {text:?}: {seen}");
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     pub(crate) async fn click(&self, css: &str) -> Result<()> {

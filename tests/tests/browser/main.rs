@@ -71,6 +71,7 @@ tests! {
         a_person_writes_to_an_agent_and_answers_its_question,
         the_life_of_a_message_names_all_nodes,
         an_envelope_is_a_card,
+        agents_are_stopped_at_once_at_all_nodes_and_let_go,
         what_is_being_typed_stays_while_the_page_changes;
     hostile:
         what_agents_write_is_never_more_than_text,

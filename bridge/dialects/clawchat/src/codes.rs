@@ -157,6 +157,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::AgentTaken(agent) => {
             Problem::new(Code::AgentIdTaken, format!("agent id {agent:?} is taken"))
         }
+        stopped @ Refused::Stopped { .. } => denied(&stopped.to_string()),
         retired @ Refused::AgentRetired(_) => Problem::new(Code::AgentIdTaken, retired.to_string()),
         Refused::Plaintext => {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
@@ -409,6 +410,7 @@ mod tests {
             (Refused::NameTaken("r\"".into()), r#"a room named "r\"" exists already"#),
             (Refused::AgentTaken("a".into()), r#"agent id "a" is taken"#),
             (
+                Refused::Stopped { by: "a".into(), all: true },
                 Refused::AgentRetired("a".into()),
                 r#"agent "a" was retired by its key, for ever: use another id"#,
             ),

@@ -12,7 +12,7 @@ use bridge::{
     seam::{
         call::{
             AssignTask, Attach, CastVote, ChangeTask, CreateVote, Decide, Identity, Join, Leave,
-            OpenDirect, Say, StandOutside,
+            OpenDirect, Say, StandOutside, StopAgents,
         },
         refusal::Refusal,
     },
@@ -109,6 +109,39 @@ pub(crate) async fn to_agent(
     };
     match opened.await {
         Ok(room) => see(&format!("/ui/rooms/{}#end", room.room.to_uuid())),
+        Err(problem) => (problem.status(), views::problem(&problem)).into_response(),
+    }
+}
+
+/// A person stops an agent, or all of them, or lets them go.
+pub(crate) async fn stop(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let person = match person(&shared, &headers).await {
+        Ok(person) => person,
+        Err(response) => return response,
+    };
+    let stopped = async {
+        let fields = own(&person, &body)?;
+        if !person.holder.standing().may_write() {
+            return Err(Problem::of(&Refusal::ReadsOnly));
+        }
+        let agent = match fields.get("who").unwrap_or_default() {
+            "one" => Some(AgentId::from(&*needed(&fields, "agent", "Say which agent.")?)),
+            "all" => None,
+            _ => return Err(Problem::Form),
+        };
+        let by = match fields.get("do").unwrap_or_default() {
+            "stop" => Some(person.name.clone()),
+            "go" => None,
+            _ => return Err(Problem::Form),
+        };
+        Ok(shared.desk.ask(&person.holder, StopAgents { agent, by }).await?)
+    };
+    match stopped.await {
+        Ok(()) => see("/ui/agents"),
         Err(problem) => (problem.status(), views::problem(&problem)).into_response(),
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         .route("/ui/rooms/{room}/trace/{message}", get(trace))
         .route("/ui/rooms/{room}/{act}", post(acting::in_room))
         .route("/ui/agents", get(agents))
+        .route("/ui/agents/stop", post(acting::stop))
         .route("/ui/agents/write", post(acting::to_agent))
         .route("/ui/live/{view}", get(live::view))
         .route("/ui/enter", post(door::enter))

@@ -207,12 +207,51 @@ async fn a_person_writes_to_an_agent_and_answers_what_it_asks() {
 }
 
 #[tokio::test]
+async fn a_person_stops_an_agent_and_all_of_the_key_and_lets_them_go() {
+    let node = Node::new().await;
+    node.mint(OTHER, &[Scope::Read, Scope::Write]);
+    let (bob, carl) = (node.agent("bob", OTHER).await, node.agent("carl", KEY).await);
+    for agent in [&bob, &carl] {
+        node.bridge.desk().ask(agent, Join(lobby())).await.unwrap();
+    }
+    let says = async |agent: &Visitor| {
+        let said = node.bridge.desk().ask(agent, Say::chat(lobby(), "x".into())).await;
+        said.err().map(|refusal| crate::views::why(&refusal))
+    };
+    let eve = Person::of(&node, OTHER, "eve").await;
+    let stop = async |who: &str, word: &str| {
+        let fields = [("who", who), ("agent", "bob"), ("do", word)];
+        let answer = eve.does("/ui/agents/stop", &fields).await;
+        assert_eq!(answer.status, 303, "{who} {word}");
+    };
+    stop("one", "stop").await;
+    let refused = says(&bob).await.expect("it is stopped");
+    assert!(refused.contains("eve has stopped this agent"), "{refused}");
+    assert!(eve.sees("/ui/agents").await.contains("stopped by eve"));
+    stop("one", "go").await;
+    assert_eq!(says(&bob).await, None);
+    stop("all", "stop").await;
+    assert!(says(&bob).await.is_some_and(|why| why.contains("eve has stopped all agents")));
+    assert_eq!(says(&carl).await, None, "eve is no operator");
+    assert!(eve.sees("/ui/agents").await.contains("Let all go"));
+    eve.in_lobby("say", &[("text", "sorry")]).await;
+    stop("all", "go").await;
+    assert_eq!(says(&bob).await, None);
+    let bad = eve.does("/ui/agents/stop", &[("who", "some"), ("do", "stop")]).await;
+    assert_eq!(bad.status, 403);
+    node.mint("a key that may only read, for tests", &[Scope::Read]);
+    let reads = Person::of(&node, "a key that may only read, for tests", "rae").await;
+    let no = reads.does("/ui/agents/stop", &[("who", "all"), ("do", "stop")]).await;
+    assert_eq!(no.status, 409);
+}
+
+#[tokio::test]
 async fn nothing_is_done_by_a_form_of_another_page() {
     let node = Node::new().await;
     let ada = Person::of(&node, KEY, "ada").await;
     let acts = ["say", "join", "leave", "open-vote", "cast", "make-task", "change-task", "decide"];
     let paths = acts.map(|act| format!("{}/{act}", lobby_path()));
-    for path in paths.iter().map(|path| &**path).chain(["/ui/agents/write"]) {
+    for path in paths.iter().map(|path| &**path).chain(["/ui/agents/write", "/ui/agents/stop"]) {
         for form in ["", "form=", "form=wrong", "title=x&options=a%0Ab&text=x&agent=bob"] {
             assert_eq!(node.post(path, &ada.cookie, form).await.status, 403, "{path} {form}");
             assert_eq!(node.post(path, "", form).await.status, 401, "{path} {form}");
