@@ -150,6 +150,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NotEligible => {
             denied("only those who were in the room when the vote was opened may vote")
         }
+        Refused::GuestsAlone => denied("the room has guests alone, who neither vote nor lead"),
         Refused::NotMember => Problem::new(Code::NotInRoom, "join the room first"),
         Refused::NameTaken(name) => {
             Problem::new(Code::RoomNameTaken, format!("a room named {name:?} exists already"))
@@ -157,7 +158,6 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::AgentTaken(agent) => {
             Problem::new(Code::AgentIdTaken, format!("agent id {agent:?} is taken"))
         }
-        stopped @ Refused::Stopped { .. } => denied(&stopped.to_string()),
         retired @ Refused::AgentRetired(_) => Problem::new(Code::AgentIdTaken, retired.to_string()),
         Refused::Plaintext => {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
@@ -203,7 +203,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             Problem::new(Code::RateLimitAgents, text)
         }
         Refused::TooManyRooms { max } => too_many_rooms(max),
-        Refused::TakesNone(none) => denied(&none.to_string()),
+        Refused::TakesNone(_) | Refused::Stopped { .. } => denied(&refused.to_string()),
         Refused::Budget(over) => over_budget(over),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
         Refused::Apart(apart) => is_apart(apart),
