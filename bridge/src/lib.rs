@@ -36,6 +36,7 @@ mod records;
 mod reply;
 pub mod schedules;
 pub mod seam;
+pub mod searching;
 pub mod secret;
 pub mod session;
 pub mod tokens;

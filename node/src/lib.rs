@@ -31,6 +31,7 @@ mod files;
 mod full;
 mod guest;
 mod import;
+mod indexer;
 mod intake;
 pub mod invitation;
 mod invitations;

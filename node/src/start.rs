@@ -31,7 +31,7 @@ use mesh::{
 use net::{Inbox, Net, StartError};
 use page::Page;
 use protocol::operator::Status;
-use store::Store;
+use store::{Store, search::Index};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{mpsc, watch},
@@ -58,6 +58,7 @@ use crate::{
     },
     guest,
     import::Journal,
+    indexer::Indexer,
     intake::Intake,
     invitations::Invitations,
     joining::{Joined, Joining},
@@ -89,6 +90,7 @@ pub struct Running {
     end: mpsc::Receiver<End>,
     engine: JoinHandle<()>,
     beacons: Beacons,
+    indexer: Indexer,
     remembered: Remembered,
     serving: Serving,
     joining: Arc<Joining>,
@@ -223,7 +225,8 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
-        let stored = FromStore::new(reader.clone(), mesh, &engine);
+        let index = Index::beside(dir.path(), reader.clone());
+        let stored = FromStore::new(reader.clone(), index.clone(), mesh, &engine);
         let Clients { hub, bridge, counts, overseer } =
             Clients::new(mesh, config, extra, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -283,6 +286,7 @@ impl Parts {
             end,
             engine,
             beacons,
+            indexer: Indexer::start(index)?,
             remembered,
             serving,
             joining: Arc::new(joining),
@@ -349,7 +353,10 @@ impl Running {
         let Serving { shutdown, mut listeners, mut operators, sockets } = self.serving;
         // They may all have gone.
         let _ = shutdown.send(true);
-        let engine = tokio::task::spawn_blocking(move || drop(self.engine.join()));
+        let engine = tokio::task::spawn_blocking(move || {
+            drop(self.engine.join());
+            drop(self.indexer);
+        });
         let leaving = async {
             let clients = async { while listeners.join_next().await.is_some() {} };
             tokio::join!(clients, self.net.shutdown(), self.remembered.close());
