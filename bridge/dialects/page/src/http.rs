@@ -36,6 +36,7 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         .route("/ui/rooms/{room}/live", get(live::room))
         .route("/ui/rooms/{room}/say", post(acting::say))
         .route("/ui/agents", get(agents))
+        .route("/ui/search", get(search))
         .route("/ui/live/{view}", get(live::view))
         .route("/ui/enter", post(door::enter))
         .route("/ui/enter/{secret}", get(door::open))
@@ -124,6 +125,16 @@ async fn rooms(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 
 async fn agents(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     shown_to(&shared, &headers, async |person| views::agents::page(&shared, person).await).await
+}
+
+async fn search(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let query = request.uri().query();
+    shown_to(&shared, &headers, async |person| views::search::page(&shared, person, query).await)
+        .await
 }
 
 async fn room(

@@ -26,6 +26,10 @@ pub const ROOMS_SHOWN: usize = 500;
 pub const AGENTS_SHOWN: usize = 500;
 /// Characters of a message that are shown; of a longer one the rest is left out, and said so.
 pub const CHARS_SHOWN: usize = 20_000;
+/// Messages of a search that are shown at once.
+pub const FOUND_SHOWN: usize = 50;
+/// Characters of one of these: the room has the rest.
+pub const FOUND_CHARS_SHOWN: usize = 600;
 /// Pages that are open and live at this node.
 pub const LIVE_MAX: usize = 256;
 /// The same of one person.

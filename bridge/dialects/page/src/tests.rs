@@ -20,6 +20,7 @@ use tokio::{
 use crate::Page;
 
 mod keys;
+mod search;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

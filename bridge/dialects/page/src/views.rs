@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod mesh;
 pub(crate) mod room;
 pub(crate) mod rooms;
+pub(crate) mod search;
 
 use std::borrow::Cow;
 
@@ -85,7 +86,8 @@ fn is_hidden(c: char) -> bool {
 
 /// A page around its content.
 pub(crate) fn layout(person: &Person, title: &str, content: &Markup) -> Markup {
-    let places = [("/", "Mesh"), ("/ui/rooms", "Rooms"), ("/ui/agents", "Agents")];
+    let mut places = vec![("/", "Mesh"), ("/ui/rooms", "Rooms"), ("/ui/agents", "Agents")];
+    places.push(("/ui/search", "Search"));
     let bar = html! {
         nav aria-label="Views" {
             @for (path, name) in places {
