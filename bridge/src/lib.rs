@@ -24,6 +24,7 @@ pub mod config;
 mod counters;
 pub mod delivery;
 pub mod dialect;
+pub mod figures;
 pub mod ids;
 pub mod limits;
 pub mod listen;

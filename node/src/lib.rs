@@ -27,6 +27,7 @@ mod ending;
 mod entry;
 mod facing;
 mod fair;
+mod figures;
 mod files;
 mod full;
 mod guest;

@@ -50,6 +50,7 @@ use crate::{
     driver::Driver,
     ending::{End, Ending},
     facing,
+    figures::Sampler,
     files::{
         DataDir, RunFile,
         api_key::{self, ApiKey, admin_secret, secret_of},
@@ -410,6 +411,7 @@ impl Doors {
         operators.spawn(catching_up::tell(control.clone()));
         operators.spawn(telling::reach(control.clone()));
         operators.spawn(telling::clocks(control.clone()));
+        operators.spawn(Sampler::of(&control).run());
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });

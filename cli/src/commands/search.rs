@@ -122,7 +122,8 @@ mod tests {
         let at = |text: &str| time(text).unwrap().to_string();
         assert_eq!(at("2026-01-31"), "2026-01-31T00:00:00Z");
         assert_eq!(at("2026-01-31T12:00:00+02:00"), "2026-01-31T10:00:00Z");
-        let ago = Timestamp::now().duration_since(time("2h").unwrap()).as_secs();
+        let then = time("2h").unwrap();
+        let ago = Timestamp::now().duration_since(then).as_secs();
         assert!((7_200..7_300).contains(&ago), "{ago}");
         for bad in ["", "h", "2", "2y", "yesterday", "-1h", "2é"] {
             assert!(time(bad).is_err(), "{bad}");

@@ -37,6 +37,7 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         .route("/ui/rooms/{room}/say", post(acting::say))
         .route("/ui/agents", get(agents))
         .route("/ui/search", get(search))
+        .route("/ui/figures", get(figures))
         .route("/ui/live/{view}", get(live::view))
         .route("/ui/enter", post(door::enter))
         .route("/ui/enter/{secret}", get(door::open))
@@ -125,6 +126,16 @@ async fn rooms(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 
 async fn agents(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     shown_to(&shared, &headers, async |person| views::agents::page(&shared, person).await).await
+}
+
+async fn figures(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let span = views::figures::span(request.uri().query());
+    shown_to(&shared, &headers, async |person| views::figures::page(&shared, person, span).await)
+        .await
 }
 
 async fn search(

@@ -30,6 +30,8 @@ pub const CHARS_SHOWN: usize = 20_000;
 pub const FOUND_SHOWN: usize = 50;
 /// Characters of one of these: the room has the rest.
 pub const FOUND_CHARS_SHOWN: usize = 600;
+/// Rows of the table of figures: of more samples some are left out.
+pub const TABLE_ROWS_SHOWN: usize = 60;
 /// Pages that are open and live at this node.
 pub const LIVE_MAX: usize = 256;
 /// The same of one person.

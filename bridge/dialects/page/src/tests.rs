@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::Page;
 
+mod figures;
 mod keys;
 mod search;
 

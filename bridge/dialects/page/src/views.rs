@@ -2,6 +2,7 @@
 //! order of a line, or hide a part of it, is shown as a mark.
 
 pub(crate) mod agents;
+pub(crate) mod figures;
 pub(crate) mod mesh;
 pub(crate) mod room;
 pub(crate) mod rooms;
@@ -9,6 +10,7 @@ pub(crate) mod search;
 
 use std::borrow::Cow;
 
+use ::mesh::api::agenda::Standing;
 use bridge::{dialect::Intrusion, seam::refusal::Refusal};
 use maud::{DOCTYPE, Markup, html};
 
@@ -65,8 +67,8 @@ pub(crate) fn why(refusal: &Refusal) -> String {
         | Refusal::KeySubscriptionsFull { .. }
         | Refusal::SubscriptionsFull
         | Refusal::TooManyKeys { .. }
-        | Refusal::NoSignup
-        | Refusal::NotOperator => "This could not be done.".to_owned(),
+        | Refusal::NoSignup => "This could not be done.".to_owned(),
+        Refusal::NotOperator => "Only the node's own key sees this.".to_owned(),
     }
 }
 
@@ -88,6 +90,9 @@ fn is_hidden(c: char) -> bool {
 pub(crate) fn layout(person: &Person, title: &str, content: &Markup) -> Markup {
     let mut places = vec![("/", "Mesh"), ("/ui/rooms", "Rooms"), ("/ui/agents", "Agents")];
     places.push(("/ui/search", "Search"));
+    if person.holder.standing() == Standing::Own {
+        places.push(("/ui/figures", "Figures"));
+    }
     let bar = html! {
         nav aria-label="Views" {
             @for (path, name) in places {
