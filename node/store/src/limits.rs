@@ -61,14 +61,15 @@ pub const FOLLOWED_ROWS_MAX: usize = 4_096;
 /// Bytes of contents in one such answer: one record more at most.
 pub const FOLLOWED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Messages of one segment of the index for searches: some 300 KiB in the file, written in one piece.
+/// Messages of one segment of the index for searches: some 150 KiB in the file, written in one piece.
 pub const SEGMENT_MESSAGES: usize = 4_096;
 /// Memory of the words of messages that are in no segment yet, as it is reckoned: large messages make smaller segments.
 pub const SEGMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Rows of the delivery log after which a segment is written, however few messages are among them: a start reads them again.
 pub const SEGMENT_ROWS_MAX: usize = 65_536;
-/// Bytes of a row of words in the index: what a look-up of a word reads.
-pub const SEGMENT_CHUNK_BYTES: usize = 8 * 1024;
+/// Bytes of a row of words in the index: what a look-up of a word reads. Two fill a page of redb; a longer row has pages of its
+/// own, twice as large as the next smaller power.
+pub const SEGMENT_CHUNK_BYTES: usize = 1_900;
 /// Rows that are put into the index at once: some milliseconds.
 pub const INDEX_STEP_ROWS: usize = 128;
 /// Segments from which words of dropped messages are taken at once.

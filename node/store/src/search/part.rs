@@ -23,7 +23,9 @@ use redb::{
 };
 use thiserror::Error;
 
-use super::segment::{Draft, Spots, Words, decode_places, encode_spots, encode_words, united};
+use super::segment::{
+    Draft, Words, decode_places, decode_spots, encode_spots, encode_words, united,
+};
 use crate::{
     error::ReadError,
     limits::{SEARCH_CACHE_BYTES, SEGMENT_BYTES_MAX, SEGMENT_CHUNK_BYTES, SEGMENT_ROWS_MAX},
@@ -334,8 +336,7 @@ fn remove(write: &WriteTransaction, id: u64) -> Result<(), IndexError> {
 
 fn spots(read: &ReadTransaction, id: u64) -> Result<Vec<Spot>, ReadError> {
     let Some(row) = table(read, SPOTS)?.get(id)? else { return Ok(Vec::new()) };
-    let spots = Spots::of(row.value())?;
-    Ok((0..).map_while(|place| spots.get(place)).collect())
+    decode_spots(row.value())
 }
 
 /// All of a segment.
@@ -343,8 +344,8 @@ fn load(read: &ReadTransaction, id: u64) -> Result<Draft, ReadError> {
     let mut draft = Draft { spots: spots(read, id)?, ..Draft::default() };
     for row in table(read, WORDS)?.range((id, "")..(id + 1, ""))? {
         let (_, chunk) = row?;
-        for word in Words(chunk.value()) {
-            let (word, row) = word?;
+        let mut words = Words::of(chunk.value());
+        while let Some((word, row)) = words.next()? {
             decode_places(row, draft.words.entry(word.to_owned()).or_default())?;
         }
     }
@@ -368,8 +369,8 @@ impl Segments {
         // The last chunk that begins at the word or before it.
         if let Some(row) = self.words.range((id, "")..=(id, wanted))?.next_back() {
             let (_, chunk) = row?;
-            for word in Words(chunk.value()) {
-                let (word, row) = word?;
+            let mut words = Words::of(chunk.value());
+            while let Some((word, row)) = words.next()? {
                 if word == wanted {
                     decode_places(row, &mut places)?;
                     break;
@@ -395,8 +396,8 @@ impl Segments {
             if first > beginning && !first.starts_with(beginning) {
                 break;
             }
-            for word in Words(chunk.value()) {
-                let (word, row) = word?;
+            let mut words = Words::of(chunk.value());
+            while let Some((word, row)) = words.next()? {
                 if word.starts_with(beginning) {
                     decode_places(row, &mut places)?;
                 }
@@ -413,10 +414,13 @@ impl Segments {
         seen: &mut dyn FnMut(Spot),
     ) -> Result<(), ReadError> {
         let Some(row) = self.spots.get(id)? else { return Ok(()) };
-        let spots = Spots::of(row.value())?;
+        let spots = decode_spots(row.value())?;
         match places {
-            Some(places) => places.iter().filter_map(|place| spots.get(*place)).for_each(seen),
-            None => (0..).map_while(|place| spots.get(place)).for_each(seen),
+            Some(places) => {
+                let spots = places.iter().filter_map(|place| spots.get(*place as usize));
+                spots.copied().for_each(seen);
+            }
+            None => spots.into_iter().for_each(seen),
         }
         Ok(())
     }

@@ -117,127 +117,155 @@ pub(crate) fn united(mut places: Vec<u32>) -> Vec<u32> {
     places
 }
 
-const ROOM_BYTES: usize = 16;
-const SPOT_BYTES: usize = 20;
-
-/// Spots as a row: how many rooms (4 bytes), their ids, then for each message time (8), room (4), number (8); big endian.
+/// Spots as a row: how many rooms, their ids (16 bytes each), then for each message its room, and how much later it was written
+/// and how much higher its number is than those of the message before: of the segment, and of its room. All numbers are LEB128,
+/// differences after zigzag.
 pub(crate) fn encode_spots(spots: &[Spot]) -> Vec<u8> {
     let mut rooms: Vec<RoomId> = spots.iter().map(|spot| spot.room).collect();
     rooms.sort_unstable();
     rooms.dedup();
-    let mut row = Vec::with_capacity(4 + rooms.len() * ROOM_BYTES + spots.len() * SPOT_BYTES);
-    let count = u32::try_from(rooms.len()).unwrap_or(u32::MAX);
-    row.extend_from_slice(&count.to_be_bytes());
+    let mut row = Vec::new();
+    put(&mut row, rooms.len() as u64);
     rooms.iter().for_each(|room| row.extend_from_slice(&room.0));
+    let (mut time, mut numbers) = (0, vec![0; rooms.len()]);
     for spot in spots {
         let room = rooms.binary_search(&spot.room).unwrap_or_default();
-        row.extend_from_slice(&spot.wall_ms.to_be_bytes());
-        row.extend_from_slice(&u32::try_from(room).unwrap_or(u32::MAX).to_be_bytes());
-        row.extend_from_slice(&spot.number.0.to_be_bytes());
+        put(&mut row, room as u64);
+        put(&mut row, zigzag(spot.wall_ms, time));
+        time = spot.wall_ms;
+        if let Some(number) = numbers.get_mut(room) {
+            put(&mut row, zigzag(spot.number.0, *number));
+            *number = spot.number.0;
+        }
     }
     row
 }
 
-/// Such a row, read where it is asked for.
-pub(crate) struct Spots<'r> {
-    rooms: &'r [[u8; ROOM_BYTES]],
-    spots: &'r [[u8; SPOT_BYTES]],
+/// Reads such a row.
+pub(crate) fn decode_spots(row: &[u8]) -> Result<Vec<Spot>, ReadError> {
+    spots(row).ok_or(ReadError::Damaged("messages of the index"))
 }
 
-impl<'r> Spots<'r> {
-    pub(crate) fn of(row: &'r [u8]) -> Result<Spots<'r>, ReadError> {
-        const DAMAGED: ReadError = ReadError::Damaged("messages of the index");
-        let (count, rest) = row.split_first_chunk::<4>().ok_or(DAMAGED)?;
-        let length = u32::from_be_bytes(*count) as usize * ROOM_BYTES;
-        let (rooms, spots) = rest.split_at_checked(length).ok_or(DAMAGED)?;
-        let (rooms, (spots, over)) = (rooms.as_chunks().0, spots.as_chunks());
-        if over.is_empty() { Ok(Spots { rooms, spots }) } else { Err(DAMAGED) }
+fn spots(mut row: &[u8]) -> Option<Vec<Spot>> {
+    let count = usize::try_from(take(&mut row)?).ok()?;
+    let (rooms, mut rest) = row.split_at_checked(count.checked_mul(ROOM_BYTES)?)?;
+    let rooms: &[[u8; ROOM_BYTES]] = rooms.as_chunks().0;
+    let (mut time, mut numbers, mut spots) = (0, vec![0; rooms.len()], Vec::new());
+    while !rest.is_empty() {
+        let room = usize::try_from(take(&mut rest)?).ok()?;
+        time = unzigzag(take(&mut rest)?, time);
+        let number = numbers.get_mut(room)?;
+        *number = unzigzag(take(&mut rest)?, *number);
+        spots.push(Spot {
+            wall_ms: time,
+            room: RoomId(*rooms.get(room)?),
+            number: Number(*number),
+        });
     }
-
-    pub(crate) fn get(&self, place: u32) -> Option<Spot> {
-        let row = self.spots.get(place as usize)?;
-        let (wall_ms, rest) = row.split_first_chunk::<8>()?;
-        let (room, number) = rest.split_first_chunk::<4>()?;
-        let room = self.rooms.get(u32::from_be_bytes(*room) as usize)?;
-        Some(Spot {
-            wall_ms: u64::from_be_bytes(*wall_ms),
-            room: RoomId(*room),
-            number: Number(u64::from_be_bytes(*number.first_chunk()?)),
-        })
-    }
+    Some(spots)
 }
 
-/// Rows of words, each under its first one: for each word its length, itself, the length of its places, and these, as
-/// differences. All numbers are LEB128.
+const ROOM_BYTES: usize = 16;
+
+/// How much more it is, as a number that is small if that is little, either way.
+fn zigzag(value: u64, before: u64) -> u64 {
+    let more = value.wrapping_sub(before);
+    (more << 1) ^ if more >> 63 == 1 { u64::MAX } else { 0 }
+}
+
+fn unzigzag(coded: u64, before: u64) -> u64 {
+    let more = (coded >> 1) ^ if coded & 1 == 1 { u64::MAX } else { 0 };
+    before.wrapping_add(more)
+}
+
+/// Rows of words, each under its first one: for each word how many bytes it shares with the one before, how many it has
+/// besides, these, the length of its places, and these, as differences. All numbers are LEB128.
 pub(crate) fn encode_words(
     words: &BTreeMap<String, Vec<u32>>,
     chunk_bytes: usize,
 ) -> Vec<(&str, Vec<u8>)> {
     let mut chunks: Vec<(&str, Vec<u8>)> = Vec::new();
+    let (mut before, mut places_row) = ("", Vec::new());
     for (word, places) in words {
-        let mut row = Vec::new();
+        places_row.clear();
         let mut last = 0;
         for place in places {
-            put(&mut row, place - last);
+            put(&mut places_row, u64::from(place - last));
             last = *place;
         }
-        if chunks.last().is_none_or(|(_, chunk)| chunk.len() + row.len() > chunk_bytes) {
+        let more = word.len() + places_row.len();
+        if chunks.last().is_none_or(|(_, chunk)| chunk.len() + more > chunk_bytes) {
             chunks.push((word, Vec::new()));
+            before = "";
         }
         if let Some((_, chunk)) = chunks.last_mut() {
-            put(chunk, u32::try_from(word.len()).unwrap_or(u32::MAX));
-            chunk.extend_from_slice(word.as_bytes());
-            put(chunk, u32::try_from(row.len()).unwrap_or(u32::MAX));
-            chunk.extend_from_slice(&row);
+            let shared = word.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
+            let own = word.as_bytes().get(shared..).unwrap_or_default();
+            put(chunk, shared as u64);
+            put(chunk, own.len() as u64);
+            chunk.extend_from_slice(own);
+            put(chunk, places_row.len() as u64);
+            chunk.extend_from_slice(&places_row);
         }
+        before = word;
     }
     chunks
 }
 
 /// The words of such a row, with their places as bytes.
-pub(crate) struct Words<'r>(pub(crate) &'r [u8]);
+pub(crate) struct Words<'r> {
+    row: &'r [u8],
+    word: Vec<u8>,
+}
 
 impl<'r> Words<'r> {
-    fn word(&mut self) -> Option<(&'r str, &'r [u8])> {
-        let word = self.bytes()?;
-        Some((std::str::from_utf8(word).ok()?, self.bytes()?))
+    pub(crate) fn of(row: &'r [u8]) -> Words<'r> {
+        Words { row, word: Vec::new() }
+    }
+
+    /// The next one, if there is one.
+    pub(crate) fn next(&mut self) -> Result<Option<(&str, &'r [u8])>, ReadError> {
+        const DAMAGED: ReadError = ReadError::Damaged("words of the index");
+        if self.row.is_empty() {
+            return Ok(None);
+        }
+        let places = self.read().ok_or(DAMAGED)?;
+        let word = std::str::from_utf8(&self.word).map_err(|_| DAMAGED)?;
+        Ok(Some((word, places)))
+    }
+
+    fn read(&mut self) -> Option<&'r [u8]> {
+        let shared = usize::try_from(take(&mut self.row)?).ok()?;
+        if shared > self.word.len() {
+            return None;
+        }
+        let own = self.bytes()?;
+        self.word.truncate(shared);
+        self.word.extend_from_slice(own);
+        self.bytes()
     }
 
     fn bytes(&mut self) -> Option<&'r [u8]> {
-        let length = take(&mut self.0)? as usize;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
+        let length = usize::try_from(take(&mut self.row)?).ok()?;
+        let (bytes, rest) = self.row.split_at_checked(length)?;
+        self.row = rest;
         Some(bytes)
-    }
-}
-
-impl<'r> Iterator for Words<'r> {
-    type Item = Result<(&'r str, &'r [u8]), ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let word = self.word().ok_or(ReadError::Damaged("words of the index"));
-        if word.is_err() {
-            self.0 = &[];
-        }
-        Some(word)
     }
 }
 
 /// Adds places that are given as bytes.
 pub(crate) fn decode_places(mut row: &[u8], into: &mut Vec<u32>) -> Result<(), ReadError> {
+    const DAMAGED: ReadError = ReadError::Damaged("places of the index");
     let mut last: u32 = 0;
     while !row.is_empty() {
-        let step = take(&mut row).ok_or(ReadError::Damaged("places of the index"))?;
-        last = last.saturating_add(step);
+        let step = take(&mut row).and_then(|step| u32::try_from(step).ok()).ok_or(DAMAGED)?;
+        last = last.checked_add(step).ok_or(DAMAGED)?;
         into.push(last);
     }
     Ok(())
 }
 
-fn put(row: &mut Vec<u8>, mut value: u32) {
+fn put(row: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         row.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -245,15 +273,67 @@ fn put(row: &mut Vec<u8>, mut value: u32) {
     row.push((value & 0x7f) as u8);
 }
 
-fn take(row: &mut &[u8]) -> Option<u32> {
-    let mut value: u32 = 0;
-    for shift in (0..32).step_by(7) {
+fn take(row: &mut &[u8]) -> Option<u64> {
+    let mut value: u64 = 0;
+    for shift in (0..64).step_by(7) {
         let (byte, rest) = row.split_first()?;
         *row = rest;
-        value |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
         if byte & 0x80 == 0 {
             return Some(value);
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spot(wall_ms: u64, room: u8, number: u64) -> Spot {
+        Spot { wall_ms, room: RoomId([room; 16]), number: Number(number) }
+    }
+
+    #[test]
+    fn spots_are_read_back_whatever_their_clocks_and_numbers_say() {
+        let spots = [
+            spot(1_800_000_000_000, 2, 1 << 50),
+            spot(0, 1, 0),
+            spot(u64::MAX, 2, 7),
+            spot(5, 1, u64::MAX),
+        ];
+        let row = encode_spots(&spots);
+        assert_eq!(decode_spots(&row).unwrap(), spots);
+        assert_eq!(decode_spots(&encode_spots(&[])).unwrap(), []);
+        for end in 0..row.len() {
+            // Cut in the middle of a message it is damaged; between two it is shorter. It never panics.
+            drop(decode_spots(&row[..end]));
+        }
+        assert!(decode_spots(&[]).is_err() && decode_spots(&[1, 0]).is_err());
+    }
+
+    #[test]
+    fn words_are_read_back_from_their_chunks() {
+        let words: Vec<String> =
+            ["a", "ab", "abc", "b", "été", "étés", "z"].map(String::from).into();
+        let places = |nth: usize| vec![0, 3, 200 + u32::try_from(nth).unwrap()];
+        let all: BTreeMap<String, Vec<u32>> =
+            words.iter().enumerate().map(|(nth, word)| (word.clone(), places(nth))).collect();
+        let chunks = encode_words(&all, 20);
+        assert!(chunks.len() > 1);
+        let mut read = BTreeMap::new();
+        for (first, chunk) in &chunks {
+            let mut words = Words::of(chunk);
+            let mut is_first = true;
+            while let Some((word, row)) = words.next().unwrap() {
+                assert!(!is_first || word == *first);
+                is_first = false;
+                decode_places(row, read.entry(word.to_owned()).or_default()).unwrap();
+            }
+        }
+        assert_eq!(read, all);
+        for bad in [&[1, 0, 0][..], &[0, 9, 1], &[0, 1, 0xff, 0], &[0xff; 11]] {
+            assert!(Words::of(bad).next().is_err(), "{bad:?}");
+        }
+    }
 }
