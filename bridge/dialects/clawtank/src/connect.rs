@@ -74,6 +74,7 @@ pub(crate) struct Rights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Chat,
+    Git,
     CreateTask,
     ClaimTask,
     CreateRoom,
@@ -85,6 +86,7 @@ impl Right {
     fn name(self) -> &'static str {
         match self {
             Right::Chat => "chat",
+            Right::Git => "git_commit",
             Right::CreateTask => "task_create",
             Right::ClaimTask => "task_claim",
             Right::CreateRoom => "room_create",
@@ -132,7 +134,9 @@ impl Rights {
     /// `hosts`: see [`Rights::shown`].
     pub(crate) fn may(self, right: Right, hosts: bool) -> Result<(), Problem> {
         let may = match right {
-            Right::Chat | Right::CreateTask | Right::ClaimTask | Right::CreateRoom => self.writes,
+            Right::Chat | Right::Git | Right::CreateTask | Right::ClaimTask | Right::CreateRoom => {
+                self.writes
+            }
             Right::Approve => self.approves,
             Right::AssignTask => hosts || self.own,
         };
@@ -280,7 +284,7 @@ impl Member {
         json!({
             "connection_id": self.connection_id(),
             "server_version": env!("CARGO_PKG_VERSION"),
-            "features": ["chat", "clawmesh"],
+            "features": ["chat", "git_integration", "approvals", "clawmesh"],
             "limits": {
                 "max_message_size": MESSAGE_BYTES_MAX,
                 "max_messages_per_minute": self.per_minute,

@@ -17,6 +17,7 @@ use mesh::{
 };
 
 use crate::{
+    git,
     grace::Grace,
     limits::{
         ALIASES_MAX, BUCKETS_MAX, CENSUS_FOR, CENSUSES_MAX, REPEATERS_MAX, REPEATS_MAX,
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Settings,
     pub(crate) grace: Arc<Grace>,
+    pub(crate) git: git::Watch,
     rates: Mutex<Newest<(AgentId, &'static str), Instant>>,
     repeats: Mutex<Newest<AgentId, Frames>>,
     aliases: Mutex<Newest<(RoomId, MessageId), Place>>,
@@ -56,6 +58,8 @@ pub(crate) enum Done {
     Nothing,
     /// It said this.
     Message(RoomId, MessageId),
+    /// It decided about this approval.
+    Decided(RoomId, MessageId),
     /// It made or changed this task, and is confirmed in this way.
     Task(RoomId, MessageId, Confirmed),
 }
@@ -93,18 +97,18 @@ impl Rate {
 
 /// Of many things the newest.
 #[derive(Debug)]
-struct Newest<K, V> {
+pub(crate) struct Newest<K, V> {
     all: HashMap<K, V>,
     order: VecDeque<K>,
     max: usize,
 }
 
 impl<K: Hash + Eq + Clone, V> Newest<K, V> {
-    fn new(max: usize) -> Newest<K, V> {
+    pub(crate) fn new(max: usize) -> Newest<K, V> {
         Newest { all: HashMap::new(), order: VecDeque::new(), max }
     }
 
-    fn put(&mut self, key: &K, value: V) {
+    pub(crate) fn put(&mut self, key: &K, value: V) {
         if self.all.insert(key.clone(), value).is_none() {
             self.order.push_back(key.clone());
         }
@@ -115,8 +119,16 @@ impl<K: Hash + Eq + Clone, V> Newest<K, V> {
         }
     }
 
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.all.get(key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.all.iter()
+    }
+
     /// The one of this name, made if there is none.
-    fn at(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
+    pub(crate) fn at(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
         if !self.all.contains_key(key) {
             self.put(key, new());
         }
@@ -134,6 +146,7 @@ impl Shared {
             desk,
             settings,
             grace: Arc::new(Grace::new(grace)),
+            git: git::Watch::new(),
             rates: Mutex::new(Newest::new(BUCKETS_MAX)),
             repeats: Mutex::new(Newest::new(REPEATERS_MAX)),
             aliases: Mutex::new(Newest::new(ALIASES_MAX)),
