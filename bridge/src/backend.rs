@@ -8,6 +8,7 @@ use mesh::{
         account::{ContentState, Mark, RecordNews, RecordPage, RecordView},
         command::{Caller, Command},
         delivery::{Delivery, Notice},
+        search::Wanted,
     },
     name::{
         id::{KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
@@ -30,6 +31,7 @@ use crate::{
     limits,
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     reply::{Failure, Reply},
+    searching::{FoundRows, Searcher},
 };
 
 /// The way to a node's engine.
@@ -125,6 +127,9 @@ pub trait Reads: Send + Sync + 'static {
 
     /// The entry at a place, if it was delivered here.
     fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError>;
+
+    /// The messages that are wanted, as far as one page goes, and as the searcher sees them.
+    fn search(&self, wanted: &Wanted, by: Searcher<'_>) -> Result<FoundRows, ReadError>;
 
     /// The highest number delivered here; [`Number::ZERO`] in an empty room.
     fn tip(&self, room: RoomId) -> Result<Number, ReadError>;

@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     announcing::Announcing,
+    figures::Figures,
     limits,
     listen::http::tls::Tls,
     policy::Policies,
@@ -40,6 +41,8 @@ pub struct Config {
     pub quotas: Quotas,
     /// What is otherwise since then.
     pub changed: Changed,
+    /// How the node was in the last hour and day: it adds to them.
+    pub figures: Arc<Figures>,
     /// Where they may say it.
     pub policies: Arc<Policies>,
     /// The clients that may have a key made over HTTP.
@@ -85,6 +88,7 @@ impl Config {
             sandbox: Visibility::Spawned,
             quotas: Quotas::default(),
             changed: Changed::default(),
+            figures: Arc::default(),
             policies: Arc::default(),
             signup: Signup::Off,
             strangers_read: true,

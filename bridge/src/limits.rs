@@ -39,6 +39,8 @@ pub const CATCH_UP_ROWS_FIRST: usize = 16;
 pub const CATCH_UP_BYTES: usize = 128 * 1024;
 /// Pages that are read at once, over all connections: bounds the memory that pages take.
 pub const READS_AT_ONCE: usize = 8;
+/// Messages in a page of a search that names no limit.
+pub const SEARCH_PAGE_DEFAULT: usize = 20;
 
 /// Calls of one connection without an answer; more are not read from the socket until one ends.
 pub const CALLS_IN_FLIGHT_MAX: usize = 64;

@@ -30,6 +30,7 @@ use crate::{
     backend::{self, Mesh, ReadError, Reads},
     config::{Config, Signup},
     delivery::hub::{Beside, Hub, Watched, Way},
+    figures::Figures,
     ids, limits,
     reply::{Failure, Reply},
     schedules::Schedules,
@@ -261,6 +262,14 @@ impl Desk {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.office.config
+    }
+
+    /// How the node was in the last hour and day: for its operator alone.
+    pub fn figures(&self, visitor: &Visitor) -> Result<Arc<Figures>, Refusal> {
+        match visitor.standing() {
+            Standing::Own => Ok(self.config().figures.clone()),
+            Standing::Minted { .. } => Err(Refusal::NotOperator),
+        }
     }
 
     /// Whether a request came over TLS, as its client sees it.

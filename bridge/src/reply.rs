@@ -1,6 +1,9 @@
 //! The way back of a call's end.
 
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use mesh::api::command::{Outcome, Refused};
 use tokio::sync::oneshot;
@@ -23,6 +26,7 @@ pub(crate) enum Failure {
 pub struct Reply {
     to: Option<Box<dyn FnOnce(Ended) + Send>>,
     taken: bool,
+    since: Instant,
 }
 
 impl fmt::Debug for Reply {
@@ -34,7 +38,7 @@ impl fmt::Debug for Reply {
 impl Reply {
     /// `to` is called once, on the thread that answers, and never blocks.
     pub(crate) fn new(to: impl FnOnce(Ended) + Send + 'static) -> Reply {
-        Reply { to: Some(Box::new(to)), taken: false }
+        Reply { to: Some(Box::new(to)), taken: false, since: Instant::now() }
     }
 
     pub(crate) fn once() -> (Reply, oneshot::Receiver<Ended>) {
@@ -47,6 +51,12 @@ impl Reply {
     /// done; before, that the node is too busy.
     pub fn take(&mut self) {
         self.taken = true;
+    }
+
+    /// How long the asker has waited.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Hands the answer over. Never blocks. To be called on the thread that calls

@@ -20,6 +20,7 @@ use mesh::{
         },
         event::{AgentEvent, Delivered, RoomEvent},
         policy::Policies,
+        search::Wanted,
     },
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
@@ -49,6 +50,7 @@ use crate::{
         Reads, Roam, Row, Serves,
     },
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
+    searching::{FoundRows, Searcher},
     session::meter::Meter,
 };
 
@@ -57,6 +59,7 @@ mod connection;
 pub mod echo;
 mod followed;
 pub mod plain;
+mod searching;
 
 use followed::Followed;
 
@@ -784,6 +787,10 @@ impl Reads for Fake {
 
     fn inbox_mark(&self, agent: &str) -> Result<Option<u64>, ReadError> {
         Ok(self.marks.lock().unwrap().get(agent).copied())
+    }
+
+    fn search(&self, of: &Wanted, by: Searcher<'_>) -> Result<FoundRows, ReadError> {
+        searching::found(self, of, by)
     }
 
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {

@@ -10,7 +10,7 @@ use crate::args::{self, Node, Typed};
 use crate::commands::{
     agents, approvals, attach, daemon, dm, doctor, election, export, files, finder, generate,
     history, inbox, keygen, lantern, mcp, mesh, monitor, once, open, presence, profile, rooms,
-    send, sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
+    search, send, sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -98,6 +98,7 @@ pub enum Command {
     Profile(profile::ProfileCommand),
     /// Read the messages of a room
     History(history::History),
+    Search(search::Search),
     Wait(wait::Wait),
     Trace(trace::Trace),
     /// Watch everything that happens
@@ -164,6 +165,7 @@ impl Command {
             Command::Presence(args) => presence::run(&cx, args).await,
             Command::Profile(args) => profile::run(&cx, args).await,
             Command::History(args) => history::run(cx, args).await,
+            Command::Search(args) => search::run(&cx, args).await,
             Command::Wait(args) => wait::run(cx, args).await,
             Command::Trace(args) => trace::run(&cx, args).await,
             Command::Monitor(args) => monitor::run(&cx, args).await,

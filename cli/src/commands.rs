@@ -26,6 +26,7 @@ pub mod open;
 pub mod presence;
 pub mod profile;
 pub mod rooms;
+pub mod search;
 pub mod send;
 pub mod sessions;
 pub mod shell;

@@ -16,4 +16,5 @@ pub mod once;
 pub mod policy;
 pub mod proof;
 pub mod rules;
+pub mod search;
 pub mod status;

@@ -9,6 +9,7 @@ use bridge::{
         Roam, Row, Serves,
     },
     seam::call::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
+    searching::{FoundRows, Searcher},
 };
 use mesh::{
     Engine, Fates, Proof, Proofs,
@@ -16,6 +17,7 @@ use mesh::{
         account::{ContentState, Mark, RecordNews, RecordPage, RecordView},
         batch::Fate,
         command::Command,
+        search::Wanted,
     },
     name::{
         id::{EntryRef, KeyPrint, LocalRef, MeshId, MessageId, NodeId, RoomId},
@@ -36,6 +38,7 @@ use store::{
     followed::{self, Sought},
     owned,
     records::{self, Shelf},
+    search::Index,
 };
 
 use crate::queue::{Asker, Queue};
@@ -57,12 +60,13 @@ pub(crate) struct FromStore {
     mesh: MeshId,
     proofs: Proofs,
     fates: Fates,
+    index: Index,
 }
 
 impl FromStore {
     /// The part of a store that is of one mesh, with all that its engine knows of its authors and their requests.
-    pub(crate) fn new(reader: Reader, mesh: MeshId, engine: &Engine) -> FromStore {
-        FromStore { reader, mesh, proofs: engine.proofs(), fates: engine.fates() }
+    pub(crate) fn new(reader: Reader, index: Index, mesh: MeshId, engine: &Engine) -> FromStore {
+        FromStore { reader, mesh, proofs: engine.proofs(), fates: engine.fates(), index }
     }
 
     fn convert(&self, room: RoomId, row: store::Row) -> Row {
@@ -138,6 +142,15 @@ impl backend::Reads for FromStore {
 
     fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {
         self.delivered(room, self.reader.row_at(room, at).map_err(ReadError::new)?)
+    }
+
+    fn search(&self, wanted: &Wanted, by: Searcher<'_>) -> Result<FoundRows, ReadError> {
+        let mut show = |room, row| {
+            let row = self.convert(room, row);
+            (by.shows)(room, &row).then_some((room, row))
+        };
+        let found = self.index.find(wanted, by.may, &mut show).map_err(ReadError::new)?;
+        Ok(FoundRows { rows: found.rows, next: found.next, behind: found.behind })
     }
 
     fn tip(&self, room: RoomId) -> Result<Number, ReadError> {

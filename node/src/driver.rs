@@ -232,7 +232,7 @@ impl Driver {
             }
             Effect::Reply { call, result } => {
                 if let Ok(Outcome::Said(said)) = &result {
-                    self.meters.said(said);
+                    self.meters.said(said, calls.waited(call));
                 }
                 calls.close(call, result);
             }
@@ -312,6 +312,14 @@ impl OpenCalls {
             self.open.insert(call, asker);
         }
         call
+    }
+
+    /// How long a client has waited for the answer.
+    fn waited(&self, call: CallId) -> Option<Duration> {
+        match self.open.get(&call)? {
+            Asker::Client(reply) => Some(reply.waited()),
+            Asker::Operator(_) | Asker::Nobody => None,
+        }
     }
 
     fn close(&mut self, call: CallId, result: Result<Outcome, Refused>) {

@@ -143,3 +143,14 @@ pub const HIDDEN_ACCOUNTS_MAX: usize = 10_000;
 pub const LOG_TEXT_BYTES_MAX: usize = 4_096;
 /// Settings that were changed over the wire: names and values of all that can be.
 pub const CHANGED_SETTINGS_BYTES_MAX: usize = 64 * 1024;
+
+/// Messages are gathered for so long before they are put into the index of words: a search finds them a moment later.
+pub const INDEX_GATHER: Duration = Duration::from_millis(200);
+/// While something is committed, the index rests so many times as long as it worked: one part in twenty of a core.
+pub const INDEX_BUSY_SHARE: u32 = 19;
+/// Searches say that they are behind when the index has had something to do for so long.
+pub const INDEX_BEHIND: Duration = Duration::from_secs(5);
+/// How often words of dropped messages are taken out of the index.
+pub const INDEX_SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// After an error of its file the index is made anew so much later: the disk may be full.
+pub const INDEX_AGAIN: Duration = Duration::from_secs(60);

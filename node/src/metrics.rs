@@ -3,8 +3,8 @@
 //! `docs/operating.md`.
 
 pub(crate) mod meters;
-mod process;
-mod text;
+pub(crate) mod process;
+pub(crate) mod text;
 
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
@@ -168,6 +168,8 @@ impl Sources {
     fn commits(&self, page: &mut Page) {
         let help = "How long a commit took, its sync included.";
         page.histogram("clawmesh_commit_duration_seconds", help, &self.meters.commit_seconds);
+        let help = "How long messages of agents of this node waited for ok.";
+        page.histogram("clawmesh_ok_duration_seconds", help, &self.meters.ok_seconds);
         let help = "Inputs answered by one commit.";
         page.histogram("clawmesh_commit_inputs", help, &self.meters.commit_inputs);
         let rows = self.meters.rows.load(Relaxed);

@@ -32,7 +32,7 @@ use mesh::{
 use net::{Inbox, Net, StartError};
 use page::Page;
 use protocol::operator::Status;
-use store::Store;
+use store::{Store, search::Index};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{mpsc, watch},
@@ -51,6 +51,7 @@ use crate::{
     driver::Driver,
     ending::{End, Ending},
     facing,
+    figures::Sampler,
     files::{
         DataDir, RunFile,
         api_key::{self, ApiKey, admin_secret, secret_of},
@@ -59,6 +60,7 @@ use crate::{
     },
     guest,
     import::Journal,
+    indexer::Indexer,
     intake::Intake,
     invitations::Invitations,
     joining::{Joined, Joining},
@@ -90,6 +92,7 @@ pub struct Running {
     end: mpsc::Receiver<End>,
     engine: JoinHandle<()>,
     beacons: Beacons,
+    indexer: Indexer,
     remembered: Remembered,
     serving: Serving,
     joining: Arc<Joining>,
@@ -225,7 +228,8 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
-        let stored = FromStore::new(reader.clone(), mesh, &engine);
+        let index = Index::beside(dir.path(), reader.clone());
+        let stored = FromStore::new(reader.clone(), index.clone(), mesh, &engine);
         let Clients { hub, bridge, counts, overseer } =
             Clients::new(mesh, config, extra, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
@@ -285,6 +289,7 @@ impl Parts {
             end,
             engine,
             beacons,
+            indexer: Indexer::start(index)?,
             remembered,
             serving,
             joining: Arc::new(joining),
@@ -351,7 +356,10 @@ impl Running {
         let Serving { shutdown, mut listeners, mut operators, sockets } = self.serving;
         // They may all have gone.
         let _ = shutdown.send(true);
-        let engine = tokio::task::spawn_blocking(move || drop(self.engine.join()));
+        let engine = tokio::task::spawn_blocking(move || {
+            drop(self.engine.join());
+            drop(self.indexer);
+        });
         let leaving = async {
             let clients = async { while listeners.join_next().await.is_some() {} };
             tokio::join!(clients, self.net.shutdown(), self.remembered.close());
@@ -405,6 +413,7 @@ impl Doors {
         operators.spawn(catching_up::tell(control.clone()));
         operators.spawn(telling::reach(control.clone()));
         operators.spawn(telling::clocks(control.clone()));
+        operators.spawn(Sampler::of(&control).run());
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });

@@ -19,6 +19,7 @@ mod nodes;
 mod profiles;
 mod report;
 mod run;
+mod search;
 mod setting;
 mod single;
 mod svg;

@@ -59,6 +59,7 @@ fn the_requests_of_the_specification_are_read() {
         r#"{"type":"send_message","payload":{"room_id":"lobby","content":"x","mentions":["b"],"metadata":null,"mesh":{"dedup":"1"}}}"#,
         r#"{"type":"thinking","payload":{"room_id":"lobby","content":"x"}}"#,
         r#"{"type":"get_history","payload":{"room_id":"lobby","since_seq":0,"limit":500}}"#,
+        r#"{"type":"search","payload":{"text":"a b","room_id":"r","from":"a","since":"t","before":"t","after":"x","limit":3}}"#,
         r#"{"type":"room_tip","payload":{"room_id":"lobby"}}"#,
         r#"{"type":"list_rooms","payload":{}}"#,
         r#"{"type":"list_agents"}"#,

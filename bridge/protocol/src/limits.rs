@@ -19,6 +19,9 @@ pub const ECHO_CHARS_MAX: usize = 64;
 /// Messages that `get_history` returns when it names no limit (§3).
 pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
 
+/// Messages that `search` returns when it names no limit.
+pub const SEARCH_LIMIT_DEFAULT: u64 = 20;
+
 /// Votes that `list_votes` returns when it names no limit (§3).
 pub const VOTES_LIMIT_DEFAULT: u64 = 20;
 

@@ -44,6 +44,8 @@ replies! {
     PresenceSet(PresenceSet) = "ok",
     /// To `get_history`.
     History(HistoryResult) = "history_result",
+    /// To `search`.
+    Found(SearchResult) = "search_result",
     /// To `room_tip`.
     RoomTip(RoomTipResult) = "room_tip_result",
     /// To `get_receipts`.
@@ -111,6 +113,12 @@ pub trait Answer: DeserializeOwned {
 impl Answer for Message {
     fn messages(&mut self) -> &mut [Message] {
         std::slice::from_mut(self)
+    }
+}
+
+impl Answer for SearchResult {
+    fn messages(&mut self) -> &mut [Message] {
+        &mut self.messages
     }
 }
 
@@ -224,6 +232,19 @@ pub struct HistoryResult {
     /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<HistoryNote>,
+}
+
+/// To `search`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// The newest first.
+    pub messages: Vec<Message>,
+    /// There may be more: `after` of the next request. A page may be short, or empty, and have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Some messages cannot be found yet: the node has just started, or there was much at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behind: bool,
 }
 
 /// The note of a mesh node on a page of history.

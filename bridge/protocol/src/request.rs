@@ -4,12 +4,16 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
-use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
+use crate::limits::{
+    ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, SEARCH_LIMIT_DEFAULT,
+    VOTES_LIMIT_DEFAULT,
+};
 use crate::object::{Approval, Card, Content, Message, Profile, Room, Subscription, Task, Vote};
 use crate::reply::{
     Acked, AgentList, Answer, ApprovalDecision, ApprovalList, BallotCast, Decided, Declined,
     Election, Empty, Enabled, HistoryResult, InRoom, OnceResult, PresenceSet, Receipts, Registered,
-    RoomInfoResult, RoomList, RoomTipResult, Subscriptions, TaskList, Unsubscribed, Votes,
+    RoomInfoResult, RoomList, RoomTipResult, SearchResult, Subscriptions, TaskList, Unsubscribed,
+    Votes,
 };
 use crate::task::{NewTaskOptions, TaskGone, TaskOptions, TaskRecord};
 use crate::value::{
@@ -303,6 +307,24 @@ requests! {
         since: Option<String>,
         /// Only messages numbered above this.
         since_seq: Option<u64>,
+    }
+
+    /// Find messages that the caller may read, the newest first. Standard servers do not know it.
+    Search = "search" -> SearchResult, Harmless {
+        /// Words that a message must have, all of them: `"some words"` must stand in it so, `wor*` begins a word.
+        text: String = String::new(),
+        /// Only in this room.
+        room_id: Option<String>,
+        /// Only messages of an agent of this id or name.
+        from: Option<String>,
+        /// Only messages written at this RFC 3339 time or later.
+        since: Option<String>,
+        /// Only messages written before this RFC 3339 time.
+        before: Option<String>,
+        /// Go on from there: the `next` of an answer.
+        after: Option<String>,
+        /// How many at most; nodes cap it.
+        limit: u64 = SEARCH_LIMIT_DEFAULT,
     }
 
     /// The fate of a message: which nodes hold it, and which agents have it. Standard servers do not know it.

@@ -9,7 +9,7 @@ use mesh::{Alarm, api::command::SaidOk};
 
 use super::text::Histogram;
 
-/// Upper bounds of how long a commit takes, in seconds. A fast disk syncs within a millisecond, one
+/// Upper bounds of how long a commit takes, and an answer that waits for one, in seconds. A fast disk syncs within a millisecond, one
 /// that turns within some ten; from a tenth of a second on agents notice.
 const COMMIT_SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -23,6 +23,8 @@ pub(crate) struct Meters {
     pub(crate) delivered: AtomicU64,
     /// A turn waits for room on the disk.
     pub(crate) disk_full: AtomicBool,
+    /// How long agents of this node waited for `ok`.
+    pub(crate) ok_seconds: Histogram,
     pub(super) commit_seconds: Histogram,
     pub(super) commit_inputs: Histogram,
     pub(crate) rows: AtomicU64,
@@ -62,6 +64,7 @@ impl Default for Meters {
             accepted: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
             disk_full: AtomicBool::new(false),
+            ok_seconds: Histogram::new(COMMIT_SECONDS),
             commit_seconds: Histogram::new(COMMIT_SECONDS),
             commit_inputs: Histogram::new(COMMIT_INPUTS),
             rows: AtomicU64::new(0),
@@ -87,9 +90,12 @@ impl Meters {
     }
 
     /// A message of an agent of this node has its answer.
-    pub(crate) fn said(&self, said: &SaidOk) {
+    pub(crate) fn said(&self, said: &SaidOk, waited: Option<Duration>) {
         if said.fresh.is_some() {
             self.accepted.fetch_add(1, Relaxed);
+            if let Some(waited) = waited {
+                self.ok_seconds.observe(waited.as_secs_f64());
+            }
         }
     }
 

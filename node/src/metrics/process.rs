@@ -21,6 +21,11 @@ pub(super) fn write(page: &mut Page) {
     }
 }
 
+/// Bytes of memory in use.
+pub(crate) fn resident() -> Option<u64> {
+    of_stat().map(|(resident, ..)| resident)
+}
+
 /// Bytes of memory, threads, seconds of processor time.
 fn of_stat() -> Option<(u64, u64, f64)> {
     let status = fs::read_to_string("/proc/self/status").ok()?;

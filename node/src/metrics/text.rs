@@ -106,7 +106,7 @@ impl Page {
 
 /// How often a value was within which bound. One thread writes.
 #[derive(Debug)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     bounds: &'static [f64],
     /// One more than bounds: above all of them.
     counts: Vec<AtomicU64>,
@@ -120,11 +120,55 @@ impl Histogram {
         Histogram { bounds, counts, sum: AtomicU64::new(0.0_f64.to_bits()) }
     }
 
+    /// All counts at this moment.
+    pub(crate) fn counted(&self) -> Counted {
+        let counts = self.counts.iter().map(|count| count.load(Relaxed)).collect();
+        Counted { bounds: self.bounds, counts }
+    }
+
     pub(super) fn observe(&self, value: f64) {
         let place = self.bounds.partition_point(|bound| *bound < value);
         self.counts[place].fetch_add(1, Relaxed);
         let sum = f64::from_bits(self.sum.load(Relaxed)) + value;
         self.sum.store(sum.to_bits(), Relaxed);
+    }
+}
+
+/// Counts of a histogram at one moment, or between two.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    bounds: &'static [f64],
+    counts: Vec<u64>,
+}
+
+impl Counted {
+    /// Those that came after an earlier moment.
+    pub(crate) fn since(&self, before: &Counted) -> Counted {
+        let both = self.counts.iter().zip(&before.counts);
+        let counts = both.map(|(now, before)| now.saturating_sub(*before)).collect();
+        Counted { bounds: self.bounds, counts }
+    }
+
+    /// The value that this share of all is within, as far as buckets tell: between their bounds it is taken to rise evenly. Above
+    /// the last bound it is that. `None`: there are none.
+    pub(crate) fn within(&self, share: f64) -> Option<f64> {
+        let all: u64 = self.counts.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of some minutes")]
+        let real = |count: u64| count as f64;
+        let wanted = share * real(all);
+        let (mut below, mut from) = (0, 0.0);
+        for (bound, count) in self.bounds.iter().zip(&self.counts) {
+            if *count > 0 && real(below + count) >= wanted {
+                let part = (wanted - real(below)) / real(*count);
+                return Some(from + (bound - from) * part.clamp(0.0, 1.0));
+            }
+            below += count;
+            from = *bound;
+        }
+        Some(from)
     }
 }
 
@@ -154,5 +198,21 @@ mod tests {
         let expect = "# HELP f Two.\n# TYPE f gauge\nf{a=\"x\",b=\"y\"} 3\n\
                       # HELP g_total One.\n# TYPE g_total counter\ng_total 0.25\n";
         assert_eq!(page.text(), expect);
+    }
+
+    #[test]
+    fn a_share_of_what_came_between_two_moments_lies_within_its_bucket() {
+        let histogram = Histogram::new(&[1.0, 2.0, 4.0]);
+        histogram.observe(0.5);
+        let before = histogram.counted();
+        assert_eq!(before.since(&before).within(0.5), None);
+        for value in [1.5, 1.5, 3.0, 9.0] {
+            histogram.observe(value);
+        }
+        let since = histogram.counted().since(&before);
+        assert_eq!(since.within(0.5), Some(2.0));
+        assert_eq!(since.within(0.25), Some(1.5));
+        assert_eq!(since.within(0.75), Some(4.0));
+        assert_eq!(since.within(0.99), Some(4.0), "no more is known");
     }
 }

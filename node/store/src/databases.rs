@@ -7,7 +7,7 @@ use std::{
 
 use redb::{Database, ReadTransaction, ReadableDatabase};
 
-use crate::{error::ReadError, held::Gate};
+use crate::{error::ReadError, held::Gate, search::News};
 
 /// The database of the file: opened anew after the disk was full.
 #[derive(Debug)]
@@ -78,6 +78,8 @@ pub(crate) struct Databases {
     pub(crate) memory: OnceLock<Database>,
     /// The number of the last change of a followed record that is committed ([`crate::followed`]).
     pub(crate) changed: AtomicU64,
+    /// Rooms in which something was delivered, for the index of words.
+    pub(crate) news: News,
     /// Bytes of the file.
     pub(crate) size: Arc<AtomicU64>,
 }

@@ -5,7 +5,7 @@
 //! nothing of it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
 //! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming,
-//! copies), [`records`], [`owned`] and [`followed`] over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
+//! copies), [`records`], [`owned`] and [`followed`] over `databases`, [`check`] (every row of a stopped one), [`search`] (an index of words, in a file of its own), [`error`]s, [`limits`], and
 //! [`testing`] (a disk that crashes). The file, byte by byte: `docs/store.md`.
 
 #![warn(missing_docs)]
@@ -30,6 +30,7 @@ mod requests;
 mod roam;
 mod row;
 mod schema;
+pub mod search;
 mod spans;
 mod store;
 mod summary;

@@ -60,3 +60,24 @@ pub const RECORDS_FOLLOWED_MAX: usize = 1_024;
 pub const FOLLOWED_ROWS_MAX: usize = 4_096;
 /// Bytes of contents in one such answer: one record more at most.
 pub const FOLLOWED_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Messages of one segment of the index for searches: some 150 KiB in the file, written in one piece.
+pub const SEGMENT_MESSAGES: usize = 4_096;
+/// Memory of the words of messages that are in no segment yet, as it is reckoned: large messages make smaller segments.
+pub const SEGMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows of the delivery log after which a segment is written, however few messages are among them: a start reads them again.
+pub const SEGMENT_ROWS_MAX: usize = 65_536;
+/// Bytes of a row of words in the index: what a look-up of a word reads. Two fill a page of redb; a longer row has pages of its
+/// own, twice as large as the next smaller power.
+pub const SEGMENT_CHUNK_BYTES: usize = 1_900;
+/// Rows that are put into the index at once: some milliseconds.
+pub const INDEX_STEP_ROWS: usize = 128;
+/// Segments from which words of dropped messages are taken at once.
+pub const SWEEP_SEGMENTS_MAX: usize = 16;
+/// redb's page cache for the index: the system's cache is behind it.
+pub const SEARCH_CACHE_BYTES: usize = 8 * 1024 * 1024;
+/// Messages that one search reads from the store: some 20 microseconds each. Of more that have the words of a phrase, or were
+/// dropped, the page ends early, and says where to go on.
+pub const SEARCH_ROWS_MAX: usize = 2_000;
+/// Places of messages that one search looks at: some ten nanoseconds each. They are many where a key sees few of them.
+pub const SEARCH_PLACES_MAX: usize = 4_000_000;

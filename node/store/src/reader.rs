@@ -65,7 +65,7 @@ impl Reader {
     }
 
     /// One snapshot of each database.
-    fn snapshots(&self) -> impl Iterator<Item = Result<Snapshot, ReadError>> {
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = Result<Snapshot, ReadError>> {
         let memory = || {
             let memory = self.databases.memory.get()?;
             let read = memory.begin_read().map_err(ReadError::from);

@@ -31,6 +31,7 @@ use crate::{
     prune::{self, Drops},
     reader::Reader,
     schema::{self, Found, LAYOUT, ROOMS},
+    search::News,
     summary,
 };
 
@@ -108,7 +109,8 @@ impl Store {
         }
         let disk = Disk::new(disk, backend.gate());
         let (changed, size) = (AtomicU64::new(changed), backend.size());
-        let databases = Databases { disk, memory: OnceLock::new(), changed, size };
+        let news = News::default();
+        let databases = Databases { disk, memory: OnceLock::new(), changed, news, size };
         Ok(Store {
             databases: Arc::new(databases),
             seats,
@@ -182,6 +184,7 @@ impl Store {
             write.commit()?;
         }
         self.seats.update(moves);
+        self.databases.news.committed(batch);
         Ok(())
     }
 

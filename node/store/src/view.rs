@@ -240,6 +240,15 @@ impl View {
         })
     }
 
+    /// The message at a place and when it was written, if there is one and its body is kept.
+    pub(crate) fn text_at(&self, at: LocalRef) -> Result<Option<(u64, Said)>, ReadError> {
+        let Some(stored) = self.stored(at)?.filter(|stored| stored.gone.is_none()) else {
+            return Ok(None);
+        };
+        let said = self.said(self.log_id(at.log)?, at, &stored)?;
+        Ok(said.map(|said| (stored.facts.wall_ms, said)))
+    }
+
     /// The message, if the entry is one. Bodies of sealed rooms are kept sealed.
     fn said(&self, log: LogId, at: LocalRef, stored: &Stored) -> Result<Option<Said>, ReadError> {
         let context = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };

@@ -21,6 +21,7 @@ mod members;
 mod metrics;
 mod reach;
 mod reading;
+mod search;
 mod secret;
 mod stopping;
 mod tokens;

@@ -1,14 +1,14 @@
 //! `/metrics`, read as strictly as its format is written.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{Read, Write},
     net::TcpStream,
     path::Path,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Agent, DEADLINE, Daemon, temp, until, up, up_keyed};
 
@@ -214,4 +214,41 @@ fn the_page_for_operators_has_every_metric() {
         named.filter(|it| it.starts_with("clawmesh_") || it.starts_with("process_")).collect();
     named.sort_unstable();
     assert_eq!(named, served);
+}
+
+/// Names of metrics in a text, without what Prometheus makes of a histogram.
+fn names(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = text.split(|c| !is_part(c));
+    let words = words.filter(|word| word.starts_with("clawmesh_") || word.starts_with("process_"));
+    let family = |word: &str| {
+        let ends = ["_bucket", "_sum", "_count"];
+        ends.iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word).to_owned()
+    };
+    words.map(family).collect()
+}
+
+#[test]
+fn the_board_for_grafana_asks_for_what_there_is() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let (_, page) = get(&node, "/metrics");
+    let types = page.lines().filter_map(|it| it.strip_prefix("# TYPE "));
+    let served: BTreeSet<&str> = types.map(|it| it.split(' ').next().unwrap()).collect();
+    let board = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/grafana.json");
+    let board: Value = serde_json::from_str(&fs::read_to_string(board).unwrap()).unwrap();
+    let mut asked = BTreeSet::new();
+    for panel in board["panels"].as_array().unwrap() {
+        let targets = panel["targets"].as_array().into_iter().flatten();
+        let asks: BTreeSet<String> =
+            targets.flat_map(|target| names(target["expr"].as_str().unwrap())).collect();
+        assert!(panel["type"] == "row" || !asks.is_empty(), "{}", panel["title"]);
+        asked.extend(asks);
+    }
+    for variable in board["templating"]["list"].as_array().unwrap() {
+        asked.extend(names(variable["definition"].as_str().unwrap_or_default()));
+    }
+    assert!(asked.len() > 20, "{asked:?}");
+    let unknown: Vec<&String> = asked.iter().filter(|it| !served.contains(it.as_str())).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not on the page");
 }

@@ -7,6 +7,7 @@ use super::{
     finder, goclaw, keeping, nodes, profiles,
     report::Report,
     run::Run,
+    search,
     setting::{Row, Setting},
     single, tools,
 };
@@ -56,6 +57,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Wire => nodes::wire(run).await,
         Row::IdleProcessor => nodes::idle_processor(run).await,
         Row::Stored => keeping::stored(run).await,
+        Row::Search => search::search(run).await,
         Row::Idle => keeping::idle(run).await,
         Row::Finder => finder::search(run).await,
         Row::FinderMail => finder::mail(run).await,

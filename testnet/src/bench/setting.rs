@@ -37,6 +37,8 @@ pub enum Row {
     CatchUp,
     /// A million messages: start, memory, disk
     Stored,
+    /// A million messages: searches
+    Search,
     /// Memory of an idle node and of idle connections
     Idle,
     /// Bytes between two nodes

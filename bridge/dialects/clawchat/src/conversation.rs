@@ -262,6 +262,7 @@ impl Turn {
                     Frame::RoomTip(RoomTipResult { room_id: voice.name(room), seq: tip.0 })
                 });
             }),
+            Request::Search(search) => self.search(seat, search),
             Request::GetReceipts(ask) => self.get_receipts(seat, &ask),
             Request::Stream(piece) => self.stream(seat, piece),
             Request::Ack(ack) => self.ack(seat, &ack),

@@ -39,6 +39,7 @@ mod once;
 mod profile;
 mod receipts;
 mod rooms;
+mod search;
 mod streams;
 mod tasks;
 #[cfg(test)]

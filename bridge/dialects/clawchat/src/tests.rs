@@ -11,6 +11,7 @@ mod members;
 mod once;
 mod policies;
 mod readers;
+mod search;
 mod session;
 mod shared;
 mod sockets;

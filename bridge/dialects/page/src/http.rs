@@ -39,6 +39,8 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         .route("/ui/agents", get(agents))
         .route("/ui/agents/stop", post(acting::stop))
         .route("/ui/agents/write", post(acting::to_agent))
+        .route("/ui/search", get(search))
+        .route("/ui/figures", get(figures))
         .route("/ui/live/{view}", get(live::view))
         .route("/ui/enter", post(door::enter))
         .route("/ui/enter/{secret}", get(door::open))
@@ -127,6 +129,26 @@ async fn rooms(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 
 async fn agents(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     shown_to(&shared, &headers, async |person| views::agents::page(&shared, person).await).await
+}
+
+async fn figures(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let span = views::figures::span(request.uri().query());
+    shown_to(&shared, &headers, async |person| views::figures::page(&shared, person, span).await)
+        .await
+}
+
+async fn search(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let query = request.uri().query();
+    shown_to(&shared, &headers, async |person| views::search::page(&shared, person, query).await)
+        .await
 }
 
 async fn room(

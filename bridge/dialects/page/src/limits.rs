@@ -26,6 +26,12 @@ pub const ROOMS_SHOWN: usize = 500;
 pub const AGENTS_SHOWN: usize = 500;
 /// Characters of a message that are shown; of a longer one the rest is left out, and said so.
 pub const CHARS_SHOWN: usize = 20_000;
+/// Messages of a search that are shown at once.
+pub const FOUND_SHOWN: usize = 50;
+/// Characters of one of these: the room has the rest.
+pub const FOUND_CHARS_SHOWN: usize = 600;
+/// Rows of the table of figures: of more samples some are left out.
+pub const TABLE_ROWS_SHOWN: usize = 60;
 /// Pages that are open and live at this node.
 pub const LIVE_MAX: usize = 256;
 /// The same of one person.

@@ -12,6 +12,7 @@ use axum::{
     },
 };
 use bridge::{
+    figures::Span,
     read::{Visitor, Watch},
     seam::call::{From, History},
 };
@@ -53,7 +54,7 @@ pub(crate) async fn view(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    if !matches!(&*name, "mesh" | "rooms" | "agents") {
+    if !matches!(&*name, "mesh" | "rooms" | "agents" | "figures" | "figures-day") {
         return (Problem::NotFound.status(), views::problem(&Problem::NotFound)).into_response();
     }
     let (person, open) = match let_in(&shared, &headers).await {
@@ -82,6 +83,8 @@ async fn content(shared: &Shared, person: &Person, name: &str) -> Result<Markup,
     match name {
         "rooms" => views::rooms::content(shared, person).await,
         "agents" => views::agents::content(shared, person).await,
+        "figures" => views::figures::content(shared, person, Span::Hour),
+        "figures-day" => views::figures::content(shared, person, Span::Day),
         _ => views::mesh::content(shared, person).await,
     }
 }

@@ -20,7 +20,9 @@ use tokio::{
 use crate::Page;
 
 mod acting;
+mod figures;
 mod keys;
+mod search;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

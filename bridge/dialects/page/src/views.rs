@@ -3,15 +3,18 @@
 
 pub(crate) mod agents;
 mod cards;
+pub(crate) mod figures;
 pub(crate) mod mesh;
 pub(crate) mod messages;
 pub(crate) mod room;
 pub(crate) mod rooms;
+pub(crate) mod search;
 pub(crate) mod side;
 pub(crate) mod trace;
 
 use std::borrow::Cow;
 
+use ::mesh::api::agenda::Standing;
 use bridge::{dialect::Intrusion, seam::refusal::Refusal};
 use maud::{DOCTYPE, Markup, html};
 
@@ -68,8 +71,8 @@ pub(crate) fn why(refusal: &Refusal) -> String {
         | Refusal::KeySubscriptionsFull { .. }
         | Refusal::SubscriptionsFull
         | Refusal::TooManyKeys { .. }
-        | Refusal::NoSignup
-        | Refusal::NotOperator => "This could not be done.".to_owned(),
+        | Refusal::NoSignup => "This could not be done.".to_owned(),
+        Refusal::NotOperator => "Only the node's own key sees this.".to_owned(),
     }
 }
 
@@ -101,7 +104,11 @@ pub(crate) fn id(agent: &str) -> Markup {
 
 /// A page around its content.
 pub(crate) fn layout(person: &Person, title: &str, content: &Markup) -> Markup {
-    let places = [("/", "Mesh"), ("/ui/rooms", "Rooms"), ("/ui/agents", "Agents")];
+    let mut places = vec![("/", "Mesh"), ("/ui/rooms", "Rooms"), ("/ui/agents", "Agents")];
+    places.push(("/ui/search", "Search"));
+    if person.holder.standing() == Standing::Own {
+        places.push(("/ui/figures", "Figures"));
+    }
     let bar = html! {
         nav aria-label="Views" {
             @for (path, name) in places {

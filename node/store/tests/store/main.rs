@@ -18,4 +18,5 @@ mod restart;
 mod roam;
 mod rows;
 mod sealed;
+mod search;
 mod spans;
