@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// What a node can do for its clients.
-pub(crate) const FEATURES: [&str; 3] = ["chat", "spectator_mode", "clawmesh"];
+pub(crate) const FEATURES: [&str; 4] = ["chat", "spectator_mode", "replay", "clawmesh"];
 
 /// Of which kind a client says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

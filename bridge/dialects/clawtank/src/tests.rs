@@ -34,6 +34,7 @@ mod chat;
 mod door;
 mod http;
 mod registered;
+mod replay;
 mod rooms;
 mod spectators;
 mod strict;

@@ -17,7 +17,8 @@ const SECRETS: [&str; 3] = ["token=", "auth=", "key="];
 const HOMES: [&str; 3] = ["/Users/", "/home/", "\\Users\\"];
 
 /// A text without what strangers must not see.
-pub(crate) fn redacted(text: &str) -> String {
+#[must_use]
+pub fn redacted(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
@@ -32,7 +33,8 @@ pub(crate) fn redacted(text: &str) -> String {
 }
 
 /// The name of a commit, or nothing of anything else.
-pub(crate) fn sha(text: &str) -> &str {
+#[must_use]
+pub fn sha(text: &str) -> &str {
     let is_one = SHA_DIGITS.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
     if is_one { text } else { "" }
 }
