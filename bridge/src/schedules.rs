@@ -16,6 +16,8 @@ mod keeper;
 pub(crate) mod news;
 pub mod plan;
 mod text;
+#[cfg(test)]
+mod worlds;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -295,7 +295,8 @@ impl Engine {
                 return self.pairs.make_shared(known, &mut self.records, following, making);
             }
             Command::Share(share) => pairs::shared::share(known, &mut self.records, *share),
-            Command::Join { caller, room } => self.agents.join(known, &caller, room),
+            Command::Join { caller, room } => self.agents.join(known, &caller, room, false),
+            Command::JoinAsGuest { caller, room } => self.agents.join(known, &caller, room, true),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {
                 let saying = Saying { call, caller, say };

@@ -16,6 +16,7 @@
 //! - `scripted` and `handing`: the steps of a [scenario](crate::scenario) in a world.
 
 mod agents;
+mod approvals;
 mod bodies;
 mod cluster;
 mod copies;

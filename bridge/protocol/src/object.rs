@@ -262,6 +262,9 @@ pub struct MeshNote {
     /// Of an agent that acts by requests: the dialect that it speaks, `mcp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// Of a member of a room: a guest, to whom no turn passes, and who neither votes nor leads. `true`, or absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<bool>,
     /// The author's key was revoked, before or after. `true`, or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_revoked: Option<bool>,

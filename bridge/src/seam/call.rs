@@ -88,6 +88,7 @@ calls! {
     OpenDirect => RoomView;
     ShareRoom => ();
     Join => ();
+    JoinAsGuest => ();
     Leave => ();
     Say => SaidOk;
     MaySend => ();
@@ -208,6 +209,10 @@ impl OpenDirect {
 /// Become a member. Joining twice does nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Join(pub RoomId);
+
+/// Become a member that no turn passes to, and that is neither asked to vote nor to lead: for clients that know no such things.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinAsGuest(pub RoomId);
 
 /// Be a member no longer.
 #[derive(Clone, Copy, Debug)]

@@ -4,22 +4,30 @@ use std::sync::Arc;
 
 use mesh::{
     api::{
+        agenda::TaskUpdate,
         approval::{ApprovalView, Choice, DecidedNow},
         command::Refused,
     },
     name::id::{MessageId, RoomId},
+    wire::tasks::TaskStatus,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     ask::Ask,
     conversing::say_unjudged,
     party::Party,
-    seat::{Seat, Then},
+    seat::{Place, Seat, Then},
 };
-use crate::seam::{
-    call::{Call, Decide, Deciding, RequestApproval, Requested, Say, Want},
-    refusal::Refusal,
+use crate::{
+    delivery::hook::Hook,
+    seam::{
+        call::{
+            Call, Changed, Decide, Deciding, OneMessage, RequestApproval, Requested, Say,
+            ToMesh as _, Want,
+        },
+        refusal::Refusal,
+    },
 };
 
 /// Characters of the thing in the message of a decision.
@@ -77,7 +85,8 @@ impl Ask for Decide {
     }
 }
 
-/// Says in the room how it was decided. It is decided whatever becomes of that: the agent is told by an event, too.
+/// Says in the room how it was decided, and moves the task that it is for. It is decided whatever becomes of that: the agent is
+/// told by an event, too.
 fn tell(
     seat: &mut Seat,
     me: &Arc<Party>,
@@ -85,7 +94,50 @@ fn tell(
     (now, then): (Box<DecidedNow>, Then<Box<DecidedNow>>),
 ) {
     let say = said_of(&now.approval, choice, reason.as_deref());
-    say_unjudged(seat, me, say, Box::new(move |seat, _| then(seat, Ok(now))));
+    let by = me.clone();
+    let said = move |seat: &mut Seat, _| move_task(seat, &by, choice, (now, then));
+    say_unjudged(seat, me, say, Box::new(said));
+}
+
+/// A task that is in review, and of which its holder has asked for approval, goes on as that was decided.
+fn move_task(
+    seat: &mut Seat,
+    me: &Arc<Party>,
+    choice: Choice,
+    (now, then): (Box<DecidedNow>, Then<Box<DecidedNow>>),
+) {
+    let status = match choice {
+        Choice::Approve | Choice::Always => TaskStatus::Completed,
+        Choice::Change => TaskStatus::InProgress,
+        Choice::Deny | Choice::Withdraw => return then(seat, Ok(now)),
+    };
+    let me = me.clone();
+    let asked = OneMessage { room: now.approval.room, message: now.approval.id };
+    seat.ask(asked, move |seat, found| {
+        let task =
+            found.ok().flatten().and_then(|message| task_of(message.said.metadata.as_deref()?));
+        let Some(task) = task else { return then(seat, Ok(now)) };
+        let update = TaskUpdate {
+            status: Some(status),
+            // Of what is another one's, or goes on already, nobody was asked.
+            if_status: Some(TaskStatus::InReview),
+            if_assignee: Some(Some(now.approval.by.clone())),
+            ..TaskUpdate::of(task)
+        };
+        // Who may decide may do so: the key was looked at before.
+        match Changed(update).command(&me) {
+            Ok(command) => seat.send(command, Hook::None, Place::Any, move |seat, _| {
+                then(seat, Ok(now));
+            }),
+            Err(_) => then(seat, Ok(now)),
+        }
+    });
+}
+
+/// The task that the metadata of a request names.
+fn task_of(metadata: &str) -> Option<MessageId> {
+    let metadata: Value = serde_json::from_str(metadata).ok()?;
+    MessageId::from_uuid(metadata["approval"]["task_id"].as_str()?)
 }
 
 fn said_of(approval: &ApprovalView, choice: Choice, reason: Option<&str>) -> Say {

@@ -36,6 +36,7 @@ use crate::{
     seam::{
         answer::{self, RoomFacts},
         call::{Call, ChangeTask, Changed, ListTasks, Placed, Say, ToMesh as _},
+        principal::is_principal,
         refusal::{Bound, Refusal},
     },
 };
@@ -347,7 +348,8 @@ impl Place {
             None => self.announce,
             Some(answered) => self.sees_to && self.is_to_be_announced(reads, answered)?,
         };
-        Ok(Some(Conversing { answers, expects_reply, counts: self.counted, announces }))
+        let (counts, of_person) = (self.counted, is_principal(&self.by));
+        Ok(Some(Conversing { answers, expects_reply, counts, announces, of_person }))
     }
 
     /// Whether the other agent, which began the conversation, wants its outcome to be announced.

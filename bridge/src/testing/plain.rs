@@ -50,5 +50,6 @@ pub fn presence(bytes: usize) -> Event {
         presence: Presence { detail: Some("x".repeat(bytes)), ..Presence::default() },
         lingers: false,
         hosted: false,
+        guest: false,
     }))
 }

@@ -14,7 +14,7 @@ pub struct Budgets {
     pub turns: u32,
     /// Conversations that lead to each other: 1 to 64.
     pub hops: u32,
-    /// Messages between two agents.
+    /// Messages between two agents. Conversations of persons are left out.
     pub pair: Pace,
     /// Requests of one agent that have no answer.
     pub outstanding: usize,
@@ -50,6 +50,8 @@ pub struct Conversing {
     pub counts: bool,
     /// See [`Conversation::announces`].
     pub announces: bool,
+    /// Its author is a person. Of an answer: also if it is none, the conversation may be a person's.
+    pub of_person: bool,
 }
 
 /// A request that is answered.

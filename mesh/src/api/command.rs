@@ -128,8 +128,11 @@ pub enum Command {
     CreateShared { caller: Caller, signer: Option<Arc<KeySecret>>, room: NewRoom },
     /// A shared room is given to the key of an agent, or taken from it. → [`Outcome::Done`]
     Share(Box<Share>),
-    /// Joining twice does nothing. → [`Outcome::Joined`]
+    /// Joining twice does nothing; a guest is none any more. → [`Outcome::Joined`]
     Join { caller: Caller, room: RoomId },
+    /// A guest hears and writes as all members do; no turn passes to it, and it is neither asked to vote nor to lead: for
+    /// clients that know no such things. A member that joins so is a guest from then on. → [`Outcome::Joined`]
+    JoinAsGuest { caller: Caller, room: RoomId },
     /// → [`Outcome::Done`]
     Leave { caller: Caller, room: RoomId },
     /// → [`Outcome::Said`], when it is durable, numbered and delivered here.
@@ -603,6 +606,8 @@ pub struct AgentView {
     pub lingers: bool,
     /// It acts by requests instead, as hosts of models do.
     pub hosted: bool,
+    /// Of a member of a room: it is a guest there.
+    pub guest: bool,
 }
 
 /// An agent as the operator of its node sees it.

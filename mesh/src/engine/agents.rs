@@ -90,7 +90,8 @@ impl Agents {
         let mut rooms = restored.clone().unwrap_or_default();
         let addressed = self.addressed(known, &by, &rooms);
         for (room, seen) in &addressed {
-            rooms.insert(*room, Seat { joined: known.rosters.stamp(now), seen: *seen });
+            let guest = is_person(&attach.agent);
+            rooms.insert(*room, Seat { joined: known.rosters.stamp(now), seen: *seen, guest });
         }
         let record = AgentRecord {
             name: attach.name.into(),
@@ -191,11 +192,18 @@ impl Agents {
         known: &mut Known,
         caller: &Caller,
         room: RoomId,
+        as_guest: bool,
     ) -> Result<Outcome, Refused> {
         let mut record = known.caller(caller)?;
         known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
-        if record.rooms.contains_key(&room) {
+        let guest = as_guest || is_person(&caller.agent);
+        if let Some(seat) = record.rooms.get_mut(&room) {
+            if seat.guest != guest {
+                seat.guest = guest;
+                self.kept.moved = true;
+                put(known, caller, record);
+            }
             return Ok(Outcome::Joined(false));
         }
         if known.rosters.members(room).len() >= MEMBERS_PER_ROOM_MAX {
@@ -205,7 +213,7 @@ impl Agents {
             return Err(Refused::Full(format!("an agent may be in {ROOMS_PER_AGENT_MAX} rooms")));
         }
         let seen = known.rooms.get(&room).map_or(Number::ZERO, |room| room.tip());
-        let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen };
+        let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen, guest };
         record.rooms.insert(room, seat);
         known.list_if_ephemeral(room);
         self.kept.moved = true;
@@ -225,7 +233,11 @@ impl Agents {
         if !may || known.directory.direct.get(room).is_none() {
             return Ok(());
         }
-        if matches!(self.join(known, caller, room)?, Outcome::Joined(true)) {
+        // Of a seat that it has nothing is changed.
+        let own = known.rosters.own(&caller.agent);
+        let seat = own.and_then(|record| record.rooms.get(&room));
+        let as_guest = seat.is_some_and(|seat| seat.guest);
+        if matches!(self.join(known, caller, room, as_guest)?, Outcome::Joined(true)) {
             tell_seated(known, &caller.agent, room, None);
         }
         Ok(())
@@ -300,7 +312,8 @@ impl Agents {
         if record.rooms.contains_key(&room) {
             return false;
         }
-        record.rooms.insert(room, Seat { joined: known.rosters.stamp(known.cx.now), seen });
+        let (joined, guest) = (known.rosters.stamp(known.cx.now), is_person(agent));
+        record.rooms.insert(room, Seat { joined, seen, guest });
         self.kept.moved = true;
         known.rosters.put(known.cx.now, agent.clone(), record);
         true
@@ -339,7 +352,7 @@ impl Agents {
         }
         let Some(view) = known.told.get(&room).cloned() else { return };
         let seen = known.rooms.get(&room).map_or(Number::ZERO, |room| room.tip());
-        let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen };
+        let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen, guest: false };
         record.rooms.insert(room, seat);
         self.kept.moved = true;
         known.rosters.put(known.cx.now, agent.clone(), record);

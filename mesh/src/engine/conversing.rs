@@ -88,7 +88,7 @@ impl Conversations {
         conversing: &Conversing,
     ) -> Result<Conversation, OverBudget> {
         let (budgets, now) = (known.config.budgets, known.cx.now.mono);
-        let Conversing { answers, expects_reply, counts, announces } = *conversing;
+        let Conversing { answers, expects_reply, counts, announces, of_person } = *conversing;
         let sides = known.directory.direct.get(room).map(|direct| &direct.sides);
         // With itself an agent has no budget.
         let own = sides.is_some_and(|sides| *sides.peer_of(&caller.agent) == caller.agent);
@@ -101,8 +101,9 @@ impl Conversations {
                 begun(&budgets, hops, expects_reply)
             }
         };
-        let conversation = Conversation { announces, ..conversation };
-        if sides.is_some() && !own {
+        let of_person = of_person || conversation.of_person;
+        let conversation = Conversation { announces, of_person, ..conversation };
+        if sides.is_some() && !own && !of_person {
             let pair = self.pairs.entry(room).or_default();
             pair.may_go_on(&budgets.pair, now, &caller.agent)?;
         }
@@ -130,7 +131,7 @@ impl Conversations {
     /// An agent of this node has said something with this place.
     pub(super) fn note_said(&mut self, known: &Known, written: Written<'_>, place: &Conversation) {
         let (now, Written { agent, room, message, counts }) = (known.cx.now.mono, written);
-        if known.directory.direct.get(room).is_some() {
+        if known.directory.direct.get(room).is_some() && !place.of_person {
             let pair = self.pairs.entry(room).or_default();
             pair.note(&known.config.budgets.pair, now, agent);
         }
@@ -160,7 +161,8 @@ impl Conversations {
         let (now, budgets) = (known.cx.now.mono, &known.config.budgets);
         let foreign = entry.log.author != known.cx.me;
         let direct = known.directory.direct.get(room);
-        if direct.is_some() && foreign {
+        let of_person = said.conversation.is_some_and(|place| place.of_person);
+        if direct.is_some() && foreign && !of_person {
             self.pairs.entry(room).or_default().note(&budgets.pair, now, &said.agent);
         }
         let place = said.conversation?;
@@ -242,9 +244,16 @@ impl Conversations {
 const LATELY: Duration = Duration::from_secs(3_600);
 
 fn begun(budgets: &Budgets, hops: u32, expects_reply: bool) -> Conversation {
-    let max_turns = budgets.turns;
-    let (turn, begun_by, answers, announces) = (0, None, None, false);
-    Conversation { begun_by, turn, max_turns, hops, expects_reply, answers, announces }
+    Conversation {
+        begun_by: None,
+        turn: 0,
+        max_turns: budgets.turns,
+        hops,
+        expects_reply,
+        answers: None,
+        announces: false,
+        of_person: false,
+    }
 }
 
 fn goes_on(
@@ -268,6 +277,7 @@ fn goes_on(
         expects_reply: expects_reply && turn <= max_turns,
         answers: Some(message),
         announces: false,
+        of_person: conversation.of_person,
     };
     if place.turn > place.last_turn() {
         return Err(OverBudget::Turns { max: max_turns });

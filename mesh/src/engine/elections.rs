@@ -122,7 +122,7 @@ impl Leaders {
 }
 
 fn candidates(known: &Known, room: RoomId) -> Vec<Candidate> {
-    let members = known.rosters.members(room).iter();
+    let members = known.rosters.regulars(room);
     let candidate = members.filter_map(|member| {
         let (_, record) = known.rosters.record(&member.agent)?;
         let name = record.name.to_string();
@@ -142,6 +142,9 @@ pub(super) fn elect_leader(
         return Err(Refused::ElectionRuns);
     }
     let candidates = candidates(known, id);
+    if candidates.is_empty() {
+        return Err(Refused::GuestsAlone);
+    }
     if candidates.len() > ELECTION_CANDIDATES_MAX {
         let full = format!("a room of more than {ELECTION_CANDIDATES_MAX} cannot elect");
         return Err(Refused::Full(full));

@@ -343,6 +343,9 @@ impl Engine {
                 elections::clear_leader_if_gone(&mut self.known, room);
                 self.unlist_if_empty(room);
             }
+            RosterEvent::Reseated { room } => {
+                self.turns.tell(&mut self.known, room, TurnReason::Joined, false);
+            }
             RosterEvent::Presence { agent } => agents::tell_presence(&mut self.known, &agent),
             RosterEvent::Superseded { agent } => {
                 if let Some(registration) = self.known.registrations.remove(&agent) {

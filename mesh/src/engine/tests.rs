@@ -22,6 +22,7 @@ mod files;
 mod forks;
 mod given;
 mod gossip;
+mod guests;
 mod handover;
 mod idle;
 mod import;
@@ -542,7 +543,7 @@ fn record(room: RoomId) -> AgentRecord {
         connected_ms: 0,
         last_active_ms: 0,
         presence: Presence::default(),
-        rooms: [(room, Seat { joined: 1, seen: Number::ZERO })].into(),
+        rooms: [(room, Seat { joined: 1, seen: Number::ZERO, guest: false })].into(),
         reconnected: false,
         gone: None,
         lingers: false,

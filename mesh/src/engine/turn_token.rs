@@ -7,6 +7,7 @@ use crate::{
     api::event::{RoomEvent, TurnReason},
     limits::{CROWD_TOLD_EVERY, TURNS_TOLD_UP_TO},
     name::id::{AgentId, RoomId},
+    presence::rosters::Member,
 };
 
 /// A room with so many members that they are not told of every turn.
@@ -50,7 +51,7 @@ impl Turns {
             return;
         }
         if always || before.flatten() != holder {
-            let members = known.rosters.members(room).iter();
+            let members = known.rosters.regulars(room);
             let order: Arc<[_]> = members.map(|member| member.agent.clone()).collect();
             known.cx.notify(room, RoomEvent::Turn { holder, order, reason });
         }
@@ -87,19 +88,19 @@ impl Turns {
 }
 
 /// Whose turn it is: a function of the roster and of the last message by position, which names its
-/// successor by join stamp. Is that one gone, or was nothing said, it is the first's in join order.
+/// successor by join stamp. Is that one gone, or was nothing said, it is the first's in join order. It is never a guest's.
 pub(super) fn holder(known: &Known, room: RoomId) -> Option<AgentId> {
-    let members = known.rosters.members(room);
+    let members: Vec<&Member> = known.rosters.regulars(room).collect();
     let turn = known.rooms.get(&room).and_then(|room| room.replica.record.spoke?.turn);
     let next =
         members.iter().find(|member| Some(member.joined) == turn).or_else(|| members.first());
     next.map(|member| member.agent.clone())
 }
 
-/// The join stamp of the member after `agent`, round robin: the next holder of the turn. After words from outside it is the
-/// one that it is.
+/// The join stamp of the member after `agent`, round robin: the next holder of the turn. After words from outside, and of
+/// guests, it is the one that it is.
 pub(super) fn next(known: &Known, room: RoomId, agent: &AgentId) -> Option<u64> {
-    let members = known.rosters.members(room);
+    let members: Vec<&Member> = known.rosters.regulars(room).collect();
     let Some(place) = members.iter().position(|member| member.agent == *agent) else {
         let holder = holder(known, room)?;
         return members.iter().find(|member| member.agent == holder).map(|member| member.joined);

@@ -110,7 +110,7 @@ impl Voting {
 const CROWDED_OUT: &str = "other nodes have cast so many ballots in this agent's name that this one does not count: see `clawmeshd status`";
 
 fn to_open(known: &Known, caller: &Caller, vote: NewVote) -> VoteOpened {
-    let members = known.rosters.members(vote.room).iter();
+    let members = known.rosters.regulars(vote.room);
     let eligible = members.filter_map(|member| {
         let (_, record) = known.rosters.record(&member.agent)?;
         Some(Named { agent: member.agent.clone(), name: record.name.to_string() })
@@ -224,6 +224,9 @@ pub(super) fn create_vote(
     known.may_act(caller, id)?;
     vote.check()?;
     let opened = to_open(known, caller, vote);
+    if opened.eligible.is_empty() {
+        return Err(Refused::GuestsAlone);
+    }
     let at = known.write_act(id, &Body::Vote(VoteAct::Opened(opened)))?;
     vote_at(known, id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
 }

@@ -19,10 +19,11 @@ use std::{
 };
 
 pub(crate) use self::private::{Admitted, Seating};
+pub(crate) use self::seats::Member;
 use self::{
     bounds::within_limits,
     roster::NodeRoster,
-    seats::{Effective, Member, Seats},
+    seats::{Effective, Place, Seats},
     stamps::{Stamps, is_near},
 };
 use crate::{
@@ -54,6 +55,10 @@ pub(crate) enum RosterEvent {
     },
     Presence {
         agent: AgentId,
+    },
+    /// A member is a guest now, or no guest any more.
+    Reseated {
+        room: RoomId,
     },
     /// An agent attached here is attached elsewhere now.
     Superseded {
@@ -401,6 +406,9 @@ impl Rosters {
             let (agent, reconnected) = (agent.clone(), reconnected && joined < registered);
             self.happened.push(RosterEvent::Joined { room, agent, reconnected });
         }
+        for room in moves.changed {
+            self.happened.push(RosterEvent::Reseated { room });
+        }
         let before = before.filter(|record| record.gone.is_none()).map(|record| &record.presence);
         if let (Some(before), Some(presence)) = (before, presence)
             && *before != presence
@@ -430,7 +438,9 @@ impl Rosters {
         Effective {
             node,
             registered: record.registered,
-            rooms: rooms.map(|(room, seat)| (*room, seat.joined)).collect(),
+            rooms: rooms
+                .map(|(room, seat)| (*room, Place { joined: seat.joined, guest: seat.guest }))
+                .collect(),
         }
     }
 
@@ -468,6 +478,11 @@ impl Rosters {
     /// Members of a room in join order.
     pub(crate) fn members(&self, room: RoomId) -> &[Member] {
         self.seats.members(room)
+    }
+
+    /// The same, without guests.
+    pub(crate) fn regulars(&self, room: RoomId) -> impl Iterator<Item = &Member> {
+        self.members(room).iter().filter(|member| !member.guest)
     }
 
     /// Where an agent is attached now.
@@ -534,6 +549,7 @@ impl Rosters {
             presence: record.presence.clone(),
             lingers: record.lingers,
             hosted: record.hosted,
+            guest: false,
         })
     }
 

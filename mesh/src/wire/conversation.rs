@@ -29,6 +29,10 @@ pub struct Conversation {
     /// that.
     #[cbor(n(6), default)]
     pub announces: bool,
+    /// A person began it, or a program that speaks for one: how often they write is theirs to decide, so that no
+    /// [pace](crate::api::budget::Pace) holds.
+    #[cbor(n(7), default)]
+    pub of_person: bool,
 }
 
 impl Conversation {

@@ -54,6 +54,9 @@ pub struct Seat {
     /// The last number the agent is known to have seen: at its join, or when it disconnected.
     #[n(1)]
     pub seen: Number,
+    /// A guest hears and writes as all do; no turn passes to it, and it is neither asked to vote nor to lead.
+    #[cbor(n(2), default)]
+    pub guest: bool,
 }
 
 /// An agent, as its node announces it.

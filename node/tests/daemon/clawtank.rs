@@ -128,7 +128,7 @@ fn task(id: &str) -> Value {
 /// Two nodes, a person and an agent of this dialect at one each, and an agent that speaks ClawChat at the first.
 struct Company {
     first: Daemon,
-    _second: Daemon,
+    second: Daemon,
     key: String,
     ada: Client,
     bob: Client,
@@ -145,7 +145,7 @@ impl Company {
         let mut eve = Agent::connect(first.text("tcp"));
         eve.call("register", json!({"key": key, "name": "eve", "agent_id": "eve"})).unwrap();
         eve.call("join_room", json!({"room_id": "lobby"})).unwrap();
-        Company { first, _second: second, key, ada, bob, eve }
+        Company { first, second, key, ada, bob, eve }
     }
 
     fn talks(&mut self) {
@@ -218,6 +218,104 @@ fn three_dialects_at_two_nodes_share_a_room_its_tasks_and_one_claim() {
     company.talks();
     (0..10).for_each(|round| company.claims(round));
     company.answers();
+}
+
+/// What somebody reports of a repository.
+fn commit(sha: u8, branch: &str, agent: &str, file: &str) -> Value {
+    json!({
+        "commit_info": {
+            "sha": format!("{sha:040x}"), "message": "feat: more", "branch": branch,
+            "author": {"name": agent, "email": "x@y.z", "timestamp": "2026-02-17T21:03:00.123Z"},
+        },
+        "repository": {"url": "https://example.org/x", "owner": "o", "name": "x"},
+        "changes": {
+            "files_added": [], "files_modified": [file], "files_deleted": [],
+            "stats": {"additions": 1, "deletions": 2, "total_changes": 3},
+        },
+        "context": {"agent_id": agent},
+    })
+}
+
+impl Company {
+    /// Commits are told at both nodes, once, and so is a conflict, under one id.
+    fn commits(&mut self, carl: &mut Client) {
+        let Company { ada, bob, eve, .. } = self;
+        let said = bob.gets("git.commit", commit(1, "a", "bob", "x.rs"));
+        let heard = ada.find(|frame| frame["type"] == "git.commit");
+        assert_eq!((&heard["id"], &heard["data"]), (&said["id"], &said["data"]));
+        let page = json!({"room_id": "lobby", "limit": 1});
+        let kept = eve.call("get_history", page).unwrap()["messages"][0].clone();
+        assert_eq!(kept["content"], "[git] commit 0000000 on a by bob: feat: more (+1 -2, 1 file)");
+        assert_eq!(kept["metadata"]["kind"], "git.commit");
+        // Another agent reports it at the other node.
+        let again = carl.gets("git.commit", commit(1, "a", "carl", "x.rs"));
+        assert_eq!((&again["id"], &again["data"]), (&said["id"], &said["data"]));
+        carl.gets("git.commit", commit(2, "b", "carl", "x.rs"));
+        let warned = [ada, bob, carl].map(|client| {
+            let warning = client.find(|frame| frame["type"] == "git.conflict_warning");
+            let seen = client.heard.iter().filter(|frame| frame["data"]["commit_info"].is_object());
+            assert!(seen.count() <= 2, "each is told once");
+            warning
+        });
+        assert!(warned.iter().all(|warning| warning["id"] == warned[0]["id"]), "{warned:?}");
+        assert_eq!(warned[0]["data"]["agents_affected"], json!(["bob", "carl"]));
+    }
+
+    /// A person at one node and a program of another dialect at the other decide at once: one wins, and all know which.
+    fn decides(&mut self, program: &mut Client, round: u32) {
+        let Company { ada, bob, .. } = self;
+        let request = fresh();
+        bob.gets(
+            "approval.request",
+            json!({
+                "request_id": request, "agent_id": "bob", "approval_type": "exec",
+                "details": {"command": format!("make {round}")}, "room_id": "lobby",
+            }),
+        );
+        let shown = format!("approval_{request}");
+        ada.find(|frame| frame["data"]["request_id"] == *shown);
+        let call = |program: &mut Client, method: &str, params: Value| {
+            let id = fresh();
+            program.send(&json!({"type": "req", "id": id, "method": method, "params": params}));
+            program.find(|frame| frame["id"] == id)
+        };
+        let listed = call(program, "exec.approval.list", json!({}));
+        let id = listed["payload"]["pending"][0]["id"].clone();
+        let (approved, denied) = std::thread::scope(|scope| {
+            let approves = scope.spawn(|| {
+                ada.ask("approval.response", json!({"request_id": request, "decision": "approved"}))
+            });
+            let denied = call(program, "exec.approval.deny", json!({"id": id, "reason": "no"}));
+            (approves.join().unwrap(), denied)
+        });
+        let (yes, no) = (approved["type"] == "approval.response", denied["ok"] == true);
+        assert!(yes != no, "one of the two decides: {approved} {denied}");
+        let word = if yes { "approved" } else { "denied" };
+        let told = bob.find(|frame| frame["type"] == "approval.response");
+        assert_eq!(
+            (&told["data"]["decision"], &told["data"]["request_id"]),
+            (&json!(word), &json!(shown))
+        );
+        if !yes {
+            assert_eq!(approved["data"]["error_code"], "RESOURCE_CONFLICT", "{approved}");
+            ada.find(|frame| frame["data"]["decision"] == "denied");
+        }
+    }
+}
+
+#[test]
+fn commits_conflicts_and_decisions_are_the_same_at_two_nodes() {
+    let dirs = [temp(), temp()];
+    let mut company = Company::at(&dirs);
+    let mut carl = come(&company.first, "agent", &company.key, "carl");
+    company.commits(&mut carl);
+    let mut program = Client::connect(&company.second);
+    program.send(&json!({
+        "type": "req", "id": "1", "method": "connect",
+        "params": {"token": company.key, "user_id": "cy", "protocol": 3},
+    }));
+    assert_eq!(program.find(|frame| frame["id"] == "1")["ok"], true);
+    (0..5).for_each(|round| company.decides(&mut program, round));
 }
 
 #[test]

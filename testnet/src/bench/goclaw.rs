@@ -5,6 +5,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::{
     net::TcpStream,
+    task::JoinSet,
     time::{Duration, Instant, sleep},
 };
 use tokio_tungstenite::{
@@ -26,6 +27,12 @@ use crate::{
 const QUESTIONS: u64 = 1_000;
 /// Connections that wait.
 const CONNECTIONS: usize = 1_000;
+/// Jobs that are not due, and keys whose jobs they are: a key has at most 1,000.
+const JOBS: u64 = 10_000;
+/// See [`JOBS`].
+const KEYS: u64 = 10;
+/// Processor time is looked at for so long.
+const WATCHED: Duration = Duration::from_secs(20);
 /// Memory is looked at when nothing more is under way.
 const SETTLES: Duration = Duration::from_secs(2);
 /// An agent is known at another node within this time.
@@ -147,4 +154,55 @@ pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
     let each = with.saturating_sub(alone) as f64 / CONNECTIONS as f64 / KIB;
     let what = "GoClaw: each of 1,000 idle connections";
     Ok(vec![Figure::new("goclaw_connection", what, Unit::KiB, each, Target::AtMost(16.0))])
+}
+
+/// Jobs that wait for their time.
+pub(super) async fn cron(run: &Run) -> Result<Vec<Figure>> {
+    let (mut mesh, key, _config) = mesh(run, 1).await?;
+    let pid = mesh.nodes[0].pid().context("a node that runs has a process")?;
+    let mut owner = Program::at(mesh.nodes[0].http(), &key).await?;
+    let (mut agents, mut programs) = (Vec::new(), Vec::new());
+    for nth in 0..KEYS {
+        let wanted = json!({ "name": format!("bench {nth}"), "scopes": ["admin"] });
+        let minted = owner.ask("api_keys.create", &wanted).await?;
+        let minted = minted["key"].as_str().context("a key")?.to_owned();
+        let name = format!("works {nth}");
+        agents.push(Connection::attach(mesh.nodes[0].tcp(), Some(&minted), &name).await?);
+        programs.push(Program::at(mesh.nodes[0].http(), &minted).await?);
+    }
+    let without = processor_percent(pid).await?;
+    let each = run.scaled(JOBS).div_ceil(KEYS);
+    let mut making = JoinSet::new();
+    for (mut program, agent) in programs.into_iter().zip(&agents) {
+        let agent = agent.agent.clone();
+        making.spawn(async move {
+            for nth in 0..each {
+                // Each at a minute of its own, and none within the run.
+                let line = format!("{} 3 1 1 *", nth % 60);
+                let job = json!({
+                    "name": format!("job {nth}"), "agentId": agent, "message": "sweep", "schedule": line,
+                });
+                program.ask("cron.create", &job).await?;
+            }
+            anyhow::Ok(program)
+        });
+    }
+    let mut programs = Vec::new();
+    while let Some(program) = making.join_next().await {
+        programs.push(program??);
+    }
+    sleep(SETTLES).await;
+    let with = processor_percent(pid).await?;
+    drop((programs, agents));
+    mesh.stop().await.context("the mesh stops")?;
+    let what = "GoClaw: 10,000 cron jobs that are not due, of a core";
+    let cost = (with - without).max(0.0);
+    Ok(vec![Figure::new("goclaw_cron", what, Unit::Percent, cost, Target::AtMost(0.5))])
+}
+
+/// The part of a core that a process takes, in a hundred.
+async fn processor_percent(pid: u32) -> Result<f64> {
+    let before = proc::processor_seconds(pid)?;
+    sleep(WATCHED).await;
+    Ok((proc::processor_seconds(pid)? - before) / WATCHED.as_secs_f64() * 100.0)
 }

@@ -62,5 +62,6 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::FinderJoin => finder::join(run).await,
         Row::Goclaw => goclaw::send(run).await,
         Row::GoclawIdle => goclaw::idle(run).await,
+        Row::GoclawCron => goclaw::cron(run).await,
     }
 }

@@ -53,6 +53,8 @@ pub enum Row {
     Goclaw,
     /// Memory of idle connections of persons' programs
     GoclawIdle,
+    /// Processor time of a node with many jobs that are not due
+    GoclawCron,
 }
 
 impl Row {

@@ -75,6 +75,10 @@ happenings! {
     OnceGranted, Any, "thing that one agent does granted";
     OnceLapsed, Any, "lease run out, and taken by another";
     OnceSplit, Any, "thing granted on both sides of a split";
+    Decided, Any, "decision about an approval granted";
+    DecisionTold, Any, "decision about an approval told";
+    DecidedAnew, Any, "approval decided anew after a split";
+    Undecided, Any, "approval that nobody decided in time";
     Copied, Any, "message held by several nodes";
     Inquired, Any, "fate of a message told";
     Lost, Losses, "disk lost for ever";

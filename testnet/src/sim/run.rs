@@ -11,7 +11,7 @@ use mesh::name::{
 };
 
 use super::{
-    correspondents,
+    approvals, correspondents,
     coverage::{Coverage, Happening},
     elections, holders,
     kind::Kind,
@@ -76,11 +76,13 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     elections::end::converge(world)?;
     tasks::end::converge(world)?;
     onces::end::converge(world)?;
+    approvals::end::converge(world)?;
     proven::all_that_can_be_is_proven(world)?;
     let election = elections::end::everybody_elects(world)?;
     votes::end::everybody_votes(world)?;
     tasks::end::everybody_claims(world)?;
     onces::end::everybody_asks(world)?;
+    approvals::end::everything_is_decided(world)?;
     nobody_waits(world)?;
     elections::end::elected_leads(world, &election)?;
     holders::alike::converge(world)?;
@@ -132,6 +134,7 @@ fn judge_among_remaining(world: &mut World) -> Result<Report, Broken> {
     votes::end::others_say_the_same(world, None)?;
     elections::end::others_name_the_same(world)?;
     onces::end::others_name_the_same(world)?;
+    approvals::end::others_name_the_same(world)?;
     Ok(report(world))
 }
 

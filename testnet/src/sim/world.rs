@@ -20,6 +20,7 @@ use store::{
 
 use super::{
     agents::Agents,
+    approvals::Approvals,
     bodies::Bodies,
     cluster::Cluster,
     correspondents::Correspondents,
@@ -44,7 +45,7 @@ use super::{
 };
 
 /// The number of parts.
-const PARTS: usize = 11;
+const PARTS: usize = 12;
 
 /// See the module.
 #[derive(Debug)]
@@ -56,6 +57,7 @@ pub(super) struct World {
     pub(super) elections: Elections,
     pub(super) tasks: Tasks,
     pub(super) onces: Onces,
+    pub(super) approvals: Approvals,
     pub(super) holders: Holders,
     pub(super) correspondents: Correspondents,
     pub(super) operators: Operators,
@@ -82,6 +84,7 @@ impl World {
             elections: Elections::default(),
             tasks: Tasks::default(),
             onces: Onces::default(),
+            approvals: Approvals::default(),
             holders: Holders::new(&mut cluster),
             correspondents: Correspondents::new(&mut cluster),
             operators: Operators::default(),
@@ -134,6 +137,7 @@ impl World {
             &self.elections,
             &self.tasks,
             &self.onces,
+            &self.approvals,
             &self.holders,
             &self.correspondents,
             &self.agents,
@@ -150,6 +154,7 @@ impl World {
             &mut self.elections,
             &mut self.tasks,
             &mut self.onces,
+            &mut self.approvals,
             &mut self.holders,
             &mut self.correspondents,
             &mut self.agents,
@@ -255,6 +260,7 @@ impl World {
             43..=48 => self.elections.act(cluster, agents, i),
             49..=58 => self.tasks.act(cluster, agents, i),
             59..=66 => self.onces.act(cluster, agents, i),
+            67..=73 => self.approvals.act(cluster, agents, i),
             _ => agents.speak(cluster, i),
         }
         Ok(())
@@ -404,6 +410,7 @@ impl World {
         self.roamers.told(cluster, node, room, event)?;
         self.tasks.told(node, event);
         self.onces.told(cluster, node, event);
+        self.approvals.told(cluster, node, event);
         self.script.told(cluster, node, room, event);
         Ok(())
     }

@@ -150,6 +150,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
         Refused::NotEligible => {
             denied("only those who were in the room when the vote was opened may vote")
         }
+        Refused::GuestsAlone => denied("the room has guests alone, who neither vote nor lead"),
         Refused::NotMember => Problem::new(Code::NotInRoom, "join the room first"),
         Refused::NameTaken(name) => {
             Problem::new(Code::RoomNameTaken, format!("a room named {name:?} exists already"))

@@ -153,6 +153,7 @@ pub fn agent(view: &AgentView) -> Agent {
         progress: progress(&view.presence),
         mesh: Some(MeshNote {
             lingers: view.lingers.then_some(true),
+            guest: view.guest.then_some(true),
             via: view.hosted.then(|| "mcp".to_owned()),
             node: Some(view.node.to_string()),
             verified: view.verified.then_some(true),

@@ -7,7 +7,7 @@ use bridge::{
     session::seat::Seat,
 };
 use mesh::{
-    api::command::{MemberAct, RoomInfo, RoomView, ShareAct},
+    api::command::{AgentView, MemberAct, RoomInfo, RoomView, ShareAct},
     name::id::RoomId,
     records::{
         details::{Details, DetailsUpdate, RoomState},
@@ -27,6 +27,12 @@ use crate::{
     encode::{self, Viewer},
     voice::Voice,
 };
+
+/// Those to whom a turn may pass.
+fn order(members: &[AgentView]) -> Vec<String> {
+    let regulars = members.iter().filter(|member| !member.guest);
+    regulars.map(|member| member.agent.to_string()).collect()
+}
 
 impl Turn {
     pub(crate) fn list_rooms(self, seat: &mut Seat, list: &request::ListRooms) {
@@ -55,7 +61,7 @@ impl Turn {
                     agents: info.agents.iter().map(encode::agent).collect(),
                     sub_rooms: shown(voice, &info.sub_rooms, &details, &to),
                     current_turn_holder: info.turn.as_deref().map(String::from),
-                    turn_order: info.agents.iter().map(|agent| agent.agent.to_string()).collect(),
+                    turn_order: order(&info.agents),
                 }))
             });
         });

@@ -2,7 +2,7 @@
 
 use bridge::seam::{
     call::{GetProfile, ListTasks},
-    event::Event,
+    event::{Event, Message},
 };
 use bytes::Bytes;
 use mesh::{
@@ -12,8 +12,8 @@ use mesh::{
 use serde_json::{Value, json};
 
 use crate::{
-    agents::model_of, envelope::Told, limits::GRACE_SECS, names, problem::Problem, rooms,
-    said::Saying, state::Context, style::shown, times,
+    agents::model_of, approvals, envelope::Told, git, limits::GRACE_SECS, names, problem::Problem,
+    rooms, said::Saying, state::Context, style::shown, times,
 };
 
 /// The frames of an event. None, if the room cannot be looked at any more: nobody misses an event of it.
@@ -26,10 +26,9 @@ pub(crate) async fn told(cx: &Context, event: Event) -> Vec<Bytes> {
         let set = rooms::set(cx, room.room).await;
         set.map(|set| Some(rooms::opened(cx.style(), "room.created", &room, &set)))
     } else if let Event::Said(message) = event {
-        // What the same agent has said over another connection.
-        let direct = cx.shared.desk.is_direct(message.room);
-        let hears = direct || cx.state().rooms.contains(&message.room);
-        Ok(hears.then(|| Saying::of(&message, direct).told(cx.style())))
+        return said(cx, &message).await;
+    } else if let Event::ApprovalDecided(view) | Event::MayOrMayNot(view) = event {
+        Ok(Some(approvals::decided(cx, &view).await))
     } else if let Event::RoomClosed { room } = event {
         let payload = json!({"room_id": cx.style().room(room)});
         Ok(Some(rooms::answer("extension.room_closed", rooms::NAMESPACE, payload)))
@@ -43,6 +42,27 @@ pub(crate) async fn told(cx: &Context, event: Event) -> Vec<Bytes> {
             Vec::new()
         }
     }
+}
+
+/// What the same agent has said over another connection; and what a message has brought up.
+async fn said(cx: &Context, message: &Message) -> Vec<Bytes> {
+    let direct = cx.shared.desk.is_direct(message.room);
+    let hears = cx.state().rooms.contains(&message.room);
+    let own = cx.agent().is_ok_and(|agent| **agent == *message.said.agent);
+    let mut told = Vec::new();
+    let metadata = message.said.metadata.as_deref();
+    if hears && approvals::is_decision(metadata) {
+        // One that is so is told by its own event.
+        if approvals::checked(cx, message).await.is_none() {
+            told.push(Saying::of(message, direct).told(cx.style()));
+        }
+    } else if own && (direct || hears) {
+        told.push(Saying::of(message, direct).told(cx.style()));
+    }
+    if hears && git::may_be_commit(metadata) {
+        told.extend(git::warnings(cx, message.room, message.message).await);
+    }
+    told.into_iter().map(|told| cx.frame(told)).collect()
 }
 
 async fn joined(

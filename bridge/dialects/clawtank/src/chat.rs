@@ -21,7 +21,7 @@ use crate::{
         TEXT_CHARS_MAX,
     },
     names,
-    problem::{Code, Problem},
+    problem::Problem,
     rooms,
     said::{Mention, OWN, Saying, is_https, units},
     shared::{Done, Place, Rate},
@@ -169,7 +169,7 @@ async fn put(
 }
 
 /// Tells other connections of the same agent of a message, as everybody.
-async fn tell_others(cx: &Context, agent: &AgentId, Place { room, message }: Place) {
+pub(crate) async fn tell_others(cx: &Context, agent: &AgentId, Place { room, message }: Place) {
     let others = cx.shared.others(agent, cx.member.connection);
     if others.is_empty() {
         return;
@@ -218,7 +218,11 @@ async fn draft(cx: &Context, room: RoomId, data: &At<'_>) -> Result<Draft, Probl
 }
 
 /// The id that a client chose: nothing else is called so in the room, and no message has it as its own id.
-async fn alias(cx: &Context, room: RoomId, at: &At<'_>) -> Result<Option<MessageId>, Problem> {
+pub(crate) async fn alias(
+    cx: &Context,
+    room: RoomId,
+    at: &At<'_>,
+) -> Result<Option<MessageId>, Problem> {
     let Some(text) = at.clone().required()?.id()? else { return Ok(None) };
     let Some(message) = ids::parse(text).map(MessageId) else { return Ok(None) };
     let alias = Some(message);
@@ -350,6 +354,15 @@ async fn target(
     members: &[AgentView],
     (at, named): (&At<'_>, &str),
 ) -> Result<AgentId, Problem> {
+    called(cx, members, (&at.get("target"), named)).await
+}
+
+/// The same, of a field.
+pub(crate) async fn called(
+    cx: &Context,
+    members: &[AgentView],
+    (at, named): (&At<'_>, &str),
+) -> Result<AgentId, Problem> {
     let id = ids::parse(named);
     let is_it = |member: &&AgentView| {
         *member.agent == *named || id.is_some_and(|id| id == names::id_of(&member.agent))
@@ -358,19 +371,6 @@ async fn target(
         return Ok(member.agent.clone());
     }
     let found = cx.ask(FindAgent(named.into())).await?;
-    let unknown = || at.get("target").bad("nobody here is called so");
+    let unknown = || at.bad("nobody here is called so");
     found.into_iter().next().map(|view| view.agent).ok_or_else(unknown)
-}
-
-/// What is not there yet.
-pub(crate) fn not_there(kind: &str) -> Problem {
-    let instead = if kind.starts_with("git.") {
-        "say it as a chat message: git records come with a later version"
-    } else if kind.starts_with("approval.") {
-        "ask in the chat, and let somebody with task_assign review the task: approvals come with a later version"
-    } else {
-        "spectators come with a later version: the lists of GET /api/rooms are open to everybody for public rooms"
-    };
-    let text = format!("{kind} is not understood by this version");
-    Problem::new(Code::ValidationFailed, text).at("type").because("not there yet").instead(instead)
 }

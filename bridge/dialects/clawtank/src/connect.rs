@@ -25,7 +25,8 @@ use crate::{
 };
 
 /// What a node can do for its clients.
-pub(crate) const FEATURES: [&str; 4] = ["chat", "spectator_mode", "replay", "clawmesh"];
+pub(crate) const FEATURES: [&str; 6] =
+    ["chat", "git_integration", "spectator_mode", "approvals", "replay", "clawmesh"];
 
 /// Of which kind a client says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,7 @@ pub(crate) struct Rights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Chat,
+    Git,
     CreateTask,
     ClaimTask,
     CreateRoom,
@@ -88,6 +90,7 @@ impl Right {
     fn name(self) -> &'static str {
         match self {
             Right::Chat => "chat",
+            Right::Git => "git_commit",
             Right::CreateTask => "task_create",
             Right::ClaimTask => "task_claim",
             Right::CreateRoom => "room_create",
@@ -135,7 +138,9 @@ impl Rights {
     /// `hosts`: see [`Rights::shown`].
     pub(crate) fn may(self, right: Right, hosts: bool) -> Result<(), Problem> {
         let may = match right {
-            Right::Chat | Right::CreateTask | Right::ClaimTask | Right::CreateRoom => self.writes,
+            Right::Chat | Right::Git | Right::CreateTask | Right::ClaimTask | Right::CreateRoom => {
+                self.writes
+            }
             Right::Approve => self.approves,
             Right::AssignTask => hosts || self.own,
         };

@@ -21,7 +21,7 @@ const BARE: &str = "clawmesh.ids";
 /// With versions.
 const OURS: [&str; 2] = [rooms::NAMESPACE, tasks::NAMESPACE];
 const VERSION: &str = "1.0.0";
-const FEATURES: [&str; 2] = ["mentions", "threading"];
+const FEATURES: [&str; 3] = ["mentions", "threading", "approvals"];
 
 /// What both have, and from now on mean. `style`: the one of the connection by now; ids have the form that was agreed on
 /// before it was let in.

@@ -28,6 +28,7 @@ use tokio::time::timeout;
 use crate::{
     connect::{Member, Wish},
     fields::At,
+    git,
     limits::MESSAGE_BYTES_MAX,
     problem::{Code, Problem},
     replay, rooms,
@@ -194,6 +195,10 @@ async fn read(cx: &Context, route: Route<'_>, query: &Value) -> Result<Value, Pr
         Route::Of(named, "events") => {
             let room = rooms::named(cx, named).await?;
             rooms::page(cx, room, &wish).await
+        }
+        Route::Of(named, "git") => {
+            let room = rooms::named(cx, named).await?;
+            git::page(cx, room, &wish).await
         }
         Route::Of(_, of) => {
             Err(Problem::missing(format!("{of} of rooms come with a later version")))

@@ -5,9 +5,9 @@
 //! is durable. A person is an agent of the mesh as in other dialects of people. Nothing that was not done is confirmed.
 //!
 //! In reading order: `socket` (a connection), `envelope` and `fields` (frames, and what is in them), `connect` (who a client
-//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks` (`grace`: of agents that are gone), `extensions`, `http` (pages), `replay` (a room as a file), `spectators` (those who look on); `voice` (events to
+//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks` (`grace`: of agents that are gone), `git`, `approvals`, `extensions`, `http` (pages), `replay` (a room as a file), `spectators` (those who look on); `voice` (events to
 //! frames; `said`: messages; `arrivals`: members that come and go), `style` and `ids` (how things are called), `names`
-//! (people as agents), `problem` (refusals), `shared`, `times`, `settings`, `limits`.
+//! (people as agents), `problem` (refusals), `shared`, `shape` (tables of fields), `times`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -25,12 +25,14 @@ use bridge::{
 use mesh::name::id::RoomId;
 
 mod agents;
+mod approvals;
 mod arrivals;
 mod chat;
 mod connect;
 mod envelope;
 mod extensions;
 mod fields;
+mod git;
 mod grace;
 mod http;
 mod ids;
@@ -41,6 +43,7 @@ mod replay;
 mod rooms;
 mod said;
 mod settings;
+mod shape;
 mod shared;
 mod socket;
 mod spectators;

@@ -32,6 +32,38 @@ pub(crate) const REPLAYED_MAX: u64 = 50;
 pub(crate) const PAGE_MAX: u64 = 200;
 /// Rooms of one list.
 pub(crate) const ROOMS_LISTED_MAX: usize = 200;
+/// Bytes of a record of a repository (spec §6).
+pub(crate) const GIT_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of what an agent says of a thing that is to be approved.
+pub(crate) const APPROVAL_DETAILS_BYTES_MAX: usize = 16 * 1024;
+/// The time in which it can be decided, if its agent does not say (spec §9).
+pub(crate) const APPROVAL_FOR: Duration = Duration::from_secs(2 * 3_600);
+/// A message that asks may be told of before its approval is here: so often it is looked for.
+pub(crate) const APPROVAL_LOOKS: u32 = 10;
+/// The time between two looks.
+pub(crate) const APPROVAL_LOOK_AFTER: Duration = Duration::from_millis(100);
+/// Characters of the thing in the line of its message.
+pub(crate) const COMMAND_SHOWN_CHARS_MAX: usize = 200;
+/// Messages that are looked at for records: a page, as large as the bridge reads them.
+pub(crate) const GIT_ROWS_MAX: u64 = 1_000;
+/// Rooms whose commits are remembered: those of the others are read again. Less than 60 MB when all are full.
+pub(crate) const GIT_ROOMS_MAX: usize = 32;
+/// Commits of a room that are remembered.
+pub(crate) const COMMITS_KEPT_MAX: usize = 400;
+/// Commits of a repository that a new one is compared with (spec §6).
+pub(crate) const COMMITS_COMPARED_MAX: usize = 200;
+/// They are not older than this (spec §6).
+pub(crate) const COMMITS_WITHIN_MS: u64 = 24 * 3_600 * 1_000;
+/// Files of a commit that are compared: the first ones by name. 16 bytes each.
+pub(crate) const FILES_COMPARED_MAX: usize = 256;
+/// Requests to merge of a room whose branch is remembered.
+pub(crate) const PULLS_KEPT_MAX: usize = 256;
+/// Warnings of a room that are remembered, so that none is told twice.
+pub(crate) const WARNINGS_KEPT_MAX: usize = 2_048;
+/// Warnings that one commit brings: more say nothing new.
+pub(crate) const WARNINGS_OF_COMMIT_MAX: usize = 8;
+/// Commits of a room whose warnings are remembered, until all its clients are told.
+pub(crate) const WARNED_COMMITS_MAX: usize = 64;
 /// Extensions and features that a client may name: more than anybody has.
 pub(crate) const EXTENSIONS_MAX: usize = 64;
 
@@ -71,6 +103,10 @@ pub(crate) const TASKS_LISTED_MAX: usize = 1_000;
 pub(crate) const CHAT_PER_MINUTE: u32 = 60;
 /// Of all at this node in one room.
 pub(crate) const ROOM_CHAT_PER_MINUTE: u32 = 300;
+/// See [`CHAT_PER_MINUTE`].
+pub(crate) const GIT_PER_MINUTE: u32 = 10;
+/// See [`CHAT_PER_MINUTE`].
+pub(crate) const APPROVALS_PER_MINUTE: u32 = 20;
 /// See [`CHAT_PER_MINUTE`].
 pub(crate) const STATUS_PER_MINUTE: u32 = 20;
 /// See [`CHAT_PER_MINUTE`].

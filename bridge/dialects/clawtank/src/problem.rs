@@ -293,6 +293,7 @@ fn of_mesh(refused: &Refused) -> Problem {
         Refused::NotMember
         | Refused::NotLeader
         | Refused::NotEligible
+        | Refused::GuestsAlone
         | Refused::NotApprover
         | Refused::NoMailbox(_)
         | Refused::TakesNone(_)

@@ -21,9 +21,11 @@ use mesh::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    approvals,
     connect::Right,
     envelope::{Request, Told},
     fields::At,
+    git,
     limits::{
         PAGE_MAX, REPLAYED_MAX, ROOMS_LISTED_MAX, ROOMS_PER_HOUR, SPECTATORS_DEFAULT_MAX,
         TASKS_LISTED_MAX,
@@ -80,6 +82,11 @@ impl Set {
         self.setting("require_approval") == Some(json!(true))
     }
 
+    /// Records of repositories are taken.
+    pub(crate) fn takes_git(&self) -> bool {
+        self.setting("git_integration_enabled") != Some(json!(false))
+    }
+
     pub(crate) fn members_max(&self) -> u64 {
         self.setting("max_members").and_then(|max| max.as_u64()).unwrap_or(u64::MAX)
     }
@@ -93,7 +100,7 @@ impl Set {
             "spectator_limit": SPECTATORS_DEFAULT_MAX,
             "announce_spectator_joins": false,
             "spectator_chat": "visible",
-            "git_integration_enabled": false,
+            "git_integration_enabled": true,
             "claim_strategy": "first_claim",
         });
         for name in SETTINGS {
@@ -390,12 +397,17 @@ async fn events(
     let page = cx.read(page).await?;
     let direct = cx.shared.desk.is_direct(room);
     let style = cx.style();
-    let said = |message: &Message| (message.wall_ms, Saying::of(message, direct).told(style));
     // Who shows no key is nobody of the room.
     let is_shown =
         |message: &&Message| cx.member.shows_key || !Saying::of(message, direct).is_for_members();
     let more_said = page.messages.len() as u64 > limit;
-    let mut all: Vec<(u64, Told)> = page.messages.iter().filter(is_shown).map(said).collect();
+    let mut all: Vec<(u64, Told)> = Vec::with_capacity(page.messages.len());
+    for message in page.messages.iter().filter(is_shown) {
+        approvals::note(&cx.shared, message);
+        let decision = approvals::checked(cx, message).await;
+        let told = decision.unwrap_or_else(|| Saying::of(message, direct).told(style));
+        all.push((message.wall_ms, told));
+    }
     let tasks: Vec<TaskView> = cx.read(ListTasks { room, status: None }).await?;
     let newest = tasks.iter().rev().take(TASKS_LISTED_MAX);
     let earlier = newest.filter(|task| before_ms.is_none_or(|before| task.created_ms < before));
@@ -430,7 +442,11 @@ pub(crate) async fn page(cx: &Context, room: RoomId, wish: &At<'_>) -> Result<Va
     let (events, more) = events(cx, room, (limit, before)).await?;
     let form = cx.style().form;
     let frame = |(_, told): (u64, Told)| {
-        serde_json::from_slice::<Value>(&told.frame(form)).unwrap_or_default()
+        let mut frame = serde_json::from_slice(&told.frame(form)).unwrap_or_default();
+        if !cx.member.shows_key {
+            git::for_all(&mut frame);
+        }
+        frame
     };
     let events: Vec<Value> = events.into_iter().map(frame).collect();
     Ok(json!({"events": events, "more": more}))

@@ -8,8 +8,9 @@ use mesh::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    approvals,
     envelope::{Told, cut},
-    ids,
+    git, ids,
     limits::{ATTACHMENTS_MAX, HTML_CHARS_MAX, MENTIONS_MAX, TEXT_CHARS_MAX},
     names,
     style::{Style, shown},
@@ -116,6 +117,10 @@ impl<'a> Saying<'a> {
     }
 
     pub(crate) fn told(&self, style: Style) -> Told {
+        // Some messages are of other types.
+        if let Some(told) = git::told(self, style).or_else(|| approvals::told(self, style)) {
+            return told;
+        }
         let own = self.own();
         let (text, is_cut) = cut(self.content, TEXT_CHARS_MAX);
         let (mentions, elsewhere) = self.mentioned(&own, &text);
@@ -191,7 +196,9 @@ impl<'a> Saying<'a> {
 
     /// It is not for those who look on, nor is a thought.
     pub(crate) fn is_for_members(&self) -> bool {
-        self.speech == Speech::Thinking || self.visibility(&self.own()) == "room_only"
+        self.speech == Speech::Thinking
+            || self.visibility(&self.own()) == "room_only"
+            || approvals::is_of_one(self.metadata)
     }
 
     fn visibility(&self, own: &Map<String, Value>) -> &'static str {

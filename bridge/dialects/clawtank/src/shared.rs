@@ -17,6 +17,7 @@ use mesh::{
 };
 
 use crate::{
+    git,
     grace::Grace,
     limits::{
         ALIASES_MAX, BUCKETS_MAX, CENSUS_FOR, CENSUSES_MAX, REPEATERS_MAX, REPEATS_MAX,
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) settings: Settings,
     pub(crate) grace: Arc<Grace>,
+    pub(crate) git: git::Watch,
     rates: Mutex<Newest<(AgentId, &'static str), Instant>>,
     repeats: Mutex<Newest<AgentId, Frames>>,
     aliases: Mutex<Newest<(RoomId, MessageId), Place>>,
@@ -58,6 +60,8 @@ pub(crate) enum Done {
     Nothing,
     /// It said this.
     Message(RoomId, MessageId),
+    /// It decided about this approval.
+    Decided(RoomId, MessageId),
     /// It made or changed this task, and is confirmed in this way.
     Task(RoomId, MessageId, Confirmed),
 }
@@ -106,7 +110,7 @@ impl<K: Hash + Eq + Clone, V> Newest<K, V> {
         Newest { all: HashMap::new(), order: VecDeque::new(), max }
     }
 
-    fn put(&mut self, key: &K, value: V) {
+    pub(crate) fn put(&mut self, key: &K, value: V) {
         if self.all.insert(key.clone(), value).is_none() {
             self.order.push_back(key.clone());
         }
@@ -115,6 +119,14 @@ impl<K: Hash + Eq + Clone, V> Newest<K, V> {
         {
             self.all.remove(&oldest);
         }
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.all.get(key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.all.iter()
     }
 
     /// The one of this name, made if there is none.
@@ -136,6 +148,7 @@ impl Shared {
             desk,
             settings,
             grace: Arc::new(Grace::new(grace)),
+            git: git::Watch::new(),
             rates: Mutex::new(Newest::new(BUCKETS_MAX)),
             repeats: Mutex::new(Newest::new(REPEATERS_MAX)),
             aliases: Mutex::new(Newest::new(ALIASES_MAX)),

@@ -9,7 +9,7 @@ use bridge::{
     delivery::ending::Ending,
     dialect::{Conversation, Heard, Manners},
     seam::{
-        call::{Attach, Identity, Join, Leave},
+        call::{Attach, Identity, JoinAsGuest, Leave},
         event::{Event, Recipient},
     },
     session::seat::Seat,
@@ -22,10 +22,10 @@ use tokio::{sync::mpsc, time::sleep};
 use crate::{
     Voices, agents,
     agents::Introduction,
-    arrivals, chat,
+    approvals, arrivals, chat,
     connect::{Kind, Member, Wish, let_in},
     envelope::{Bad, CAPABILITIES, Related, Request, Told},
-    extensions,
+    extensions, git,
     limits::{
         BAD_FRAMES_MAX, BAD_FRAMES_WITHIN, CONNECT_WITHIN, KEY_LOOK_EVERY, MESSAGE_BYTES_END,
         NEWS_MAX, PING_EVERY, REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
@@ -272,7 +272,7 @@ async fn find(cx: &Context, text: &str) -> Result<RoomInfo, Problem> {
 
 /// Takes a seat, and tells the client what was said before.
 fn join(seat: &mut Seat, cx: Context, related: Related, room: RoomId) {
-    seat.ask_in_turn(Join(room), move |seat, joined| match joined {
+    seat.ask_in_turn(JoinAsGuest(room), move |seat, joined| match joined {
         Ok(()) => {
             cx.state().rooms.insert(room);
             let work = async move {
@@ -442,7 +442,7 @@ fn take_seats(
     mut wanted: Vec<RoomId>,
 ) {
     let Some(room) = wanted.pop() else { return introduce(seat, cx, own, request) };
-    seat.ask_in_turn(Join(room), move |seat, joined| {
+    seat.ask_in_turn(JoinAsGuest(room), move |seat, joined| {
         match joined {
             Ok(()) => drop(cx.state().rooms.insert(room)),
             Err(refusal) => {
@@ -501,7 +501,7 @@ fn move_to(seat: &mut Seat, cx: Context, request: Request) {
 
 /// Does what a frame says, unless that was done before: then it is confirmed once more.
 async fn once(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem> {
-    let acts = ["chat.", "task.", "extension.task_"];
+    let acts = ["chat.", "task.", "git.", "approval.", "extension.task_"];
     let acts = acts.into_iter().any(|start| request.kind.starts_with(start));
     let (true, Ok(agent), Some(id)) = (acts, cx.agent(), &request.related.id) else {
         return dispatch(cx, request).await;
@@ -511,6 +511,9 @@ async fn once(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem> {
         Some(Done::Nothing) => return Ok(Vec::new()),
         Some(Done::Message(room, message)) => {
             return chat::again(cx, room, message, request).await.map(|frame| vec![frame]);
+        }
+        Some(Done::Decided(room, approval)) => {
+            return approvals::again(cx, (room, approval), request).await;
         }
         Some(Done::Task(room, task, how)) => {
             return tasks::again(cx, (room, task), how, request).await;
@@ -533,8 +536,9 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
         "task.status" | "agent.status" => tasks::report(cx, request).await,
         "task.completed" => tasks::complete(cx, request).await,
         kind if kind.starts_with("extension.") => extensions::carry_out(cx, request).await,
-        kind @ ("git.commit" | "git.pr_opened" | "git.pr_reviewed" | "git.pr_merged"
-        | "approval.request" | "approval.response") => Err(chat::not_there(kind)),
+        kind if git::is_git(kind) => git::report(cx, request).await,
+        "approval.request" => approvals::ask(cx, request).await,
+        "approval.response" => approvals::respond(cx, request).await,
         kind @ ("spectator.connect" | "spectator.chat_message" | "chat.spectator_message") => {
             let text = format!("{kind} is for those who look on");
             let instead = "say chat.human_message or chat.agent_message";
@@ -576,11 +580,33 @@ impl Recipient for Talk {
                     let _: bool = shared.alias(shown, message.message, place);
                 }
                 state.own = Some(member.style.frame(saying.told(member.style)));
+            } else if git::may_be_commit(message.said.metadata.as_deref()) {
+                // Conflicts that it brings up.
+                later(event);
+            } else if approvals::is_request(message.said.metadata.as_deref()) {
+                approvals::note(shared, message);
+            } else if approvals::is_decision(message.said.metadata.as_deref()) {
+                // Whether it is so the mesh knows, and tells.
+                return self.news.try_send(event.clone()).is_err();
             }
             true
         } else if let Event::Mentioned(message) = event {
             // In its rooms it hears the message itself.
             !state.rooms.contains(&message.room) && !shared.desk.is_direct(message.room)
+        } else if let Event::ApprovalDecided(view) | Event::MayOrMayNot(view) = event {
+            let alone = matches!(event, Event::MayOrMayNot(_));
+            let by = view.decided.as_ref().and_then(|decided| decided.by.as_deref());
+            // In its rooms the one who asked hears it as everybody.
+            let heard = alone && state.rooms.contains(&view.room);
+            if heard || is_own(by) && state.awaited.take(Some(view.id)) {
+                return false;
+            }
+            if self.news.try_send(event.clone()).is_ok() {
+                return false;
+            }
+            let told = approvals::decision(member.style, view, None);
+            state.own = Some(member.style.frame(told));
+            true
         } else if let Event::TaskMade(task) = event {
             !(is_own(Some(&task.created_by)) && state.awaited.take(None))
         } else if let Event::TaskChanged(task, change) = event {

@@ -39,7 +39,11 @@ use crate::{
 };
 
 /// A task by its id or the one that its maker chose, in a room.
-async fn in_room(cx: &Context, room: RoomId, id: MessageId) -> Result<Option<TaskView>, Problem> {
+pub(crate) async fn in_room(
+    cx: &Context,
+    room: RoomId,
+    id: MessageId,
+) -> Result<Option<TaskView>, Problem> {
     // Its own id first: nobody takes a task away from others by calling his own so.
     match cx.try_read(ReadTask { room, task: id }).await {
         Ok(record) => return Ok(Some(record.view)),
@@ -148,7 +152,7 @@ fn not_held(holder: Option<&AgentId>) -> Problem {
 }
 
 /// The agent that a frame names as the one that acts is the connection's.
-fn is_me(cx: &Context, at: &At<'_>) -> Result<(), Problem> {
+pub(crate) fn is_me(cx: &Context, at: &At<'_>) -> Result<(), Problem> {
     let said = at.words(256)?;
     if **cx.agent()? == *said {
         return Ok(());

@@ -30,8 +30,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 use crate::{ClawTank, Settings, ids, names};
 
+mod approvals;
 mod chat;
 mod door;
+mod git;
 mod http;
 mod registered;
 mod replay;

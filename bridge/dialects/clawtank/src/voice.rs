@@ -4,7 +4,7 @@
 use bridge::seam::event::{self, Event, Frames, Message, PING};
 use bytes::Bytes;
 
-use crate::{envelope::Told, said::Saying, spectators, style::Style, tasks::news};
+use crate::{approvals, envelope::Told, git, said::Saying, spectators, style::Style, tasks::news};
 
 /// How clients with one form of ids are told of things.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ impl event::Voice for Voice {
             | Event::Left { .. }
             | Event::RoomOpened { .. }
             | Event::RoomClosed { .. }
+            | Event::ApprovalDecided(_)
+            | Event::MayOrMayNot(_)
             | Event::KeyRevoked => OWN.into(),
             Event::Turn { .. }
             | Event::Typing { .. }
@@ -46,11 +48,10 @@ impl event::Voice for Voice {
             // It has ended before, which was told.
             | Event::TaskDeleted(..)
             | Event::OnceLost { .. }
-            // Members on record, and approvals, are not told of in this dialect yet.
+            // Members on record are not told of in this dialect.
             | Event::MembersChanged { .. }
+            // Its message is told of.
             | Event::ApprovalAsked(_)
-            | Event::ApprovalDecided(_)
-            | Event::MayOrMayNot(_)
             | Event::Fate { .. }
             | Event::Piece { .. }
             // Of connections that have said nothing, which are the last dialect's.
@@ -60,8 +61,12 @@ impl event::Voice for Voice {
 
     fn is_personal(&self, event: &Event) -> bool {
         match event {
-            // Of two in a direct room, perhaps; other messages are the same for all.
-            Event::Said(message) => message.said.conversation.is_some(),
+            // Of two in a direct room, perhaps, or with more to tell; other messages are the same for all.
+            Event::Said(message) => {
+                message.said.conversation.is_some()
+                    || git::may_be_commit(message.said.metadata.as_deref())
+                    || approvals::is_of_one(message.said.metadata.as_deref())
+            }
             Event::Mentioned(_)
             | Event::Joined { .. }
             | Event::Left { .. }
@@ -69,6 +74,8 @@ impl event::Voice for Voice {
             | Event::RoomClosed { .. }
             | Event::TaskMade(_)
             | Event::TaskChanged(..)
+            | Event::ApprovalDecided(_)
+            | Event::MayOrMayNot(_)
             | Event::KeyRevoked => true,
             Event::Heartbeat
             | Event::Audience { .. }
@@ -84,8 +91,6 @@ impl event::Voice for Voice {
             | Event::OnceLost { .. }
             | Event::MembersChanged { .. }
             | Event::ApprovalAsked(_)
-            | Event::ApprovalDecided(_)
-            | Event::MayOrMayNot(_)
             | Event::Fate { .. }
             | Event::Piece { .. }
             | Event::TooManyConnections => false,

@@ -2,6 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use crate::rates::Rate;
+
 /// A message of a client, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 512 * 1024;
 /// The same before it is connected: a stranger is not to fill the memory.
@@ -45,6 +47,15 @@ pub const DELEGATION_RESULT_CHARS_LISTED: usize = 500;
 pub const DELEGATION_RESULT_CHARS_MAX: usize = 8_000;
 /// Teams whose tasks are looked at for one answer.
 pub const TEAMS_LOOKED_AT_MAX: usize = 200;
+/// Frames of a connection that are heard at once, and in a minute: more than a program asks that waits for its answers. Its next
+/// ones are heard later, none is refused. So frames without end cost others nothing.
+pub(crate) const PACE: Rate = Rate { burst: 250, per_minute: 250 * 60 };
+/// The same of all connections of one key.
+pub(crate) const PACE_OF_KEY: Rate = Rate { burst: 1_000, per_minute: 1_000 * 60 };
+/// The same of a connection that is not connected: it asks for a code, and how its pairing is.
+pub(crate) const PACE_OF_STRANGER: Rate = Rate { burst: 32, per_minute: 10 * 60 };
+/// Keys whose frames are counted; of more the one that said nothing for longest is forgotten.
+pub(crate) const KEYS_PACED_MAX: usize = 4_096;
 /// A user's id.
 pub const USER_BYTES_MAX: usize = 128;
 /// Reads of one connection in a minute.

@@ -193,6 +193,7 @@ fn of_mesh(refused: &Refused) -> No {
         | Refused::NotLeader
         | Refused::NotApprover
         | Refused::NotEligible
+        | Refused::GuestsAlone
         | Refused::Closed
         | Refused::SessionClosed
         | Refused::NoMailbox(_)

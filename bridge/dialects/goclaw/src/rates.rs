@@ -38,6 +38,13 @@ impl Bucket {
             }
         }
     }
+
+    /// Takes a place in any case: the time until it is free.
+    pub(crate) fn reserve(&mut self, rate: Rate, now: Instant) -> Duration {
+        let each = Duration::from_secs(60) / rate.per_minute.max(1);
+        self.full_at = self.full_at.max(now) + each;
+        (self.full_at - now).saturating_sub(each * rate.burst.max(1))
+    }
 }
 
 /// A bucket for each, of so many at most.
@@ -53,6 +60,15 @@ impl<K: Hash + Eq + Clone> Buckets<K> {
     }
 
     pub(crate) fn take(&mut self, of: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
+        self.of(of, now).take(rate, now)
+    }
+
+    /// See [`Bucket::reserve`].
+    pub(crate) fn reserve(&mut self, of: &K, rate: Rate, now: Instant) -> Duration {
+        self.of(of, now).reserve(rate, now)
+    }
+
+    fn of(&mut self, of: &K, now: Instant) -> &mut Bucket {
         if self.buckets.len() >= self.max && !self.buckets.contains_key(of) {
             // A bucket that is full again says nothing.
             self.buckets.retain(|_, bucket| bucket.full_at > now);
@@ -63,13 +79,23 @@ impl<K: Hash + Eq + Clone> Buckets<K> {
                 self.buckets.remove(&first);
             }
         }
-        self.buckets.entry(of.clone()).or_insert_with(|| Bucket::new(now)).take(rate, now)
+        self.buckets.entry(of.clone()).or_insert_with(|| Bucket::new(now))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_is_reserved_is_free_after_those_before_it() {
+        let (rate, now) = (Rate { burst: 2, per_minute: 60 }, Instant::now());
+        let mut bucket = Bucket::new(now);
+        let waits: Vec<u64> = (0..4).map(|_| bucket.reserve(rate, now).as_secs()).collect();
+        assert_eq!(waits, [0, 0, 1, 2]);
+        let later = now + Duration::from_secs(10);
+        assert_eq!(bucket.reserve(rate, later), Duration::ZERO);
+    }
 
     #[test]
     fn a_burst_is_taken_at_once_and_then_one_after_the_other() {

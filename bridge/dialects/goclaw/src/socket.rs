@@ -24,13 +24,15 @@ use crate::{
     frame::{Bad, Request, response},
     limits::{
         BAD_FRAMES_MAX, BAD_FRAMES_WITHIN, CONNECT_WITHIN, FAILED_CONNECTS_MAX, KEY_LOOK_EVERY,
-        MESSAGE_BYTES_MAX, PAIR_WITHIN, PING_EVERY, SILENT_FOR_MAX, STRANGER_MESSAGE_BYTES_MAX,
+        MESSAGE_BYTES_MAX, PACE, PACE_OF_STRANGER, PAIR_WITHIN, PING_EVERY, SILENT_FOR_MAX,
+        STRANGER_MESSAGE_BYTES_MAX,
     },
     line::{Line, Next},
     methods::{Role, named},
     outcome::{Code, No, Outcome},
     pairing::{self, Device},
     params::Params,
+    rates::Bucket,
     shared::{Client, Shared},
     times,
 };
@@ -54,6 +56,7 @@ pub(crate) struct Talk {
     /// Whether its first frame has come.
     begun: bool,
     bad: BadFrames,
+    pace: Bucket,
 }
 
 #[derive(Default)]
@@ -79,11 +82,27 @@ struct BadFrames {
 impl Talk {
     pub(crate) fn new(shared: Arc<OnceLock<Arc<Shared>>>) -> Talk {
         let bad = BadFrames { since: Instant::now(), count: 0 };
-        Talk { shared, line: Arc::default(), state: Arc::default(), begun: false, bad }
+        let pace = Bucket::new(Instant::now());
+        Talk { shared, line: Arc::default(), state: Arc::default(), begun: false, bad, pace }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
+    }
+
+    /// The next frame is heard when it is this client's turn.
+    fn keep_pace(&mut self, seat: &mut Seat, shared: &Shared, member: Option<&Member>) {
+        let now = Instant::now();
+        let wait = match member {
+            None => self.pace.reserve(PACE_OF_STRANGER, now),
+            Some(member) => {
+                let of_key = shared.pace(member.caller.print());
+                self.pace.reserve(PACE, now).max(of_key)
+            }
+        };
+        if !wait.is_zero() {
+            seat.owe_in_turn(sleep(wait), |_, ()| {});
+        }
     }
 
     /// A frame that is none is answered all the same; one that sends many has to go.
@@ -218,6 +237,7 @@ impl Conversation for Talk {
         }
         let Heard::Text(text) = frame else { return seat.close(Ending::NotText) };
         let member = self.state().connected.clone();
+        self.keep_pace(seat, &shared, member.as_ref());
         if member.is_none() && text.len() > STRANGER_MESSAGE_BYTES_MAX {
             return self.line.end(Ending::TooLarge);
         }

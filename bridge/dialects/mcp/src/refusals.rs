@@ -99,9 +99,11 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
     let code = match refused {
         Refused::NoRoom => "room_not_found",
         Refused::SessionClosed => "closed",
-        Refused::NotYours | Refused::Closed | Refused::NotEligible | Refused::NoMailbox(_) => {
-            "access_denied"
-        }
+        Refused::NotYours
+        | Refused::Closed
+        | Refused::NotEligible
+        | Refused::GuestsAlone
+        | Refused::NoMailbox(_) => "access_denied",
         Refused::Apart(_) => "access_denied",
         Refused::NotMember => "not_in_room",
         Refused::NameTaken(_) => "room_name_taken",

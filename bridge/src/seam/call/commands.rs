@@ -12,10 +12,10 @@ use mesh::{
 
 use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
-    DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, Leave, ListAgents,
-    ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks, ListVotes,
-    MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile, SetProfileOf,
-    SetRoom, SetTyping, ShareRoom, StandOutside, Stream,
+    DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, JoinAsGuest, Leave,
+    ListAgents, ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks,
+    ListVotes, MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile,
+    SetProfileOf, SetRoom, SetTyping, ShareRoom, StandOutside, Stream,
     to_mesh::{Row, Sends, ToMesh},
     writers,
 };
@@ -111,6 +111,22 @@ impl ToMesh for Join {
 
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::Join { caller: party.caller()?.clone(), room: self.0 })
+    }
+}
+
+impl ToMesh for JoinAsGuest {
+    const ROW: Row = Row::free(Bound::Room);
+
+    fn room(&self) -> Option<RoomId> {
+        Some(self.0)
+    }
+
+    fn hook(&self) -> Hook {
+        Hook::Join { room: self.0, fresh: false }
+    }
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::JoinAsGuest { caller: party.caller()?.clone(), room: self.0 })
     }
 }
 

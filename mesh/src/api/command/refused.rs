@@ -85,6 +85,9 @@ pub enum Refused {
     /// Only those who were members when it was opened.
     #[error("only those who were in the room when the vote was opened may vote")]
     NotEligible,
+    /// Guests are not asked to vote or to lead.
+    #[error("the room has guests alone, who neither vote nor lead")]
+    GuestsAlone,
     /// Not an option. The ballot is not used up.
     #[error("there is no such option: they are 0 to {max}")]
     NoOption {

@@ -205,6 +205,9 @@ impl Command {
                 Traits::of("share").room(caller.key, *room).bytes(agent.len())
             }
             Command::Join { caller, room } => Traits::of("join").room(caller.key, *room),
+            Command::JoinAsGuest { caller, room } => {
+                Traits::of("join_as_guest").room(caller.key, *room)
+            }
             Command::Leave { caller, room } => Traits::of("leave").room(caller.key, *room),
             Command::Say { caller, say } => {
                 let room = say.room;
@@ -491,7 +494,7 @@ impl Refused {
             Refused::NoVote => Reason::Unknown,
             Refused::VoteClosed => Reason::Rules,
             Refused::AlreadyVoted => Reason::Rules,
-            Refused::NotEligible => Reason::Rules,
+            Refused::NotEligible | Refused::GuestsAlone => Reason::Rules,
             Refused::NoOption { .. } => Reason::Unknown,
             Refused::NotLeader => Reason::Rules,
             Refused::ElectionRuns => Reason::Rules,

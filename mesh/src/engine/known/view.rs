@@ -18,7 +18,7 @@ use crate::{
         group::{is_reserved, task_name},
         id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
     },
-    presence::rosters::Ephemeral,
+    presence::rosters::{Ephemeral, Member},
     records::closing,
     room::Room,
     wire::record::{RecordId, Space},
@@ -264,7 +264,9 @@ impl Known {
 
     pub(crate) fn members_of(&self, room: RoomId) -> Vec<AgentView> {
         let members = self.rosters.members(room).iter();
-        members.filter_map(|member| self.agent(&member.agent)).collect()
+        let view =
+            |member: &Member| Some(AgentView { guest: member.guest, ..self.agent(&member.agent)? });
+        members.filter_map(view).collect()
     }
 
     pub(crate) fn message_id(&self, room: RoomId, at: LocalRef) -> Option<MessageId> {

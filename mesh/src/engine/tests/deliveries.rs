@@ -23,8 +23,13 @@ use crate::{
     },
 };
 
-const ASKS: Conversing =
-    Conversing { answers: None, expects_reply: true, counts: false, announces: false };
+const ASKS: Conversing = Conversing {
+    answers: None,
+    expects_reply: true,
+    counts: false,
+    announces: false,
+    of_person: false,
+};
 const TTL: Duration = Duration::from_secs(30);
 
 impl World {
@@ -147,7 +152,13 @@ fn ordinary_talk_and_requests_that_are_answered_at_once_cost_one_entry_at_most()
     });
     let conversation = answered.and_then(|said| said.conversation).expect("a request");
     let answers = Some(crate::api::budget::Answered { message, conversation });
-    let part = Conversing { answers, expects_reply: false, counts: false, announces: false };
+    let part = Conversing {
+        answers,
+        expects_reply: false,
+        counts: false,
+        announces: false,
+        of_person: false,
+    };
     let say = Say { conversing: Some(Box::new(part)), ..rooms::words(room, "yes".into()) };
     two.world.begin(1, Command::Say { caller: bob, say });
     two.world.carry();
@@ -293,7 +304,13 @@ fn what_a_node_refuses_by_its_own_budgets_its_author_hears_of() {
     let mut conversation = said.and_then(|said| said.conversation).expect("it was handed over");
     conversation.turn = 2;
     let answers = Some(crate::api::budget::Answered { message, conversation });
-    let part = Conversing { answers, expects_reply: true, counts: false, announces: false };
+    let part = Conversing {
+        answers,
+        expects_reply: true,
+        counts: false,
+        announces: false,
+        of_person: false,
+    };
     let say = Say { conversing: Some(Box::new(part)), ..rooms::words(room, "on".into()) };
     let call = two.world.begin(0, Command::Say { caller: ann, say });
     two.world.carry();

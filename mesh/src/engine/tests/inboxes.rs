@@ -9,7 +9,7 @@ use crate::{
     api::{
         agenda::{NewTask, TaskUpdate},
         batch::Change,
-        budget::{Answered, Budgets, Conversing, OverBudget},
+        budget::{Answered, Budgets, Conversing, OverBudget, Pace},
         command::{Inbox, InboxAct, SaidOk, Unfiled},
         event::AgentEvent,
     },
@@ -65,11 +65,22 @@ impl World {
     }
 }
 
-const ASKS: Conversing =
-    Conversing { answers: None, expects_reply: true, counts: true, announces: false };
+const ASKS: Conversing = Conversing {
+    answers: None,
+    expects_reply: true,
+    counts: true,
+    announces: false,
+    of_person: false,
+};
 
 fn answers(answered: Answered) -> Conversing {
-    Conversing { answers: Some(answered), expects_reply: true, counts: true, announces: false }
+    Conversing {
+        answers: Some(answered),
+        expects_reply: true,
+        counts: true,
+        announces: false,
+        of_person: false,
+    }
 }
 
 #[test]
@@ -250,4 +261,30 @@ fn older_messages_are_filed_once_whatever_comes_meanwhile() {
     assert_eq!((&again.unfiled, again.newest), (&made.unfiled, 1), "those of before alone");
     let stored = disk::stored(&two.world.nodes[1].rows);
     assert_eq!(stored.inboxes[0].record.unfiled, made.unfiled, "after a restart, too");
+}
+
+#[test]
+fn the_pace_of_two_agents_does_not_hold_where_a_person_asks() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    let pair = Pace { within: Duration::from_secs(3_600), ..Budgets::default().pair };
+    for node in &mut two.world.nodes {
+        node.engine.known.config.budgets = Budgets { pair, ..Budgets::default() };
+    }
+    let of_person = Conversing { of_person: true, counts: false, ..ASKS };
+    for _ in 0..30 {
+        two.world.converses((0, &ann), room, of_person).unwrap();
+        let asked = two.world.newest(1);
+        let place = Conversing { expects_reply: false, ..answers(asked) };
+        two.world.converses((1, &bob), room, place).unwrap();
+    }
+    // None of these was counted for what agents say to each other.
+    for _ in 0..10 {
+        two.world.converses((0, &ann), room, ASKS).unwrap();
+        let asked = two.world.newest(1);
+        let place = Conversing { expects_reply: false, ..answers(asked) };
+        two.world.converses((1, &bob), room, place).unwrap();
+    }
+    let refused = two.world.converses((0, &ann), room, ASKS).unwrap_err();
+    assert!(matches!(refused, Refused::Budget(OverBudget::Pair { .. })), "{refused:?}");
 }

@@ -174,7 +174,7 @@ fn seated(agent: &str, key: KeyPrint, room: RoomId) -> RosterChange {
         connected_ms: 0,
         last_active_ms: 0,
         presence: Presence::default(),
-        rooms: [(room, Seat { joined: 1, seen: Number::ZERO })].into(),
+        rooms: [(room, Seat { joined: 1, seen: Number::ZERO, guest: false })].into(),
         reconnected: false,
         gone: None,
         lingers: false,

@@ -9,8 +9,16 @@ use crate::name::id::{AgentId, NodeId, RoomId};
 pub(super) struct Effective {
     pub(super) node: NodeId,
     pub(super) registered: u64,
-    /// Room and join stamp.
-    pub(super) rooms: BTreeMap<RoomId, u64>,
+    /// Its places in rooms.
+    pub(super) rooms: BTreeMap<RoomId, Place>,
+}
+
+/// A place in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Join stamp.
+    pub(super) joined: u64,
+    pub(super) guest: bool,
 }
 
 /// A member of a room, in the order in which members stand: by stamp, node, agent.
@@ -19,6 +27,7 @@ pub(crate) struct Member {
     pub(crate) joined: u64,
     pub(crate) node: NodeId,
     pub(crate) agent: AgentId,
+    pub(crate) guest: bool,
 }
 
 /// Rooms that an agent came to or left, in the order in which that is told.
@@ -27,6 +36,8 @@ pub(super) struct Moves {
     pub(super) left: Vec<RoomId>,
     /// With join stamps.
     pub(super) joined: Vec<(RoomId, u64)>,
+    /// It is a guest there now, or no guest any more.
+    pub(super) changed: Vec<RoomId>,
 }
 
 /// See the module.
@@ -48,8 +59,8 @@ impl Seats {
         let before = old.as_ref().map_or(&none, |old| &old.rooms);
         let after = new.map_or(&none, |new| &new.rooms);
         let stays_at_node = old.as_ref().map(|old| old.node) == new.map(|new| new.node);
-        for (room, joined) in before {
-            if stays_at_node && after.get(room) == Some(joined) {
+        for (room, place) in before {
+            if stays_at_node && after.get(room) == Some(place) {
                 continue;
             }
             self.leave(*room, agent);
@@ -58,10 +69,13 @@ impl Seats {
             }
         }
         let Some(node) = new.map(|new| new.node) else { return moves };
-        for (room, joined) in after {
-            self.join(*room, Member { joined: *joined, node, agent: agent.clone() });
-            if !before.contains_key(room) {
-                moves.joined.push((*room, *joined));
+        for (room, Place { joined, guest }) in after {
+            let (joined, guest) = (*joined, *guest);
+            self.join(*room, Member { joined, node, agent: agent.clone(), guest });
+            match before.get(room) {
+                None => moves.joined.push((*room, joined)),
+                Some(was) if was.guest != guest => moves.changed.push(*room),
+                Some(_) => {}
             }
         }
         moves

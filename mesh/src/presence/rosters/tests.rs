@@ -91,7 +91,7 @@ const KEY: KeyPrint = KeyPrint([1; 16]);
 
 fn record(registered: u64, rooms: &[(u8, u64)]) -> AgentRecord {
     let seat = |(room, joined): &(u8, u64)| {
-        (RoomId([*room; 16]), Seat { joined: *joined, seen: Number::ZERO })
+        (RoomId([*room; 16]), Seat { joined: *joined, seen: Number::ZERO, guest: false })
     };
     AgentRecord {
         name: "x".into(),
@@ -188,7 +188,7 @@ fn of_two_registrations_of_one_id_the_later_one_has_it_and_its_seats() {
     later.reconnected = true;
     says(&mut rosters, whole(OTHER, (1, 1), vec![agent("a", later)]));
     assert_eq!((at(&rosters), rosters.count_at(ME), rosters.count_at(OTHER)), (Some(OTHER), 0, 1));
-    let member = Member { joined: 5, node: OTHER, agent: "a".into() };
+    let member = Member { joined: 5, node: OTHER, agent: "a".into(), guest: false };
     assert_eq!(rosters.members(RoomId([1; 16])), [member], "its seat went with it");
     assert_eq!(rosters.own("a"), None, "this node gives it up");
     let superseded = RosterEvent::Superseded { agent: "a".into() };
@@ -261,7 +261,7 @@ fn a_node_says_of_its_agents_and_rooms_what_is_everybodys_business() {
         assert!(rosters.lists_itself(*id));
     }
     let mut it = record(5, &[(1, 5)]);
-    it.rooms.insert(own.0, Seat { joined: 6, seen: Number::ZERO });
+    it.rooms.insert(own.0, Seat { joined: 6, seen: Number::ZERO, guest: false });
     rosters.put(now(), "a".into(), it);
     let token = Token([7; 16]);
     rosters.follow(token);
@@ -418,8 +418,12 @@ fn what_no_node_would_say_is_refused() {
     }
     for (more, fits) in [(0, true), (1, false)] {
         assert_eq!(with(&|it| it.capabilities = vec![text(1); CAPABILITIES_MAX + more]), fits);
-        let seats = (0..ROOMS_PER_AGENT_MAX + more)
-            .map(|n| (RoomId((n as u128).to_be_bytes()), Seat { joined: 1, seen: Number::ZERO }));
+        let seats = (0..ROOMS_PER_AGENT_MAX + more).map(|n| {
+            (
+                RoomId((n as u128).to_be_bytes()),
+                Seat { joined: 1, seen: Number::ZERO, guest: false },
+            )
+        });
         let seats: BTreeMap<RoomId, Seat> = seats.collect();
         assert_eq!(with(&|it| it.rooms = seats.clone()), fits);
         let progress = 100 + u8::try_from(more).expect("one");

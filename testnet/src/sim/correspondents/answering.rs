@@ -221,8 +221,13 @@ impl Correspondents {
     }
 }
 
-const ASKS: Conversing =
-    Conversing { answers: None, expects_reply: true, counts: true, announces: false };
+const ASKS: Conversing = Conversing {
+    answers: None,
+    expects_reply: true,
+    counts: true,
+    announces: false,
+    of_person: false,
+};
 
 /// Any place: some below and some above the budgets of a node.
 fn some_place(cluster: &mut Cluster, node: usize) -> Conversing {
@@ -237,12 +242,14 @@ fn some_place(cluster: &mut Cluster, node: usize) -> Conversing {
         expects_reply: true,
         answers: None,
         announces: false,
+        of_person: false,
     };
     Conversing {
         answers: Some(Answered { message, conversation }),
         expects_reply: true,
         counts: true,
         announces: false,
+        of_person: false,
     }
 }
 
@@ -292,6 +299,7 @@ impl Correspondents {
             expects_reply: true,
             counts: true,
             announces: false,
+            of_person: false,
         };
         let role = self.agents[i].role;
         match role {

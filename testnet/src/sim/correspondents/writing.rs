@@ -90,6 +90,7 @@ impl Correspondents {
             expects_reply,
             counts: false,
             announces: false,
+            of_person: false,
         });
         let say = Say { conversing: asks.map(Box::new), ..some_words(cluster, room) };
         self.say(cluster, Saying { by: i, room, say, why: Why::Chat });

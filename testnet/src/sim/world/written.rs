@@ -13,6 +13,7 @@ use mesh::{
     },
     wire::{
         acts::{TaskAct, TaskClaimed},
+        approval::{ApprovalAct, ApprovalAsked},
         entry::{Body, Stored},
         kinds,
         once::{OnceAct, OnceAsked},
@@ -128,6 +129,11 @@ impl World {
                 let is_its_own = self.liar.as_ref().is_some_and(|liar| liar.may_speak(key, &by));
                 let forged = Forged { node: log.author, key, is_its_own };
                 self.onces.liar_asked(room, EntryRef { log, seq }, forged);
+            } else if let Body::Approval(ApprovalAct::Asked(asked)) = body {
+                let ApprovalAsked { by, key, .. } = asked;
+                let is_its_own = self.liar.as_ref().is_some_and(|liar| liar.may_speak(key, &by));
+                let forged = Forged { node: log.author, key, is_its_own };
+                self.approvals.liar_asked(room, EntryRef { log, seq }, forged);
             }
             return Ok(());
         }
@@ -141,6 +147,8 @@ impl World {
             return self.tasks.stored(&self.cluster, written, act);
         } else if let Body::Once(act) = body {
             return self.onces.stored(&mut self.cluster, written, act);
+        } else if let Body::Approval(act) = body {
+            return self.approvals.stored(&mut self.cluster, written, act);
         }
         Ok(())
     }

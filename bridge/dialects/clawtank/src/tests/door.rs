@@ -268,14 +268,11 @@ async fn extensions_are_what_both_have_and_others_fall_back() {
 }
 
 #[tokio::test]
-async fn types_that_are_not_there_yet_are_answered_so() {
+async fn a_member_does_not_speak_as_one_who_looks_on() {
     let node = Node::new().await;
     let mut client = node.person("ada").await;
-    for kind in ["git.commit", "git.pr_merged", "approval.request"] {
-        let answer = client.ask(kind, json!({})).await;
-        let details = &answer["data"]["details"];
-        assert_eq!(details["reason"], "not there yet", "{answer}");
-        assert!(details["suggestion"].is_string());
+    for kind in ["spectator.connect", "spectator.chat_message", "chat.spectator_message"] {
+        assert_eq!(client.refused(kind, json!({})).await, no("AUTHORIZATION_DENIED", "member"));
     }
     node.stop().await;
 }

@@ -1,6 +1,6 @@
 //! Agents.
 
-use bridge::seam::call::{GetProfile, ListAgents};
+use bridge::seam::call::{DescribeRoom, ElectLeader, GetProfile, ListAgents, Say};
 
 use super::*;
 
@@ -117,5 +117,26 @@ async fn what_an_agent_says_of_itself_is_judged_by_the_schema() {
     let mut human = node.person("ada").await;
     let refused = human.refused("agent.register", introduction("bob")).await;
     assert_eq!(refused.0, "AUTHORIZATION_DENIED");
+    node.stop().await;
+}
+
+/// Nobody of another dialect waits for those who know no turns.
+#[tokio::test]
+async fn seats_of_this_dialect_are_guests() {
+    let node = Node::new().await;
+    let mut ada = node.person("ada").await;
+    let mut bob = node.agent("bob").await;
+    let eve = node.other("eve").await;
+    ada.gets("chat.human_message", super::chat::words("hi")).await;
+    bob.gets("chat.agent_message", super::chat::words("ho")).await;
+    let info = node.asks(&eve, DescribeRoom(lobby())).await;
+    assert_eq!(info.turn.as_deref(), Some("eve"));
+    let guests = info.agents.iter().map(|agent| agent.guest).collect::<Vec<_>>();
+    assert_eq!(guests, [true, true, false]);
+    node.asks(&eve, Say::chat(lobby(), "I".to_owned())).await;
+    let info = node.asks(&eve, DescribeRoom(lobby())).await;
+    assert_eq!(info.turn.as_deref(), Some("eve"));
+    let candidates = node.asks(&eve, ElectLeader(lobby())).await;
+    assert_eq!(candidates.iter().map(|agent| &**agent).collect::<Vec<_>>(), ["eve"]);
     node.stop().await;
 }

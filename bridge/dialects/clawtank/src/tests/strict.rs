@@ -39,6 +39,11 @@ const OF_SOME: [&str; 7] = [
     "connection.ack.features",
 ];
 
+/// The data of a type's example.
+pub(super) fn example(kind: &str) -> Value {
+    SEED["examples"][kind]["data"].clone()
+}
+
 /// # Panics
 /// The frame is not as it was asked for.
 pub(super) fn check(frame: &Value) {
@@ -148,8 +153,14 @@ fn fits(text: &str, pattern: &str) -> bool {
     match pattern {
         "^[0-9A-HJKMNP-TV-Z]{26}$" => ids::digits(text) == Some(text),
         r"^[a-z_]+\.[a-z_]+$" => crate::envelope::is_kind(text),
+        "^[a-f0-9]{40}$" => is_hex(text, 40),
+        "^[a-f0-9]{7}$" => is_hex(text, 7),
         other => panic!("the pattern {other} is not known here"),
     }
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// All that an example shows is there, and of the same kind. Lists may be empty.
@@ -171,11 +182,14 @@ fn shows(value: &Value, example: &Value, at: &str) -> Result<(), String> {
 
 /// Whatever is called an id of something of the mesh is a bare one.
 fn bare(value: &Value, at: &str) -> Result<(), String> {
+    // Ids of other dialects, and of what is elsewhere.
+    const THEIRS: [&str; 3] = [".mesh", ".pull_request", ".review"];
     const IDS: [&str; 6] = ["id", "room_id", "task_id", "message_id", "user_id", "connection_id"];
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                let is_id = IDS.contains(&&**name) && !at.ends_with(".mesh");
+                let own = THEIRS.iter().any(|place| at.ends_with(place));
+                let is_id = IDS.contains(&&**name) && !own;
                 if is_id && value.as_str().is_none_or(|text| ids::digits(text) != Some(text)) {
                     return Err(format!("{at}.{name}: is no bare id"));
                 }

@@ -365,21 +365,17 @@ async fn an_agent_that_asks_a_person_is_told_when_the_person_has_read_it() {
 }
 
 #[tokio::test]
-async fn a_person_and_an_agent_that_write_too_fast_rest_and_are_told_for_how_long() {
+async fn a_person_and_an_agent_write_as_fast_as_they_like() {
     let node = Node::new().await;
     let agent = node.agent("bob", KEY).await;
     let mut client = node.owner().await;
     let key = "agent:bob:ws:direct:one";
-    for nth in 0..10 {
+    for nth in 0..25 {
         let text = format!("hi {nth}");
         let id = client.begin("chat.send", json!({"sessionKey": key, "message": text})).await;
         let asked = agent.hears(&node, &text).await;
         agent.answers(&asked, "ho").await;
         client.answer(&id).await.unwrap();
     }
-    let no = client.ask("chat.send", json!({"sessionKey": key, "message": "more"})).await;
-    let no = no.unwrap_err();
-    assert_eq!((&*no.code, no.retryable), ("RESOURCE_EXHAUSTED", true));
-    assert!((5_001..=60_000).contains(&no.retry_ms), "{no:?}");
     node.stop().await;
 }
