@@ -10,6 +10,7 @@ use mesh::{
         delivery::{Delivery, Notice},
         search::Wanted,
     },
+    chronicle::Position,
     name::{
         id::{KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
@@ -22,7 +23,10 @@ use mesh::{
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::ThreadFact,
     },
-    wire::entry::{Facts, Said},
+    wire::{
+        acts::TaskAct,
+        entry::{Facts, Said},
+    },
 };
 
 use tokio::time::sleep;
@@ -125,6 +129,15 @@ pub trait Reads: Send + Sync + 'static {
     /// The message that was ever given this number, under the number it was delivered with here.
     fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError>;
 
+    /// The oldest `limit` things that happened in a room after a position, in the order of positions: messages that were
+    /// delivered here and are still kept, and acts of tasks that count. It may look at as many entries as there are.
+    fn past(
+        &self,
+        room: RoomId,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Vec<Past>, ReadError>;
+
     /// The entry at a place, if it was delivered here.
     fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError>;
 
@@ -208,6 +221,24 @@ pub trait Reads: Send + Sync + 'static {
     /// Whether a client that may have its cursor from any node can go on from it in this node's
     /// delivery log.
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
+}
+
+/// Something that happened in a room.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// Where it stands among all entries of the room, at every node.
+    pub at: Position,
+    /// What it is.
+    pub what: Happened,
+}
+
+/// See [`Past`].
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// A message.
+    Said(Row),
+    /// A step of a task.
+    Task(Facts, TaskAct),
 }
 
 /// Items of an inbox: they name messages.

@@ -337,3 +337,16 @@ pub const RUN_TEXT_BYTES_MAX: usize = 512;
 pub const RUN_LOOKED_AT_MAX: u64 = 200;
 /// The scheduler's agent stays for so long after its last act: longer than a lease is not renewed.
 pub const SCHEDULER_STAYS: Duration = Duration::from_secs(40);
+
+/// Things of a room's past that are read at once for its replay: of the longest messages 13 MB.
+pub const REPLAY_ROWS: usize = 200;
+/// Bytes of one part of a replay, and one event more: a client reads it as one frame.
+pub const REPLAY_PAGE_BYTES: usize = 256 * 1024;
+/// Those who took part in a room, as its replay names them; of more, the first.
+pub const REPLAY_PARTICIPANTS_MAX: usize = 10_000;
+/// Replays that are played at once at a node: each reads the room twice, and holds its tasks.
+pub const REPLAYS_AT_ONCE: usize = 8;
+/// Replays that were begun in parts, and may be gone on with: of more, the oldest is played again from its beginning.
+pub const REPLAYS_KEPT_MAX: usize = 4;
+/// And for so long.
+pub const REPLAYS_KEPT_FOR: Duration = Duration::from_secs(60);

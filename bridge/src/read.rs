@@ -32,6 +32,7 @@ use crate::{
     delivery::hub::{Beside, Hub, Watched, Way},
     figures::Figures,
     ids, limits,
+    replay::Tapes,
     reply::{Failure, Reply},
     schedules::Schedules,
     seam::{
@@ -55,6 +56,7 @@ mod callbacks;
 mod credentials;
 mod hosts;
 mod keys;
+mod past;
 mod rows;
 mod signups;
 
@@ -241,6 +243,7 @@ pub struct Desk {
     hosts: Arc<Hosts>,
     callbacks: Arc<Callbacks>,
     schedules: Arc<Schedules>,
+    tapes: Arc<Tapes>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -254,8 +257,8 @@ impl Desk {
     pub(crate) fn new(office: Office) -> Desk {
         let callbacks = Arc::new(Callbacks::new(office.config.allow_private_webhooks));
         let schedules = Arc::new(Schedules::new());
-        let (signups, hosts) = (Arc::default(), Arc::default());
-        Desk { office: Arc::new(office), signups, hosts, callbacks, schedules }
+        let (signups, hosts, tapes) = (Arc::default(), Arc::default(), Arc::default());
+        Desk { office: Arc::new(office), signups, hosts, callbacks, schedules, tapes }
     }
 
     /// The node's settings.

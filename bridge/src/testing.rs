@@ -3,10 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, LazyLock, Mutex, MutexGuard, RwLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, LazyLock, Mutex, MutexGuard, RwLock, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -22,6 +19,7 @@ use mesh::{
         policy::Policies,
         search::Wanted,
     },
+    chronicle::Position,
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
         number::Number,
@@ -46,8 +44,8 @@ use mesh::{
 use crate::{
     Hub, Reply,
     backend::{
-        FoundAgentFile, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, ReadError,
-        Reads, Roam, Row, Serves,
+        FoundAgentFile, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, Past,
+        ReadError, Reads, Roam, Row, Serves,
     },
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     searching::{FoundRows, Searcher},
@@ -58,12 +56,16 @@ mod again;
 mod connection;
 pub mod echo;
 mod followed;
+mod knobs;
+mod past;
 pub mod plain;
 mod searching;
 
 use followed::Followed;
+use past::Acts;
 
 pub use connection::{Connection, keyed};
+pub use knobs::Knobs;
 
 /// The one room that is always there.
 pub fn lobby() -> RoomId {
@@ -109,6 +111,7 @@ pub struct Fake {
     proofs: Proofs,
     fates: Fates,
     pub rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
+    acts: Mutex<Acts>,
     /// What is kept of the node's own.
     pub kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Records, by collection and key.
@@ -126,40 +129,6 @@ pub struct Fake {
 }
 
 type Records = BTreeMap<(CollectionNumber, RecordKey), Arc<Record>>;
-
-/// What goes otherwise than with a node that is well.
-#[derive(Default)]
-pub struct Knobs {
-    /// Commands are taken, and nothing comes of them: the engine has ended.
-    pub ends: AtomicBool,
-    /// Commands are not taken.
-    pub full: AtomicBool,
-    /// The delivery log goes on from no cursor, as after a split.
-    pub split: AtomicBool,
-    /// Nothing can be read.
-    pub broken: AtomicBool,
-    /// How often nothing could be read.
-    pub failed_reads: AtomicUsize,
-    /// Answers are kept back while this is set.
-    pub stalls: AtomicBool,
-    stalled: Mutex<Vec<(Reply, Ended)>>,
-    /// What a cursor above every number finds, before and after it was claimed for.
-    pub roam: Mutex<Option<Roam>>,
-    pub roamed: Mutex<Vec<(RoomId, Number)>>,
-    /// Numbers that were passed over, and of what.
-    pub passed_over: Mutex<Vec<(Number, LocalRef)>>,
-    /// Whether [`Command::Roam`] makes a cursor one that can be served.
-    pub claims: AtomicBool,
-    /// So often it says before that it cannot tell yet.
-    pub behind: AtomicUsize,
-    /// Somebody speaks while the mesh is asked to claim.
-    pub speaks_while_claiming: AtomicBool,
-    /// Messages are announced without their content.
-    pub cold: AtomicBool,
-    /// What the next command is answered, whatever it is; and what it was.
-    pub script: Mutex<Option<Ended>>,
-    pub scripted: Mutex<Option<Command>>,
-}
 
 struct Core {
     engine: Engine,
@@ -226,6 +195,7 @@ impl Fake {
                 callers: BTreeMap::new(),
             }),
             rows: RwLock::default(),
+            acts: Mutex::default(),
             kept: Mutex::default(),
             records: Mutex::default(),
             contents: Mutex::default(),
@@ -744,6 +714,15 @@ impl Reads for Fake {
 
     fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
         Ok(self.all(room)?.into_iter().find(|row| row.number == number))
+    }
+
+    fn past(
+        &self,
+        room: RoomId,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Vec<Past>, ReadError> {
+        Ok(self.acts.lock().unwrap().with(room, &self.all(room)?, (after, limit)))
     }
 
     fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {

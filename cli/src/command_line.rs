@@ -9,8 +9,8 @@ use client::address::Address;
 use crate::args::{self, Node, Typed};
 use crate::commands::{
     agents, approvals, attach, daemon, dm, doctor, election, export, files, finder, generate,
-    history, inbox, keygen, lantern, mcp, mesh, monitor, once, open, presence, profile, rooms,
-    search, send, sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
+    history, inbox, keygen, lantern, mcp, mesh, monitor, once, open, presence, profile, replay,
+    rooms, search, send, sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -128,6 +128,7 @@ pub enum Command {
     Lantern(lantern::Lantern),
     /// Write a room's messages as a document
     Export(export::Export),
+    Replay(replay::Replay),
     /// Make a room key for end-to-end encryption
     Keygen(keygen::Keygen),
     Shell(shell::Shell),
@@ -183,6 +184,7 @@ impl Command {
             Command::Finder(args) => finder::run(&cx, *args).await,
             Command::Lantern(args) => lantern::run(&cx, args).await,
             Command::Export(args) => export::run(cx, args).await,
+            Command::Replay(args) => replay::run(&cx, args).await,
             Command::Keygen(args) => keygen::run(&cx, args),
             Command::Shell(_) => Err(Failure::NotInShell),
             Command::Mesh(args) => mesh::run(&cx, args).await,

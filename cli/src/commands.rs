@@ -25,6 +25,7 @@ pub mod once;
 pub mod open;
 pub mod presence;
 pub mod profile;
+pub mod replay;
 pub mod rooms;
 pub mod search;
 pub mod send;

@@ -23,6 +23,7 @@
 #![warn(missing_docs)]
 
 pub mod api;
+pub mod chronicle;
 mod directory;
 mod engine;
 mod fold;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bridge::{
     Reply,
     backend::{
-        self, FoundAgentFile, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, ReadError,
-        Roam, Row, Serves,
+        self, FoundAgentFile, FoundFile, FoundProfile, Happened, InboxItems, InboxPlace, Kept,
+        Past, ReadError, Roam, Row, Serves,
     },
     seam::call::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     searching::{FoundRows, Searcher},
@@ -19,6 +19,7 @@ use mesh::{
         command::Command,
         search::Wanted,
     },
+    chronicle::Position,
     name::{
         id::{EntryRef, KeyPrint, LocalRef, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
@@ -138,6 +139,23 @@ impl backend::Reads for FromStore {
 
     fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
         self.delivered(room, self.reader.by_number(room, number).map_err(ReadError::new)?)
+    }
+
+    fn past(
+        &self,
+        room: RoomId,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Vec<Past>, ReadError> {
+        let past = self.reader.past(room, after, limit).map_err(ReadError::new)?;
+        let told = |past: store::Past| Past {
+            at: past.at,
+            what: match past.what {
+                store::Happened::Said(row) => Happened::Said(self.convert(room, row)),
+                store::Happened::Task(facts, act) => Happened::Task(facts, act),
+            },
+        };
+        Ok(past.into_iter().map(told).collect())
     }
 
     fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {

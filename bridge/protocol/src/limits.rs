@@ -16,6 +16,8 @@ pub const DURABLE_WAIT_MS_MAX: u64 = 20_000;
 /// How much of an unknown `type` an error message repeats, in characters.
 pub const ECHO_CHARS_MAX: usize = 64;
 
+/// Events that `replay` returns when it names no limit.
+pub const REPLAY_LIMIT_DEFAULT: u64 = 500;
 /// Messages that `get_history` returns when it names no limit (§3).
 pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
 

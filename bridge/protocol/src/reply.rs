@@ -8,7 +8,7 @@ use crate::object::{
     Agent, Approval, MeshNote, Message, Profile, Room, Subscription, SubscriptionStatus, Task, Vote,
 };
 use crate::task::{TaskGone, TaskRecord};
-use crate::value::Status;
+use crate::value::{Metadata, Status};
 
 /// Each row: the reply, its payload, its `type`.
 macro_rules! replies {
@@ -46,6 +46,8 @@ replies! {
     History(HistoryResult) = "history_result",
     /// To `search`.
     Found(SearchResult) = "search_result",
+    /// To `replay`.
+    Replay(ReplayResult) = "ok",
     /// To `room_tip`.
     RoomTip(RoomTipResult) = "room_tip_result",
     /// To `get_receipts`.
@@ -144,6 +146,7 @@ answers_without_messages! {
     InRoom,
     PresenceSet,
     Profile,
+    ReplayResult,
     RoomTipResult,
     Receipts,
     OnceResult,
@@ -253,6 +256,21 @@ pub struct HistoryNote {
     /// The page is empty because the node cannot judge the cursor yet: it has just started, or has not heard of
     /// something that the cursor names. There may be messages: ask again.
     pub behind: bool,
+}
+
+/// To `replay`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayResult {
+    /// The room's id.
+    pub room_id: String,
+    /// What is known of the room and of those who took part: with the first part alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Metadata>,
+    /// The oldest first.
+    pub events: Vec<Metadata>,
+    /// Where the next part begins. Absent: this is the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
 }
 
 /// To `room_tip`.

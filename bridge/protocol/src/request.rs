@@ -5,15 +5,15 @@ use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
 use crate::limits::{
-    ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, SEARCH_LIMIT_DEFAULT,
-    VOTES_LIMIT_DEFAULT,
+    ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, REPLAY_LIMIT_DEFAULT,
+    SEARCH_LIMIT_DEFAULT, VOTES_LIMIT_DEFAULT,
 };
 use crate::object::{Approval, Card, Content, Message, Profile, Room, Subscription, Task, Vote};
 use crate::reply::{
     Acked, AgentList, Answer, ApprovalDecision, ApprovalList, BallotCast, Decided, Declined,
     Election, Empty, Enabled, HistoryResult, InRoom, OnceResult, PresenceSet, Receipts, Registered,
-    RoomInfoResult, RoomList, RoomTipResult, SearchResult, Subscriptions, TaskList, Unsubscribed,
-    Votes,
+    ReplayResult, RoomInfoResult, RoomList, RoomTipResult, SearchResult, Subscriptions, TaskList,
+    Unsubscribed, Votes,
 };
 use crate::task::{NewTaskOptions, TaskGone, TaskOptions, TaskRecord};
 use crate::value::{
@@ -325,6 +325,20 @@ requests! {
         after: Option<String>,
         /// How many at most; nodes cap it.
         limit: u64 = SEARCH_LIMIT_DEFAULT,
+    }
+
+    /// All that happened in a room, as a player of ClawTank's replays reads it, in parts. Of mesh nodes alone.
+    Replay = "replay" -> ReplayResult, Harmless {
+        /// The room's id.
+        room_id: String,
+        /// Only events after so many; absent = from the beginning.
+        after: Option<u64>,
+        /// How many at most; nodes may cap it.
+        limit: u64 = REPLAY_LIMIT_DEFAULT,
+        /// Thoughts, too.
+        include_thinking: bool = false,
+        /// No more than those see who look on.
+        public: bool = false,
     }
 
     /// The fate of a message: which nodes hold it, and which agents have it. Standard servers do not know it.

@@ -29,6 +29,10 @@ impl Fake {
     pub(super) fn commit(&self, batch: &[Change]) {
         let mut kept = self.kept.lock().unwrap();
         let mut records = self.records.lock().unwrap();
+        let mut acts = self.acts.lock().unwrap();
+        batch.iter().for_each(|change| acts.note(change));
+        batch.iter().for_each(|change| acts.note_entry(change));
+        drop(acts);
         for change in batch {
             if let Change::Record { collection, key, record, .. } = change {
                 let is_followed = Collection::of(*collection).is_some_and(|kind| {

@@ -150,6 +150,90 @@ fn a_room_is_exported_as_a_document() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), md);
 }
 
+/// What a player of replays reads.
+fn is_whole(file: &Value) {
+    let events = file["events"].as_array().unwrap();
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds.first(), Some(&"room.created"));
+    assert_eq!(kinds.last(), Some(&"room.stats"));
+    for kind in [
+        "agent.message",
+        "agent.joined",
+        "task.created",
+        "task.claim_accepted",
+        "agent.status",
+        "task.completed",
+        "git.commit",
+    ] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+    let t: Vec<u64> = events.iter().map(|event| event["t"].as_u64().unwrap()).collect();
+    assert!(t[0] == 0 && t.is_sorted(), "{t:?}");
+    let stats = &events.last().unwrap()["data"];
+    let counted = |name: &str| stats[name].as_u64().unwrap();
+    assert_eq!(
+        ["commits", "lines_added", "messages", "tasks_completed"].map(counted),
+        [1, 7, 2, 1],
+        "{file}"
+    );
+    let commit = events.iter().find(|event| event["type"] == "git.commit").unwrap();
+    assert_eq!(commit["data"]["message"], "feat: x");
+    assert_eq!(commit["data"]["stats"]["deletions"], 1);
+    assert_eq!(file["meta"]["room"], "tour");
+    let names: Vec<&str> = file["meta"]["participants"]["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| agent["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"ada") && names.contains(&"bob"), "{names:?}");
+}
+
+#[test]
+fn a_room_is_replayed_the_same_by_two_nodes_and_after_a_restart() {
+    let mut world = World::of(2);
+    let room = world.room("tour");
+    world.ok(0, "ada", &["send", "tour", "see /home/ada, ada@example.org"]);
+    world.ok(1, "bob", &["thinking", "tour", "hm"]);
+    let task = json(&world.ok(1, "bob", &["--json", "task", "assign", "tour", "build it"]));
+    let bob = task["created_by"].as_str().unwrap().to_owned();
+    let task = task["task_id"].as_str().unwrap().to_owned();
+    world.until("the task is at both", || {
+        world.ok(0, "ada", &["--json", "task", "list", "tour"]).contains(&task)
+    });
+    world.ok(0, "ada", &["task", "update", &task, "--assignee", &bob, "--status", "in_progress"]);
+    world.ok(0, "ada", &["task", "update", &task, "--status", "completed"]);
+    let git = json!({
+        "commit_info": {"sha": "abc123d", "message": "feat: x\n\nmore", "branch": "b"},
+        "changes": {"stats": {"additions": 7, "deletions": 1}},
+    });
+    let mut writer = world.agent(0, "writer");
+    world.runtime.block_on(writer.call("join_room", json!({"room_id": room}))).unwrap();
+    let commit = json!({
+        "room_id": room, "content": "[git] commit",
+        "metadata": {"kind": "git.commit", "git": git},
+    });
+    world.runtime.block_on(writer.call("send_message", commit)).unwrap();
+    world.until("all is at both", || {
+        let at = |node| world.history(node, &room).len();
+        at(0) == 3 && at(1) == 3
+    });
+    let play = |world: &World, node, args: &[&str]| {
+        world.ok(node, "eve", &[&["replay", "tour"], args].concat())
+    };
+    let whole = play(&world, 0, &["--include-thinking"]);
+    world.until("both tell the same", || play(&world, 1, &["--include-thinking"]) == whole);
+    is_whole(&json(&whole));
+    let plain = play(&world, 0, &[]);
+    assert!(plain.contains("ada@example.org") && !plain.contains("\"hm\""));
+    let public = play(&world, 0, &["--public", "--include-thinking"]);
+    assert!(public.contains("/home/[USER], [EMAIL]") && !public.contains("\"hm\""), "{public}");
+    world.runtime.block_on(world.mesh.nodes[0].restart()).unwrap();
+    assert_eq!(play(&world, 0, &["--include-thinking"]), whole, "after a restart");
+    let missing = world.call(0, "eve", &["replay", "nowhere"]).run();
+    assert_eq!((missing.code, &*missing.stdout), (1, ""));
+}
+
 #[test]
 fn a_message_is_read_from_standard_input() {
     let world = World::of(1);

@@ -206,11 +206,11 @@ impl EntryRef {
 
 /// The place of an entry in the order of all entries of its room: the same on every node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
+pub struct Position {
     /// Lamport.
-    pub(crate) clock: u64,
+    pub clock: u64,
     /// Breaks ties.
-    pub(crate) place: EntryRef,
+    pub place: EntryRef,
 }
 
 /// A message's id on the wire: a UUID (version 8) that encodes where the entry is, so that finding

@@ -12,6 +12,7 @@
 
 mod apply;
 pub mod check;
+mod chronicle;
 pub mod copies;
 mod copy;
 mod databases;
@@ -37,6 +38,7 @@ mod summary;
 pub mod testing;
 mod view;
 
+pub use chronicle::{Happened, Past};
 pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
 pub use inboxes::InboxPage;

@@ -1,11 +1,15 @@
 //! Requests of a connection: registration, rooms and messages (spec §2, §3). From requests to calls, from answers to
 //! replies.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bridge::{
     delivery::ending::Ending,
     dialect::{Conversation, Heard, Manners},
+    read::Desk,
     seam::{
         answer::{Page, Welcome},
         call::{
@@ -89,14 +93,15 @@ const SHARED_ALONE: &str = "a shared room is under no other room, which those it
 #[derive(Debug)]
 pub(crate) struct Talk {
     voice: Arc<Voice>,
+    desk: Arc<OnceLock<Desk>>,
     manners: Manners,
     /// The client wants to hear what becomes of requests.
     hears_receipts: bool,
 }
 
 impl Talk {
-    pub(crate) fn new(voice: Arc<Voice>, manners: Manners) -> Talk {
-        Talk { voice, manners, hears_receipts: false }
+    pub(crate) fn new(voice: Arc<Voice>, desk: Arc<OnceLock<Desk>>, manners: Manners) -> Talk {
+        Talk { voice, desk, manners, hears_receipts: false }
     }
 }
 
@@ -115,7 +120,7 @@ impl Conversation for Talk {
                 Err(RequestError { reply_to: None, message, of_agents: false })
             }
         };
-        let turn = |reply_to| Turn { voice: self.voice.clone(), reply_to };
+        let turn = |reply_to| Turn { voice: self.voice.clone(), desk: self.desk.clone(), reply_to };
         match incoming {
             Ok(Incoming { id, request }) => {
                 if let Request::Register(register) = &request {
@@ -146,6 +151,7 @@ impl Conversation for Talk {
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) voice: Arc<Voice>,
+    pub(crate) desk: Arc<OnceLock<Desk>>,
     reply_to: Option<String>,
 }
 
@@ -263,6 +269,7 @@ impl Turn {
                 });
             }),
             Request::Search(search) => self.search(seat, search),
+            Request::Replay(replay) => self.replay(seat, &replay),
             Request::GetReceipts(ask) => self.get_receipts(seat, &ask),
             Request::Stream(piece) => self.stream(seat, piece),
             Request::Ack(ack) => self.ack(seat, &ack),

@@ -9,7 +9,7 @@
 
 #![warn(missing_docs)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bridge::{
     Transport,
@@ -38,6 +38,7 @@ mod local;
 mod once;
 mod profile;
 mod receipts;
+mod replays;
 mod rooms;
 mod search;
 mod streams;
@@ -56,6 +57,8 @@ use voice::Voice;
 #[derive(Debug)]
 pub struct ClawChat {
     voice: Arc<Voice>,
+    /// From when the node is there.
+    desk: Arc<OnceLock<Desk>>,
     manners: Manners,
 }
 
@@ -74,7 +77,7 @@ impl ClawChat {
     /// Of a mesh whose lobby is this room, with [`MANNERS`].
     #[must_use]
     pub fn new(lobby: RoomId) -> ClawChat {
-        ClawChat { voice: Arc::new(Voice::new(lobby)), manners: MANNERS }
+        ClawChat { voice: Arc::new(Voice::new(lobby)), desk: Arc::default(), manners: MANNERS }
     }
 
     /// Treats its clients otherwise.
@@ -91,13 +94,17 @@ impl ClawChat {
 }
 
 impl Dialect for ClawChat {
+    fn open(&self, desk: &Desk) {
+        self.desk.get_or_init(|| desk.clone());
+    }
+
     /// It has all connections that no other dialect recognises.
     fn speaks(&self, _: Transport, _: &First) -> bool {
         true
     }
 
     fn begin(&self) -> Box<dyn Conversation> {
-        Box::new(Talk::new(self.voice.clone(), self.manners))
+        Box::new(Talk::new(self.voice.clone(), self.desk.clone(), self.manners))
     }
 
     fn manners(&self) -> Manners {

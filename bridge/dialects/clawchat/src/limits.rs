@@ -16,3 +16,5 @@ pub(crate) const FILE_ASKED_AGAIN_SECS: u64 = 1;
 pub(crate) const HTTP_BODY_BYTES_MAX: usize = 4 * 1_024;
 /// How long candidates may decline, as `election_started` says it (spec §4).
 pub(crate) const OPT_OUT_SECS: u64 = 2;
+/// Events of one part of a replay. The bridge has a bound of its own for their bytes.
+pub(crate) const REPLAY_EVENTS_MAX: usize = 1_000;

@@ -25,8 +25,8 @@ use crate::{
 };
 
 /// What a node can do for its clients.
-pub(crate) const FEATURES: [&str; 5] =
-    ["chat", "git_integration", "spectator_mode", "approvals", "clawmesh"];
+pub(crate) const FEATURES: [&str; 6] =
+    ["chat", "git_integration", "spectator_mode", "approvals", "replay", "clawmesh"];
 
 /// Of which kind a client says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

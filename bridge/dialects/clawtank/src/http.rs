@@ -31,7 +31,7 @@ use crate::{
     git,
     limits::MESSAGE_BYTES_MAX,
     problem::{Code, Problem},
-    rooms,
+    replay, rooms,
     shared::Shared,
     state::Context,
     style::Style,
@@ -106,6 +106,13 @@ impl<'a> Route<'a> {
 }
 
 async fn answer(State(web): State<Web>, request: Request) -> Response {
+    if let Some(Route::Of(named, "replay")) = Route::of(request.uri().path())
+        && request.method() == Method::GET
+    {
+        let query = query(request.uri().query().unwrap_or_default());
+        let (named, key) = (named.to_owned(), shown(request.headers()));
+        return replayed(&web, (&named, key), query).await.unwrap_or_else(|no| refused(&no));
+    }
     match asked(&web, request).await {
         Ok((status, body)) => (status, Json(body)).into_response(),
         Err(problem) => refused(&problem),
@@ -138,6 +145,17 @@ pub(crate) fn refuse(why: Intrusion) -> Response {
         }
     };
     refused(&Problem::denied(text))
+}
+
+async fn replayed(
+    web: &Web,
+    (named, key): (&str, Option<String>),
+    query: Value,
+) -> Result<Response, Problem> {
+    let starting = || Problem::new(Code::ServerError, "the node is starting");
+    let shared = web.shared.get().ok_or_else(starting)?.clone();
+    let cx = reader(web, &shared, key.as_deref()).await?;
+    replay::file(&cx, named, &At::new("query", &query)).await
 }
 
 async fn asked(web: &Web, request: Request) -> Result<(StatusCode, Value), Problem> {

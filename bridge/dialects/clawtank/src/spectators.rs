@@ -1,10 +1,10 @@
 //! Those who look on and have no seat: in rooms that are for everybody, and with a key also in those of the key.
 //!
 //! A room that is looked at has one [stage](stage), however many look: it hears the room's events once, and writes each of its
-//! frames once for each form of ids. What they see is in [`shown`], and what is taken out of it in [`redact`]. Members are told
+//! frames once for each form of ids. What they see is in [`shown`], and what is taken out of it in [`bridge::redact`]. Members are told
 //! nothing but how many there are, and what they say where the room's hosts let them: [`talk`].
 //!
-//! In reading order: [`look`] (whether a room is open to them), [`stage`], [`shown`], [`redact`], [`talk`] (one of them),
+//! In reading order: [`look`] (whether a room is open to them), [`stage`], [`shown`], [`talk`] (one of them),
 //! [`door`] (over a path of their own), [`seat`] (over `/ws`).
 
 use std::{
@@ -24,7 +24,6 @@ use crate::{
 
 pub(crate) mod door;
 mod look;
-mod redact;
 pub(crate) mod seat;
 mod shown;
 mod stage;

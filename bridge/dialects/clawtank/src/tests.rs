@@ -36,6 +36,7 @@ mod door;
 mod git;
 mod http;
 mod registered;
+mod replay;
 mod rooms;
 mod runs;
 mod spectators;

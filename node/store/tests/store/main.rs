@@ -12,6 +12,7 @@ mod keep;
 mod lone;
 mod model;
 mod open;
+mod past;
 mod prune;
 mod records;
 mod restart;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bridge::{read::Visitor, seam::call::ListTasks, secret::Secret};
+use bridge::{read::Visitor, redact::redacted, seam::call::ListTasks, secret::Secret};
 use mesh::{
     api::{
         agenda::TaskView,
@@ -15,7 +15,7 @@ use mesh::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{redact::redacted, shown::status};
+use super::shown::status;
 use crate::{
     connect::Member,
     envelope::Told,

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use bridge::seam::event::{Event, Message};
+use bridge::{
+    redact::{redacted, sha},
+    seam::event::{Event, Message},
+};
 use mesh::{
     api::{
         agenda::{TaskChange, TaskField, TaskView},
@@ -13,7 +16,6 @@ use mesh::{
 };
 use serde_json::{Value, json};
 
-use super::redact::{redacted, sha};
 use crate::{
     envelope::{Told, cut},
     limits::{

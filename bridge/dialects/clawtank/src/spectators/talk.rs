@@ -8,6 +8,7 @@ use std::{
 use bridge::{
     delivery::ending::Ending,
     read::Visitor,
+    redact::redacted,
     seam::event::{Audience, Onlooking},
     secret::Secret,
 };
@@ -18,7 +19,6 @@ use serde_json::{Value, json};
 use super::{
     Place, announce, enter, lock,
     look::{self, Chat, Turned},
-    redact::redacted,
 };
 use crate::{
     envelope::{Request, Told, cut},

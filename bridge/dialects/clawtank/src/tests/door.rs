@@ -268,6 +268,16 @@ async fn extensions_are_what_both_have_and_others_fall_back() {
 }
 
 #[tokio::test]
+async fn a_member_does_not_speak_as_one_who_looks_on() {
+    let node = Node::new().await;
+    let mut client = node.person("ada").await;
+    for kind in ["spectator.connect", "spectator.chat_message", "chat.spectator_message"] {
+        assert_eq!(client.refused(kind, json!({})).await, no("AUTHORIZATION_DENIED", "member"));
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_client_of_which_nothing_is_heard_is_told_so_and_goes() {
     let node = Node::new().await;
     let mut client = node.person("ada").await;

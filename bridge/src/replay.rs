@@ -1,0 +1,623 @@
+//! What has happened in a room, as a file for players: one object with what is known of the room and of those who took part, and
+//! all events, the oldest first. It is written here for all dialects, which show it over their own ways.
+//!
+//! A [`Tape`] goes through the room's past from its beginning, in the order of all entries of the room, some hundred at a time;
+//! it holds the tasks as they were, who has taken part, and no event. So two nodes that have the same logs give the same bytes,
+//! and a node that was started anew gives them again. Who is not of the room sees what those see who look on.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::stream;
+use mesh::{
+    api::{
+        agenda::{TaskChange, TaskField, TaskView},
+        command::{RoomView, Speech},
+    },
+    chronicle::{Position, TaskPast, TaskStep},
+    name::id::{AgentId, KeyPrint, MessageId, RoomId},
+    records::profile::Field,
+    wire::{entry::Said, tasks::TaskStatus},
+};
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    backend::{Happened, Past},
+    limits::{
+        REPLAY_PAGE_BYTES, REPLAY_PARTICIPANTS_MAX, REPLAY_ROWS, REPLAYS_AT_ONCE, REPLAYS_KEPT_FOR,
+        REPLAYS_KEPT_MAX,
+    },
+    read::{Desk, Visitor},
+    redact::{redacted, sha},
+    seam::{
+        call::{DescribeRoom, GetProfile, ReadDetails},
+        event::Message,
+        principal::user_of,
+        refusal::Refusal,
+    },
+};
+
+/// What somebody wants to be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Thoughts, too.
+    pub thinking: bool,
+    /// No more than those see who look on.
+    pub public: bool,
+}
+
+/// In the place of a text that only members can read.
+const ENCRYPTED: &str = "[encrypted]";
+
+/// The room's past, from its beginning.
+struct Tape {
+    room: RoomView,
+    description: String,
+    wish: Wish,
+    tasks: TaskPast,
+    after: Option<Position>,
+    /// Seconds since the room was made: they never fall.
+    t: u64,
+    /// Those that have taken part, up to a bound.
+    people: BTreeMap<AgentId, Participant>,
+    counts: Counts,
+    begun: bool,
+    ended: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Participant {
+    name: String,
+    key: Option<KeyPrint>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    commits: u64,
+    lines_added: u64,
+    messages: u64,
+    tasks_completed: u64,
+}
+
+/// An agent, as its profile says now.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    model: Option<String>,
+    skills: Vec<String>,
+}
+
+/// Who asks, and where.
+#[derive(Clone)]
+struct Reader {
+    desk: Desk,
+    visitor: Visitor,
+    room: RoomId,
+    wish: Wish,
+}
+
+impl Reader {
+    async fn begin(&self) -> Result<Tape, Refusal> {
+        let info = self.desk.ask(&self.visitor, DescribeRoom(self.room)).await?;
+        let details = ReadDetails { rooms: vec![self.room], settings: false };
+        let details = self.desk.ask(&self.visitor, details).await?;
+        let said = details.into_iter().next().and_then(|details| details.description);
+        let description = said.or_else(|| info.room.description.as_deref().map(str::to_owned));
+        Ok(Tape {
+            tasks: TaskPast::new(self.room),
+            room: info.room,
+            description: description.unwrap_or_default(),
+            wish: self.wish,
+            after: None,
+            t: 0,
+            people: BTreeMap::new(),
+            counts: Counts::default(),
+            begun: false,
+            ended: false,
+        })
+    }
+
+    /// The next events. None: it is over.
+    async fn next(&self, tape: &mut Tape) -> Result<Vec<Value>, Refusal> {
+        let mut events = Vec::new();
+        if !std::mem::replace(&mut tape.begun, true) {
+            events.push(tape.made());
+        }
+        while events.is_empty() && !tape.ended {
+            let page = self.desk.past(&self.visitor, self.room, (tape.after, REPLAY_ROWS)).await?;
+            match page.last() {
+                Some(last) => tape.after = Some(last.at),
+                None => {
+                    tape.ended = true;
+                    events.push(tape.stats());
+                }
+            }
+            for past in page {
+                for (agent, event) in tape.plays(past) {
+                    if let Some(agent) = agent {
+                        let known = self.known(&agent).await;
+                        events.push(tape.joined(&agent, &known));
+                    }
+                    events.extend(event);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    async fn known(&self, agent: &AgentId) -> Known {
+        // Nothing is known of it then.
+        let Ok(found) = self.desk.ask(&self.visitor, GetProfile(agent.clone())).await else {
+            return Known::default();
+        };
+        let model = found.profile.fields.iter().find(|(field, _)| *field == Field::Model);
+        Known {
+            model: model.map(|(_, model)| model.clone()),
+            skills: found.profile.cards.iter().map(|card| card.name.clone()).collect(),
+        }
+    }
+
+    /// What is known of the room and of those who took part: it is gone through once for this.
+    async fn meta(&self) -> Result<Value, Refusal> {
+        let mut tape = self.begin().await?;
+        while !self.next(&mut tape).await?.is_empty() {}
+        let (mut humans, mut agents) = (Vec::new(), Vec::new());
+        for (agent, who) in &tape.people {
+            let name = tape.text(&who.name);
+            if user_of(agent).is_some() {
+                humans.push(json!(name));
+                continue;
+            }
+            let known = self.known(agent).await;
+            let skills: Vec<String> = known.skills.iter().map(|skill| tape.text(skill)).collect();
+            agents.push(json!({
+                "name": name,
+                "owner": owner(who.key),
+                "model": known.model.map_or("unknown".to_owned(), |model| tape.text(&model)),
+                "skills": skills,
+            }));
+        }
+        Ok(json!({
+            "room": tape.text(&tape.room.name),
+            "description": tape.text(&tape.description),
+            "duration_minutes": tape.t.div_ceil(60),
+            "participants": {"humans": humans, "agents": agents},
+        }))
+    }
+}
+
+/// The owner of an agent: the key that its node was shown, by its print. Nothing, if it is not known.
+fn owner(key: Option<KeyPrint>) -> String {
+    let hex = |key: KeyPrint| key.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    key.map_or(String::new(), hex)
+}
+
+/// An event, and before it the agent that has not done anything before.
+type Played = (Option<AgentId>, Option<Value>);
+
+impl Tape {
+    /// A text, as it is shown.
+    fn text(&self, text: &str) -> String {
+        if self.wish.public { redacted(text) } else { text.to_owned() }
+    }
+
+    fn words(&self, text: &str) -> String {
+        let is_blob = self.room.encrypted || text.starts_with("clw1:");
+        if is_blob { ENCRYPTED.to_owned() } else { self.text(text) }
+    }
+
+    fn event(&self, kind: &str, data: &Value) -> Value {
+        json!({"t": self.t, "type": kind, "data": data})
+    }
+
+    fn made(&self) -> Value {
+        let host = self.room.created_by.as_deref().map_or("mesh", |id| user_of(id).unwrap_or(id));
+        self.event(
+            "room.created",
+            &json!({
+                "room_id": self.room.room.to_uuid(),
+                "host": self.text(host),
+                "visibility": if self.room.public { "public" } else { "private" },
+            }),
+        )
+    }
+
+    fn stats(&self) -> Value {
+        let Counts { commits, lines_added, messages, tasks_completed } = self.counts;
+        self.event(
+            "room.stats",
+            &json!({
+                "commits": commits, "lines_added": lines_added, "messages": messages,
+                "tasks_completed": tasks_completed,
+            }),
+        )
+    }
+
+    fn joined(&self, agent: &AgentId, known: &Known) -> Value {
+        let who = self.people.get(agent);
+        let name = who.map_or(&**agent, |who| &*who.name);
+        let model = known.model.as_deref().unwrap_or("unknown");
+        self.event(
+            "agent.joined",
+            &json!({
+                "agent_id": self.text(agent), "name": self.text(name),
+                "owner": owner(who.and_then(|who| who.key)), "model": self.text(model),
+            }),
+        )
+    }
+
+    /// Somebody does something. `Some`: an agent, for the first time.
+    fn sees(&mut self, agent: &AgentId, said: Option<&Said>) -> Option<AgentId> {
+        if let Some(known) = self.people.get_mut(agent) {
+            if let Some(said) = said {
+                known.name.clone_from(&said.name);
+                known.key = known.key.or(said.key);
+            }
+            return None;
+        }
+        if self.people.len() >= REPLAY_PARTICIPANTS_MAX {
+            return None;
+        }
+        let name = user_of(agent).unwrap_or(agent).to_owned();
+        let who = Participant {
+            name: said.map_or(name, |said| said.name.clone()),
+            key: said.and_then(|said| said.key),
+        };
+        self.people.insert(agent.clone(), who);
+        user_of(agent).is_none().then(|| agent.clone())
+    }
+
+    fn passes(&mut self, wall_ms: u64) {
+        self.t = self.t.max(wall_ms.saturating_sub(self.room.created_ms) / 1_000);
+    }
+
+    fn plays(&mut self, past: Past) -> Vec<Played> {
+        match past.what {
+            Happened::Said(row) => {
+                let wall_ms = row.facts.wall_ms;
+                let Some(message) = Message::read(self.room.room, row) else { return Vec::new() };
+                let Some(shown) = self.shows(&message) else { return Vec::new() };
+                self.passes(wall_ms);
+                let said = message.said.clone();
+                let new = self.sees(&said.agent, Some(&said));
+                vec![(new, Some(self.said(&said, shown)))]
+            }
+            Happened::Task(facts, act) => {
+                let steps = self.tasks.takes(past.at, facts, act);
+                if !steps.is_empty() {
+                    self.passes(facts.wall_ms);
+                }
+                steps.into_iter().flat_map(|step| self.steps(step)).collect()
+            }
+        }
+    }
+}
+
+/// How a message is shown.
+enum Shown {
+    Chat,
+    Commit(Value),
+    Opened(Value),
+    Merged(Value),
+}
+
+impl Tape {
+    /// `None`: it is not.
+    fn shows(&self, message: &Message) -> Option<Shown> {
+        let said = &*message.said;
+        let all =
+            said.metadata.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
+        // The one word of a dialect for a message that is for members alone.
+        let is_for_members =
+            all.as_ref().is_some_and(|all| all["clawtank"]["visibility"] == "room_only");
+        let hidden = self.wish.public && (is_for_members || said.conversation.is_some());
+        match message.speech {
+            _ if hidden => return None,
+            Speech::Thinking if self.wish.public || !self.wish.thinking => return None,
+            Speech::Thinking | Speech::Decision => return Some(Shown::Chat),
+            Speech::Chat => {}
+        }
+        let Some(mut all) = all else { return Some(Shown::Chat) };
+        let kind = all["kind"].as_str().unwrap_or_default().to_owned();
+        let git = all.get_mut("git").map(Value::take).filter(Value::is_object);
+        match &*kind {
+            "git.commit" => git.map(Shown::Commit),
+            "git.pr_opened" => git.map(Shown::Opened),
+            "git.pr_merged" => git.map(Shown::Merged),
+            "git.pr_reviewed" | "approval_request" | "approval_decision" => None,
+            "request" | "cancel" | "timeout" if self.wish.public => None,
+            _ => Some(Shown::Chat),
+        }
+    }
+
+    fn said(&mut self, said: &Said, shown: Shown) -> Value {
+        let git_text = |tape: &Tape, git: &Value, path: &str| {
+            tape.text(git.pointer(path).and_then(Value::as_str).unwrap_or_default())
+        };
+        let number = |git: &Value| git["pull_request"]["number"].as_u64().unwrap_or_default();
+        match shown {
+            Shown::Chat => {
+                self.counts.messages += 1;
+                let is_human = user_of(&said.agent).is_some();
+                let kind = if is_human { "human.message" } else { "agent.message" };
+                let text = self.words(&said.content);
+                json!({"t": self.t, "type": kind, "from": self.text(&said.name), "text": text})
+            }
+            Shown::Commit(git) => {
+                let count = |name: &str| git["changes"]["stats"][name].as_u64().unwrap_or_default();
+                let message = git_text(self, &git, "/commit_info/message");
+                let added = count("additions");
+                self.counts.commits += 1;
+                self.counts.lines_added = self.counts.lines_added.saturating_add(added);
+                let id =
+                    git.pointer("/commit_info/sha").and_then(Value::as_str).unwrap_or_default();
+                let data = json!({
+                    "sha": sha(id),
+                    "branch": git_text(self, &git, "/commit_info/branch"),
+                    "message": message.lines().next().unwrap_or_default(),
+                    "agent_id": self.text(&said.agent),
+                    "stats": {"additions": added, "deletions": count("deletions")},
+                });
+                self.event("git.commit", &data)
+            }
+            Shown::Opened(git) => {
+                let data = json!({
+                    "number": number(&git),
+                    "title": git_text(self, &git, "/pull_request/title"),
+                    "url": git_text(self, &git, "/pull_request/url"),
+                });
+                self.event("git.pr_opened", &data)
+            }
+            Shown::Merged(git) => {
+                let head = git_text(self, &git, "/branch_info/head/name");
+                let number = number(&git);
+                let data = json!({
+                    "from_branch": if head.is_empty() { format!("#{number}") } else { head },
+                    "to_branch": git_text(self, &git, "/final_state/base_branch"),
+                    "number": number,
+                });
+                self.event("git.merge", &data)
+            }
+        }
+    }
+
+    fn steps(&mut self, step: TaskStep) -> Vec<Played> {
+        match step {
+            TaskStep::Made(task) => {
+                let new = self.sees(&task.created_by, None);
+                let description = task.description.as_deref().filter(|_| !self.wish.public);
+                let data = json!({
+                    "task_id": id_of(&task),
+                    "title": self.words(&task.title),
+                    "description": self.words(description.unwrap_or_default()),
+                });
+                let mut all = vec![(new, Some(self.event("task.created", &data)))];
+                all.extend(self.holds(&task));
+                all
+            }
+            TaskStep::Claimed { task, by, to } => {
+                let new = self.sees(&by, None);
+                let data = json!({"task_id": id_of(&task), "agent_id": self.text(&to)});
+                vec![(new, Some(self.event("task.claim", &data)))]
+            }
+            TaskStep::Changed(task, change) => self.changed(&task, &change),
+        }
+    }
+
+    /// Somebody has it now.
+    fn holds(&self, task: &TaskView) -> Option<Played> {
+        let holder = task.assignee.as_ref()?;
+        let data = json!({"task_id": id_of(task), "agent_id": self.text(holder)});
+        Some((None, Some(self.event("task.claim_accepted", &data))))
+    }
+
+    fn changed(&mut self, task: &TaskView, change: &TaskChange) -> Vec<Played> {
+        let mut all = Vec::new();
+        if let Some(new) = change.by.as_ref().and_then(|by| self.sees(by, None)) {
+            all.push((Some(new), None));
+        }
+        let is_taken = change.fields.contains(&TaskField::Assignee) && task.assignee.is_some();
+        if is_taken {
+            all.extend(self.holds(task));
+        }
+        let holder = task.assignee.as_deref().unwrap_or_default();
+        // Once: a review comes before the end.
+        if change.was.is_some() && task.status == TaskStatus::Completed {
+            self.counts.tasks_completed += 1;
+            let data = json!({"task_id": id_of(task), "agent_id": self.text(holder)});
+            all.push((None, Some(self.event("task.completed", &data))));
+        } else if !is_taken || change.was.is_some() {
+            let status = task.status.name();
+            let step = task.progress.as_deref().map(|at| &*at.step);
+            let step = step.filter(|_| change.fields.contains(&TaskField::Progress));
+            let detail = step.or(change.comment.as_deref()).filter(|text| !text.is_empty());
+            let detail = detail.filter(|_| !self.wish.public).unwrap_or(status);
+            let data = json!({
+                "agent_id": self.text(holder), "task_id": id_of(task), "status": status,
+                "detail": self.words(detail),
+            });
+            let is_shown = !self.wish.public || change.was.is_some();
+            all.extend(is_shown.then(|| (None, Some(self.event("agent.status", &data)))));
+        }
+        all
+    }
+}
+
+/// The id that its maker chose, or its own.
+fn id_of(task: &TaskView) -> String {
+    let id: MessageId = task.facts.alias.unwrap_or(task.task);
+    id.to_uuid().to_string()
+}
+
+// The ways out.
+
+/// Tapes that were begun and may be gone on with, and how many are played at once.
+pub(crate) struct Tapes {
+    kept: Mutex<VecDeque<Kept>>,
+    slots: Arc<Semaphore>,
+}
+
+/// A tape, as it stood after so many events.
+struct Kept {
+    of: Place,
+    since: Instant,
+    tape: Tape,
+    rest: VecDeque<Value>,
+}
+
+/// Whose it is, and how many events were given.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    key: KeyPrint,
+    agent: Option<AgentId>,
+    room: RoomId,
+    wish: Wish,
+    given: u64,
+}
+
+impl Default for Tapes {
+    fn default() -> Tapes {
+        Tapes { kept: Mutex::default(), slots: Arc::new(Semaphore::new(REPLAYS_AT_ONCE)) }
+    }
+}
+
+impl Tapes {
+    fn slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.slots.clone().try_acquire_owned().map_err(|_| Refusal::Overloaded)
+    }
+
+    fn take(&self, of: &Place) -> Option<(Tape, VecDeque<Value>)> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| kept.since.elapsed() < REPLAYS_KEPT_FOR);
+        let at = kept.iter().position(|kept| kept.of == *of)?;
+        kept.remove(at).map(|kept| (kept.tape, kept.rest))
+    }
+
+    fn keep(&self, of: Place, (tape, rest): (Tape, VecDeque<Value>)) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= REPLAYS_KEPT_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(Kept { of, since: Instant::now(), tape, rest });
+    }
+}
+
+/// A part of a replay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// What is known of the room: with the first part alone.
+    pub meta: Option<Value>,
+    /// The oldest first.
+    pub events: Vec<Value>,
+    /// Where the next part begins. `None`: this is the last one.
+    pub next: Option<u64>,
+}
+
+impl Desk {
+    /// A part of a room's replay: events after so many.
+    ///
+    /// # Errors
+    /// The visitor may not read the room, or the node cannot.
+    pub async fn replay(
+        &self,
+        visitor: &Visitor,
+        (room, wish): (RoomId, Wish),
+        (after, limit): (u64, usize),
+    ) -> Result<Page, Refusal> {
+        self.may_read(visitor, room)?;
+        let _slot = self.tapes().slot()?;
+        let (desk, visitor) = (self.clone(), visitor.clone());
+        let (key, agent) = (visitor.key(), visitor.agent().cloned());
+        let reader = Reader { desk, visitor, room, wish };
+        let mut of = Place { key, agent, room, wish, given: after };
+        let meta = if after == 0 { Some(reader.meta().await?) } else { None };
+        let (mut tape, mut rest) = match self.tapes().take(&of) {
+            Some(kept) => kept,
+            None => reader.wound(after).await?,
+        };
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        while events.len() < limit && bytes < REPLAY_PAGE_BYTES {
+            match rest.pop_front() {
+                Some(event) => {
+                    bytes += event.to_string().len();
+                    events.push(event);
+                }
+                None => rest = reader.next(&mut tape).await?.into(),
+            }
+            if rest.is_empty() && tape.ended {
+                break;
+            }
+        }
+        of.given = after.saturating_add(u64::try_from(events.len()).unwrap_or(u64::MAX));
+        let next = (!(rest.is_empty() && tape.ended)).then_some(of.given);
+        if next.is_some() {
+            self.tapes().keep(of, (tape, rest));
+        }
+        Ok(Page { meta, events, next })
+    }
+
+    /// A room's replay as one file, written as it is read.
+    ///
+    /// # Errors
+    /// The visitor may not read the room, or the node cannot. What goes wrong later cuts the file off.
+    pub async fn replay_file(
+        &self,
+        visitor: &Visitor,
+        (room, wish): (RoomId, Wish),
+    ) -> Result<Body, Refusal> {
+        self.may_read(visitor, room)?;
+        let slot = self.tapes().slot()?;
+        let reader = Reader { desk: self.clone(), visitor: visitor.clone(), room, wish };
+        let head = format!("{{\"meta\":{},\"events\":[", reader.meta().await?);
+        let tape = reader.begin().await?;
+        let begun = (reader, tape, slot, Some(head));
+        let chunks = stream::try_unfold(begun, async |(reader, mut tape, slot, head)| {
+            let is_first = head.is_some();
+            let was_ended = tape.ended;
+            let events = reader.next(&mut tape).await.map_err(|_| CutOff)?;
+            if events.is_empty() && was_ended {
+                return Ok(None);
+            }
+            let mut text = head.unwrap_or_default();
+            for (place, event) in events.iter().enumerate() {
+                if !is_first || place > 0 {
+                    text.push(',');
+                }
+                text.push_str(&event.to_string());
+            }
+            if tape.ended {
+                text.push_str("]}\n");
+            }
+            Ok::<_, CutOff>(Some((Bytes::from(text), (reader, tape, slot, None))))
+        });
+        Ok(Body::from_stream(chunks))
+    }
+}
+
+/// A file ends before its end: nobody takes it for a whole one.
+#[derive(Debug, thiserror::Error)]
+#[error("the room cannot be read any more")]
+struct CutOff;
+
+impl Reader {
+    /// A tape after so many events: what a client that comes back late goes on from.
+    async fn wound(&self, after: u64) -> Result<(Tape, VecDeque<Value>), Refusal> {
+        let mut tape = self.begin().await?;
+        let mut left = after;
+        loop {
+            let mut events: VecDeque<Value> = self.next(&mut tape).await?.into();
+            let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
+            if count > left || events.is_empty() {
+                let gone = usize::try_from(left).unwrap_or(usize::MAX).min(events.len());
+                events.drain(..gone);
+                return Ok((tape, events));
+            }
+            left -= count;
+        }
+    }
+}
