@@ -411,6 +411,9 @@ mod tests {
             (Refused::AgentTaken("a".into()), r#"agent id "a" is taken"#),
             (
                 Refused::Stopped { by: "a".into(), all: true },
+                "a has stopped all agents: nothing is sent until that is lifted",
+            ),
+            (
                 Refused::AgentRetired("a".into()),
                 r#"agent "a" was retired by its key, for ever: use another id"#,
             ),
