@@ -197,7 +197,7 @@ impl Agents {
         let mut record = known.caller(caller)?;
         known.may_read(&caller.reader(), room)?;
         known.may_write(room)?;
-        let guest = as_guest || is_person(&caller.agent);
+        let guest = as_guest;
         if let Some(seat) = record.rooms.get_mut(&room) {
             if seat.guest != guest {
                 seat.guest = guest;

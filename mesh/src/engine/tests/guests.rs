@@ -131,7 +131,7 @@ fn people_are_guests_wherever_they_sit_and_guests_stay_guests_when_they_come_bac
     let room = world.lobby();
     let id = format!("u-{}-ada", &KEY.to_string()[..16]);
     let ada = world.nodes[0].attach(&id, true, KEY).expect("free");
-    world.ask(0, member(&ada, room)).expect("public");
+    world.ask(0, guest(&ada, room)).expect("public");
     let eve = world.nodes[0].attach("eve", true, KEY).expect("free");
     world.ask(0, guest(&eve, room)).expect("public");
     let all: [(&str, bool); 3] = [("agent0", false), (&*id, true), ("eve", true)];
