@@ -34,6 +34,7 @@ use crate::{
     rooms, runs,
     said::Saying,
     shared::{Done, Place, Shared},
+    spectators,
     state::{Context, News, State, locked},
     style::Style,
     tasks,
@@ -61,15 +62,32 @@ pub(crate) struct Talk {
 }
 
 /// Bad frames of a short time.
-struct BadFrames {
+pub(crate) struct BadFrames {
     since: Instant,
     count: u32,
+}
+
+impl Default for BadFrames {
+    fn default() -> BadFrames {
+        BadFrames { since: Instant::now(), count: 0 }
+    }
+}
+
+impl BadFrames {
+    /// One more. `true`: it is one too many.
+    pub(crate) fn one_more(&mut self) -> bool {
+        if self.since.elapsed() > BAD_FRAMES_WITHIN {
+            *self = BadFrames::default();
+        }
+        self.count += 1;
+        self.count >= BAD_FRAMES_MAX
+    }
 }
 
 impl Talk {
     pub(crate) fn new(shared: Arc<OnceLock<Arc<Shared>>>, voices: Voices) -> Talk {
         let (news, heard) = mpsc::channel(NEWS_MAX);
-        let bad = BadFrames { since: Instant::now(), count: 0 };
+        let bad = BadFrames::default();
         Talk { shared, voices, state: Arc::default(), news, heard: Some(heard), bad }
     }
 
@@ -90,12 +108,7 @@ impl Talk {
     /// A frame that is none is answered all the same; one that sends many has to go.
     fn refuse(&mut self, seat: &mut Seat, related: &Related, problem: &Problem) {
         seat.reply(self.style().error(problem, related));
-        let now = Instant::now();
-        if now.duration_since(self.bad.since) > BAD_FRAMES_WITHIN {
-            self.bad = BadFrames { since: now, count: 0 };
-        }
-        self.bad.count += 1;
-        if self.bad.count >= BAD_FRAMES_MAX {
+        if self.bad.one_more() {
             seat.close(Ending::BadFrame);
         }
     }
@@ -111,6 +124,11 @@ impl Talk {
             let text = "the first message is connection.request";
             let problem = Problem::new(Code::AuthenticationFailed, text);
             return self.refuse(seat, &request.related, &problem);
+        }
+        if spectators::seat::is_meant(&request) {
+            let (whose, related) = ((self.state.clone(), self.style()), request.related.clone());
+            let begun = spectators::seat::begin(seat, shared, whose, request);
+            return begun.unwrap_or_else(|problem| self.refuse(seat, &related, &problem));
         }
         let wish = match Wish::of(&request) {
             Ok(wish) => wish,
@@ -522,7 +540,9 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
         "approval.request" => approvals::ask(cx, request).await,
         "approval.response" => approvals::respond(cx, request).await,
         kind @ ("spectator.connect" | "spectator.chat_message" | "chat.spectator_message") => {
-            Err(chat::not_there(kind))
+            let text = format!("{kind} is for those who look on");
+            let instead = "say chat.human_message or chat.agent_message";
+            Err(Problem::denied(text).because("member").instead(instead))
         }
         kind => {
             let text = format!("{kind} is no message of a client");
@@ -650,7 +670,13 @@ impl Conversation for Talk {
             Ok(request) => request,
             Err(Bad { related, problem }) => return self.refuse(seat, &related, &problem),
         };
-        let member = self.state().member.clone();
+        let (member, spectator) = {
+            let state = self.state();
+            (state.member.clone(), state.spectator.clone())
+        };
+        if let Some(spectator) = spectator {
+            return spectators::seat::hear(seat, &spectator, &request);
+        }
         match member {
             Some(member) => {
                 let (state, news) = (self.state.clone(), self.news.clone());

@@ -22,6 +22,7 @@ use crate::{
     limits::{AWAITED_FOR, AWAITED_MAX, REQUESTS_MAX},
     problem::Problem,
     shared::{Newest, Shared},
+    spectators::talk::Spectator,
     style::Style,
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct State {
     pub(crate) awaited: Awaited,
     /// Private requests that it was told of, by all the ids that it knows them by, and their rooms.
     pub(crate) requests: Requests,
+    /// Of a client that looks on and is no member.
+    pub(crate) spectator: Option<Arc<Spectator>>,
     /// The frame that goes out in the place of the next one of an event.
     pub(crate) own: Option<Bytes>,
 }
@@ -103,6 +106,13 @@ pub(crate) fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 pub(crate) type News = mpsc::Sender<Event>;
 
 impl Context {
+    /// Of somebody without a connection: he hears of no news.
+    pub(crate) fn of_reader(shared: &Arc<Shared>, member: Member) -> Context {
+        let (news, _) = mpsc::channel(1);
+        let state = Arc::<Mutex<_>>::default();
+        Context { shared: shared.clone(), member: Arc::new(member), state, news }
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }
