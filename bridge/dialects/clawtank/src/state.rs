@@ -39,10 +39,10 @@ pub(crate) struct State {
     /// Namespaces of extensions that it has agreed on, or has used.
     pub(crate) namespaces: BTreeSet<&'static str>,
     pub(crate) awaited: Awaited,
-    /// Private requests that it was told of, by all the ids that it knows them by, and their rooms.
-    pub(crate) requests: Requests,
     /// Of a client that looks on and is no member.
     pub(crate) spectator: Option<Arc<Spectator>>,
+    /// Private requests that it was told of, by all the ids that it knows them by, and their rooms.
+    pub(crate) requests: Requests,
     /// The frame that goes out in the place of the next one of an event.
     pub(crate) own: Option<Bytes>,
 }
