@@ -686,8 +686,7 @@ impl Liar {
     }
 
     fn record(&mut self, room: RoomId) -> AgentRecord {
-        let (joined, seen) = (self.some_u64(), Number(self.some_u64()));
-        let seat = Seat { joined, seen, guest: joined.is_multiple_of(2) };
+        let seat = Seat { joined: self.some_u64(), seen: Number(self.some_u64()), guest: false };
         AgentRecord {
             name: self.text().into(),
             key: KeyPrint(self.sixteen()),
